@@ -154,9 +154,7 @@ class Together(BatchServer):
         return shown | {"status": shown["status"].upper(), "request_counts": None, "progress": 40}
 
 
-def test_together_has_batches_of_its_own_kind(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_together_has_its_kind_of_batches(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve(Together(wavering, ends=lambda number: "completed" if number else "failed"))
     monkeypatch.setenv("TOGETHER_BASE_URL", server.url)
     monkeypatch.setenv("TOGETHER_API_KEY", "key")
@@ -199,9 +197,7 @@ class Changing(OpenAI, BatchServer):
 
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("thinking", [True, False])
-def test_what_a_model_wants_is_learnt_by_few_questions_asked_at_once(
-    strict: bool, thinking: bool, serve: Serve
-) -> None:
+def test_few_requests_tell_what_a_model_needs(strict: bool, thinking: bool, serve: Serve) -> None:
     server = serve(Changing(wavering, strict=strict, thinking=thinking))
     run = measure(server, dataset=positions(SIZE), batch=True)
     other = measure(wavering, dataset=positions(SIZE))
@@ -241,9 +237,7 @@ def full_price(server: BatchServer, bodies: Iterable[str]) -> float:
     return sum(map(charge, usages))
 
 
-def test_half_the_price_is_paid_and_no_more_is_sent_than_the_limit_can_pay(
-    serve: Serve, priced: None
-) -> None:
+def test_half_the_price_is_paid_and_the_limit_holds(serve: Serve, priced: None) -> None:
     def spent_on(server: BatchServer) -> float:
         return (full_price(server, server.charged) + full_price(server, server.live)) / 2
 
@@ -258,9 +252,7 @@ def test_half_the_price_is_paid_and_no_more_is_sent_than_the_limit_can_pay(
     assert len(limited.batches) > 1
 
 
-def test_results_that_could_not_be_saved_are_not_paid_again(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unsaved_results_are_not_paid_again(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server, put = serve(BatchServer(wavering)), Store.put
 
     def full_after_a_batch(store: Store, *row: Any) -> "asyncio.Future[bool]":
@@ -292,9 +284,7 @@ def test_two_at_once_share_a_batch(tmp_path: Path, serve: Serve) -> None:
     assert server.sizes == [100 - MIN_BATCH]
 
 
-def test_a_run_without_batches_says_that_one_is_under_way(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plain_run_names_a_running_batch(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve(BatchServer(wavering, polls=10**9))
     run = ("run", "--base-url", server.url, "--model", "m", "--dataset", positions(30), "--quiet")
     with monkeypatch.context() as patch:
@@ -320,9 +310,7 @@ NONE = {
 
 @pytest.mark.parametrize("model", NONE)
 @pytest.mark.parametrize("command", ["run", "estimate", "experiment", "dataset build"])
-def test_where_there_can_be_no_batch_a_sentence_says_what_can_be(
-    model: str, command: str, tmp_path: Path
-) -> None:
+def test_without_batches_a_sentence_says_why(model: str, command: str, tmp_path: Path) -> None:
     out = ["--out", tmp_path] if command == "experiment" else []
     done = cdta(*command.split(), "--model", model, "--batch", *out, code=2)
     assert NONE[model] in done.stderr

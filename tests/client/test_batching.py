@@ -179,9 +179,7 @@ def test_whatever_the_server_does_the_numbers_are_the_same_and_nothing_is_paid_t
     assert said in caplog.text
 
 
-def test_an_expired_batch_and_a_tenth_that_fails_of_many_questions_give_the_same_numbers(
-    serve: Serve,
-) -> None:
+def test_an_expired_batch_and_a_tenth_that_fails_give_the_same_numbers(serve: Serve) -> None:
     def a_tenth_fails(line: Line, number: int) -> Line | None:
         failing = int(line["custom_id"], 16) % 10 == number % 10
         return failed_line(line) if failing else None
@@ -259,9 +257,7 @@ class Deadly(BatchServer):
 
 
 @needs_posix
-def test_a_process_that_is_killed_again_and_again_pays_for_nothing_twice(
-    tmp_path: Path, serve: Serve
-) -> None:
+def test_repeated_kills_pay_for_nothing_twice(tmp_path: Path, serve: Serve) -> None:
     server, here, there = serve(Deadly(in_every_fifth)), tmp_path / "here", tmp_path / "there"
     pool = positions(1500)
     arguments = ("run", "--model", "m", "--pool", pool, "-n", 120, "--quiet", "--base-url")
@@ -283,9 +279,7 @@ def test_a_process_that_is_killed_again_and_again_pays_for_nothing_twice(
 
 
 @needs_posix
-def test_ctrl_c_leaves_the_batch_running_and_says_how_to_come_back(
-    tmp_path: Path, serve: Serve
-) -> None:
+def test_ctrl_c_leaves_the_batch_and_says_how_to_come_back(tmp_path: Path, serve: Serve) -> None:
     server = serve(BatchServer(wavering, polls=10**9))
     run = ("run", "--base-url", server.url, "--model", "m", "--dataset", positions(SIZE), "--batch")
     process = process_of(*run, "--out", tmp_path / "run")
@@ -304,9 +298,7 @@ def test_ctrl_c_leaves_the_batch_running_and_says_how_to_come_back(
     assert (server.sizes, server.twice) == ([2 * SIZE - MIN_BATCH], [])
 
 
-def test_when_no_batch_works_the_run_says_so_and_keeps_what_it_has(
-    at_once: Run, serve: Serve
-) -> None:
+def test_when_no_batch_works_the_answers_so_far_are_saved(at_once: Run, serve: Serve) -> None:
     server = serve(BatchServer(wavering, ends=lambda _: "failed"))
     told = r"50 of 60 samples have no answer \(the first: no answer in 3 batches; the last error: "
     with pytest.raises(Incomplete, match=told):

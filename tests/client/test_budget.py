@@ -81,9 +81,7 @@ def spend(server: Loopback, limit: float, model: str = "priced") -> None:
 
 
 @pytest.mark.parametrize("kind", THINKERS)
-def test_the_limit_holds_while_it_is_learnt_how_much_a_model_thinks_and_when_answers_get_lost(
-    kind: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_limit_holds(kind: str, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """A given dataset, so that many questions are under way before anything is known."""
     if kind == "hanging":
         for name in ("TIME_OUT", "LONG_TIME_OUT"):
@@ -174,9 +172,7 @@ def test_what_answers_cost_is_unknown_where_any_was_not_counted(
     ("cost", "expected"),
     [(3.0, "about $33.00 in total, 1 of about 11 requests"), (None, "1 of about 11 requests")],
 )
-def test_no_cost_is_foreseen_of_answers_that_were_not_counted(
-    cost: float | None, expected: str
-) -> None:
+def test_no_cost_is_projected_of_uncounted_answers(cost: float | None, expected: str) -> None:
     running_cost = RunningCost(Pricing(lambda _: Price(1.0, 1.0)), 2)
     running_cost.observe(Answer("e2e4", usage=Usage(2, 1), cost=cost), "dataset")
     assert ", ".join(running_cost.in_total(10, 0)) == expected

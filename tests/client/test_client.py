@@ -160,9 +160,7 @@ def test_whatever_can_change_the_answer_changes_the_key() -> None:
     assert len(keys) == len(variations) + 1
 
 
-def test_no_question_waits_for_the_retry_of_another_and_overload_is_no_failure(
-    store: Store,
-) -> None:
+def test_no_request_waits_for_anothers_retry_and_overload_is_no_failure(store: Store) -> None:
     """The first four fail for as long as anything else is left to ask."""
     model = Scripted()
     model.script = lambda number, _: (
@@ -233,17 +231,13 @@ def test_after_an_interruption_money_that_comes_free_is_spent_on_nothing(store: 
     assert are_saved(store, model, 2)
 
 
-def test_an_interruption_does_not_wait_for_a_server_that_said_when_to_come_back(
-    store: Store,
-) -> None:
+def test_an_interruption_does_not_wait_out_retry_after(store: Store) -> None:
     later = TransientError("later", retry_after=600, overloaded=True)
     model = Scripted(lambda number, _: later if number == 3 else 0.0)
     asyncio.run(interrupted(Client(model, store, 4), lambda: bool(model.asked[3])))
 
 
-def test_an_interruption_after_the_consumer_had_enough_saves_what_is_in_flight(
-    store: Store,
-) -> None:
+def test_an_interruption_when_enough_was_had_saves_what_is_in_flight(store: Store) -> None:
     model = Scripted(lambda number, _: 0.1 if number else 0.0)
 
     async def first_then_interrupted() -> None:

@@ -41,9 +41,7 @@ OVERLOAD, ROUND = "o", "......"
         (OVERLOAD + 9 * ROUND, 8),
     ],
 )
-def test_overload_halves_what_is_let_in_and_a_round_of_answers_raises_it_by_one(
-    history: str, let_in: int
-) -> None:
+def test_overload_halves_the_limit_and_a_round_raises_it_by_one(history: str, let_in: int) -> None:
     async def scenario() -> int:
         limiter = AdaptiveLimiter(8)
         for event in history:

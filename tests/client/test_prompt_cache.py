@@ -36,9 +36,7 @@ class Caching(Loopback):
 
 @pytest.mark.parametrize("model", ["m", "completions/m"])
 @pytest.mark.parametrize("diagnose", [False, True])
-def test_nothing_in_front_of_the_constant_text_varies(
-    model: str, diagnose: bool, serve: Serve
-) -> None:
+def test_nothing_varies_before_the_constant_text(model: str, diagnose: bool, serve: Serve) -> None:
     server = serve(Caching(habit))
     about = {"model": model, "base_url": server.url, "dataset": "gpt-4-0314", "n": 25}
     spec = Spec(**about, diagnose=diagnose, max_connections=1)  # type: ignore[arg-type]

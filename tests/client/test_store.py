@@ -62,9 +62,7 @@ def changed(path: Path, change: str) -> None:
 
 @settings(max_examples=15)
 @given(st.text(st.characters(exclude_categories=())))
-def test_any_answer_comes_back_as_it_was_and_the_first_one_stays(
-    tmp_path_factory: pytest.TempPathFactory, text: str
-) -> None:
+def test_the_first_answer_of_any_stays(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.mktemp("store") / "answers.sqlite"
     for answer in ({"text": text}, E2E4):
         save(path, {"key": answer})
@@ -93,9 +91,7 @@ def test_who_is_stopped_while_an_answer_is_written_holds_up_no_other(path: Path)
     assert len(found(path, "one", "other")) == 2
 
 
-def test_without_memory_for_a_thread_nobody_waits_forever(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_thread_nobody_waits_forever(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def saved() -> None:
         with closing(Store(path)) as store:
             no_thread = RuntimeError("can't start new thread")
@@ -170,9 +166,7 @@ def test_what_came_of_a_batch_and_changed_on_disk_is_not_believed(path: Path, ch
         assert (journal.variants_in("other"), journal.batch_of("other")) == ({}, "")
 
 
-def test_garbage_in_the_middle_loses_only_what_it_covers_and_nothing_not_yet_written_back(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_garbage_loses_only_what_it_covers(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     answers, values = many(2000), {"m": ["a", "b"], "m 1": 1.5}
     kinds: tuple[Kind, ...] = "variant", "fingerprint", "batched"
     save(path, answers)
@@ -194,9 +188,7 @@ def test_garbage_in_the_middle_loses_only_what_it_covers_and_nothing_not_yet_wri
     assert len(list(path.parent.glob("other.sqlite.damaged-*"))) == 1
 
 
-def test_a_fresh_store_knows_and_leaves_nothing_and_one_to_read_needs_no_writable_folder(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_fresh_store_knows_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     async def saved(*, fresh: bool) -> list[Any]:
         """What was there before, and what others see then who only look."""
         with open_store(fresh=fresh) as store:
@@ -216,9 +208,7 @@ def test_a_fresh_store_knows_and_leaves_nothing_and_one_to_read_needs_no_writabl
 
 @settings(max_examples=25)
 @given(st.data())
-def test_no_damage_anywhere_makes_a_wrong_answer(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_damage_is_no_answer(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     path = tmp_path_factory.mktemp("store") / "answers.sqlite"
     answers = many(60)
     save(path, answers)
@@ -246,9 +236,7 @@ def test_a_file_that_is_no_store_is_moved_aside(path: Path, content: bytes) -> N
     assert not content or next(path.parent.glob("*.damaged-*")).read_bytes() == content
 
 
-def test_a_store_of_another_version_is_refused_in_one_sentence_and_left_as_it_is(
-    path: Path,
-) -> None:
+def test_a_store_of_another_version_is_refused_and_left_as_it_is(path: Path) -> None:
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("CREATE TABLE saved_answers (key TEXT, answer TEXT)")
     with pytest.raises(UserError, match=r"another version .* cannot be read; move .* CDTA_HOME"):
@@ -307,9 +295,7 @@ def test_many_processes_share_a_new_store_without_lock_errors(path: Path) -> Non
     assert all(value == f'"{name}"' for name, value in rows)
 
 
-def test_no_folder_for_answers_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_folder_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match=r"cannot save answers in .*CDTA_HOME"):
         Store(tmp_path / "missing" / "answers.sqlite")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))

@@ -40,9 +40,7 @@ def amount_in(problem: pytest.ExceptionInfo[NeedsApproval]) -> float:
     return float(str(problem.value).split("about $")[1].split()[0].replace(",", ""))
 
 
-def test_a_run_of_eight_dollars_stops_before_one_is_spent_and_goes_on_with_consent(
-    server: Loopback,
-) -> None:
+def test_a_run_of_eight_dollars_stops_before_one_is_spent(server: Loopback) -> None:
     run = partial(measure, server, model="priced", dataset="gpt-4-0314", n=290)
     with pytest.raises(NeedsApproval, match="Set --max-cost USD or a higher") as problem:
         run()
@@ -111,9 +109,7 @@ def test_a_dataset_is_billed_without_what_is_measured_later(halves: Loopback) ->
     assert len(select(spec(ask_above=9), quiet=True).positions) == 80
 
 
-def test_an_experiment_is_billed_as_a_whole_before_it_begins(
-    halves: Loopback, tmp_path: Path
-) -> None:
+def test_an_experiment_is_billed_as_a_whole_first(halves: Loopback, tmp_path: Path) -> None:
     """Every run of it costs less than the limit; the dataset of all seeds is found once."""
 
     def experiment(**more: float) -> int:
@@ -134,9 +130,7 @@ def test_an_experiment_is_billed_as_a_whole_before_it_begins(
     experiment(ask_above=0)  # finished, and free
 
 
-def test_the_bill_of_an_experiment_costs_a_few_answers_of_each_model_and_nothing_twice(
-    halves: Loopback, tmp_path: Path
-) -> None:
+def test_the_bill_of_an_experiment_costs_few_answers(halves: Loopback, tmp_path: Path) -> None:
     """However many runs it has, and however dear they are."""
     asked = evals_and_rules([], [])
     dear: dict[str, Any] = {"base_url": halves.url, "n": 60, "price": (3000, 3000)}
@@ -154,9 +148,7 @@ def test_the_bill_of_an_experiment_costs_a_few_answers_of_each_model_and_nothing
         ("all", "--pool common, --eval all_small, --precision 0.1"),
     ],
 )
-def test_an_experiment_is_told_what_is_cheaper_for_all_of_it(
-    evals: str, cheaper: str, halves: Loopback, tmp_path: Path
-) -> None:
+def test_cheaper_for_all_of_it(evals: str, cheaper: str, halves: Loopback, tmp_path: Path) -> None:
     """The common pool is not for games under the changed rules, nor is another eval."""
     command = ("experiment", "--model", "priced", "--base-url", halves.url, "--quiet")
     where = ("--out", tmp_path, "--ask-above", "0.5", "--runs", 1, "--eval", evals)
@@ -164,9 +156,7 @@ def test_an_experiment_is_told_what_is_cheaper_for_all_of_it(
     assert f"; to save money, try {cheaper}; all answers so far are saved. Set --max" in done.stderr
 
 
-def test_who_has_no_price_or_asks_as_the_original_does_is_not_stopped(
-    server: Loopback, tmp_path: Path
-) -> None:
+def test_without_a_price_or_by_oaieval_nothing_stops(server: Loopback, tmp_path: Path) -> None:
     shipped: dict[str, Any] = {"dataset": "gpt-4-0314", "n": 10, "ask_above": 0.0}
     for run in (measure(server, model="other", **shipped), measure("cdta/random", **shipped)):
         assert len(run.samples) == 10

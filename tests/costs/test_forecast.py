@@ -118,9 +118,7 @@ def test_an_estimate_needs_no_key_and_states_what_it_rests_on() -> None:
         ({"model": "cdta/random"}, (5, 5)),
     ],
 )
-def test_an_effort_that_is_set_says_how_much_a_model_may_think(
-    options: dict[str, Any], tokens: tuple[int, int]
-) -> None:
+def test_an_effort_sets_the_reasoning(options: dict[str, Any], tokens: tuple[int, int]) -> None:
     found = planned(**{"model": "openai/o4-mini"} | options, n=10)
     low, high = tokens
     assert found.at_once is None
@@ -230,9 +228,7 @@ def test_a_fresh_run_counts_no_kept_answer(halves: Loopback) -> None:
     assert fresh.measuring.requests.high == 40
 
 
-def test_the_models_own_tokenizer_is_used_where_it_is_there(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_models_own_tokenizer_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     bytewise = tiktoken.Encoding(
         "bytewise",
         pat_str=r"[\s\S]",
@@ -290,9 +286,7 @@ def test_an_unknown_model_is_refused() -> None:
 
 @pytest.mark.usefixtures("priced")
 @pytest.mark.parametrize("limit", [1.7, 2.0])
-def test_a_run_stops_before_passing_its_limit_and_goes_on_when_started_again(
-    limit: float, halves: Loopback
-) -> None:
+def test_a_run_stops_before_its_limit_and_goes_on_later(limit: float, halves: Loopback) -> None:
     with pytest.raises(Incomplete, match="stopped at --max-cost"):
         measure(halves, model="priced", n=60, max_cost=limit)
     assert limit / 2 < paid(halves) <= limit
@@ -335,9 +329,7 @@ def test_a_limit_without_a_price_is_refused_before_anything_is_asked(server: Loo
 
 
 @pytest.mark.usefixtures("priced")
-def test_a_run_knows_what_its_answers_cost_and_what_was_spent_now(
-    halves: Loopback, tmp_path: Path
-) -> None:
+def test_a_run_knows_its_cost_and_what_was_spent_now(halves: Loopback, tmp_path: Path) -> None:
     run = partial(measure, halves, model="priced", n=20, max_connections=1, ask_above=None)
     first, second = run(), run()
     usage = first.results.metrics
@@ -420,9 +412,7 @@ def test_the_widest_table_fits_80_columns() -> None:
         ({"model": "openai/gpt-4-0314"}, ["--eval all_small", "--precision 0.1", "--batch"]),
     ],
 )
-def test_what_is_dear_comes_with_what_would_be_cheaper_and_nothing_else_does(
-    options: dict[str, Any], cheaper: list[str]
-) -> None:
+def test_what_is_dear_says_what_is_cheaper(options: dict[str, Any], cheaper: list[str]) -> None:
     flags = [word for key, value in options.items() for word in (KEYS.get(key, f"--{key}"), value)]
     model = [] if "model" in options else ["--model", "openai/gpt-4o"]
     (found,) = json.loads(cdta("estimate", "--json", *model, *flags).stdout)

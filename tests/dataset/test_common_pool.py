@@ -108,9 +108,7 @@ def test_nobody_is_ranked_across_pools(server: Loopback) -> None:
     assert "pool" not in alone.title
 
 
-def test_an_experiment_does_not_take_a_run_on_another_pool_for_its_own(
-    tmp_path: Path,
-) -> None:
+def test_an_experiment_takes_no_run_on_another_pool_for_its_own(tmp_path: Path) -> None:
     """All positions of a shipped dataset are in the common pool, too."""
     with openai_server(habit):
         spec = Spec(model="openai/gpt-4-0314", n=10)

@@ -7,10 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.datasets.search import (
-    FUTILITY_ERROR,
-    FutilityTest,
-)
+from cant_do_that_anymore.datasets.search import FUTILITY_ERROR, FutilityTest
 from cant_do_that_anymore.errors import Incomplete, NoHabit
 from cant_do_that_anymore.formatting import dollars
 from players import in_every_fifth, in_every_second
@@ -36,9 +33,7 @@ def given_up_after(pool: int, hits: int, needed: int, seed: int) -> int | None:
 
 
 @pytest.mark.parametrize(("pool", "needed"), [(300, 8), (150, 60)])
-def test_a_pool_that_holds_enough_is_given_up_in_one_of_a_hundred_at_most(
-    pool: int, needed: int
-) -> None:
+def test_a_pool_that_holds_enough_is_given_up_in_1_percent_at_most(pool: int, needed: int) -> None:
     """Although it is looked at after every single position."""
     times = 1_500
     wrong = sum(given_up_after(pool, needed, needed, seed) is not None for seed in range(times))
@@ -129,9 +124,7 @@ def test_half_is_enough_a_small_pool_is_gone_through_and_so_is_one_that_is_free(
     assert 5 < len(measure("cdta/random", pool=FEW, n=400).samples) < 200
 
 
-def test_the_progress_tells_what_all_of_it_comes_to(
-    serve: Serve, priced: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_progress_and_total(serve: Serve, priced: None, capsys: pytest.CaptureFixture[str]) -> None:
     server = serve(in_every_second)
     spec = Spec(
         base_url=server.url, model="priced", pool=FEW, n=20, max_cost=100, max_connections=1

@@ -107,9 +107,7 @@ def test_games_under_other_rules_have_to_be_played_first(options: list[str], sen
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_the_same_question_under_the_standard_rules_is_asked_once_for_all_changes(
-    server: Loopback,
-) -> None:
+def test_a_question_under_standard_rules_is_asked_once_for_all_changes(server: Loopback) -> None:
     """Both changes forbid the bishops' moves of the pool, and only they differ in their text.
 
     But for the first, by which it is seen that it is still the same model.
@@ -128,9 +126,7 @@ def with_one_bad(tmp_path: Path) -> Path:
     return tmp_path / "positions.jsonl"
 
 
-def test_a_bad_line_is_named_before_anything_is_asked_about_it(
-    serve: Serve, with_one_bad: Path
-) -> None:
+def test_a_bad_line_is_named_before_any_request(serve: Serve, with_one_bad: Path) -> None:
     server = serve(lambda request: SPECIAL.get(moves_in(request), "g1f3"))
     for given in ("dataset", "pool"):
         with pytest.raises(InvalidInput, match=r"positions.jsonl, line 10: 'g1f3' is not a"):

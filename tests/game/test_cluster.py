@@ -51,9 +51,7 @@ def test_the_work_is_done_on_both_machines_and_comes_back_in_order(cluster: str)
     assert len(machines) == 2
 
 
-def test_the_blocks_of_a_file_give_the_positions_that_one_process_finds(
-    cluster: str, tmp_path: Path
-) -> None:
+def test_the_blocks_give_what_one_process_finds(cluster: str, tmp_path: Path) -> None:
     games = tmp_path / "games.pgn"
     games.write_text("".join(map(plain, pool_games(1000, Random(2)))) * 4, encoding="utf-8")
     local, spread = tmp_path / "local.jsonl", tmp_path / "spread.jsonl"

@@ -111,18 +111,14 @@ def lines(mined: MiningResult) -> list[Line]:
 
 
 @pytest.mark.parametrize("every", [False, True])
-def test_many_games_give_the_positions_of_a_plain_python_chess_walk(
-    collection: Path, walked: list[list[chess.Move]], every: bool
-) -> None:
+def test_as_python_chess(collection: Path, walked: list[list[chess.Move]], every: bool) -> None:
     found = mined(collection, MiningCriteria(BISHOPS_AS_KNIGHTS, every))
     assert found.games == len(walked) == GAMES_IN_ALL
     assert lines(found) == special_moves(walked, BISHOPS_AS_KNIGHTS, every)
 
 
 @given(st.lists(GAMES, max_size=4), st.booleans(), st.randoms(use_true_random=False))
-def test_every_style_of_writing_gives_the_same_positions(
-    games: list[list[chess.Move]], every: bool, random: Random
-) -> None:
+def test_every_style_is_read(games: list[list[chess.Move]], every: bool, random: Random) -> None:
     text = "".join(styled(moves, random) for moves in games)
     text = random.choice([text, text.rstrip("\n"), "\n\n" + text, "% escaped\n; comment\n" + text])
     text = text.replace("\n", random.choice(["\n", "\r\n", "\r"]))
@@ -141,9 +137,7 @@ def test_games_without_tags_are_separated(games: list[list[chess.Move]]) -> None
 
 
 @given(GAMES, CHANGES)
-def test_a_move_is_special_exactly_if_the_rules_say_so(
-    moves: list[chess.Move], rules: Rules
-) -> None:
+def test_a_move_is_special_if_the_rules_say_so(moves: list[chess.Move], rules: Rules) -> None:
     expected, written = [], []
     board = chess.Board()
     for move in moves:
@@ -238,9 +232,7 @@ def test_a_position_says_where_its_game_can_be_found(tags: str, source: str | No
     assert json.loads(found.line).get("source") == source
 
 
-def test_a_position_is_kept_once_by_the_order_of_its_moves_or_as_often_as_played(
-    tmp_path: Path,
-) -> None:
+def test_a_position_is_kept_once_or_as_often_as_it_was_played(tmp_path: Path) -> None:
     transposed = TAGS + "1. Nf3 Nc6 2. e4 e5 3. Bc4 *\n\n"
     other_move = TAGS + "1. e4 e5 2. Nf3 Nc6 3. Bb5 *\n\n"
     games = tmp_path / "x.pgn"
@@ -374,9 +366,7 @@ def test_half_a_megabyte_of_anything_costs_no_more_time_than_other_games(text: s
     ],
     ids=["an endless line", "many positions"],
 )
-def test_whatever_a_line_holds_memory_stays_bounded(
-    start: str, more: str, times: int, tmp_path: Path
-) -> None:
+def test_memory_stays_bounded(start: str, more: str, times: int, tmp_path: Path) -> None:
     path, output = tmp_path / "bomb.pgn.zst", tmp_path / "pool.jsonl"
     with zstd.open(path, "wt") as file:
         file.write(start)
@@ -430,9 +420,7 @@ def test_ctrl_c_leaves_a_valid_file_of_what_was_found(
 
 
 @pytest.mark.parametrize(("limit", "summary"), [(100, "100 positions in"), (1, "1 position in")])
-def test_the_output_is_a_pool_and_the_summary_counts_it(
-    collection: Path, tmp_path: Path, limit: int, summary: str
-) -> None:
+def test_the_summary_counts(collection: Path, tmp_path: Path, limit: int, summary: str) -> None:
     output = tmp_path / "new" / "pool.jsonl"
     result = cdta("mine", collection, "--limit", limit, "-o", output, code=0)
     assert result.stderr.splitlines()[-1].startswith(summary)

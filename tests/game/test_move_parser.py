@@ -13,12 +13,7 @@ from cant_do_that_anymore.game.mentions import Resolver, mentions_in
 from cant_do_that_anymore.game.move_parser import move_in, named_moves
 from cant_do_that_anymore.game.move_rules import RULES, Reply
 from cant_do_that_anymore.game.reply_text import piece_letters, plain_text
-from cant_do_that_anymore.game.rules import (
-    BISHOPS_AS_KNIGHTS,
-    STANDARD,
-    board_after,
-    rules_named,
-)
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, rules_named
 from replies import HARD_MOVES, documented, filled
 
 MOVES = ["e2e4", "e7e6", "g1f3", "c7c5", "c2c3", "b7b6"]
@@ -123,9 +118,7 @@ def test_a_rejected_move_is_never_read(form: str, uci: str, in_san: bool) -> Non
 
 
 @given(st.sampled_from(REJECTED), st.sampled_from(CHOSEN[:11]), st.sampled_from(["d2d4", "f1g3"]))
-def test_a_rejected_habit_before_the_answer_does_not_hide_it(
-    rejected: str, chosen: str, uci: str
-) -> None:
+def test_a_rejected_habit_does_not_hide_the_answer(rejected: str, chosen: str, uci: str) -> None:
     assert read(rejected.format("f1b5") + "\n\n" + chosen.format(uci)) in (uci, None)
     assert read(rejected.format("f1b5") + "\n\n" + f"I play {uci}.") == uci
 
@@ -149,9 +142,7 @@ def test_a_habit_and_the_reply_to_it_are_two_moves(habit: str, then: str) -> Non
         ("I play f1", None),
     ],
 )
-def test_a_reply_that_was_cut_off_is_read_as_far_as_it_reaches(
-    reply: str, move: str | None
-) -> None:
+def test_a_cut_off_reply_is_read_as_far_as_it_reaches(reply: str, move: str | None) -> None:
     assert read(reply, cut_off=True) == move
     if move:
         assert read(reply) == move

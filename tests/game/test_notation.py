@@ -16,9 +16,7 @@ SQUARES = st.sampled_from(chess.SQUARE_NAMES)
 
 
 @given(st.sampled_from(POSITIONS), SQUARES, SQUARES, st.sampled_from(["", "q", "n", "b", "r"]))
-def test_any_move_can_be_written_and_leaves_the_board_alone(
-    position: Position, start: str, end: str, promotion: str
-) -> None:
+def test_any_move_can_be_written(position: Position, start: str, end: str, promotion: str) -> None:
     board = position.board()
     before = board.fen()
     if start != end:

@@ -80,9 +80,7 @@ def test_a_bad_line_is_named_with_its_reason(tmp_path: Path, line: object, reaso
     assert reason in str(problem.value)
 
 
-def test_a_listed_move_may_leave_its_king_in_check_as_in_the_files_of_the_original(
-    tmp_path: Path,
-) -> None:
+def test_a_listed_move_may_leave_its_king_in_check(tmp_path: Path) -> None:
     """After 1. d4 e6 2. Bf4 Bb4+ a bishop moves, and the king stays in check."""
     moves = ["d2d4", "e7e6", "c1f4", "f8b4"]
     line = {"game_idx": 4, "previous_moves": moves, "next_filtered_moves": ["f4d2", "f4g5"]}

@@ -159,9 +159,7 @@ KNIGHT_BEHIND_A_ROOK = "4k3/8/8/8/8/5n2/5R2/4K3 w - - 0 1"
         ("knights-cannot-jump", KNIGHT_BEHIND_A_ROOK, "f2f3", True, True),
     ],
 )
-def test_a_move_is_legal_before_and_now_or_not(
-    key: str, fen: str, uci: str, before: bool, now: bool
-) -> None:
+def test_legal_before_and_now(key: str, fen: str, uci: str, before: bool, now: bool) -> None:
     board, rules, move = chess.Board(fen), rules_named(key), chess.Move.from_uci(uci)
     assert (STANDARD.is_legal(board, move), rules.is_legal(board, move)) == (before, now)
     assert (move in set(rules.legal_moves(board))) == now
@@ -210,9 +208,7 @@ def test_a_placebo_states_another_change_in_the_same_form() -> None:
 
 
 @every_change
-def test_a_placebo_forbids_something_and_has_about_the_length_of_the_statement(
-    rules: Rules,
-) -> None:
+def test_a_placebo_forbids_something_in_about_as_many_words(rules: Rules) -> None:
     placebo = placebo_of(rules)
     assert placebo.forbids_something and placebo != rules
     if rules.forbids_something:

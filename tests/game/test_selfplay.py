@@ -127,9 +127,7 @@ def test_the_recorded_engine_plays_the_pool_again(engine: SimpleEngine) -> None:
 
 
 @pytest.mark.parametrize("rules", CHANGES, ids=lambda rules: rules.key)
-def test_games_are_legal_and_end_properly_under_changed_rules(
-    engine: SimpleEngine, rules: PieceSwap
-) -> None:
+def test_games_are_legal_and_end_properly(engine: SimpleEngine, rules: PieceSwap) -> None:
     to_the_end = selfplay.Play(nodes=200, max_plies=600)
     for seed in range(2):
         moves = selfplay.play_game(engine, rules, Random(seed), to_the_end)
@@ -172,9 +170,7 @@ def test_rules_that_forbid_nothing_or_swap_nothing_are_refused(key: str, reason:
         next(selfplay.play_positions(unused, CATALOGUE[key], 1, seed=0))
 
 
-def test_play_gives_up_when_no_game_brings_a_position(
-    engine: SimpleEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_play_gives_up(engine: SimpleEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selfplay, "MAX_IDLE_GAMES", 3)
     too_short = selfplay.Play(max_plies=1)
     with pytest.raises(Incomplete, match="3 games in a row"):
@@ -214,9 +210,7 @@ def test_a_game_ends_with_the_third_repetition() -> None:
     st.sampled_from([key for key in CATALOGUE if isinstance(CATALOGUE[key], PieceSwap)]),
     st.randoms(use_true_random=False),
 )
-def test_special_moves_are_all_lost_moves_or_none_where_one_is_doubtful(
-    key: str, random: Random
-) -> None:
+def test_special_moves_are_all_lost_moves_or_none_if_in_doubt(key: str, random: Random) -> None:
     rules = CATALOGUE[key]
     assert isinstance(rules, PieceSwap)
     board = chess.Board()
@@ -257,9 +251,7 @@ def leaves_doubt(board: chess.Board, move: chess.Move, rules: Rules) -> bool:
         ("knights-cannot-jump", 2),
     ],
 )
-def test_earlier_moves_are_those_of_both_sides_that_the_change_concerns(
-    key: str, count: int
-) -> None:
+def test_earlier_moves_are_those_that_the_change_concerns(key: str, count: int) -> None:
     moves = ("e2e4", "e7e5", "f1c4", "f8c5", "g1f3", "g8f6", "e1g1", "c5b6")
     assert earlier_moves(Position(0, moves, ("c4f7",)), CATALOGUE[key]) == count
 
@@ -267,9 +259,7 @@ def test_earlier_moves_are_those_of_both_sides_that_the_change_concerns(
 # The command
 
 
-def test_the_command_writes_a_pool_and_prints_what_made_it(
-    engine: SimpleEngine, tmp_path: Path
-) -> None:
+def test_the_command_writes_a_pool_and_its_record(engine: SimpleEngine, tmp_path: Path) -> None:
     output = tmp_path / "new" / "pool.jsonl.gz"
     record = json.loads(cdta("selfplay", "--positions", 9, "-o", output, code=0).stdout)
     assert len(read_positions(output, BISHOPS_AS_KNIGHTS)) == record["positions"] == 9
@@ -289,18 +279,14 @@ def test_ctrl_c_leaves_a_valid_file(
     assert read_positions(output, BISHOPS_AS_KNIGHTS) == POOL[:5]
 
 
-def test_without_an_engine_one_sentence_says_how_to_get_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_an_engine_a_sentence_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     with pytest.raises(InvalidInput, match="apt install stockfish"):
         selfplay.find_engine()
 
 
 @needs_posix
-def test_an_engine_is_found_on_path_and_where_package_managers_put_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_is_found_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("on-path", "managed"):
         (tmp_path / name).mkdir()
         script(tmp_path / name, "exit 0").rename(tmp_path / name / "stockfish")
@@ -329,9 +315,7 @@ PLAYING = (
         ("echo bestmove e2e4", 1, "failed"),
     ],
 )
-def test_an_engine_that_is_none_or_breaks_down_ends_in_one_sentence(
-    tmp_path: Path, reply: str, code: int, problem: str
-) -> None:
+def test_a_bad_engine_is_one_sentence(tmp_path: Path, reply: str, code: int, problem: str) -> None:
     path = script(tmp_path, "\n".join(PLAYING).format(reply) if reply else "exit 0")
     done = cdta("selfplay", "--engine", path, "-o", tmp_path / "pool.jsonl", code=code)
     assert problem in done.stderr

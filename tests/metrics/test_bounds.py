@@ -254,9 +254,7 @@ def test_a_run_that_looks_once_has_intervals_that_are_not_stretched() -> None:
         ("slsluuuuuu", 2, "score by games, bounded"),
     ],
 )
-def test_the_method_of_an_interval_names_games_and_bounds(
-    changed: str, size_of_games: int, method: str
-) -> None:
+def test_the_method_names_games_and_bounds(changed: str, size_of_games: int, method: str) -> None:
     measure = MEASURES["delta"]
     samples = [
         replace(sample, position=replace(sample.position, game=n // size_of_games))

@@ -117,11 +117,7 @@ def upset() -> Run:
             | {"rule_knowledge": 1},
             {"knows and drops"},
         ),
-        (
-            CANNOT_STOP,
-            KNOWS_BUT_KEEPS,
-            {"knows and keeps"},
-        ),
+        (CANNOT_STOP, KNOWS_BUT_KEEPS, {"knows and keeps"}),
         (
             FORGETFUL,
             {"variant_impact_factor": 0, "reminder_effect": -1}
@@ -153,9 +149,7 @@ def test_the_numbers_are_as_planted(
     assert (interval.low < 0 < interval.high) == (expected.get("rule_knowledge") == 0)
 
 
-def test_a_model_that_any_change_of_the_text_upsets_is_told_from_one_that_heeds_the_rule(
-    upset: Run,
-) -> None:
+def test_a_model_that_any_change_upsets_does_not_seem_to_follow_the_rule(upset: Run) -> None:
     """The form takes away what seems to be the rule's, from all kinds of habits."""
     found = numbers(upset)
     samples, controls = (
@@ -215,9 +209,7 @@ def test_a_placebo_that_moves_the_habit_leaves_no_claim_about_the_rule(perfect: 
 
 
 @pytest.mark.parametrize("family", [Thinker, Tagged, OpenAI])
-def test_who_thinks_first_is_diagnosed_as_one_who_does_not(
-    family: type[Thinker], serve: Serve
-) -> None:
+def test_who_thinks_first_is_diagnosed_the_same(family: type[Thinker], serve: Serve) -> None:
     """Also of a yes or no the answer is what comes after the thoughts."""
     thought = measure(serve(family(CANNOT_STOP)), n=12, diagnose=True)
     assert numbers(thought) == KNOWS_BUT_KEEPS
@@ -269,9 +261,7 @@ def test_no_control_is_a_move_that_some_of_the_rule_sets_forbid() -> None:
         assert control.position.special_moves[0] in legal_under_both(control.position.moves)
 
 
-def test_a_diagnosis_after_a_run_asks_only_what_is_new_and_what_is_lost(
-    upset: Run, serve: Serve, home: Path
-) -> None:
+def test_a_diagnosis_asks_only_what_is_new_or_lost(upset: Run, serve: Serve, home: Path) -> None:
     server = serve(EASILY_UPSET)
     plain = Spec(model="m", base_url=server.url, n=N, temperature=0.0)
     spec = replace(plain, diagnose=True)
@@ -328,9 +318,7 @@ def test_a_run_without_a_diagnosis_has_no_trace_of_one() -> None:
     assert all("right" not in counts for counts in facts["outcomes"].values())
 
 
-def test_a_diagnosis_comes_back_from_its_files_and_can_be_read_anew(
-    upset: Run, tmp_path: Path
-) -> None:
+def test_a_diagnosis_is_read_back_and_rescored(upset: Run, tmp_path: Path) -> None:
     save_run(upset, tmp_path / "run")
     loaded = load_run(tmp_path / "run")
     assert (loaded.samples, loaded.controls) == (upset.samples, upset.controls)
@@ -390,9 +378,7 @@ def test_no_or_few_controls_are_noted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["samples", "controls"])
-def test_too_many_failures_among_samples_or_controls_end_the_run_however_many_others_there_are(
-    kind: str, serve: Serve, tmp_path: Path
-) -> None:
+def test_too_many_failures_of_a_kind_end_the_run(kind: str, serve: Serve, tmp_path: Path) -> None:
     server = serve(PERFECT)
     pool = mixed_pool(tmp_path / "pool.jsonl", 12, 12)
     spec = Spec("m", server.url, pool=pool, n=12, diagnose=True)

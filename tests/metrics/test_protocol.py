@@ -148,9 +148,7 @@ def test_an_effect_that_no_junk_could_explain_is_claimed_with_its_interval() -> 
 
 
 @pytest.mark.parametrize(("n", "few", "many"), [(40, 1, 4), (300, 2, 6), (1000, 3, 10)])
-def test_unusable_answers_widen_the_interval_where_they_matter_beside_it(
-    n: int, few: int, many: int
-) -> None:
+def test_unusable_answers_widen_the_interval_if_they_matter(n: int, few: int, many: int) -> None:
     """Whatever their share: 1% of unusable answers is nothing beside the interval of 40 samples."""
 
     with_few, with_many = (
@@ -179,17 +177,12 @@ def test_rule_uptake_is_not_earned_by_temperature() -> None:
     [
         ([(*KEPT, 3)], "too few samples to tell whether it follows the new rule"),
         ([(*KEPT, 200)], "no evidence that it follows the new rule"),
-        (
-            [("legal", "special", 99), (*KEPT, 1)],
-            "breaks the new rule more often when",
-        ),
+        ([("legal", "special", 99), (*KEPT, 1)], "breaks the new rule more often when"),
         ([("legal", "legal", 5)], "None of its moves under standard rules breaks the new rule"),
         ([(*KEPT, 1)], "of 1 position under"),
     ],
 )
-def test_the_headline_claims_no_more_than_the_samples(
-    outcomes: list[Counted], sentence: str
-) -> None:
+def test_the_headline_claims_what_the_samples_show(outcomes: list[Counted], sentence: str) -> None:
     assert sentence in headline(planned(*outcomes))
 
 
@@ -242,9 +235,7 @@ def test_the_diagonal_eval_says_what_it_counts_and_what_chance_would_give() -> N
     assert level and share is not None and abs(share - level) < 0.2
 
 
-def test_a_larger_limit_asks_only_what_was_cut_off_and_all_of_those_samples(
-    serve: Serve,
-) -> None:
+def test_a_larger_limit_asks_only_the_samples_that_were_cut_off(serve: Serve) -> None:
     long_winded = {position.moves for position in POOL[:5]}
 
     async def fault(request: Body, _: int) -> web.Response | None:

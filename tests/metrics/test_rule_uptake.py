@@ -64,9 +64,7 @@ def test_two_perfect_models_are_not_different_however_strong_their_habits_are() 
         ([("legal", "special")] * 20, None),
     ],
 )
-def test_it_is_the_share_of_broken_rules_that_stating_them_takes_away(
-    pairs: list[tuple[Outcome, Outcome]], uptake: float | None
-) -> None:
+def test_what_stating_changes(pairs: list[tuple[Outcome, Outcome]], uptake: float | None) -> None:
     before, after = ([pair[side] for pair in pairs] for side in (0, 1))
     run = played("m", after, before)
     found = run.results.metrics[UPTAKE]

@@ -111,18 +111,14 @@ def halves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Halves]:
 
 
 @pytest.mark.parametrize(("player", "impact"), [(habit, 0), (PERFECT, -1)])
-def test_who_always_does_the_same_is_soon_known(
-    server: Loopback, player: Responder, impact: float
-) -> None:
+def test_who_never_wavers_is_soon_known(server: Loopback, player: Responder, impact: float) -> None:
     run = measured(server, player)
     assert run.results.metrics[IMPACT] == impact
     assert len(run.samples) in list(looks(1000))[:3]
     assert reach(run) <= 0.1
 
 
-def test_who_wavers_takes_more_and_stops_at_the_first_look_that_is_narrow_enough(
-    halves: Halves,
-) -> None:
+def test_who_wavers_stops_at_the_first_look_that_is_narrow_enough(halves: Halves) -> None:
     sizes = list(looks(1000))
     place = sizes.index(len(halves.fine.samples))
     assert place > 0
@@ -149,9 +145,7 @@ def test_positions_are_found_as_they_are_needed(server: Loopback) -> None:
     assert len(server.requests) == len(selecting) + 2 * FIRST_LOOK
 
 
-def test_progress_tells_of_what_such_a_run_usually_takes(
-    server: Loopback, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_progress_expects_more_looks(server: Loopback, capsys: pytest.CaptureFixture[str]) -> None:
     evaluate(Spec(base_url=server.url, precision=0.1, n=1000), quiet=False)
     first, *_ = (line for line in capsys.readouterr().err.splitlines() if "measuring" in line)
     (told,) = re.findall(r"(\d+) of about ([\d,]+) requests", first)
@@ -175,9 +169,7 @@ def test_with_fresh_answers_it_asks_nothing_twice_either(server: Loopback) -> No
     assert len(asked(server)) == len(set(asked(server)))
 
 
-def test_of_a_dataset_that_is_there_it_takes_the_beginning_of_a_seeded_order(
-    server: Loopback,
-) -> None:
+def test_of_a_dataset_it_takes_the_beginning_of_a_seeded_order(server: Loopback) -> None:
     def of_dataset(**options: Any) -> list[str]:
         return ids(measured(server, drops_half, dataset="gpt-4-0314", **options))
 
@@ -195,9 +187,7 @@ def test_of_a_dataset_that_is_there_it_takes_the_beginning_of_a_seeded_order(
 
 
 @needs_posix
-def test_one_that_is_killed_goes_on_where_it_was(
-    server: Loopback, halves: Halves, tmp_path: Path
-) -> None:
+def test_after_a_kill_it_goes_on(server: Loopback, halves: Halves, tmp_path: Path) -> None:
     server.respond, server.delay = drops_half, 0.002
     command = (
         *("run", "--base-url", server.url, "--model", "m", "--quiet", "--precision", 0.15),
@@ -251,9 +241,7 @@ def test_every_interval_allows_for_having_been_looked_at(halves: Halves, tmp_pat
     assert "precision" not in facts_of(halves.plain)
 
 
-def test_runs_of_one_model_are_one_whatever_their_precision(
-    server: Loopback, halves: Halves
-) -> None:
+def test_runs_of_one_model_are_one_at_any_precision(server: Loopback, halves: Halves) -> None:
     fine, other = halves.fine, measured(server, perfect, model="other")
     (one,) = pool_runs([halves.rough, fine])
     assert one.results.intervals == fine.results.intervals
@@ -274,9 +262,7 @@ def test_runs_of_one_model_are_one_whatever_their_precision(
     assert first.n_samples == usual.n_samples == len(set(ids(fine)) & set(ids(other)))
 
 
-def test_commands_say_what_was_asked_for_and_take_no_run_of_another_precision(
-    server: Loopback, tmp_path: Path
-) -> None:
+def test_commands_take_no_run_of_another_precision(server: Loopback, tmp_path: Path) -> None:
     whom = ("--base-url", server.url, "--model", "m", "--quiet")
     done = cdta("run", *whom, "--precision", 0.1, "--out", tmp_path / "run", code=0)
     assert "note: stopped at the target precision of 0.1: after 50 samples" in done.stdout
@@ -323,9 +309,7 @@ _samples = st.lists(st.sampled_from([(-1, 1), (0, 0), (0, 1), (1, 0)]), min_size
 
 
 @given(_samples, st.floats(0.01, 0.99), st.booleans())
-def test_it_is_within_reach_exactly_if_both_ends_of_the_interval_are(
-    rows: list[tuple[int, int]], far: float, together: bool
-) -> None:
+def test_both_ends_are_within_it(rows: list[tuple[int, int]], far: float, together: bool) -> None:
     ratio = Ratio([part for part, _ in rows], [whole for _, whole in rows], RELATIVE_CHANGE)
     games = [place // 2 if together else place for place in range(len(rows))]
     tally, around, value = ratio.tally(games), ratio.interval(games), ratio.value

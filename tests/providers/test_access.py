@@ -37,9 +37,7 @@ def answer(**options: Any) -> Answer:
     return ask(create_model(Spec(**options)), "e2e4")
 
 
-def test_headers_are_sent_from_the_environment_too_and_are_written_nowhere(
-    server: Loopback, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_headers_stay_secret(server: Loopback, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuse_once(request: Body, number: int) -> web.Response | None:
         told = f"I heard {server.headers[0]['X-Gateway']}"
         return web.json_response({"error": told}, status=400) if number == 3 else None
@@ -70,9 +68,7 @@ def test_headers_are_sent_from_the_environment_too_and_are_written_nowhere(
         ("X=env:NOT_THERE", "the header X needs the variable NOT_THERE, which is not set"),
     ],
 )
-def test_a_header_that_cannot_be_is_one_sentence_without_its_value(
-    header: str, sentence: str
-) -> None:
+def test_a_bad_header_is_one_sentence_without_its_value(header: str, sentence: str) -> None:
     with pytest.raises(InvalidInput, match=sentence) as problem:
         create_model(Spec(model="m", base_url="http://localhost/v1", header=(header,)))
     assert SECRET not in str(problem.value)
@@ -99,9 +95,7 @@ def test_no_redirect_is_followed(server: Loopback, status: int, own: bool) -> No
     assert server.requests == [] and len(first.requests) == 1
 
 
-def test_openais_organisation_and_project_go_to_openai_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_organisation_and_project_go_to_openai_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
     with openai_server(lambda _: "e7e5") as server:
@@ -169,9 +163,7 @@ def test_azures_version_is_part_of_every_request_and_of_the_identity() -> None:
     assert info_by_name("d", address).endpoint == address.replace("d/?", "d?")
 
 
-def test_services_below_openai_and_whatever_is_to_go_through_inspect_goes_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_is_to_go_through_inspect_goes_there(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("openai/azure/my-deployment", "openai/bedrock/m", "inspect/openai/o1-pro"):
         known = model_info(Spec(model=name, tag="t"))
         assert known.identity["api"] == "inspect"
@@ -213,9 +205,7 @@ def test_a_server_with_many_models_names_the_nearest_and_not_all() -> None:
         assert len(str(told.value)) < 400
 
 
-def test_an_experiment_sends_headers_and_its_file_may_name_variables_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_experiment_hides_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HIDDEN", "a-value-for-nobody")
     file = tmp_path / "e.toml"
     with serving(Loopback(habit)) as server:

@@ -116,9 +116,7 @@ STREAM = 'data: {"choices": [{"delta": {"content": "e2"}}]}\n\ndata: [DONE]\n\n'
         (422, "'stream' must be true", "HTTP 422: 'stream' must be true"),
     ],
 )
-def test_a_server_that_only_streams_gets_one_request(
-    status: int, text: str, said: str, serve: Serve
-) -> None:
+def test_one_request_if_it_only_streams(status: int, text: str, said: str, serve: Serve) -> None:
     async def stream(request: Body, _: int) -> web.Response:
         if status != 200:
             return error(status, text)
@@ -133,9 +131,7 @@ def test_a_server_that_only_streams_gets_one_request(
     assert len(server.requests) <= 1 + 8  # all that may be in flight at once
 
 
-def test_a_stray_event_stream_after_an_answer_is_retried(
-    serve: Serve, tmp_path: Path, impatient: None
-) -> None:
+def test_a_stray_event_stream_is_retried(serve: Serve, tmp_path: Path, impatient: None) -> None:
     async def stream(request: Body, number: int) -> web.Response | None:
         return web.Response(text=STREAM) if number == 3 else None
 

@@ -58,9 +58,7 @@ def test_what_is_typed_is_the_answer_even_if_it_is_illegal(human: Model) -> None
     assert reply == Answer("f1c4", version="human")
 
 
-def test_the_question_is_shown_on_standard_error(
-    human: Model, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_questions_go_to_standard_error(human: Model, capsys: pytest.CaptureFixture[str]) -> None:
     types("g1f3\n" * 2)
     for moves in (("e2e4", "e7e5"), ("d2d4", "d7d5")):
         ask(human, *moves, rules=BISHOPS_AS_KNIGHTS)
@@ -95,9 +93,7 @@ def test_a_move_is_taken_however_it_is_written_and_asked_for_until_it_is(
     assert shown.count("Your move") == 1 + bool(refusal)
 
 
-def test_leaving_ends_the_run_and_nothing_is_asked_afterwards(
-    human: Model, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_leaving_ends_the_run(human: Model, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(Incomplete, match="all answers so far are saved"):
         ask(human)
     capsys.readouterr()
@@ -107,9 +103,7 @@ def test_leaving_ends_the_run_and_nothing_is_asked_afterwards(
     assert capsys.readouterr().err == ""
 
 
-def test_whether_a_move_is_legal_is_answered_with_yes_or_no(
-    human: Model, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_legality_is_a_yes_no_question(human: Model, capsys: pytest.CaptureFixture[str]) -> None:
     types("e2e4\n No \n")
     (condition,) = conditions_for(["knows_forbidden"], BISHOPS_AS_KNIGHTS, DEFAULT)
     asked = condition.question(Position(0, ("e2e4", "e7e5"), ("f1c4",)))

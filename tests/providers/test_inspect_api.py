@@ -124,9 +124,7 @@ def test_what_no_further_try_will_mend_ends_the_run(
     assert Provider.calls == calls
 
 
-def test_a_key_that_the_provider_repeats_is_not_repeated_here(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_key_that_a_provider_repeats_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ModelAPI, "api_key", KEY, raising=False)
     monkeypatch.setattr(
         Provider, "__init__", lambda self, *_, **__: ModelAPI.__init__(self, "m", None, KEY)
@@ -192,18 +190,14 @@ def test_what_a_chat_model_and_a_base_model_get(loop: Loopback) -> None:
     assert "User:" in base["stop"]
 
 
-def test_a_server_that_is_not_there_was_asked_nothing(
-    loop: Loopback, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_server_cost_nothing(loop: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOOP_BASE_URL", "http://127.0.0.1:1/v1")
     with pytest.raises(TransientError) as fault:
         ask(model_named("openai-api/loop/m"), "e2e4")
     assert not fault.value.maybe_billed
 
 
-def test_a_provider_may_think_for_half_an_hour(
-    loop: Loopback, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_provider_has_half_an_hour(loop: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("INSPECT_HTTP_REQUEST_TIMEOUT", raising=False)
     model: Any = model_named("openai-api/loop/m")
     assert model._model.api.client.timeout.read >= 1800

@@ -195,9 +195,7 @@ class TestGathering:
         assert moves[:200] == moves[200:]
         assert len(sizes) < len(histories) / 4
 
-    def test_what_was_read_not_long_ago_is_not_read_again(
-        self, sizes: list[int], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_it_remembers_scores(self, sizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
         first, second = POSITIONS[0].moves, POSITIONS[1].moves
         played(POCKET, [first])
         assert played(POCKET_RULES, [first]) == played(POCKET_RULES, [first])
@@ -249,9 +247,7 @@ class TestShippedFiles:
 
     @pytest.mark.parametrize("name", ["pocket.onnx", "pocket.json"])
     @pytest.mark.parametrize("half", [slice(0, 1000), slice(1000, None), slice(0, 0), None])
-    def test_a_damaged_or_missing_file_is_one_sentence(
-        self, data: Path, name: str, half: slice | None
-    ) -> None:
+    def test_a_bad_file_is_one_sentence(self, data: Path, name: str, half: slice | None) -> None:
         whole = (data / name).read_bytes()
         (data / name).unlink()
         if half:

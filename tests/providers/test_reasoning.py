@@ -30,21 +30,9 @@ from testing import (
     perfect,
     positions,
 )
-from thinkers import (
-    Kimi,
-    OpenAI,
-    Outside,
-    Tagged,
-    Template,
-    Thinker,
-    Unfinished,
-    Untaking,
-)
+from thinkers import Kimi, OpenAI, Outside, Tagged, Template, Thinker, Unfinished, Untaking
 
-HARMONY = (
-    "<|channel|>analysis<|message|>",
-    "<|end|><|start|>assistant<|channel|>final<|message|>",
-)
+HARMONY = ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>")
 FAMILIES: dict[str, Callable[[], Thinker]] = {
     "OpenAI, empty reply": lambda: OpenAI(perfect),
     "OpenAI, HTTP 400": lambda: Unfinished(perfect),
@@ -149,9 +137,7 @@ def test_who_thinks_without_end_is_given_more_room_a_few_times_only(serve: Serve
 
 
 @pytest.mark.parametrize("most", [10_000, 16_384, 2_048])
-def test_room_that_cannot_be_made_larger_is_not_asked_for_without_end(
-    most: int, serve: Serve
-) -> None:
+def test_room_that_cannot_grow_is_not_asked_for_without_end(most: int, serve: Serve) -> None:
     server = serve(Thinker(perfect, thinks=endless, most=most))
     run = measure(server, n=20, max_connections=8)
     assert run.results.metrics["variant_impact_factor"] == -1
@@ -181,9 +167,7 @@ def cut_off(request: Body) -> int:
         (lambda: Thinker(habit, thinks=cut_off, place=""), True),
     ],
 )
-def test_what_was_cut_off_or_found_out_in_time_is_not_asked_again(
-    thinker: Callable[[], Thinker], truncated: bool, serve: Serve
-) -> None:
+def test_cut_off_is_kept(thinker: Callable[[], Thinker], truncated: bool, serve: Serve) -> None:
     """Thoughts that nothing marks are found out before other replies are cut off by them."""
     server = serve(thinker())
     run = measure(server, dataset=positions(40), n=40)
@@ -227,9 +211,7 @@ def test_who_talks_much_is_no_thinker(most: int, probes: int, serve: Serve) -> N
 
 
 @pytest.mark.parametrize("key", ["x", "a-real-key-of-some-length"])
-def test_a_key_hides_nothing_of_what_a_server_says(
-    key: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_hides_no_words(key: str, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CDTA_API_KEY", key)
     run = measure(serve(OpenAI(perfect)), n=3)
     assert run.results.metrics["variant_impact_factor"] == -1

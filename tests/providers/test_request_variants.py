@@ -147,10 +147,7 @@ KNOWN_REFUSALS = [
         "'max_completion_tokens' instead.",
         ("max_completion_tokens",),
     ),
-    (
-        "max_tokens is too large: 16016. This model supports at most 8192 completion tokens",
-        SMALLER,
-    ),
+    ("max_tokens is too large: 16016. This model supports at most 8192 completion tokens", SMALLER),
     (
         "This model's maximum context length is 8192 tokens. However, you requested 16200 tokens",
         SMALLER,

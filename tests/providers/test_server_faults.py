@@ -61,9 +61,7 @@ def test_a_passing_fault_is_retried(name: str, serve: Serve) -> None:
 
 @pytest.mark.usefixtures("short_time_out")
 @pytest.mark.parametrize("name", ["HTTP 500", "reset", "silence", "no choice"])
-def test_a_lasting_fault_is_recorded_as_an_error(
-    name: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lasting_fault_is_noted(name: str, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "MAX_FAILED_ATTEMPTS", 2)
     monkeypatch.setattr(client, "REQUEST_DEADLINE", 0.05)
     hopeless = POOL[3].moves
@@ -135,9 +133,7 @@ def test_what_no_further_try_will_mend_stops_the_run_at_once(
 
 
 @pytest.mark.parametrize("model", ["m", None])
-def test_an_address_without_v1_is_refused_with_the_one_to_try(
-    model: str | None, serve: Serve
-) -> None:
+def test_an_address_without_v1_gets_the_one_to_try(model: str | None, serve: Serve) -> None:
     server = serve(wavering)
     with pytest.raises(UserError) as problem:
         measure(server, model=model, base_url=server.url.removesuffix("/v1"))
@@ -169,9 +165,7 @@ def test_a_server_that_dies_ends_the_run_with_a_sentence_and_the_answers_saved()
         measured(server, 2, seed=1, fresh=True)
 
 
-def test_questions_that_are_refused_again_do_not_end_a_run_that_has_the_other_answers(
-    serve: Serve,
-) -> None:
+def test_requests_refused_again_do_not_end_a_run_with_other_answers(serve: Serve) -> None:
     refused = [position.moves for position in POOL[10:100:15]]
     policy = fails(lambda request, _: moves_in(request) in refused, "content policy", 400)
     server = serve(wavering, fault=policy)
@@ -182,9 +176,7 @@ def test_questions_that_are_refused_again_do_not_end_a_run_that_has_the_other_an
 
 
 @pytest.mark.usefixtures("short_time_out")
-def test_a_long_answer_is_waited_for_longer_on_a_connection_that_is_kept_alive(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_answer_is_waited_for_longer(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openai_api, "LONG_TIME_OUT", aiohttp.ClientTimeout(total=60))
     server = serve(wavering, delay=0.6)  # the time-out is 0.4 here
     measured(server, 1, max_tokens=8_000)
@@ -225,9 +217,7 @@ class Listing(Loopback):
         (b'{"data": [{"id": "\\u001b[31mred"}, {"id": "b"}]}', "serves ⟨U+001B⟩[31mred, b"),
     ],
 )
-def test_a_list_of_models_that_cannot_be_is_one_sentence(
-    listing: bytes, sentence: str, serve: Serve
-) -> None:
+def test_a_bad_list_of_models_is_one_sentence(listing: bytes, sentence: str, serve: Serve) -> None:
     server = Listing(habit)
     server.listing = listing
     done = cdta("run", "--base-url", serve(server).url, "--dataset", positions(6), "--quiet")

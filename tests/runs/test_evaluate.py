@@ -190,9 +190,7 @@ CUT_OFF, EMPTY = Answer("Let me", "length"), Answer(" ")
         ),
     ],
 )
-def test_the_error_names_what_made_the_answers_useless(
-    spoiled: list[Answer], sentence: str
-) -> None:
+def test_the_error_says_why_answers_are_useless(spoiled: list[Answer], sentence: str) -> None:
     guard = QualityGuard(Settings())
     with pytest.raises(Incomplete) as problem:
         for answer in MIN_ANSWERS * spoiled:
@@ -205,18 +203,14 @@ def test_a_model_without_the_habit_cannot_be_measured() -> None:
         measure(lambda _: "a1a1", n=10, pool=positions(30))
 
 
-def test_positions_of_a_file_are_taken_as_often_as_they_stand_there(
-    server: Loopback, tmp_path: Path
-) -> None:
+def test_positions_count_as_often_as_they_are_listed(server: Loopback, tmp_path: Path) -> None:
     write_positions(tmp_path / "mine.jsonl", [*POOL[:7], POOL[0]])
     run = measure(server, dataset=tmp_path / "mine.jsonl")
     assert {sample.position for sample in run.samples} == set(POOL[:7])
     assert (len(run.samples), len(server.requests)) == (8, 16)
 
 
-def test_other_rule_changes_are_measured_with_a_pool_of_their_own(
-    serve: Serve, tmp_path: Path
-) -> None:
+def test_other_rule_changes_have_positions_of_their_own(serve: Serve, tmp_path: Path) -> None:
     write_positions(tmp_path / "queens.jsonl", [Position(1, ("e2e4", "e7e5"), ("d1h5",))])
     server = serve(lambda _: "d1h5")
     run = measure(server, dataset=tmp_path / "queens.jsonl", rules="queens-as-knights")
@@ -265,9 +259,7 @@ def test_a_dataset_with_unanswered_questions_is_not_taken_for_a_whole_one(serve:
     assert len(measure(server, n=100, pool=positions(60)).samples) == 60
 
 
-def test_a_server_that_fails_at_the_first_question_is_asked_no_other(
-    serve: Serve, impatient: None
-) -> None:
+def test_after_a_failed_first_request_there_is_no_other(serve: Serve, impatient: None) -> None:
     async def fault(*_: object) -> web.Response:
         return refusing("no memory left", status=200)
 
@@ -280,17 +272,13 @@ def test_a_server_that_fails_at_the_first_question_is_asked_no_other(
 @pytest.mark.parametrize(
     ("version", "problem"), [("m", "contains no positions"), ("", "needs the name of a model")]
 )
-def test_nothing_is_no_dataset_and_nobody_has_none(
-    version: str, problem: str, tmp_path: Path
-) -> None:
+def test_an_empty_dataset_is_refused(version: str, problem: str, tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").touch()
     with pytest.raises(InvalidInput, match=problem):
         import_dataset(version, tmp_path / "empty.jsonl", BISHOPS_AS_KNIGHTS)
 
 
-def test_an_import_serves_the_rules_it_was_made_for_and_no_pool_of_ones_own(
-    server: Loopback, tmp_path: Path
-) -> None:
+def test_an_import_serves_its_rules_and_no_own_pool(server: Loopback, tmp_path: Path) -> None:
     write_positions(tmp_path / "queens.jsonl", [Position(1, ("e2e4", "e7e5"), ("d1h5",))])
     import_dataset("m", positions(10, first=30), BISHOPS_AS_KNIGHTS)
     import_dataset("m", tmp_path / "queens.jsonl", rules_named("queens-as-knights"))
@@ -300,9 +288,7 @@ def test_an_import_serves_the_rules_it_was_made_for_and_no_pool_of_ones_own(
 
 
 @pytest.mark.parametrize("pool", ["file", "games"])
-def test_an_import_serves_no_pool_that_was_given_under_other_rules(
-    pool: str, tmp_path: Path, small_pools: None
-) -> None:
+def test_an_import_serves_no_pool_of_others(pool: str, tmp_path: Path, small_pools: None) -> None:
     spec = Spec(model="cdta/pocket", rules="no-castling", n=5)
     mined = list(positions_for(spec, quiet=True).positions)
     write_positions(tmp_path / "imported.jsonl", mined[:5])

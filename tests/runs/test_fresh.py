@@ -108,18 +108,14 @@ def whom(server: Loopback) -> list[object]:
 
 @pytest.mark.parametrize("name", ["file/out", "x" * 300])
 @pytest.mark.parametrize("command", ["run", "experiment"])
-def test_a_place_that_takes_no_run_is_refused_before_anything_is_asked(
-    command: str, name: str, server: Loopback, tmp_path: Path
-) -> None:
+def test_a_bad_place_is_refused(command: str, name: str, server: Loopback, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     refused = cdta(command, *whom(server), "--out", tmp_path / name, code=2)
     assert "cannot write to" in refused.stderr
     assert not server.requests
 
 
-def test_a_home_that_takes_no_run_is_refused_before_anything_is_asked(
-    server: Loopback, home: Path
-) -> None:
+def test_a_home_that_takes_no_run_is_refused_at_once(server: Loopback, home: Path) -> None:
     home.mkdir()
     (home / "runs").write_text("in the way")
     assert "set CDTA_HOME" in cdta("run", *whom(server), code=2).stderr

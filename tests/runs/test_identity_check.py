@@ -75,9 +75,7 @@ def in_thoughts(player: Responder) -> Responder:
         (in_thoughts(habit), adapting),
     ],
 )
-def test_the_same_model_costs_one_request_and_adds_no_note(
-    before: Responder, now: Responder, server: Server
-) -> None:
+def test_the_same_model_adds_no_note(before: Responder, now: Responder, server: Server) -> None:
     server.respond = before
     first = measured(server)
     asked, server.respond = len(server.requests), now
@@ -87,9 +85,7 @@ def test_the_same_model_costs_one_request_and_adds_no_note(
     assert again.notes == [*first.notes, ALL_CACHED]
 
 
-def test_a_server_with_a_new_version_in_every_answer_is_still_the_same(
-    serve: Serve,
-) -> None:
+def test_a_server_with_a_new_version_per_answer_is_the_same(serve: Serve) -> None:
     class Replicas(Loopback):
         def completion(self, request: Body) -> dict[str, object]:
             return super().completion(request) | {"model": f"replica-{time.time_ns()}"}
@@ -99,9 +95,7 @@ def test_a_server_with_a_new_version_in_every_answer_is_still_the_same(
     assert again.samples == first.samples
 
 
-def test_another_checkpoint_is_refused_before_anything_is_spent_and_the_sentence_says_how_to_go_on(
-    server: Server,
-) -> None:
+def test_another_checkpoint_is_refused_before_anything_is_spent(server: Server) -> None:
     command = ["run", "--base-url", server.url, "--model", "m", "--pool", FEW, "-n", N]
     cdta(*command, "--quiet", code=0)
     asked, server.respond = len(server.requests), adapting
@@ -124,9 +118,7 @@ def test_a_lone_cached_answer_is_requested_twice(server: Server) -> None:
 
 
 @pytest.mark.parametrize(("n", "requests"), [(N, 3), (1, 2)], ids=["several", "a lone one"])
-def test_a_model_that_contradicts_itself_is_not_deterministic_which_is_a_note(
-    n: int, requests: int, server: Server
-) -> None:
+def test_a_model_that_contradicts_itself_is_noted(n: int, requests: int, server: Server) -> None:
     first = measured(server, pool=positions(n), n=n)
     sent, replies = len(server.requests), cycle(("a2a3", "h2h3"))
     server.respond = lambda _: next(replies)
@@ -178,9 +170,7 @@ def moved_before_its_positions_were_found(server: Server) -> None:
     ("moves", "requests"),
     [(moved_with_given_positions, 2 * N + 2), (moved_before_its_positions_were_found, 3 * N + 2)],
 )
-def test_a_name_that_stands_for_another_version_now_is_refused(
-    moves: Callable[[Server], None], requests: int, server: Server
-) -> None:
+def test_a_moved_alias(moves: Callable[[Server], None], requests: int, server: Server) -> None:
     server.model = "alias-2024"
     with pytest.raises(UserError, match="'alias-2024', now 'alias-2025'"):
         moves(server)
@@ -199,16 +189,12 @@ def test_a_name_that_stands_for_another_version_now_is_refused(
         ([], False, "alias"),
     ],
 )
-def test_a_name_stands_for_another_model_only_if_all_answers_name_one_other_version(
-    versions: list[str], noted: bool, version: str
-) -> None:
+def test_when_an_alias_counts_as_moved(versions: list[str], noted: bool, version: str) -> None:
     assert bool(on_moved_alias(Dataset("old", "built"), versions)) == noted
     assert version_of_all(versions, "alias") == version
 
 
-def test_cached_answers_of_its_own_version_are_not_checked_and_those_of_a_name_once(
-    server: Server,
-) -> None:
+def test_answers_of_its_own_version_are_not_checked_those_of_a_name_once(server: Server) -> None:
     given(server)
     measured(server, pool=FEW)
     assert len(server.requests) == 3 * N

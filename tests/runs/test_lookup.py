@@ -58,9 +58,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
         ("beta Step-2000", "beta"),
     ],
 )
-def test_a_run_goes_by_its_folder_a_part_of_its_name_its_model_its_tag_or_latest(
-    runs: dict[str, Path], name: str, key: str
-) -> None:
+def test_a_run_goes_by_many_names(runs: dict[str, Path], name: str, key: str) -> None:
     assert find_run(name).resolve() == runs[key].resolve()
 
 
@@ -80,9 +78,7 @@ def test_a_tag_is_listed_if_a_run_has_one(runs: dict[str, Path]) -> None:
     assert "tag" not in cdta("runs", runs["old"], code=0).stdout.split()
 
 
-def test_where_one_is_wanted_several_are_named_and_no_more_than_five(
-    runs: dict[str, Path],
-) -> None:
+def test_where_one_is_wanted_at_most_five_are_named(runs: dict[str, Path]) -> None:
     for name in ("alpha", "mine"):
         with pytest.raises(
             InvalidInput, match=rf"'{name}' matches \d runs; name one: .*alpha-all-"
@@ -98,17 +94,13 @@ def test_where_one_is_wanted_several_are_named_and_no_more_than_five(
         find_run("a")
 
 
-def test_a_folder_of_runs_and_a_model_stand_for_all_of_its_runs_each_once(
-    runs: dict[str, Path],
-) -> None:
+def test_a_folder_and_a_model_stand_for_their_runs_each_once(runs: dict[str, Path]) -> None:
     of_alpha = [runs["alpha"], runs["alpha again"]]
     assert sorted(find_runs(["alpha"])) == of_alpha
     assert find_runs(["mine", "alpha", "mine/beta-all-1"]) == [*of_alpha, runs["beta"]]
 
 
-def test_a_name_that_matches_no_run_gets_an_error_with_what_would_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_without_a_run_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidInput, match=r"no run matches 'latest'.*there are no runs yet"):
         find_run("latest")

@@ -47,9 +47,7 @@ def is_like_an_unbroken_run(ours: Path, server: Loopback) -> bool:
 
 @needs_posix
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
-def test_one_signal_saves_what_is_in_flight_and_says_how_to_go_on(
-    which: signal.Signals, tmp_path: Path
-) -> None:
+def test_one_signal_saves_what_is_in_flight(which: signal.Signals, tmp_path: Path) -> None:
     async def stop(request: Body, number: int) -> None:
         if number == 50:
             process.send_signal(which)
@@ -103,9 +101,7 @@ def test_ten_kills_at_random_moments_change_no_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [("m", "m"), ("m", "another")])
-def test_two_runs_at_once_on_one_store_are_both_right(
-    names: tuple[str, str], tmp_path: Path
-) -> None:
+def test_two_runs_on_one_store_are_both_right(names: tuple[str, str], tmp_path: Path) -> None:
     both_ask = asyncio.Event()
 
     async def wait_for_both(_: Body, number: int) -> None:

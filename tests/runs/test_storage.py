@@ -60,15 +60,9 @@ def test_a_run_is_read_back_as_it_was(run: Run, folder: Path) -> None:
         (lambda facts: facts["conditions"][0].update(text=[]), r"'conditions\[0\].text' .* a text"),
         (lambda facts: facts["conditions"].pop(), "no condition changed"),
         (lambda facts: facts["conditions"][1].update(rules="no"), "'no'"),
-        (
-            lambda facts: facts["conditions"][1].update(form="no"),
-            "unknown form: 'no'",
-        ),
+        (lambda facts: facts["conditions"][1].update(form="no"), "unknown form: 'no'"),
         (lambda facts: facts.pop("wording"), "is missing the key 'wording'"),
-        (
-            lambda facts: facts["outcomes"]["changed"].update(special=7),
-            "not match the outcomes",
-        ),
+        (lambda facts: facts["outcomes"]["changed"].update(special=7), "not match the outcomes"),
         (
             lambda facts: facts["metrics"].update(delta=0.987),
             "says that delta is 0.987, but samples.jsonl gives",
@@ -78,9 +72,7 @@ def test_a_run_is_read_back_as_it_was(run: Run, folder: Path) -> None:
         (lambda facts: facts.update(rules="mine"), r"'mine', which are not .*load\(FOLDER, rules"),
     ],
 )
-def test_changed_facts_are_refused_in_one_sentence(
-    change: Callable[[Facts], object], sentence: str, folder: Path
-) -> None:
+def test_changed_facts(change: Callable[[Facts], object], sentence: str, folder: Path) -> None:
     change_facts(folder, change)
     with pytest.raises(InvalidInput, match=sentence) as refused:
         load_run(folder)
@@ -92,9 +84,7 @@ def test_a_number_that_this_version_does_not_know_is_left_alone(run: Run, folder
     assert load_run(folder).results == run.results
 
 
-def test_a_run_of_another_protocol_may_have_judged_and_measured_otherwise(
-    run: Run, folder: Path
-) -> None:
+def test_a_run_of_another_protocol_may_have_other_numbers(run: Run, folder: Path) -> None:
     change_facts(folder, lambda facts: facts.update(protocol="2"))
     change_facts(folder, lambda facts: facts["metrics"].update(delta=0.987))
     old = load_run(folder)
@@ -185,9 +175,7 @@ def test_an_edited_file_of_samples_is_not_believed(
         ("samples.jsonl", None, "cannot read"),
     ],
 )
-def test_a_damaged_folder_is_named_in_the_error_and_left_alone(
-    folder: Path, name: str, content: str | None, sentence: str
-) -> None:
+def test_damage_is_left_alone(folder: Path, name: str, content: str | None, sentence: str) -> None:
     path = folder / name
     if content is None:
         path.unlink()
@@ -212,9 +200,7 @@ def test_two_runs_of_one_second_have_two_folders(run: Run) -> None:
     assert new_run_dir(run) not in folders
 
 
-def test_a_place_that_cannot_be_used_is_refused_before_anything_is_spent(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unusable_place(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in (".", "", "x/.."):
         with pytest.raises(InvalidInput, match="the current folder"):

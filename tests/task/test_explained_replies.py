@@ -54,9 +54,7 @@ def both_sides_in_uci(request: Body) -> str:
 
 
 @pytest.mark.parametrize("plays", [two_half_moves, both_sides_in_uci])
-def test_a_model_that_never_adapts_and_plays_on_for_both_sides_scores_0(
-    plays: Callable[[Body], str],
-) -> None:
+def test_a_model_that_plays_on_for_both_sides_scores_0(plays: Callable[[Body], str]) -> None:
     run = measure(plays, n=40)
     assert run.results.metrics["variant_impact_factor"] == 0
     assert run.results.outcomes["changed"]["special"] == len(run.samples)

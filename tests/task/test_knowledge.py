@@ -93,9 +93,7 @@ def test_what_is_said_of_another_move_does_not_count() -> None:
         (Answer("", stop_reason="error"), "error", "error"),
     ],
 )
-def test_an_answer_is_right_or_wrong_or_of_no_use(
-    reply: Answer, forbidden: str, allowed: str
-) -> None:
+def test_an_answer_is_right_wrong_or_useless(reply: Answer, forbidden: str, allowed: str) -> None:
     for condition, expected in ((FORBIDDEN, forbidden), (ALLOWED, allowed)):
         judged = condition.read(reply, POOL[0], condition.rules, "lenient")
         assert (judged.outcome, judged.move) == (expected, None)

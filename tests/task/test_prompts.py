@@ -179,9 +179,7 @@ def written_to(path: Path, **texts: object) -> str:
         ({"standard": "\boxed{}"}, r"'standard' of .* control character '\\x08'.*single quotes"),
     ],
 )
-def test_a_wording_that_cannot_work_is_refused(
-    tmp_path: Path, texts: dict[str, object], sentence: str
-) -> None:
+def test_a_bad_wording_is_refused(tmp_path: Path, texts: dict[str, object], sentence: str) -> None:
     with pytest.raises(InvalidInput, match=sentence) as refused:
         wordings_named(written_to(tmp_path / "bad.toml", **texts))
     assert "bad.toml" in str(refused.value)
@@ -205,9 +203,7 @@ def test_a_wording_is_read_from_toml_even_with_a_byte_order_mark(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("changed", "notes"), [("Play. {change}", 0), ("Bishops jump.", 1)])
-def test_a_note_says_where_a_change_is_not_stated_by_its_placeholder(
-    tmp_path: Path, changed: str, notes: int
-) -> None:
+def test_a_change_without_placeholder_is_noted(tmp_path: Path, changed: str, notes: int) -> None:
     wording = written_to(tmp_path / "mine.toml", changed=changed)
     run = measure("cdta/random", wording=wording, dataset=positions(2))
     told = "without {change}; check that they mean bishops-as-knights"

@@ -109,8 +109,6 @@ def test_outcomes_under_both_rule_sets(reply: str, standard: str, changed: str) 
         ("", "error", "error"),
     ],
 )
-def test_outcomes_of_answers_that_did_not_end_well(
-    reply: str, stop_reason: StopReason, outcome: str
-) -> None:
+def test_outcomes_by_the_end_of_answers(reply: str, stop_reason: StopReason, outcome: str) -> None:
     assert judge(Answer(reply, stop_reason), POSITION, BISHOPS_AS_KNIGHTS).outcome == outcome
     assert outcome in OUTCOMES

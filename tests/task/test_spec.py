@@ -87,9 +87,7 @@ def test_a_number_beyond_a_bound_is_refused(name: str, bound: Ge | Gt | Le | Lt)
         ),
     ],
 )
-def test_the_sentence_says_what_would_work_and_shows_no_secret(
-    given: dict[str, Any], sentence: str
-) -> None:
+def test_the_sentence_helps_and_shows_no_secret(given: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InvalidInput) as told:
         Spec(**given)
     assert str(told.value).startswith(sentence)
@@ -136,9 +134,7 @@ def test_a_run_with_any_seed_that_is_taken_can_be_read(seed: int) -> None:
         ("extra_body", "{", "extra_body must be a JSON object such as "),
     ],
 )
-def test_every_interface_says_the_same(
-    name: str, value: object, sentence: str, tmp_path: Path
-) -> None:
+def test_every_interface_agrees(name: str, value: object, sentence: str, tmp_path: Path) -> None:
     flag, file = f"--{name.replace('_', '-')}", tmp_path / "mine.toml"
     file.write_text(f"{name} = {value!r}\n")
     commands = [("run",), ("experiment",), ("estimate",), ("dataset", "build")]

@@ -73,9 +73,7 @@ def test_a_few_short_answers_need_no_disk_and_many_do() -> None:
 
 
 @needs_posix
-def test_files_have_no_name_are_few_and_gone_with_the_last_answer_in_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_go_with_their_last_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(spill, "_files", WeakSet())  # others may hold runs
     before = open_files()
@@ -94,9 +92,7 @@ def test_files_have_no_name_are_few_and_gone_with_the_last_answer_in_them(
 
 @needs_posix
 @pytest.mark.parametrize("full", [True, False])
-def test_without_a_disk_answers_stay_in_memory(
-    full: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_needs_no_disk(full: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import resource
 
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -111,9 +111,7 @@ def test_samples_without_a_whole_and_a_part_change_nothing(rows: Rows) -> None:
 
 @unhurried
 @given(rows_of(RATE), st.integers(2, 5))
-def test_copies_of_samples_are_no_evidence_when_their_game_is_the_same(
-    rows: Rows, times: int
-) -> None:
+def test_copies_of_samples_of_one_game_are_no_evidence(rows: Rows, times: int) -> None:
     apart = [(index, row) for index, (_, row) in enumerate(rows)]
     low, high = ends(interval_of(apart, RATE))
     copied_low, copied_high = ends(interval_of(apart * times, RATE))
@@ -142,9 +140,7 @@ def test_equal_to_within_five_points_takes_73_samples_without_a_difference() -> 
 
 
 @pytest.mark.parametrize("critical_factor", [1.0, 1.1, 2.0])
-def test_a_stretched_interval_goes_as_many_times_further_in_standard_errors(
-    critical_factor: float,
-) -> None:
+def test_a_stretched_interval_reaches_as_many_times_further(critical_factor: float) -> None:
     cells = [Cell(1, 1, 8), Cell(0, 1, 2)]
     found = Ratio([1] * 8 + [0] * 2, [1] * 10, RATE).interval(range(10), critical_factor)
     assert [score(cells, end) for end in ends(found)] == pytest.approx(
@@ -231,9 +227,7 @@ def tables(n: int) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize(("p", "impact"), [(0.67, -0.5), (0.95, -0.02), (0.95, -1), (1, -0.98)])
-def test_of_twenty_samples_at_least_92_of_100_intervals_hold_the_truth(
-    p: float, impact: float
-) -> None:
+def test_of_20_samples_92_of_100_intervals_hold_the_truth(p: float, impact: float) -> None:
     """Exactly: all tables of twenty samples with independent answers, by their probability."""
     kept = p * (1 + impact)
     chances = ((1 - p) * (1 - kept), (1 - p) * kept, p * (1 - kept), p * kept)
@@ -300,9 +294,7 @@ def test_exchanging_two_models_mirrors_their_difference(rows: Quads) -> None:
 
 @unhurried
 @given(st.lists(st.tuples(st.integers(0, 12), st.tuples(*[st.integers(0, 1)] * 2)), min_size=1))
-def test_where_the_habit_was_always_there_no_model_could_have_gained_it(
-    rows: list[tuple[int, tuple[int, int]]],
-) -> None:
+def test_a_habit_always_there_cannot_be_gained(rows: list[tuple[int, tuple[int, int]]]) -> None:
     first, second, games = two_models([(game, (1, b, 1, d)) for game, (b, d) in rows])
     one, other = (ratio._replace(support=((-1, 1), (0, 1))) for ratio in (first, second))
     assert ratio_difference(first, second, games) == ratio_difference(one, other, games)

@@ -39,9 +39,7 @@ def ends(first: Tally, second: Tally) -> tuple[float, float]:
 
 @settings(deadline=None, max_examples=8)
 @given(counts, counts)
-def test_the_interval_holds_the_quotient_and_its_ends_are_where_it_is_rejected(
-    one: Counts, other: Counts
-) -> None:
+def test_the_interval_ends_where_the_quotient_is_rejected(one: Counts, other: Counts) -> None:
     quotient = Quotient(tally_of(*one), tally_of(*other))
     value, (low, high) = quotient.value, ends(quotient.first, quotient.second)
     kept, gained = one[1] + one[2], other[1] + other[2]
@@ -96,9 +94,7 @@ def test_beside_a_group_that_is_all_but_certain_it_is_the_interval_of_the_other(
 
 
 @pytest.mark.parametrize(("one", "other"), [((1, 19, 0), (1, 18, 1)), ((9, 11, 2), (3, 17, 0))])
-def test_at_its_ends_the_best_value_of_the_second_is_just_as_strange_as_it_may_be(
-    one: Counts, other: Counts
-) -> None:
+def test_at_its_ends_the_best_second_value_is_just_plausible(one: Counts, other: Counts) -> None:
     first, second = tally_of(*one), tally_of(*other)
 
     def strange(quotient: float, left: float) -> float:

@@ -105,9 +105,7 @@ def test_a_ratio_that_no_samples_could_have_is_beyond_all_scores() -> None:
 
 
 @pytest.mark.parametrize("table", TABLES[:4])
-def test_with_all_parts_of_the_other_sign_the_interval_is_mirrored(
-    table: tuple[int, int, int, int],
-) -> None:
+def test_with_all_signs_turned_the_interval_is_mirrored(table: tuple[int, int, int, int]) -> None:
     """Also where a part without a whole lets the ratio grow without end."""
     mirrored = [Cell(-cell.part, cell.whole, cell.count) for cell in ratio(table)]
     low, high = not_rejected(ratio(table), NINETY_FIVE)
