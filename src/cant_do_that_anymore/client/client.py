@@ -82,6 +82,8 @@ class Client:
         # with one connection gets each request only after the previous answer is counted.
         self._open_requests = asyncio.Semaphore(2 * max_connections if max_connections > 1 else 1)
         self._limiter = AdaptiveLimiter(max_connections)
+        # A server gets its first request alone: it may be one that cannot answer at all.
+        self._was_contacted = self.is_batched or not model.info.endpoint
         self._consecutive_failures = 0
         self._from_cache = 0
         self._last_logged = -LOG_WAIT_AFTER
@@ -113,6 +115,9 @@ class Client:
         try:
             for request in requests:
                 started.append(await self._start(request, settings))
+                if self._in_flight and not self._was_contacted:
+                    self._was_contacted = True
+                    await asyncio.wait(started)
                 if self._error:
                     raise self._error
                 while started and (started[0].done() or len(started) == ahead):

@@ -174,8 +174,8 @@ def _sampling(run: Run) -> str:
 
 def _cost(run: Run) -> str:
     """Return what the run cost in total, and what was spent now: cached answers are free."""
-    if run.cost.total == 0:
-        return ""
+    if not run.cost.total:
+        return "" if run.cost.total == 0 else dollars(None)
     text = f"{dollars(run.cost.total)} in total"
     if run.cost.dataset is not None:
         text += f" ({dollars(run.cost.dataset)} for the dataset)"
