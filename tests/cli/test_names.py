@@ -47,7 +47,7 @@ def test_runs_are_listed_with_their_headline_and_can_be_named_by_what_is_shown(
 ) -> None:
     done = cdta("runs")
     heads, *lines = done.stdout.splitlines()
-    assert " ".join(heads.split()) == "date model rules eval n rule uptake notes cost run"
+    assert " ".join(heads.split()) == "date model rules eval n rule uptake notes cost time run"
     assert len(lines) == 3
     assert "lies elsewhere" in done.stdout
     [pocket] = [line for line in lines if "cdta/pocket" in line]

@@ -156,30 +156,6 @@ def test_a_page_is_written_into_what_is_no_plain_file_and_never_replaces_it(tmp_
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (
-            ["run", "--wording", "a.toml", "--wording", "b.toml"],
-            "cdta run takes one --wording, and 2 were given; run the command once for each",
-        ),
-        (
-            ["dataset", "build", *("--model", "x") * 3],
-            "cdta dataset build takes one --model, and 3 were given; `cdta experiment` takes "
-            "several",
-        ),
-        (["compare", "-o", "a", "-o", "b"], "cdta compare takes one -o, and 2 were given"),
-    ],
-)
-def test_an_option_that_takes_one_value_is_refused_if_given_twice(
-    given: list[str], sentence: str
-) -> None:
-    assert cdta(*given, code=2).stderr.startswith(f"cdta: {sentence}")
-    assert cdta("rules", "--json", "--json", code=0)
-    twice = oaieval("a", "b", "--seed", 1, "--seed", 2, code=2)
-    assert twice.stderr.startswith("oaieval: oaieval takes one --seed, and 2 were given")
-
-
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
         (["compare", "--tolerance", "x", "a"], "tolerance must be a number, not 'x'"),
         (["compare", "--tolerance", 200, "a"], "tolerance must be at most 100, not '200'"),
         (["compare", "--tolerance"], "option '--tolerance' requires an argument; see `cdta comp"),

@@ -93,14 +93,3 @@ def test_base_models_get_one_text(model: str) -> None:
 def test_a_provider_that_wants_a_user_turn_first_gets_one() -> None:
     hosted = json.loads(cdta("prompt", "--json", "--model", "anthropic/claude-x").stdout)
     assert [message["role"] for message in hosted["changed"][:3]] == ["system", "user", "assistant"]
-
-
-@pytest.mark.parametrize(
-    ("option", "sentence"),
-    [
-        (["--condition", "x"], "unknown condition: 'x'"),
-        (["--rules", "bishops-as-queens"], "forbids no move"),
-    ],
-)
-def test_what_cannot_be_asked_ends_in_a_sentence(option: list[str], sentence: str) -> None:
-    assert sentence in cdta("prompt", *option, code=2).stderr

@@ -357,39 +357,6 @@ def test_a_run_made_with_the_same_options_is_taken(finished: tuple[Loopback, Pat
     assert [line.count("|") for line in rows.splitlines()] == [11, 11, 11]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (
-            ("--model", "a", "--model", "b", "--max-cost", 1, "--base-url", "http://127.0.0.1:9"),
-            "the price of a is unknown",
-        ),
-        (("--out", "FILE"), "cannot write to"),
-        (("--plots-only",), "PATH needs --plots-only"),
-        (("FOLDER",), "PATH needs --plots-only"),
-        (("--eval", "all,al"), "unknown eval: 'al'"),
-        (("--rules", "bishops-as-knights,x"), "unknown rules: 'x'"),
-        (("--reasoning-effort", "none,hihg"), "unknown reasoning effort: 'hihg' (did you mean"),
-        (("--reasoning-effort", "low,"), "unknown reasoning effort: ''"),
-        (
-            ("--model", "cdta/pocket", "--reasoning-effort", "none,low"),
-            "cdta/pocket is not a reasoning model",
-        ),
-    ],
-)
-def test_what_cannot_work_is_refused_before_anything_is_asked(
-    arguments: tuple[object, ...], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "file").touch()
-    places = {"FILE": tmp_path / "file", "FOLDER": tmp_path}
-    refused = run_command(*(places.get(str(argument), argument) for argument in arguments))
-    assert refused.returncode == 2
-    assert sentence in refused.stderr
-    assert len(refused.stderr.splitlines()) == 1
-    assert not list(tmp_path.rglob("run.json"))
-
-
 def test_an_unknown_model_stops_neither_the_others_nor_their_limit(tmp_path: Path) -> None:
     models = ("--model", "cdta/none", "--model", "cdta/random", "--max-cost", 0)
     result = run_command(*models, "--eval", "all_diagonal", "-n", 5, "--out", tmp_path)

@@ -286,30 +286,6 @@ def test_a_flag_without_meaning_says_so_once() -> None:
     assert [line.split()[0] for line in said] == ["--no-local-run", "--visible"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("generation/direkt/gpt-4", EVAL), "did you mean 'generation/direct/gpt-4'"),
-        (("generation/direct/gpt-4", "cant_do_that"), "did you mean 'cant_do_that_anymore'"),
-        (("cdta/random,human_cli", EVAL), "exactly one solver"),
-        (("generation/direct/gpt-4", EVAL), "set OPENAI_API_KEY"),
-        (("cdta/random", EVAL, "--completion_args", "wording=none"), "unknown wording"),
-        (("cdta/random", EVAL, *PARAMS, "samples=3"), "--extra_eval_params: 'samples' (did you"),
-        (("cdta/random", EVAL, *PARAMS, "n_samples=x"), "n_samples must be a whole number, not"),
-        (("cdta/random", EVAL, *PARAMS, "n_samples=0"), "n must be at least 1, not 0"),
-        (("cdta/random", EVAL, *PARAMS, "diagonal_variation=maybe"), "must be true or false, not"),
-        (("cdta/random", EVAL, *PARAMS, "n_samples"), "--extra_eval_params takes K=V,K=V, not"),
-        (("cdta/random", EVAL, "--http-run"), "not supported; the record goes to a file"),
-        (("cdta/random", EVAL, "--record_path", f"{__file__}/x"), "cannot write the record"),
-    ],
-)
-def test_a_mistake_ends_in_one_sentence(arguments: tuple[str, ...], sentence: str) -> None:
-    done = oaieval(*arguments, code=2)
-    assert sentence in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("oaieval: ")
-    assert "Traceback" not in done.stderr
-
-
 def test_a_retired_model_gives_the_words_of_its_provider() -> None:
     words = "The model `gpt-4-0314` has been deprecated, learn more here."
 

@@ -1,0 +1,144 @@
+"""Whatever cannot work is refused in one sentence with exit code 2, before anything is sent."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from testing import cdta, oaieval, snapshot
+
+COMMANDS = """
+cdta rnu
+cdta run --model cdta/rnadom
+cdta run --model gpt-4o
+cdta run --model claude-sonnet-4-5
+cdta run --model o3
+cdta run --model mine
+cdta run --model openai/gpt-4o
+cdta run --rules bishops
+cdta run --rules standard
+cdta run --rules rooks-as-queens
+cdta run --wording x
+cdta run --eval al
+cdta run -n 0
+cdta run --base-url localhost:8000
+cdta run --dataset nowhere.jsonl
+cdta run --wording no.toml
+cdta run --wording a.toml --wording b.toml
+cdta dataset build --model x --model x --model x
+cdta dataset show gpt-4
+cdta compare -o a -o b
+cdta selfplay --engine /no -o x
+cdta legal e2e5
+cdta legal e4 e5 Qh9
+cdta legal '8/8/8/8/8/8/8/8 w - - 0 1'
+cdta legal '8/8 w'
+cdta rescore nowhere
+cdta prompt --condition x
+cdta prompt --rules bishops-as-queens
+cdta experiment --model a --model b --max-cost 1 --base-url http://127.0.0.1:9
+cdta experiment --out file
+cdta experiment --plots-only
+cdta experiment .
+cdta experiment --eval all,al
+cdta experiment --rules bishops-as-knights,x
+cdta experiment --reasoning-effort none,hihg
+cdta experiment --reasoning-effort low,
+cdta experiment --model cdta/pocket --reasoning-effort none,low
+oaieval generation/direkt/gpt-4 cant_do_that_anymore
+oaieval generaton/cot/gpt-4 cant_do_that_anymore
+oaieval humancli cant_do_that_anymore
+oaieval generation/direct/gtp-4 cant_do_that_anymore
+oaieval chess/generation/direct/ cant_do_that_anymore
+oaieval nonsense cant_do_that_anymore
+oaieval generation/direct/gpt-4 cant_do_that
+oaieval generation/direct/gpt-4 cant_do_that_anymore
+oaieval generation/cot/org/m cant_do_that_anymore
+oaieval cdta/random,human_cli cant_do_that_anymore
+oaieval cdta/random cant_do_that_anymore --completion_args wording=none
+oaieval cdta/random cant_do_that_anymore --extra_eval_params samples=3
+oaieval cdta/random cant_do_that_anymore --extra_eval_params n_samples=x
+oaieval cdta/random cant_do_that_anymore --extra_eval_params n_samples=0
+oaieval cdta/random cant_do_that_anymore --extra_eval_params diagonal_variation=maybe
+oaieval cdta/random cant_do_that_anymore --extra_eval_params n_samples
+oaieval cdta/random cant_do_that_anymore --http-run
+oaieval cdta/random cant_do_that_anymore --record_path file/x
+"""
+EXPERIMENTS = """
+model = [
+models = ["a"]
+max_costs = 1
+model = []
+model = [{ price = 1 }]
+model = [{ name = "a", adress = "x" }]
+model = [{ name = "a", n = 5 }]
+model = [{ name = "cdta/random", price = "x" }]
+n = 0
+n = 5.5
+n = true
+batch = "no"
+out = ["a", "b"]
+price = { a = 2026-01-01 }
+model = [{ when = 2026-01-01 }]
+model = [{ name = "" }]
+rules = ["bishops"]
+reasoning_effort = ["lo"]
+"""
+SOLVERS = """
+{class: 'a.b:FewShotSolver', args: {}}
+{class: 'a:AnthropicSolver', args: {}}
+{class: 'a:OpenAISolver', args: {valid_answers: [A]}}
+{class: 'a:OpenAISolver', args: {completion_fn_options: {}}}
+{class: 'a:OpenAISolver', args: 3}
+{model: cdta/random, colour: red}
+{model: cdta/random, max_tokens: many}
+{temperature: 1}
+{class: 'a:CoTSolver', args: {}}
+just text
+{
+"""
+OF_OTHERS = r"(not valid TOML:|'mine.yaml':|cannot write [^(]*\(|(?:valid: |keys are )[^,]+,).*"
+"""What follows are words of the system or a library, or names that others add."""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TOGETHER_API_KEY", raising=False)
+    Path("file").touch()
+    return tmp_path
+
+
+def refusal(line: str) -> str:
+    program, *arguments = shlex.split(line)
+    done = (cdta if program == "cdta" else oaieval)(*arguments, code=2)
+    *_, sentence = done.stderr.splitlines()
+    assert sentence.startswith(f"{program}: ") and "Traceback" not in done.stderr
+    assert program == "oaieval" or done.stderr == f"{sentence}\n"
+    return re.sub(OF_OTHERS, r"\1 ...", sentence)
+
+
+def test_commands(here: Path) -> None:
+    lines = COMMANDS.strip().splitlines()
+    snapshot("refusals", "\n".join(f"$ {line}\n{refusal(line)}" for line in lines))
+    assert cdta("rules", "--json", "--json", code=0)
+    assert not list(here.rglob("run.json"))
+
+
+def test_experiment_files_and_registries_of_solvers() -> None:
+    told = []
+    for text in EXPERIMENTS.strip().splitlines():
+        Path("mine.toml").write_text(text)
+        told.append(f"{text}\n{refusal('cdta experiment mine.toml --out out')}")
+    for text in SOLVERS.strip().splitlines():
+        Path("mine.yaml").write_text(f"mine: {text}\n")
+        command = "oaieval mine cant_do_that_anymore --registry_path mine.yaml"
+        told.append(f"{text}\n{refusal(command)}")
+    snapshot("refusals-of-files", "\n".join(told))
+
+
+def test_a_missing_server_is_named_with_exit_code_1() -> None:
+    done = cdta("run", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", code=1)
+    assert "no server answers at http://127.0.0.1:9/v1" in done.stderr
+    assert "Traceback" not in done.stderr
