@@ -6,7 +6,6 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 import chess
 import pytest
 from aiohttp import web
-from rich.console import Console
 
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.comparison import experiment
@@ -47,7 +45,9 @@ from testing import (
     moves_in,
     number_of,
     played,
+    printed,
     serving,
+    snapshot,
 )
 
 N = 20
@@ -581,74 +581,37 @@ def of_the_original(folder: Path) -> Entry:
     return entries_at([path])[0]
 
 
-def printed(group: list[Entry], width: int) -> tuple[str, list[str]]:
-    """The verdict, and the lines below it."""
-    ranked, text = rankings(group), StringIO()
-    screen = Console(width=width, file=text, legacy_windows=False)
-    screen.print(experiment_table(ranked, build_document(ranked, Path())))
-    verdict, _, rows = text.getvalue().partition("\n\n")
-    return verdict, rows.splitlines()
-
-
-@pytest.mark.parametrize("width", [80, 100])
-def test_the_table_has_any_forbidden_moves_below_the_special_ones_and_fits(width: int) -> None:
-    _, lines = printed([shifting()], width)
-    assert max(map(len, lines)) <= width
-    heads = [line.split() for line in lines[1:3]]
-    assert heads[0][:2] == ["habit", "kept"]
-    assert heads[1][3:5] == ["any", "any"]
-    above, below = (re.findall(r" (\d\.\d\d)", line)[:2] for line in lines[3:5])
-    assert (above, below) == (["1.00", "0.50"], ["1.00", "1.00"])
-    assert not any("…" in line for line in lines)
-
-
-def test_records_of_the_original_have_no_other_forbidden_moves(tmp_path: Path) -> None:
-    verdict, lines = printed([of_the_original(tmp_path)], 80)
-    told = "No model can be ranked; m cannot be ranked: a record of the original does not"
-    assert verdict.startswith(told)
-    above, below = (line.split() for line in lines[3:5])
-    assert above[3:5] == ["1.00", "0.00"]
-    assert below[:2] == ["–", "–"]
-
-
 def written_in(picture: Path) -> list[str]:
     """The texts of a picture: each is a comment beside its outlines."""
     return re.findall(r"<!-- (.*?) -->", picture.read_text(), re.DOTALL)
 
 
-def test_bars_have_any_forbidden_moves_beside_the_special_ones(tmp_path: Path) -> None:
-    group = [shifting(), of_the_original(tmp_path)]
-    texts = written_in(save_chart(bar_chart, group, tmp_path / "bars")[1])
-    numbers = [text for text in texts if re.fullmatch(r"\d+%|–", text)]
-    # By column, by rules, by model.
-    assert numbers == ["100%", "100%", "50%", "0%", "100%", "–", "100%", "–"]
-    assert "other forbidden moves" in texts
+def table_of(group: list[Entry]) -> object:
+    ranked = rankings(group)
+    return experiment_table(ranked, build_document(ranked, Path()))
 
 
-def test_lines_have_any_forbidden_moves_where_they_are_known(tmp_path: Path) -> None:
-    label = "any forbidden move"
-    assert label in written_in(save_chart(line_chart, [shifting()], tmp_path / "ours")[1])
-    assert label not in written_in(
-        save_chart(line_chart, [of_the_original(tmp_path)], tmp_path / "theirs")[1]
-    )
-
-
-def test_the_bars_axis_is_cut_to_the_data_and_says_so(tmp_path: Path) -> None:
+def test_tables_and_pictures_say_what_they_said(tmp_path: Path) -> None:
+    """Any forbidden moves stand beside the special ones, but not for records of the original."""
     weak = played("m", "legal", lambda n: "special" if n < 2 else "legal", POOL[:40])
-    cut, whole = (
-        written_in(save_chart(bar_chart, group, tmp_path / name)[1])
-        for name, group in (("cut", entries_of([weak])), ("whole", [shifting()]))
-    )
-    assert "share of answers (the axis ends at 0.2)" in cut
-    assert "share of answers" in whole
-    heading = "Special moves when bishops move like knights (n = 40; 95% intervals)"
-    assert heading in cut
-
-
-def test_runs_without_any_answer_have_pictures_without_a_bar(tmp_path: Path) -> None:
-    nothing = entries_of([played("m", "error", "error", POOL[:1])])
-    for draw in (bar_chart, headline_chart, line_chart):
-        assert save_chart(draw, nothing, tmp_path / "nothing")[1].exists()
+    groups = {
+        "another forbidden move in half of all positions": [shifting()],
+        "a record of the original": [of_the_original(tmp_path)],
+        "both": [shifting(), of_the_original(tmp_path)],
+        "an axis that is cut to the data": entries_of([weak]),
+        "no answer at all": entries_of([played("m", "error", "error", POOL[:1])]),
+    }
+    told = []
+    for name, group in groups.items():
+        for width in (80, 100):
+            lines = printed(table_of(group), width).splitlines()
+            assert max(map(len, lines)) <= width
+            assert not any("…" in line for line in lines)
+        told += [f"# {name}", *lines]
+        for draw in (bar_chart, headline_chart, line_chart):
+            texts = written_in(save_chart(draw, group, tmp_path / "chart")[1])
+            told.append(f"{draw.__name__}: {' | '.join(texts)}")
+    snapshot("experiment", "\n".join(told))
 
 
 def test_names_are_drawn_as_they_are_and_plots_repeat_exactly(

@@ -1,6 +1,6 @@
 """Comparisons with known differences."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
 from own_rules import NoEnPassant
 from runs import comparisons_of as compare
-from testing import POOL, Play, keeps, plan_of, played, run_of
+from testing import POOL, Play, keeps, plan_of, played, run_of, snapshot
 
 ADAPTATION = "adaptation_rate"
 
@@ -34,6 +34,118 @@ def runs_of(n: int, **plays: Play) -> list[Run]:
 def impact(runs: list[Run]) -> Comparison:
     [comparison] = of_measure(compare(runs), IMPACT)
     return comparison
+
+
+def cut_off(percent: int) -> Callable[[int], Outcome]:
+    """Deaf to rules, and cut off in so many of a hundred positions."""
+    return lambda number: "truncated" if number % 100 < percent else "special"
+
+
+def seeds_of(n: int, apart: int) -> list[Run]:
+    """Two models with so many seeds each, on 100 positions that lie so far apart."""
+    return [
+        played(
+            name,
+            keeps(kept),
+            positions=POOL[apart * seed : apart * seed + 100],
+            settings=Settings(seed=seed),
+        )
+        for name, kept in (("a", 30), ("b", 60))
+        for seed in reversed(range(n))
+    ]
+
+
+def on_one_game(model: str, percent: int) -> Run:
+    return played(model, keeps(percent), positions=[replace(p, game=1) for p in POOL[:200]])
+
+
+def in_two_of_three(number: int) -> Outcome:
+    return "special" if number % 3 else "legal"
+
+
+def once(number: int) -> Outcome:
+    return "unreadable" if number else "special"
+
+
+def failing(number: int) -> Outcome:
+    """No answer in 30 of a hundred positions, and the habit in half of the rest."""
+    return "error" if number % 100 < 30 else "special" if number % 2 else "adapted"
+
+
+SCENARIOS: dict[str, Callable[[], list[Run]]] = {
+    "pairs tell more than strangers": lambda: runs_of(400, a=keeps(50), b=keeps(60)),
+    "a weaker habit takes more to be called equivalent": lambda: [
+        played(name, keeps(50), in_two_of_three, POOL[:120]) for name in "ab"
+    ],
+    "a weaker habit on more samples": lambda: [
+        played(name, keeps(50), in_two_of_three, POOL[:400]) for name in "ab"
+    ],
+    "nothing shared": lambda: [
+        played("a", keeps(50), positions=POOL[:50]),
+        played("b", keeps(50), positions=POOL[50:100]),
+    ],
+    "one without a habit": lambda: [
+        *runs_of(50, a=keeps(50)),
+        played("b", "adapted", "legal", POOL[:50]),
+    ],
+    "two without a habit": lambda: [played(name, "adapted", "legal", POOL[:5]) for name in "ab"],
+    "unreadable under the standard rules is no habit": lambda: [
+        *runs_of(50, a=keeps(25)),
+        played("shy", "adapted", "unreadable", POOL[:50]),
+    ],
+    "one habit and else unreadable": lambda: [
+        *runs_of(50, a=keeps(25)),
+        played("shy", "adapted", once, POOL[:50]),
+    ],
+    "one sample is too few however clear": lambda: runs_of(1, a="special", b="adapted"),
+    "only shared positions": lambda: [
+        played("a", positions=POOL[:300]),
+        played("b", "adapted", positions=POOL[200:500]),
+    ],
+    "only positions that both answered": lambda: runs_of(
+        10,
+        a=lambda n: "error" if n == 0 else "special",
+        b=lambda n: "error" if n == 1 else "special",
+    ),
+    "samples of one game are not independent": lambda: [on_one_game("a", 100), on_one_game("b", 0)],
+    "missing answers make no difference significant": lambda: runs_of(400, a=keeps(65), b=failing),
+    "junk hides no certain difference": lambda: runs_of(300, deaf=cut_off(10), good=keeps(10)),
+    "junk, so that more samples are not advised": lambda: runs_of(300, a=keeps(50), b=cut_off(59)),
+    "little junk on few samples": lambda: runs_of(50, a=keeps(50), b=cut_off(1)),
+    "seeds are pooled": lambda: seeds_of(3, apart=100),
+    "the small eval and the whole one": lambda: [
+        played("a", positions=POOL[:20]),
+        played("b", positions=POOL[:20], plan={"eval": "all_small"}),
+    ],
+}
+
+
+def told(found: Comparison) -> str:
+    """All that a comparison says and computed."""
+    both = {"interval": found.interval, "as scored": found.as_scored}
+    numbers: dict[str, Sequence[float | None] | None] = {
+        "values": found.values,
+        "difference": [found.difference],
+        **{name: [each.low, each.high] if each else None for name, each in both.items()},
+        "extremes": found.extremes,
+        "p": [found.p, found.corrected_p],
+    }
+    rounded = [
+        f"{name} {' '.join('-' if each is None else f'{each:.6g}' for each in values or [])}"
+        for name, values in numbers.items()
+    ]
+    counts = f"{found.n_samples} samples, {found.n_games} games, {found.enough} enough"
+    return f"{found.measure.name}: {found.sentence}\n  {counts}, {', '.join(rounded)}"
+
+
+def test_numbers_and_sentences_of_known_differences_are_as_before() -> None:
+    snapshot(
+        "pairs",
+        "\n\n".join(
+            "\n".join([f"# {name}", *map(told, compare(runs()))])
+            for name, runs in SCENARIOS.items()
+        ),
+    )
 
 
 def test_a_planted_difference_is_found_with_its_size_in_every_measure_and_order() -> None:
@@ -60,13 +172,6 @@ def test_a_planted_difference_is_found_with_its_size_in_every_measure_and_order(
     )
 
 
-def test_the_paired_interval_is_narrower_than_chance_between_strangers() -> None:
-    """40 of 400 positions differ, all in one direction: unpaired, that would be 0.1 +- 0.07."""
-    interval = impact(runs_of(400, a=keeps(50), b=keeps(60))).interval
-    assert interval
-    assert interval.high - interval.low < 0.07
-
-
 @pytest.mark.parametrize("percent", [0, 30, 50, 90, 100])
 def test_equal_to_within_five_points_takes_73_shared_samples_without_a_difference(
     percent: int,
@@ -75,78 +180,6 @@ def test_equal_to_within_five_points_takes_73_shared_samples_without_a_differenc
         assert {c.verdict for c in compare(runs_of(n, a=keeps(percent), b=keeps(percent)))} == {
             verdict
         }
-
-
-def test_a_habit_that_is_not_always_there_takes_more_to_be_called_equal() -> None:
-    def found(n: int) -> Comparison:
-        def mostly(number: int) -> Outcome:
-            return "special" if number % 3 else "legal"
-
-        return impact([played(name, keeps(50), mostly, POOL[:n]) for name in "ab"])
-
-    assert found(120).verdict == "inconclusive"
-    assert found(400).verdict == "equivalent"
-    assert found(400).corrected_p == 1
-
-
-def test_disjoint_datasets_say_that_nothing_is_shared_and_what_would_be_enough() -> None:
-    runs = [*runs_of(50, a=keeps(50)), played("b", keeps(50), positions=POOL[50:100])]
-    for found in compare(runs):
-        assert (found.n_samples, found.difference, found.interval) == (0, None, None)
-        assert found.verdict == "inconclusive"
-        assert found.sentence.startswith("a and b share no position")
-        assert f"{found.enough:,} shared samples would be enough" in found.sentence
-        assert 1_000 < found.enough < 4_000
-
-
-def test_a_model_without_a_habit_on_shared_positions_is_named() -> None:
-    runs = [*runs_of(50, a=keeps(50)), played("b", "adapted", "legal", POOL[:50])]
-    uptake, _, factor = compare(runs)
-    for found, title in ((uptake, "rule uptake"), (factor, "impact factor")):
-        assert found.sentence == (
-            f"On 50 shared samples b never showed the habit, so the {title} cannot be compared."
-        )
-
-
-def test_two_models_without_a_habit_are_both_named() -> None:
-    found = impact([played(name, "adapted", "legal", POOL[:5]) for name in ("a", "b")])
-    assert found.sentence.startswith("On 5 shared samples a and b never showed the habit, so ")
-
-
-def test_unreadable_answers_under_the_standard_rules_are_no_habit_that_was_dropped() -> None:
-    def one_habit(number: int) -> Outcome:
-        return "unreadable" if number else "special"
-
-    befores: list[tuple[Play, float | None]] = [("unreadable", None), (one_habit, 1.0)]
-    for before, value in befores:
-        runs = [*runs_of(50, a=keeps(25)), played("shy", "adapted", before, POOL[:50])]
-        [found] = of_measure(compare(runs), UPTAKE)
-        assert (found.values[1], found.verdict) == (value, "inconclusive")
-
-
-def test_one_shared_sample_is_too_few_however_clear_it_looks() -> None:
-    found = impact(runs_of(1, a="special", b="adapted"))
-    assert (found.values, found.p, found.verdict) == ((0.0, -1.0), 1, "inconclusive")
-    assert found.enough > 100
-    assert "1 shared sample is too few to tell" in found.sentence
-
-
-def test_only_shared_positions_with_both_answers_are_compared() -> None:
-    runs = [played("a", positions=POOL[:300]), played("b", "adapted", positions=POOL[200:500])]
-    assert (impact(runs).n_samples, impact(runs).values) == (100, (0.0, -1.0))
-    failing: list[Callable[[int], Outcome]] = [
-        lambda n: "error" if n == 0 else "special",
-        lambda n: "error" if n == 1 else "special",
-    ]
-    assert impact(runs_of(10, a=failing[0], b=failing[1])).n_samples == 8
-
-
-def test_samples_of_one_game_do_not_count_as_independent() -> None:
-    one_game = [replace(position, game=1) for position in POOL[:200]]
-    found = impact(
-        [played(x, y, positions=one_game) for x, y in (("a", keeps(100)), ("b", keeps(0)))]
-    )
-    assert (found.n_samples, found.n_games, found.verdict) == (200, 1, "inconclusive")
 
 
 def test_copies_of_a_position_in_other_games_tell_no_more_than_those_in_its_own() -> None:
@@ -203,13 +236,6 @@ def test_more_comparisons_ask_for_more_evidence() -> None:
     assert alone.p < alone.corrected_p < among_many.corrected_p
 
 
-def test_no_difference_is_significant_whose_interval_holds_0_whatever_p_says() -> None:
-    found = impact(runs_of(200, a=keeps(50), b=keeps(60)))
-    assert found.verdict == "different"
-    assert found.interval
-    assert replace(found, interval=replace(found.interval, low=-0.01)).verdict == "inconclusive"
-
-
 @pytest.mark.parametrize(
     ("low", "high", "p", "extremes", "verdict", "sentence"),
     [
@@ -259,29 +285,7 @@ def test_what_is_enough_is_worked_out_by_hand() -> None:
     assert found.corrected_p == pytest.approx(min(1, 3 * found.p))
 
 
-def test_only_samples_that_both_models_answered_are_counted() -> None:
-    found = impact(runs_of(4, a=["special", "error", "special", "special"], b=["special"] * 4))
-    assert (found.n_samples, found.n_games) == (3, 3)
-
-
 # Answers that name no move
-
-
-def cut_off(percent: int) -> Callable[[int], Outcome]:
-    """Deaf to rules, and cut off in so many of a hundred positions."""
-    return lambda number: "truncated" if number % 100 < percent else "special"
-
-
-def test_missing_answers_make_no_difference_significant() -> None:
-    """All of them may have been habits, or none; the model yields in half of the rest."""
-
-    def failing(number: int) -> Outcome:
-        return "error" if number % 100 < 30 else "special" if number % 2 else "adapted"
-
-    found = impact(runs_of(400, a=keeps(65), b=failing))
-    assert found.n_samples == 280
-    assert found.extremes == pytest.approx((-0.3, 0))
-    assert (found.verdict, found.blurred) == ("inconclusive", True)
 
 
 @pytest.mark.parametrize("percent", [3, 15, 59, 100])
@@ -291,26 +295,6 @@ def test_junk_never_wins(percent: int) -> None:
         assert found.p == 1
         assert found.interval
         assert found.interval.low <= 0 <= found.interval.high
-
-
-def test_junk_does_not_hide_a_difference_that_holds_whatever_it_would_have_said() -> None:
-    found = impact(runs_of(300, deaf=cut_off(10), good=keeps(10)))
-    assert found.verdict == "different"
-    assert found.extremes == pytest.approx((-0.9, -0.8))
-    assert found.difference == pytest.approx(-0.8)
-    assert found.sentence == (
-        "good drops more of its habit than deaf, by 80.0 to 90.0 points, depending on how "
-        "answers without a move are read, on 300 shared samples."
-    )
-
-
-def test_more_samples_are_not_advised_where_junk_makes_it_inconclusive() -> None:
-    found = impact(runs_of(300, a=keeps(50), junk=cut_off(59)))
-    assert found.blurred
-    assert found.sentence.startswith("Too many answers contain no move to tell whether a and junk")
-    few = impact(runs_of(50, a=keeps(50), b=cut_off(1)))
-    assert not few.blurred
-    assert "too few to tell" in few.sentence
 
 
 answers: st.SearchStrategy[Outcome] = st.sampled_from(
@@ -339,30 +323,6 @@ def test_bounds_hold_whatever_each_unusable_answer_would_have_said(
         if bounded.extremes and true.difference is not None:
             low, high = bounded.extremes
             assert low - 1e-9 <= true.difference <= high + 1e-9
-
-
-# Runs of one model
-
-
-def seeds_of(n: int, apart: int) -> list[Run]:
-    """Two models with so many seeds each, on 100 positions that lie so far apart."""
-    return [
-        played(
-            name,
-            keeps(kept),
-            positions=POOL[apart * seed : apart * seed + 100],
-            settings=Settings(seed=seed),
-        )
-        for name, kept in (("a", 30), ("b", 60))
-        for seed in reversed(range(n))
-    ]
-
-
-def test_seeds_of_one_model_are_pooled() -> None:
-    found = impact(seeds_of(3, apart=100))
-    assert found.n_samples == 300
-    assert [run.plan.settings.seed for run in found.first.runs] == [0, 1, 2]
-    assert found.values == (-0.7, -0.4)
 
 
 def test_the_same_positions_in_more_seeds_are_no_more_games() -> None:
@@ -442,10 +402,6 @@ def test_runs_on_positions_of_another_selection_or_pool_are_refused(
         return
     with pytest.raises(InvalidInput, match=f"^{sentence}"):
         compare(runs)
-
-
-def test_the_small_eval_is_compared_with_the_whole_one() -> None:
-    assert compare([played("a"), played("b", plan={"eval": "all_small"})])
 
 
 def test_rules_of_ones_own_that_changed_under_one_key_are_other_rules() -> None:
