@@ -153,6 +153,15 @@ def serious_violations(page: Page) -> list[str]:
     ]
 
 
+def scrolling_sideways(page: Page) -> list[str]:
+    """The classes of what is wider than its place on the page."""
+    found: list[str] = page.evaluate(
+        "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1)"
+        ".map(e => e.firstElementChild.className)"
+    )
+    return found
+
+
 def saved(run: Run, folder: Path) -> Path:
     path = folder / "report.html"
     write_page(run, path)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from browser import browser_or_skip
+from browser import browser_or_skip, scrolling_sideways, serious_violations
 from cant_do_that_anymore.api import save_with_page
 from cant_do_that_anymore.comparison.leaderboard import Ranking, ranking_of
 from cant_do_that_anymore.datasets.storage import Dataset
@@ -127,6 +127,7 @@ def test_the_page_fits_every_screen_and_obeys_the_policy(tmp_path: Path) -> None
                 assert page.evaluate("document.documentElement.scrollWidth") <= width
                 tallest = "[...document.querySelectorAll('td')].map(cell => cell.offsetHeight)"
                 assert max(page.evaluate(tallest)) < 160  # no column of single letters
+                assert serious_violations(page) == scrolling_sideways(page) == []
             assert page.evaluate("window.hacked") is None
             if name == "two":
                 assert visible(EVIL) in (page.locator("table.board-of").text_content() or "")

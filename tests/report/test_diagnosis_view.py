@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from markupsafe import escape
 
-from browser import Opener, saved
+from browser import Opener, saved, scrolling_sideways, serious_violations
 from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.game.position import Position, shipped_pool
@@ -220,6 +220,14 @@ def test_every_page_shows_the_habit_by_how_usual_the_move_is_among_people() -> N
     labels = [group.label for group in groups]
     assert len(groups) > 3 and labels == sorted(labels, key=lambda label: int(label.split()[0]))
     assert "By how common the move is in human games" in page(run)
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_page_is_accessible_and_fits(typical_page: Path, width: int, open_page: Opener) -> None:
+    page = open_page(typical_page, width=width).page
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        assert serious_violations(page) == scrolling_sideways(page) == []
 
 
 def test_what_is_known_of_the_shipped_pools_is_what_the_network_says() -> None:

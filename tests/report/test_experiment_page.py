@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlparse
 import pytest
 from playwright.sync_api import Browser, Page
 
-from browser import browser_or_skip, serious_violations
+from browser import browser_or_skip, scrolling_sideways, serious_violations
 from cant_do_that_anymore.comparison.entries import entries_at, entries_of
 from cant_do_that_anymore.comparison.leaderboard import OUTCOMES, rankings
 from cant_do_that_anymore.formatting import dollars, duration, visible
@@ -105,7 +105,9 @@ def test_the_page_is_readable_on_any_screen_and_asks_for_nothing(
 def test_the_page_is_accessible(
     browser: Browser, experiment: Path, width: int, scheme: Literal["light", "dark"]
 ) -> None:
-    assert serious_violations(opened(browser, experiment / "index.html", width, scheme)) == []
+    page = opened(browser, experiment / "index.html", width, scheme)
+    page.locator("#made summary").click()
+    assert serious_violations(page) == scrolling_sideways(page) == []
 
 
 def test_the_verdict_is_the_first_result(

@@ -180,7 +180,8 @@ def _collateral_answer(run: Run) -> str:
     answered = [control for control in run.controls if control.answered]
     changes = [ends for m in OF_CONTROLS if (ends := range_of(run.results, m.name))]
     if not answered or not changes:
-        return "We cannot tell: this run has no control positions, whose habit stays legal."
+        few = "too few" if answered else "no"
+        return f"We cannot tell: this run has {few} control positions, whose habit stays legal."
     moved = any(not low <= 0 <= high for low, high in changes)
     first = "Other play changes, too" if moved else "No change in other play was found"
     standard, changed = (
