@@ -5,7 +5,6 @@ wrong place is seen. A larger token limit is the exception: it gives more of the
 """
 
 import json
-from functools import cache
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -56,7 +55,7 @@ class Coins(Loopback):
         moves, coin = moves_in(request), self.coin(request)
         if asked_about(request):
             return ("yes", "no", "perhaps")[(coin + self.edition) % 3]
-        choices = SPECIAL[moves], _others(moves)[coin % 5], "h8h1"
+        choices = SPECIAL[moves], legal_under_both(moves)[coin % 5], "h8h1"
         words = "Everything considered I would play " if coin // 3 % 2 == 0 else ""
         return words + choices[(coin + self.edition) % 3]
 
@@ -90,11 +89,6 @@ class _Own(PieceSwap):
 OWN_RULES: list[Rules] = [
     _Own(chess.BISHOP, like) for like in (chess.KNIGHT, chess.ROOK, chess.KNIGHT)
 ]
-
-
-@cache  # of few positions, and for every answer
-def _others(moves: tuple[str, ...]) -> list[str]:
-    return legal_under_both(moves)
 
 
 def write(folder: Path, name: str, edition: int) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 
 import chess
@@ -30,8 +31,12 @@ def habit(request: Body) -> str:
 
 def adapting(request: Body) -> str:
     """A move that the changed rules allow, whatever the rules."""
-    board = board_after(moves_in(request))
-    return min(move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(board))
+    return _first_allowed(moves_in(request))
+
+
+@cache  # every position is asked about several times
+def _first_allowed(moves: tuple[str, ...]) -> str:
+    return min(move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(board_after(moves)))
 
 
 def perfect(request: Body) -> str:
@@ -78,12 +83,14 @@ def own_move(moves: tuple[str, ...]) -> str:
     return SPECIAL[moves] if number_of(moves) % 2 else legal_under_both(moves)[0]
 
 
-def legal_under_both(moves: tuple[str, ...]) -> list[str]:
+@cache
+def legal_under_both(moves: tuple[str, ...]) -> tuple[str, ...]:
     """And under the placebo, so that a habit among them makes a control."""
     board, placebo = board_after(moves), placebo_of(BISHOPS_AS_KNIGHTS)
     legal = sorted(move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(board))
     found = ((uci, chess.Move.from_uci(uci)) for uci in legal)
-    return [u for u, m in found if STANDARD.is_legal(board, m) and placebo.is_legal(board, m)]
+    both = (u for u, m in found if STANDARD.is_legal(board, m) and placebo.is_legal(board, m))
+    return tuple(both)
 
 
 def is_restated(request: Body) -> bool:
