@@ -203,13 +203,15 @@ QUOTA = {"type": "billing", "code": "insufficient_quota"}
             (OWN, refused(status), TransientError, f"HTTP {status}: no")
             for status in (409, 425, 429, 500, 502, 503, 529)
         ),
-        *((INSPECT, refused(status), TransientError, "no") for status in (429, 500, 503)),
+        *((INSPECT, refused(status), TransientError, "no") for status in (429, 500, 503, 529)),
         (OWN, refused(403), UserError, r"needs a key, and none was sent \(HTTP 403: no\)"),
         *((INSPECT, refused(status), UserError, "refuses the key") for status in (401, 403)),
         (OWN, refused(404), UserError, r"refuses 'm' \(HTTP 404: no\)"),
         (INSPECT, refused(404), UserError, "openai-api/loop/m cannot answer"),
         (OWN, refused(402), UserError, r"requires payment \(HTTP 402: no\)"),
         (OWN, refused(429, **QUOTA), UserError, "requires payment"),
+        (OWN, refused(429, "You exceeded your current quota"), TransientError, "HTTP 429: You"),
+        (INSPECT, refused(422), RequestRejected, "cannot answer"),
         (INSPECT, refused(429, "Add a card", **QUOTA), UserError, "Add a card"),
         (OWN, refused(400), RequestRejected, r"refuses 'm' \(HTTP 400: no\)"),
         (INSPECT, refused(400), RequestRejected, "cannot answer"),

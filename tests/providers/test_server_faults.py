@@ -120,18 +120,6 @@ def test_retry_after_is_honoured(serve: Serve) -> None:
     assert times[3] - times[2] >= 0.3
 
 
-@pytest.mark.parametrize(
-    ("status", "sentence"), [(401, "needs a key"), (404, "refuses 'm'"), (400, "refuses 'm'")]
-)
-def test_what_no_further_try_will_mend_stops_the_run_at_once(
-    status: int, sentence: str, serve: Serve
-) -> None:
-    server = serve(wavering, fault=fails(lambda *_: True, status=status))
-    with pytest.raises(UserError, match=sentence):
-        measured(server, 50, max_connections=1)
-    assert len(server.requests) == 1
-
-
 @pytest.mark.parametrize("model", ["m", None])
 def test_an_address_without_v1_gets_the_one_to_try(model: str | None, serve: Serve) -> None:
     server = serve(wavering)
@@ -139,12 +127,6 @@ def test_an_address_without_v1_gets_the_one_to_try(model: str | None, serve: Ser
         measure(server, model=model, base_url=server.url.removesuffix("/v1"))
     assert str(problem.value).endswith(f"; most servers answer below /v1: try {server.url}")
     assert server.requests == []
-
-
-def test_a_rate_limit_that_says_quota_is_no_empty_account(serve: Serve) -> None:
-    message = "You exceeded your current quota"
-    server = serve(wavering, fault=fails(lambda _, number: number == 1, message, 429))
-    assert measured(server, 2).results.metrics["n_samples"] == 2
 
 
 def test_a_server_that_dies_ends_the_run_with_a_sentence_and_the_answers_saved() -> None:
