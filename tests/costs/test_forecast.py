@@ -154,13 +154,6 @@ def test_an_estimate_counts_only_what_is_asked_in_the_same_way() -> None:
         assert found["measuring"]["requests"]["high"] == requests, option
 
 
-def test_a_fresh_run_asks_anew_and_keeps_nothing(serve: Serve) -> None:
-    server = serve(lambda _: "a2a3")
-    for fresh, asked in ((False, 10), (False, 11), (True, 21), (False, 22)):
-        measure(server, eval="all_diagonal", n=5, fresh=fresh)
-        assert len(server.requests) == asked
-
-
 def test_a_dataset_that_exists_is_not_built_again() -> None:
     assert planned("openai/gpt-4-0314").dataset.requests == exactly(1)  # to learn the exact version
     assert planned(eval="all_diagonal").dataset.requests == exactly(0)

@@ -16,7 +16,7 @@ from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.storage import save_run
 from players import in_every_second
-from testing import POOL, Loopback, Serve, Spec, cdta, habit, measure, openai_server, perfect
+from testing import POOL, Loopback, Serve, Spec, habit, measure, openai_server, perfect
 
 HELD = [{p.id for p in dataset.positions} for dataset in shipped_datasets(POOL).values()]
 
@@ -54,20 +54,6 @@ def test_a_run_on_it_says_so_everywhere_and_goes_on_saying_so(serve: Serve, tmp_
     assert "pool" not in headline(usual) + usual.dataset.provenance
     save_run(now, tmp_path / "run")
     assert load(tmp_path / "run").dataset.pool_name == "common"
-
-
-@pytest.mark.parametrize(
-    ("options", "given"),
-    [
-        (["--rules", "no-castling", "--eval", "all"], "no-castling and all;"),
-        (["--eval", "all_diagonal"], "bishops-as-knights and all_diagonal;"),
-    ],
-)
-def test_it_is_for_the_default_rules_alone(options: list[str], given: str) -> None:
-    for command in ("run", "estimate", "experiment"):
-        done = cdta(command, "--pool", "common", *options, code=2)
-        told = "the pool 'common' is for bishops-as-knights and the evals all and all_small, not"
-        assert f"{told} for {given}" in " ".join(done.stderr.split())
 
 
 def test_a_pool_that_is_mistyped_is_named() -> None:

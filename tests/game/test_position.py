@@ -115,11 +115,6 @@ def test_arbitrary_bytes_are_refused_in_one_sentence(content: bytes) -> None:
             assert "\n" not in str(problem)
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"cannot read .*nowhere\.jsonl"):
-        read_positions(tmp_path / "nowhere.jsonl", BISHOPS_AS_KNIGHTS)
-
-
 def test_the_id_depends_on_the_moves_alone() -> None:
     assert POSITION.id == Position(99, POSITION.moves, POSITION.special_moves, "x").id
     assert POSITION.id != Position(4, POSITION.moves[:2], POSITION.special_moves).id

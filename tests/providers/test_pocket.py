@@ -181,13 +181,12 @@ class TestGathering:
         monkeypatch.setattr(Network, "scores", counted)
         return sizes
 
-    def test_questions_of_one_length_make_one_batch(self, sizes: list[int]) -> None:
+    def test_questions_of_one_length_make_one_batch_if_they_come_at_once(
+        self, sizes: list[int]
+    ) -> None:
         played(POCKET, [(move,) for move in ("e2e4", "d2d4", "c2c4", "g1f3")])
-        assert sizes == [4]
-
-    def test_questions_asked_one_at_a_time_are_not_kept_waiting(self, sizes: list[int]) -> None:
-        played(POCKET, [(move,) for move in ("e2e4", "d2d4")], at_once=False)
-        assert sizes == [1, 1]
+        played(POCKET, [(move,) for move in ("b2b3", "b2b4")], at_once=False)
+        assert sizes == [4, 1, 1]
 
     def test_each_question_gets_its_own_answer_from_many_batches(self, sizes: list[int]) -> None:
         histories = [position.moves for position in POSITIONS[:200]] * 2

@@ -8,7 +8,7 @@ import pytest
 
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.reply_text import plain_text
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, rules_named
 from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.providers.pocket import CANNOT_READ
 from cant_do_that_anymore.task.conditions import QUESTIONS, conditions_for
@@ -19,10 +19,6 @@ from replies import HARD_YES_NO, documented, filled
 
 POOL = shipped_pool("pool")[:300]
 FORBIDDEN, ALLOWED = conditions_for(QUESTIONS, BISHOPS_AS_KNIGHTS, DEFAULT)
-
-
-def test_a_model_that_cannot_read_says_neither() -> None:
-    assert read_yes_no(CANNOT_READ) is None
 
 
 EXAMPLES = documented("### Yes or no", "A **statement** is", r"^(\d)\. \*\*")
@@ -47,6 +43,7 @@ def test_each_word_that_the_rules_know_counts() -> None:
 
 
 def test_of_a_reply_that_was_cut_off_an_unfinished_sentence_says_nothing() -> None:
+    assert read_yes_no(CANNOT_READ) is None
     assert read_yes_no("No, because bishops", cut_off=True) is False
     assert read_yes_no(" Yes", cut_off=True) is True
     assert read_yes_no("It is legal", cut_off=True) is None
@@ -117,21 +114,12 @@ def test_a_move_is_asked_about_that_the_change_forbids_and_one_that_only_it_allo
         assert not only_now or allowed in only_now
 
 
-class NoCastling(Rules):
-    key, title, statement = "no-castling", "No castling", "Nobody may castle any more."
-
-    def view(self, board: chess.Board) -> chess.Board:
-        view = board.copy(stack=False)
-        view.castling_rights = chess.BB_EMPTY
-        return view
-
-
 def test_where_no_move_is_new_one_is_asked_about_that_stays_legal() -> None:
     moves = ("e2e4", "e7e5", "g1f3", "g8f6", "f1c4", "f8c5")
-    position = Position(0, moves, ("e1g1",))
-    allowed = chess.Move.from_uci(allowed_move(position, NoCastling()))
-    assert forbidden_move(position, NoCastling()) == "e1g1"
-    assert NoCastling().is_legal(position.board(), allowed)
+    position, no_castling = Position(0, moves, ("e1g1",)), rules_named("no-castling")
+    allowed = chess.Move.from_uci(allowed_move(position, no_castling))
+    assert forbidden_move(position, no_castling) == "e1g1"
+    assert no_castling.is_legal(position.board(), allowed)
 
 
 def test_nothing_but_the_move_tells_the_two_questions_apart() -> None:

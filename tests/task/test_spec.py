@@ -27,6 +27,7 @@ BOUNDS = [
     *((name, bound) for name, info in OPTIONS.items() for bound in info.constraints),
     ("max_samples", Ge(1)),
 ]
+COMMON = "the pool 'common' is for bishops-as-knights and the evals all and all_small, not for {};"
 NOT_ESTIMATED = ("max_cost", "estimate")
 each_field = pytest.mark.parametrize("field", fields(Spec), ids=lambda field: field.name)
 
@@ -79,8 +80,11 @@ def test_a_number_beyond_a_bound_is_refused(name: str, bound: Ge | Gt | Le | Lt)
             ("the conditions of a run must start with 'standard' and "),
         ),
         ({"pool": "games", "dataset": "x"}, "give a pool or a dataset, not both"),
-        ({"pool": "common", "eval": "all_diagonal"}, "the pool 'common' is for bishops-as-"),
-        ({"pool": "common", "rules": "no-castling"}, "the pool 'common' is for bishops-as-"),
+        (
+            {"pool": "common", "eval": "all_diagonal"},
+            COMMON.format("bishops-as-knights and all_diagonal"),
+        ),
+        ({"pool": "common", "rules": "no-castling"}, COMMON.format("no-castling and all")),
         (
             {"model": "m@http://x", "base_url": "http://y"},
             "give one address: 'm@http://x' has one, ",
