@@ -99,7 +99,7 @@ def test_requests_hold_exactly_the_messages_specified() -> None:
         run = measure("openai/gpt-4", n=3)
     probe, *sent = server.requests
     assert probe["temperature"] == 0
-    common = {"path": "/v1/chat/completions", "model": "gpt-4"}
+    common: Body = {"path": "/v1/chat/completions", "model": "gpt-4"}
     common |= {"temperature": 1.0, "max_tokens": 16}
     expected = [
         common | {"messages": [{"role": turn.role, "content": turn.content} for turn in turns]}

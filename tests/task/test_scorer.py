@@ -6,7 +6,7 @@ import pytest
 from cant_do_that_anymore.game.move_parser import move_in
 from cant_do_that_anymore.game.position import Position
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after
-from cant_do_that_anymore.providers.base import Answer, StopReason
+from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.task.scorer import answered_move, judge
 from cant_do_that_anymore.task.types import OUTCOMES
 
@@ -16,59 +16,41 @@ CASTLES = "e2e4 e7e5 g1f3 b8c6 f1c4 f8c5"
 PROMOTES = "e2e4 d7d5 e4d5 c7c6 d5c6 a7a6 c6b7 a6a5"
 CASTLES_LONG = "d2d4 a7a6 c1f4 a6a5 d1d2 a5a4 b1c3 a4a3"
 TWO_KNIGHTS, KNIGHT_ON_G5 = "g1f3 a7a6 b1c3 a6a5 c3e4 a5a4", "b1c3 a7a6 c3e4 a6a5 e4g5 a5a4"
-
-
-def read(reply: str, moves: str = " ".join(MOVES)) -> str | None:
-    """The move that a reply names after these moves, in UCI."""
-    move = move_in(reply, board_after(moves.split()), STANDARD)
-    return move.uci() if move else None
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        *("f1b5", " f1b5\n", "F1B5", '"f1b5"', "f1-b5", "f1 b5", "f1 to b5", "f1→b5", "Bf1-b5"),
-        *("Bb5", "BB5", "Bb5+!", "7. Bb5", "7.f1b5", "Perhaps d2d4? Or e4e5?\n\nf1b5"),
-        "The best move is **f1b5** (Bb5), pinning nothing.",
-    ],
+PLAYED = " ".join(MOVES)
+DECORATED = (
+    *("f1b5", " f1b5\n", "F1B5", '"f1b5"', "f1-b5", "f1 b5", "f1 to b5", "f1→b5", "Bf1-b5"),
+    *("Bb5", "BB5", "Bb5+!", "7. Bb5", "7.f1b5", "Perhaps d2d4? Or e4e5?\n\nf1b5"),
+    "The best move is **f1b5** (Bb5), pinning nothing.",
 )
-def test_a_move_is_read_through_decoration(reply: str) -> None:
-    assert read(reply) == "f1b5"
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        *("", " ", "f1", "f1b5 or d2d4", "f1b5 is illegal now, so Nf3", "I resign", "f1b5f1b5"),
-        *("Xf1b5X", "0000", "e2e9", "Bb5 Bc4", "<script>alert(1)</script>"),
-        "The pawn on e4 and the knight on f3 stand well.",
-        *("B1.c4", "e5. d5", "Nf3. e5", "d4 12. e5"),  # numbers within replies number no move
-    ],
+UNREADABLE = (
+    *("", " ", "f1", "f1b5 or d2d4", "f1b5 is illegal now, so Nf3", "I resign", "f1b5f1b5"),
+    *("Xf1b5X", "0000", "e2e9", "Bb5 Bc4", "<script>alert(1)</script>"),
+    "The pawn on e4 and the knight on f3 stand well.",
+    *("B1.c4", "e5. d5", "Nf3. e5", "d4 12. e5"),  # numbers within replies number no move
 )
-def test_anything_else_is_unreadable(reply: str) -> None:
-    assert read(reply) is None
 
 
 @pytest.mark.parametrize(
     ("moves", "reply", "move"),
     [
+        *((PLAYED, reply, "f1b5") for reply in DECORATED),
+        *((PLAYED, reply, None) for reply in UNREADABLE),
         *((CASTLES, reply, "e1g1") for reply in ("O-O", "0-0", "e1g1")),
         ("e2e4 d7d5", "exd5", "e4d5"),
         *((PROMOTES, reply, "b7a8q") for reply in ("bxa8=Q", "b7a8=q", "b7a8Q")),
         (PROMOTES, "b7xa8N", "b7a8n"),
         ("e2e4 d7d5 e4d5 c7c6 d5c6 b8a6 c6b7 a6c5", "I promote: b8=Q.", "b7b8q"),
-        (CASTLES_LONG, "O-O-O", "e1c1"),
-        (CASTLES_LONG, "O-O", None),
-        ("e2e4 e7e5", "2. d4", "d2d4"),
-        ("e2e4 e7e5", f"2.{16 * ' '}d4", "d2d4"),
-        (TWO_KNIGHTS, "Nfg5", "f3g5"),
-        (TWO_KNIGHTS, "Ng5", None),
-        (KNIGHT_ON_G5, "N1f3", "g1f3"),
-        (KNIGHT_ON_G5, "N5f3", "g5f3"),
+        *((CASTLES_LONG, "O-O-O", "e1c1"), (CASTLES_LONG, "O-O", None)),
+        *(("e2e4 e7e5", "2. d4", "d2d4"), ("e2e4 e7e5", f"2.{16 * ' '}d4", "d2d4")),
+        *((TWO_KNIGHTS, "Nfg5", "f3g5"), (TWO_KNIGHTS, "Ng5", None)),
+        *((KNIGHT_ON_G5, "N1f3", "g1f3"), (KNIGHT_ON_G5, "N5f3", "g5f3")),
     ],
 )
-def test_other_notations_are_read(moves: str, reply: str, move: str | None) -> None:
-    assert read(reply, moves) == move
+def test_a_move_is_read_through_decoration_and_in_any_notation(
+    moves: str, reply: str, move: str | None
+) -> None:
+    read = move_in(reply, board_after(moves.split()), STANDARD)
+    assert (read and read.uci()) == move
 
 
 def test_the_exact_reading_takes_a_bare_uci_move_alone() -> None:
@@ -80,35 +62,25 @@ def test_the_exact_reading_takes_a_bare_uci_move_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "standard", "changed"),
+    ("answer", "standard", "changed"),
     [
-        ("f1b5", "special", "special"),
-        ("f1e2", "legal", "forbidden"),
-        ("f1g3", "illegal", "adapted"),
-        ("d2d4", "legal", "legal"),
-        ("d2d5", "illegal", "illegal"),
-        ("e7e8q", "illegal", "illegal"),
-        ("hmm", "unreadable", "unreadable"),
+        (Answer("f1b5"), "special", "special"),
+        (Answer("f1e2"), "legal", "forbidden"),
+        (Answer("f1g3"), "illegal", "adapted"),
+        (Answer("d2d4"), "legal", "legal"),
+        (Answer("d2d5"), "illegal", "illegal"),
+        (Answer("e7e8q"), "illegal", "illegal"),
+        *((Answer(reply), "unreadable", "unreadable") for reply in ("hmm", "")),
+        (Answer("Let me think", "length"), "truncated", "truncated"),
+        (Answer("", "length"), "truncated", "truncated"),
+        (Answer("f1b5", "length"), "special", "special"),
+        (Answer("As bishops move like knights, f1b5 is ill", "length"), "truncated", "truncated"),
+        (Answer("Since rooks move as ever, f1b5 is well"), "special", "special"),
+        (Answer("I cannot help with that", "refused"), "refused", "refused"),
+        (Answer("", "error"), "error", "error"),
     ],
 )
-def test_outcomes_under_both_rule_sets(reply: str, standard: str, changed: str) -> None:
-    outcomes = [judge(Answer(reply), POSITION, r).outcome for r in (STANDARD, BISHOPS_AS_KNIGHTS)]
+def test_outcomes_under_both_rule_sets(answer: Answer, standard: str, changed: str) -> None:
+    outcomes = [judge(answer, POSITION, r).outcome for r in (STANDARD, BISHOPS_AS_KNIGHTS)]
     assert outcomes == [standard, changed]
-
-
-@pytest.mark.parametrize(
-    ("reply", "stop_reason", "outcome"),
-    [
-        ("Let me think", "length", "truncated"),
-        ("", "length", "truncated"),
-        ("", "stop", "unreadable"),
-        ("f1b5", "length", "special"),
-        ("Since bishops move like knights, f1b5 is ill", "length", "truncated"),
-        ("Since rooks move as ever, f1b5 is well", "stop", "special"),
-        ("I cannot help with that", "refused", "refused"),
-        ("", "error", "error"),
-    ],
-)
-def test_outcomes_by_the_end_of_answers(reply: str, stop_reason: StopReason, outcome: str) -> None:
-    assert judge(Answer(reply, stop_reason), POSITION, BISHOPS_AS_KNIGHTS).outcome == outcome
-    assert outcome in OUTCOMES
+    assert {*outcomes} <= {*OUTCOMES}
