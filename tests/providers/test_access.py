@@ -189,12 +189,9 @@ def test_a_model_for_the_responses_api_alone_is_shown_the_way_through_inspect() 
 
 
 def test_a_server_with_many_models_names_the_nearest_and_not_all() -> None:
-    class Many(Loopback):
-        async def models(self, http: web.Request) -> web.Response:
-            names = [f"vendor-{number}/model-{number}" for number in range(400)]
-            return web.json_response({"data": [{"id": name} for name in [*names, "qwen/qwen3-8b"]]})
-
-    with serving(Many(habit, fault=fails(lambda *_: True, "no such model", 404))) as server:
+    names = (*(f"vendor-{number}/model-{number}" for number in range(400)), "qwen/qwen3-8b")
+    fault = fails(lambda *_: True, "no such model", 404)
+    with serving(habit, listed=names, fault=fault) as server:
         with pytest.raises(UserError, match=r"did you mean 'qwen/qwen3-8b'\?") as problem:
             answer(model="qwen3-8b", base_url=server.url)
         assert len(str(problem.value)) < 300
