@@ -14,6 +14,7 @@ import pytest
 
 from cant_do_that_anymore import question, rules_named, shipped_pool
 from cant_do_that_anymore.cli.main import cdta
+from testing import cdta as run_cdta
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "cant_do_that_anymore"
@@ -124,6 +125,27 @@ def test_commands_in_documents_are_taken_as_they_are_printed(
             command = command.get_command(context, given.pop(0))
         assert command, line
         command.make_context(line, given, parent=context)
+
+
+@pytest.mark.parametrize("path", ["docs/compare.md", "docs/first-run.md"])
+def test_examples_print_what_the_documents_show(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the bundled models answer; those of the README take a minute."""
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```\w*\n(\$ .*?)^```", (ROOT / path).read_text(), re.M | re.S)
+    with_output = "".join(block for block in blocks if re.search(r"^[^$\s]", block, re.M))
+    for step in re.split(r"^\$ ", with_output, flags=re.M):
+        command, _, shown = step.partition("\n")
+        if command.startswith("cdta "):
+            done = run_cdta(*shlex.split(command, comments=True)[1:])
+            for part in re.split(r"^\.\.\.$", shown, flags=re.M):
+                assert without_moments(part) in without_moments(done.stdout)
+
+
+def without_moments(text: str) -> str:
+    """The words of a text, without the folder of a run and how long it took."""
+    return " ".join(re.sub(r"\S+/runs/\S+|\b\d+ s\b", "", text).split())
 
 
 def test_every_number_of_the_note_is_a_measured_one() -> None:

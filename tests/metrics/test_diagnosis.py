@@ -23,6 +23,7 @@ from cant_do_that_anymore.metrics.measures import MEASURES
 from cant_do_that_anymore.providers.base import Settings
 from cant_do_that_anymore.providers.request_variants import NO_SYSTEM
 from cant_do_that_anymore.providers.request_variants import variant_notes as on_form
+from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.evaluate import select
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import facts_of, load_run, rescored, save_run
@@ -55,6 +56,7 @@ from testing import (
     moves_in,
     number_of,
     positions,
+    printed,
 )
 from thinkers import Kimi, OpenAI, Tagged, Thinker
 
@@ -166,6 +168,15 @@ def test_a_model_that_any_change_upsets_does_not_seem_to_follow_the_rule(upset: 
     assert {name: found[name] for name in expected} == pytest.approx(expected)
     (note,) = [note for note in upset.notes if "placebo" in note]
     assert note.startswith("the placebo alone changed the habit")
+
+
+def test_the_example_of_a_diagnosis_is_what_the_program_prints() -> None:
+    run = diagnosed(EASILY_UPSET, n=200)
+    shown = printed(summary(replace(run, version="planted"), verbose=True))
+    text = (Path(__file__).parents[2] / "docs" / "diagnosis.md").read_text(encoding="utf-8")
+    example = text.partition("```text\n")[2].partition("\n```")[0]
+    lines = [line.strip() for line in shown.splitlines()]
+    assert [line for line in example.splitlines() if line not in lines] == []
 
 
 def test_where_knowing_does_not_matter_the_difference_it_makes_is_about_0() -> None:
