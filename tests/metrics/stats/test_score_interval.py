@@ -69,35 +69,22 @@ def test_of_a_paired_ratio_it_is_nam_and_blackwelders(table: tuple[int, int, int
 
 
 @pytest.mark.parametrize(
-    ("table", "critical", "low", "high", "digits"),
+    ("cells", "critical", "ends", "digits"),
     [
-        ((4, 9, 3, 16), NINETY_FIVE, -0.027, 0.390, 3),  # Tango (1998)
-        ((43, 0, 1, 0), NINETY, -0.096, 0.037, 3),  # Tango (1998)
-        ((53, 16, 8, 9), NINETY_FIVE, -0.020, 0.207, 3),  # Agresti and Min (2005)
-        ((8, 3, 1, 2), NINETY_FIVE, -0.1670, 0.4327, 4),  # Tang, Ling, Ling and Tian (2010)
-        ((1, 1, 7, 12), NINETY_FIVE, -0.517, -0.026, 3),  # Fagerland, Lydersen and Laake (2014)
+        (difference((4, 9, 3, 16)), NINETY_FIVE, [-0.027, 0.390], 3),  # Tango (1998)
+        (difference((43, 0, 1, 0)), NINETY, [-0.096, 0.037], 3),  # Tango (1998)
+        (difference((53, 16, 8, 9)), NINETY_FIVE, [-0.020, 0.207], 3),  # Agresti and Min (2005)
+        (difference((8, 3, 1, 2)), NINETY_FIVE, [-0.1670, 0.4327], 4),  # Tang et al. (2010)
+        (difference((1, 1, 7, 12)), NINETY_FIVE, [-0.517, -0.026], 3),  # Fagerland et al. (2014)
+        (ratio((446, 5, 16, 690)), NINETY, [0.958, 0.992], 3),  # Tang, Tang and Chan (2003)
+        (ratio((43, 0, 1, 0)), NINETY, [0.904, 1.039], 3),  # Tang, Tang and Chan (2003)
+        (ratio((1, 1, 7, 12)), NINETY_FIVE, [0.0653, 0.9069], 4),  # DelRocco et al. (2022)
     ],
 )
-def test_published_intervals_of_a_difference(
-    table: tuple[int, int, int, int], critical: float, low: float, high: float, digits: int
+def test_published_intervals(
+    cells: list[Cell], critical: float, ends: list[float], digits: int
 ) -> None:
-    found = not_rejected(difference(table), critical)
-    assert [round(end, digits) for end in found] == [low, high]
-
-
-@pytest.mark.parametrize(
-    ("table", "critical", "low", "high", "digits"),
-    [
-        ((446, 5, 16, 690), NINETY, 0.958, 0.992, 3),  # Tang, Tang and Chan (2003)
-        ((43, 0, 1, 0), NINETY, 0.904, 1.039, 3),  # Tang, Tang and Chan (2003)
-        ((1, 1, 7, 12), NINETY_FIVE, 0.0653, 0.9069, 4),  # DelRocco et al. (2022)
-    ],
-)
-def test_published_intervals_of_a_ratio(
-    table: tuple[int, int, int, int], critical: float, low: float, high: float, digits: int
-) -> None:
-    found = not_rejected(ratio(table), critical)
-    assert [round(end, digits) for end in found] == [low, high]
+    assert [round(end, digits) for end in not_rejected(cells, critical)] == ends
 
 
 def test_a_ratio_that_no_samples_could_have_is_beyond_all_scores() -> None:
