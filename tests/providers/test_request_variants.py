@@ -13,6 +13,7 @@ from cant_do_that_anymore.providers.request_variants import (
     NO_SYSTEM,
     NO_TEMPERATURE,
     arrange_messages,
+    effort_encodings,
     fallbacks,
     limit_of,
     variant_notes,
@@ -179,6 +180,20 @@ def test_an_effort_that_is_refused_is_told_in_the_ways_that_are_left(words: str)
     assert told == [("effort as reasoning",), ("effort as nothing",)]
 
 
+def test_the_fields_of_every_encoding_of_an_effort() -> None:
+    usual = {"reasoning_effort": {"reasoning_effort": "low"}}
+    assert effort_encodings("low") == usual | {"reasoning": {"reasoning": {"effort": "low"}}}
+    assert effort_encodings("none") == {
+        "reasoning_effort": {"reasoning_effort": "none"},
+        "chat_template_kwargs": {
+            "chat_template_kwargs": {"enable_thinking": False, "thinking": False}
+        },
+        "thinking": {"thinking": {"type": "disabled"}},
+        "reasoning": {"reasoning": {"enabled": False}},
+        "nothing": {},
+    }
+
+
 def test_a_form_lays_out_the_turns_and_adds_its_room_to_the_limit() -> None:
     turns = tuple(Message(role, role) for role in ("system", "assistant", "user"))
     assert arrange_messages(turns, ("a",)) == turns
@@ -198,7 +213,13 @@ def test_every_concession_is_noted_and_named_as_in_the_protocol() -> None:
     names = re.findall(r"^\| `(.*?)` \|", table, re.M)
     assert names == [*REFUSALS, "room to think: N", "effort as W"]
     assert ASKED_ONCE == "asked once"
-    assert len({*variant_notes([*REFUSALS, ASKED_ONCE])}) == 5
+    assert variant_notes([*REFUSALS, ASKED_ONCE]) == [
+        "the server expects the token limit as max_completion_tokens",
+        "the model does not support a temperature, so none was sent",
+        "the server requires a user turn first, so one was added before White's first move",
+        "the server supports no system message, so the task is in the first user turn",
+        "reasoning model: it was not asked to reason aloud; use --reasoning-effort instead of cot/",
+    ]
     rooms = ["room to think: 8000", "effort as b", "effort as a", "room to think: 1000"]
     assert variant_notes(rooms) == [
         "reasoning model: allowed up to 1,000 and then 8,000 reasoning tokens",
