@@ -14,7 +14,7 @@ DOCUMENT = Path(__file__).parents[1] / "docs" / "commands.md"
 INTRODUCTION = """\
 # Commands
 
-What `--help` says of each command, as `python tools/commands.py` writes it. `cdta oaieval` is
+The help of each command, written by `python tools/commands.py`. `cdta oaieval` is
 installed as `oaieval`, too.
 
 """

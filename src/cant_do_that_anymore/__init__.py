@@ -2,7 +2,7 @@
 
 >>> from cant_do_that_anymore import Spec, evaluate
 >>> run = evaluate(Spec(model="openai/gpt-4o", eval="all_small"))  # doctest: +SKIP
->>> run.results.metrics["variant_impact_factor"]  # doctest: +SKIP
+>>> run.results.metrics["rule_uptake"]  # doctest: +SKIP
 >>> run.save()  # doctest: +SKIP
 """
 

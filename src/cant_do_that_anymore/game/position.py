@@ -170,7 +170,7 @@ def position_lines(positions: Iterable[Position]) -> Iterator[bytes]:
 
 @cache
 def shipped_pool(name: str) -> tuple[Position, ...]:
-    """Return the bundled pool of that name; the tests check its positions."""
+    """Return a bundled pool: ``pool`` (human games) or ``diagonal`` (games under the new rule)."""
     return tuple(trusted_positions(gzip.decompress((DATA / f"{name}.jsonl.gz").read_bytes())))
 
 

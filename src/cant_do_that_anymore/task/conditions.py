@@ -119,7 +119,7 @@ def question(
     """Return the prompt for a position under a condition, as a run with these rules sends it.
 
     Raises:
-        InvalidInput: as `conditions_for` does.
+        InvalidInput: if the condition is unknown, or the rules or the wording do not allow it.
     """
     (resolved,) = conditions_for([condition], rules, wording, form=form)
     return resolved.question(position)

@@ -104,11 +104,14 @@ class Spec:
     """The options of a run; None stands for the default of the eval or the model.
 
     Attributes:
-        model: any name that `providers.catalogue` knows; ``NAME@URL`` sets the server as well.
+        model: the model's name, as for ``cdta run --model``; ``NAME@URL`` also sets the server.
         base_url: the server of the model.
         tag: label that separates this model's cache from others of the same name and address.
         header: extra HTTP headers, each ``NAME=VALUE`` or ``NAME=env:VARIABLE``; they are never
-            saved, and should change no answer.
+            saved, and must not change answers.
+        temperature: the sampling temperature; datasets are always built at 0.
+        max_tokens: the token limit of a reply, without reasoning.
+        eval: ``all``, ``all_small`` (fewer samples) or ``all_diagonal`` (games under the new rule).
         pool: a file of positions to choose from, ``games`` for those of the bundled games, or
             ``common`` for those in at least one of the shipped datasets.
         dataset: a file of positions, or the name of a dataset (`cdta dataset list`).
@@ -117,6 +120,8 @@ class Spec:
         wording: the prompts; names, texts (a mapping with ``standard`` and ``changed``), or a list
             of them. With several, each position gets one.
         form: how the position is shown: a name, or a `Form` of your own.
+        conditions: the conditions to measure; a diagnosis adds its own.
+        reading: how replies are read: ``lenient``, or ``exact`` as in the original.
         diagnose: also ask why the habit stays: under all conditions of a diagnosis, with controls.
         n: how many samples to draw; at most ``max_samples`` of them are measured.
         precision: stop once the impact factor's 95% interval is within this distance of the
@@ -129,11 +134,14 @@ class Spec:
         price: US dollars per million input and output tokens, as ``IN,OUT``; None for the list
             price.
         max_cost: budget in US dollars; no request that could exceed it is sent.
-        ask_above: in US dollars; without ``max_cost``, a run stops after its first answers if they
-            project a higher cost. None for never.
+        ask_above: in US dollars; without ``max_cost``, a run stops as soon as it may cost more.
+            None disables the check.
         keep_looking: search the whole pool even if it cannot give half of the wanted positions.
         fresh: neither read nor write the cache.
-        batch: send requests in batches, for half the price and some hours later.
+        batch: send requests in batches: half the price, and answers up to a day later.
+        seed: the seed for drawing positions.
+        max_connections: the maximum number of concurrent requests.
+        max_error_rate: the share of samples that may have no answer.
 
     Raises:
         InvalidInput: if an option is invalid, or options conflict.

@@ -42,7 +42,7 @@ def rules_named(key: str) -> Rules:
     """Look up rules by key.
 
     Raises:
-        InvalidInput: if the catalogue does not have the key.
+        InvalidInput: if no rules have that key.
     """
     if key not in CATALOGUE:
         raise unknown_value("rules", key, CATALOGUE)
