@@ -95,7 +95,7 @@ def test_an_estimate_needs_no_key_and_states_what_it_rests_on() -> None:
     assert found.dataset.requests.low < 200 / 0.157
     assert 200 / 0.05 < found.dataset.requests.high < 19_841 * 2
     assert 150 < found.measuring.input_tokens.expected / 400 < 300
-    words = ("7.5%", "rough estimate", "without reasoning", "50 tokens per second")
+    words = ("7.5%", "rough estimate", "without reasoning", "50 tokens per second", "--draws")
     assert "% of positions, judging by the shipped datasets" in found.assumptions[0]
     assert all(word in on for word, on in zip(words[1:], found.assumptions[1:], strict=True))
     assert found.at_once and 4 < tokens_each(found.at_once) < 6 < 369 < tokens_each(found.total)

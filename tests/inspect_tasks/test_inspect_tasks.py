@@ -258,6 +258,19 @@ def test_metrics_are_those_of_all_epochs_whatever_the_reducer(tmp_path: Path) ->
     assert numbers(again) == numbers(log)
 
 
+def test_draws_of_a_position_are_samples_of_one_cluster(tmp_path: Path) -> None:
+    """A model that repeats itself is not known better, however often it is asked."""
+    Player.respond = staticmethod(wavering)
+    args = {"samples": 10, "dataset": "gpt-4-0314"}
+    once, thrice = (
+        evaluated(tmp_path / str(draws), task_args=args | {"draws": draws}) for draws in (1, 3)
+    )
+    assert len(ids(thrice)) == 3 * len(ids(once)) == 30
+    for name in ("predicted_move_proportion", "predicted_move_proportion_stderr", "stderr"):
+        assert numbers(thrice)[name] == pytest.approx(numbers(once)[name])
+    assert numbers(once)["predicted_move_proportion_stderr"]
+
+
 def test_groups_by_earlier_moves_of_the_changed_piece(measured: EvalLog) -> None:
     by_piece = {"delta": [grouped(mean(), "earlier_moves_of_changed_piece")]}
     log = score_again(measured, habit(), metrics=[by_piece], action="overwrite")

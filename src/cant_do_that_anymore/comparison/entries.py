@@ -175,8 +175,10 @@ class Entry:
     @cached_property
     def _pooled_notes(self) -> list[str]:
         # As many samples as if every run without a target precision were complete.
-        lacking = (r.plan.wanted - len(r.samples) for r in self.runs if not r.plan.precision)
-        plan = replace(self.plan, wanted=len(self.samples) + sum(lacking))
+        lacking = (
+            r.plan.wanted_samples - len(r.samples) for r in self.runs if not r.plan.precision
+        )
+        plan = replace(self.plan, draws=1, wanted=len(self.samples) + sum(lacking))
         return notes_on(self.samples, self.results, plan, self.controls)
 
     def thinking_tokens(self, condition: str) -> Number:

@@ -73,7 +73,7 @@ class Remaining:
         left: positions of the pool that were not searched.
         pool_name: the pool.
         per_sample: requests for each position that is still to be found.
-        wanted: samples up to the next look at the precision, or all.
+        wanted: positions up to the next look at the precision, or all.
         samples: the samples with all answers cached, if the run has a target precision.
     """
 
@@ -109,7 +109,7 @@ def remaining(spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache) -> Rem
 
 
 def _replay(spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache) -> Remaining:
-    per_sample = len(plan.conditions) + spec.diagnose * len(OF_CONTROLS)
+    per_sample = plan.draws * (len(plan.conditions) + spec.diagnose * len(OF_CONTROLS))
     source, measuring = positions_for(spec), Step(plan.settings, cache.variant(plan.settings))
     rest = Remaining(measuring, measuring, per_sample, plan.wanted)
     controls: list[Position] = []

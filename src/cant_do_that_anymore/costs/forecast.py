@@ -19,22 +19,17 @@ from ..client.session import model_info
 from ..datasets.search import FUTILITY_ERROR, positions_in_batches
 from ..datasets.storage import rates_on_all, rates_on_common
 from ..errors import UserError
-from ..formatting import percentage
 from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..metrics.stopping import (
-    HALF_WIDTH,
-    USUAL_IMPACT,
-    USUAL_SHARE,
-    enough_for_corrected,
-    enough_for_specific,
     expected_sample_size,
     looks,
+    on_diagnosis,
+    on_draws,
     on_expected_samples,
     sample_sizes,
 )
 from ..providers.base import ModelInfo, Usage
 from ..providers.request_variants import NO_TEMPERATURE, limit_of
-from ..task.conditions import OF_CONTROLS, OF_DIAGNOSIS
 from ..task.spec import COMMON, Spec, check_batch, plan_for
 from ..task.types import Plan
 from .dry_run import Remaining, Step, remaining
@@ -138,7 +133,8 @@ def forecast(
             (rest.dataset, rest.measuring), (rest.measuring, rest.dataset), WAVES, strict=True
         )
     )
-    sizes = sample_sizes(plan.precision, plan.wanted, rest.samples)
+    firsts = rest.samples[:: plan.draws]  # further draws of a position may add little
+    sizes = sample_sizes(plan.precision, plan.wanted, firsts)
     later_looks = [look for look in looks(plan.wanted) if rest.wanted < look <= sizes[1]]
     for model in (dataset, measuring):
         model.waves *= 1 + (len(later_looks) if plan.precision else 0)
@@ -177,8 +173,9 @@ def forecast(
             *_format_basis("input", [model.input_basis for model in pending]),
             *_format_basis("answers", [model.answer.basis for model in pending]),
             *([_on_pace(spec, info)] if pending else []),
-            *on_expected_samples(spec.precision, spec.to_draw, rest.samples),
-            *([_diagnosis_sizes()] if spec.diagnose else []),
+            *on_expected_samples(spec.precision, spec.to_draw, firsts),
+            *(on_draws(search.rate, rest.per_sample) if rest.to_find and plan.draws == 1 else []),
+            *([on_diagnosis()] if spec.diagnose else []),
             *([on_unknown_price(info)] if pending and not known_price else []),
             *([SAME_MODEL] if pending and cached and not info.is_local else []),
         ),
@@ -259,10 +256,14 @@ class _SearchModel:
         return log(1 / FUTILITY_ERROR) / max(evidence, 1e-9)
 
     @property
+    def rate(self) -> float:
+        """The expected hit rate."""
+        return fmean(HIT_RATES, self._weights)
+
+    @property
     def basis(self) -> str:
         """What the hit rate is based on."""
         rest = self._rest
-        rate = fmean(HIT_RATES, self._weights)
         among = ", each on the positions of the others" if rest.pool_name == COMMON else ""
         others = (
             f"the shipped datasets ({100 * min(self._rates):.1f} to "
@@ -270,7 +271,7 @@ class _SearchModel:
         )
         if rest.searched:
             others = f"{rest.hits:,} of {rest.searched:,} positions so far and {others}"
-        text = f"expects the special move in about {100 * rate:.1f}% of positions, judging by"
+        text = f"expects the special move in about {100 * self.rate:.1f}% of positions, judging by"
         if self._confirmations[1]:
             others += (
                 "; models without temperature control are asked up to 3 times about each of those"
@@ -346,20 +347,6 @@ def _format_basis(figure: str, bases: Sequence[str]) -> list[str]:
     if len(set(bases)) < 2:
         return [f"{figure}: {basis}" for basis in bases[:1]]
     return [f"{figure}, {step}: {basis}" for step, basis in zip(STEPS, bases, strict=True)]
-
-
-def _diagnosis_sizes() -> str:
-    corrected, specific = (
-        " to ".join(f"{enough(USUAL_SHARE, impact):,}" for impact in (USUAL_IMPACT, 0))
-        for enough in (enough_for_corrected, enough_for_specific)
-    )
-    return (
-        f"diagnosis: {len(OF_DIAGNOSIS)} requests per sample and {len(OF_CONTROLS)} per control, "
-        f"so up to {len(OF_DIAGNOSIS) + len(OF_CONTROLS)} per sample instead of 2. For an "
-        f"interval of ±{HALF_WIDTH:g}, the corrected impact factor needs about -n {corrected} "
-        f"and the specific one {specific}. This assumes that the model drops half of its habit "
-        f"or none, and plays {percentage(USUAL_SHARE, 0)} special moves under the placebo"
-    )
 
 
 def cheaper_than(spec: Spec, *, searches: bool, measures: bool = True) -> list[str]:

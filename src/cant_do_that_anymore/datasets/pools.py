@@ -190,6 +190,7 @@ def drawn(dataset: Dataset, spec: Spec) -> list[tuple[int, Position]]:
 
     ``n`` are drawn without replacement, or all in seeded order if there are fewer. At most
     ``max_samples`` of them remain. The same seed draws the same positions as the original eval.
+    With several draws, each position comes that often in a row.
 
     Raises:
         InvalidInput: if a position is invalid under the rules.
@@ -200,7 +201,8 @@ def drawn(dataset: Dataset, spec: Spec) -> list[tuple[int, Position]]:
     if spec.max_samples:
         Random(CUT_SEED).shuffle(numbers)
         numbers = numbers[: spec.max_samples]
-    return [(number, checked(chosen[number], spec.change)) for number in numbers]
+    positions_by_number = [(number, checked(chosen[number], spec.change)) for number in numbers]
+    return [each for each in positions_by_number for _ in range(spec.draws)]
 
 
 def positions_drawn(dataset: Dataset, spec: Spec, plan: Plan) -> list[Position]:
@@ -214,7 +216,8 @@ def positions_drawn(dataset: Dataset, spec: Spec, plan: Plan) -> list[Position]:
     order = dataset.positions
     if not dataset.asked:
         order = Random(spec.seed).sample(order, len(order))
-    return [checked(position, spec.change) for position in order[: plan.wanted]]
+    positions = [checked(position, spec.change) for position in order[: plan.wanted]]
+    return [position for position in positions for _ in range(spec.draws)]
 
 
 UNION_SEED = 0

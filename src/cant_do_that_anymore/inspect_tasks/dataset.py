@@ -68,7 +68,7 @@ class SearchedSamples(SampleSource):
         _PROGRESS.set((steps_left, returned))
         for size in steps_left:
             selection = await self._select(spec, size)
-            samples = inspect_samples(selection, spec.change, size)
+            samples = inspect_samples(selection, spec.change, size * spec.draws)
             new = [sample for sample in samples if sample.id not in returned]
             returned.update(sample.id for sample in new)
             if new or selection.dataset.pool_ended:
@@ -117,7 +117,7 @@ def known_selection(
 def inspect_samples(
     selection: Selection, change: Rules, size: int | None = None
 ) -> list[InspectSample]:
-    """Return samples of up to ``size`` positions, and for a diagnosis as many controls.
+    """Return up to ``size`` samples, and for a diagnosis as many controls.
 
     Positions found by asking the model stay in the order of the search, so that the first samples
     are always the same.

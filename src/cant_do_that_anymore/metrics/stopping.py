@@ -13,6 +13,7 @@ from dataclasses import replace
 from math import ceil
 
 from ..formatting import percentage, pluralize
+from ..task.conditions import OF_CONTROLS, OF_DIAGNOSIS
 from ..task.types import Plan, Sample
 from .bounds import answered, bounds_of, interval_of, ratio_of, widened
 from .measures import IMPACT, MEASURES
@@ -81,7 +82,7 @@ def on_precision(n: int, results: Results, plan: Plan) -> list[str]:
     if max(below, above) <= plan.precision:
         return [f"stopped at the target precision of {plan.precision:g}: {text}"]
     limited = "-n allows no more samples; use a larger -n to continue"
-    why = "there are no more positions" if n < plan.wanted else limited
+    why = "there are no more positions" if n < plan.wanted_samples else limited
     if IMPACT in results.bounds:
         why += "; answers without a move widen the interval"
     return [f"{not_reached}: {text}; {why}"]
@@ -128,6 +129,21 @@ def _variance(before: float, impact: float) -> float:
 
 def _enough(variance: float) -> int:
     return ceil(NORMAL**2 * variance / HALF_WIDTH**2)
+
+
+def on_diagnosis() -> str:
+    """Say how many requests and samples a diagnosis takes."""
+    corrected, specific = (
+        " to ".join(f"{enough(USUAL_SHARE, impact):,}" for impact in (USUAL_IMPACT, 0))
+        for enough in (enough_for_corrected, enough_for_specific)
+    )
+    return (
+        f"diagnosis: {len(OF_DIAGNOSIS)} requests per sample and {len(OF_CONTROLS)} per control, "
+        f"so up to {len(OF_DIAGNOSIS) + len(OF_CONTROLS)} per sample instead of 2. For an "
+        f"interval of ±{HALF_WIDTH:g}, the corrected impact factor needs about -n {corrected} "
+        f"and the specific one {specific}. This assumes that the model drops half of its habit "
+        f"or none, and plays {percentage(USUAL_SHARE, 0)} special moves under the placebo"
+    )
 
 
 # How often a sample has each pair of part and whole of the impact factor.
@@ -224,4 +240,50 @@ def on_expected_samples(precision: float | None, most: int, samples: Sequence[Sa
         f"{text} {half} samples if the model drops half of its habit (assumed here), {none} if it "
         f"drops none and {whole} if it drops all (with {percentage(USUAL_SHARE, 0)} special moves "
         f"under the standard rules){allowed}"
+    ]
+
+
+MOST_DRAWS = 10
+# How much answers about one position may correlate, for the advice on draws.
+CORRELATIONS = 0.2, 0.5
+
+
+def relative_cost(draws: int, hit_rate: float, correlation: float, per_draw: int = 2) -> float:
+    """Return the requests for one independent sample's worth of information.
+
+    Finding a position takes ``1 / hit_rate`` requests and each draw ``per_draw``. Draws of one
+    position that correlate are worth ``draws / (1 + (draws - 1) * correlation)`` samples.
+    """
+    worth = draws / (1 + (draws - 1) * correlation)
+    return (1 / hit_rate + per_draw * draws) / worth
+
+
+def best_draws(hit_rate: float, correlation: float, per_draw: int = 2) -> int:
+    """Return the number of draws per position that takes the fewest requests for a precision.
+
+    >>> [best_draws(0.075, correlation) for correlation in (0.1, 0.2, 0.5, 0.8)]
+    [8, 5, 3, 1]
+    """
+    return min(
+        range(1, MOST_DRAWS + 1),
+        key=lambda draws: relative_cost(draws, hit_rate, correlation, per_draw),
+    )
+
+
+def on_draws(hit_rate: float, per_draw: int) -> list[str]:
+    """Say how many draws per position make a run cheaper; empty if none do."""
+    most, fewest = (best_draws(hit_rate, each, per_draw) for each in CORRELATIONS)
+    if fewest < 2:
+        return []
+    saved = [
+        1
+        - relative_cost(fewest, hit_rate, each, per_draw)
+        / relative_cost(1, hit_rate, each, per_draw)
+        for each in CORRELATIONS
+    ]
+    return [
+        f"draws: if answers about one position correlate by {CORRELATIONS[0]:g} to "
+        f"{CORRELATIONS[1]:g}, {fewest} to {most} draws per position take the fewest requests for "
+        f"the same precision; --draws {fewest} with a smaller -n takes {percentage(saved[1], 0)} "
+        f"to {percentage(saved[0], 0)} fewer"
     ]

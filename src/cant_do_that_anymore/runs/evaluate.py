@@ -70,7 +70,7 @@ async def _run(
 ) -> Run:
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     pricing = pricing_for(spec, model.info)
-    requests_per_sample = len(plan.conditions) + spec.diagnose * len(OF_CONTROLS)
+    per_position = plan.draws * (len(plan.conditions) + spec.diagnose * len(OF_CONTROLS))
     async with open_client(spec, model, budget) as client:
         identity_notes = await model.warnings()
         for warning in identity_notes:
@@ -79,7 +79,7 @@ async def _run(
         if not budget:  # a caller that passes a budget has already approved the cost
             await require_approval(spec, plan, client, quiet=quiet)
         for stage in stages(plan):  # each stage reuses the cached answers of the one before
-            running_cost = RunningCost(pricing, requests_per_sample, client.meter.budget)
+            running_cost = RunningCost(pricing, per_position, client.meter.budget)
             selection = await select_positions(
                 spec, stage, source, client, running_cost, hoped=_hoped(spec), quiet=quiet
             )
@@ -89,7 +89,7 @@ async def _run(
                 identity_notes += await verify_identity(spec, plan, drawn, client, quiet=quiet)
             all_samples = await _measure(client, selection, plan, running_cost, quiet=quiet)
             samples, controls = all_samples[:n], all_samples[n:]
-            if n < stage.wanted or is_reached(samples, plan):
+            if n < stage.wanted_samples or is_reached(samples, plan):
                 break
         if client.n_new:
             client.cache.record_fingerprints(await model.fingerprints())
@@ -144,7 +144,7 @@ async def _measure(
         for trial, conditions in trials
         for request in client.cache.limited(list(trial.requests(conditions)), plan.settings)
     )
-    dataset, n = selection.dataset, len(selection.positions)
+    dataset, n = selection.dataset, len(selection.positions) // plan.draws
     expected = expected_sample_size(plan.precision, plan.wanted) if plan.precision else n
     in_later_stages = max(0, expected - n)
     requests_each = (dataset.asked or 0) / len(dataset.positions) + running_cost.per_sample

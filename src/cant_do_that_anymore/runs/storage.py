@@ -72,6 +72,7 @@ class RunFile:
     select_effort: Effort | None
     wanted: int
     precision: float | None = None
+    draws: int = 1
     dataset: Dataset
     metrics: dict[str, Number]
     intervals: dict[str, Interval]
@@ -85,7 +86,7 @@ _OF_RUN = (
     *("protocol", "model", "version", "endpoint", "identity"),
     *("notes", "started_at", "seconds", "seconds_now", "versions"),
 )
-_OF_PLAN = ("eval", "reading", "settings", "select_effort", "wanted", "precision")
+_OF_PLAN = ("eval", "reading", "settings", "select_effort", "wanted", "precision", "draws")
 
 
 def save_run(run: Run, folder: Path) -> None:
@@ -132,6 +133,7 @@ def facts_of(run: Run) -> dict[str, Any]:
         "select_effort": plan.select_effort,
         "wanted": plan.wanted,
         **({"precision": plan.precision} if plan.precision else {}),
+        **({"draws": plan.draws} if plan.draws > 1 else {}),
         "dataset": dataset | {"positions": None, "provenance": run.dataset.provenance},
         "metrics": run.results.metrics,
         **{

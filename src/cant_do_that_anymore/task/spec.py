@@ -50,6 +50,7 @@ RESERVED_FIELDS = {
 UNBOUNDED_FIELDS = {
     *("best_of", "models", "plugins", "service_tier", "tools", "web_search_options"),
 }
+MAX_DRAWS = 100
 SAMPLES: dict[Eval, int] = {"all": 1000, "all_small": 100, "all_diagonal": 1000}
 
 
@@ -123,7 +124,8 @@ class Spec:
         conditions: the conditions to measure; a diagnosis adds its own.
         reading: how replies are read: ``lenient``, or ``exact`` as in the original.
         diagnose: also ask why the habit stays: under all conditions of a diagnosis, with controls.
-        n: how many samples to draw; at most ``max_samples`` of them are measured.
+        n: how many positions to draw; at most ``max_samples`` of them are measured.
+        draws: how often to ask about each position under each condition; each time is a sample.
         precision: stop once the impact factor's 95% interval is within this distance of the
             value; ``n`` is the upper limit. None measures all samples.
         reasoning_effort: the reasoning effort to request; None for the model's default.
@@ -217,6 +219,9 @@ class Spec:
         None, TASK, "N", "Number of samples.  [default: 1000; all_small: 100]", Ge(1)
     )
     max_samples: Annotated[int | None, Ge(1)] = None
+    draws: int = option(
+        1, TASK, "D", "Ask D times about each position; -n counts positions.", Ge(1), Le(MAX_DRAWS)
+    )
     precision: float | None = option(
         None,
         TASK,
@@ -279,7 +284,7 @@ class Spec:
 
     @property
     def to_draw(self) -> int:
-        """How many samples to draw."""
+        """How many positions to draw."""
         return SAMPLES[self.eval] if self.n is None else self.n
 
     @property
@@ -373,5 +378,6 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
         ),
         select_effort=spec.select_effort or spec.reasoning_effort,
         wanted=min(spec.to_draw, spec.max_samples or spec.to_draw),
+        draws=spec.draws,
         precision=spec.precision,
     )

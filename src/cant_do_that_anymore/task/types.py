@@ -102,7 +102,8 @@ class Plan:
         wordings: the names of the prompt texts; each position gets one of them, by its id.
         conditions: the conditions of every position.
         selection: the condition that selects positions, if it is not the first of these.
-        wanted: how many samples.
+        wanted: how many positions.
+        draws: how often each position is asked about under each condition.
         select_effort: the reasoning effort used when building the dataset.
         precision: half-width of the impact factor's interval at which the run stops; then
             ``wanted`` is the upper limit. None measures all samples.
@@ -117,12 +118,18 @@ class Plan:
     wanted: int = field(metadata=INCIDENTAL)
     select_effort: Effort | None = None
     precision: float | None = field(default=None, metadata=INCIDENTAL)
+    draws: int = field(default=1, metadata=INCIDENTAL)
     selection: Condition | None = field(default=None, metadata=INCIDENTAL)
 
     @property
     def baseline(self) -> Condition:
         """The condition under which the model shows its habits."""
         return self.selection or self.conditions[0]
+
+    @property
+    def wanted_samples(self) -> int:
+        """How many samples: all draws of all positions."""
+        return self.wanted * self.draws
 
     @property
     def wording(self) -> str:
