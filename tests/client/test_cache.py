@@ -77,12 +77,18 @@ def test_which_answer_counts(
 
 
 def test_an_answer_counts_in_whatever_variant_it_was_requested(store: Store) -> None:
-    bare = replace(WHOLE, conceded=("no temperature",))
+    bare = replace(WHOLE, conceded=("no temperature",), seconds=1.5)
     save(store, SMALL, bare)
     save(store, LARGE, WHOLE, draw=1)
     cache = ModelCache(MODEL, store)
-    assert cache.answer(ASK, SMALL) == bare
+    found = cache.answer(ASK, SMALL)
+    assert found == bare and found.seconds == 1.5
     assert cache.variants(SMALL) == [(), ("no temperature",)]
+    other = replace(ASK, draw=2)
+    save(store, LARGE, replace(CUT_OFF, conceded=("no system",)), draw=2)
+    assert ModelCache(MODEL, store).limited([other], LARGE) == [
+        other
+    ]  # no smaller limit cut it off
 
 
 def test_the_variant_of_a_model_is_known_by_model_effort_and_body(store: Store) -> None:
