@@ -17,11 +17,12 @@ from .bounds import (
     widened,
 )
 from .diagnosis import Grouping, contrasts_for
-from .measures import STATISTICS, measures_for
+from .measures import MEASURES, STATISTICS, UPTAKE, measures_for
 from .stats.intervals import Interval, Ratio
 from .stopping import critical_factor_of
 from .thinking import amounts_for
 from .types import Measure, Results
+from .wordings import by_wording
 
 _Value = TypeVar("_Value")
 
@@ -49,6 +50,10 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
         {m.name: bounds_of(m, everything[m.of_controls], critical_factor) for m in bounded}
         | {c.name: c.bounds(everything, critical_factor) for c in contrasts}
     )
+    by_game = {
+        name: widened(interval, bounds.get(name))
+        for name, interval in intervals(measures, games_of).items()
+    }
     return Results(
         metrics={
             **{measure.name: ratios[measure.name].value for measure in measures},
@@ -62,10 +67,7 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
             **{f"{name}_unusable_proportion": unusable_share(samples, name) for name in names},
             **_usage([*samples, *controls]),
         },
-        intervals={
-            name: widened(interval, bounds.get(name))
-            for name, interval in intervals(measures, games_of).items()
-        }
+        intervals=by_game
         | _existing({amount.name: amount.interval(arms[0], critical_factor) for amount in amounts}),
         by_special_move=intervals(bounded, special_moves_of),
         bounds=bounds,
@@ -75,6 +77,7 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
             for condition in plan.conditions
             if controls and condition.name in controls[0].replies
         },
+        wordings=by_wording(MEASURES[UPTAKE], arms[0], plan, by_game.get(UPTAKE), critical_factor),
     )
 
 

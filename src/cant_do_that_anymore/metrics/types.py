@@ -1,6 +1,6 @@
 """Types shared by all metrics: measures, bounds and results."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..formatting import Number
@@ -28,6 +28,48 @@ class Bounds:
 
 
 @dataclass(frozen=True)
+class WordingValue:
+    """A measure over the samples with one wording."""
+
+    n: int
+    value: Number
+    low: Number
+    high: Number
+
+
+@dataclass(frozen=True)
+class Wordings:
+    """A measure by wording.
+
+    Attributes:
+        measure: its name.
+        by_wording: the value by wording; None where it is undefined.
+        details: the same with numbers of samples and 95% intervals.
+        spread: the standard deviation between wordings, without sampling error; ``spread_low`` and
+            ``spread_high`` are its 95% interval.
+        p: the probability of values as different as these if the wordings made no difference.
+        low: with ``high``, the 95% interval of the mean over wordings like these.
+    """
+
+    measure: str
+    by_wording: Mapping[str, Number]
+    details: Mapping[str, WordingValue]
+    spread: float
+    spread_low: float
+    spread_high: float
+    p: float
+    low: float
+    high: float
+
+    @property
+    def sorted(self) -> list[tuple[str, WordingValue]]:
+        """The wordings with their values, the highest first and undefined ones last."""
+        return sorted(
+            self.details.items(), key=lambda item: -2 if item[1].value is None else item[1].value
+        )[::-1]
+
+
+@dataclass(frozen=True)
 class Results:
     """All numbers computed from the samples of a run.
 
@@ -40,6 +82,7 @@ class Results:
         bounds: bounds by name, only where unusable answers matter compared with the interval.
         outcomes: number of answers per outcome, by condition.
         control_outcomes: the same for the controls, if there are any.
+        wordings: the main measure by wording, if the run has several.
     """
 
     metrics: dict[str, Number]
@@ -48,6 +91,7 @@ class Results:
     bounds: dict[str, Bounds]
     outcomes: dict[str, dict[Outcome, int]]
     control_outcomes: dict[str, dict[Outcome, int]] = field(default_factory=dict)
+    wordings: Wordings | None = None
 
 
 Of = Callable[[Sample], int]

@@ -46,7 +46,7 @@ from ..task.conditions import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, REMINDED
 from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, Condition, Outcome
 from .html import render_stream
 from .sample_browser import LONGEST_TEXT, REASONING_FILTERS, samples_json
-from .sentences import diagnosis_answers, failures, headline
+from .sentences import diagnosis_answers, failures, headline, wording_sentence
 from .svg import flow, pieces, rule_picture, tag
 
 
@@ -155,6 +155,7 @@ def first_numbers(run: Run) -> dict[str, object]:
     return {
         "run": run,
         "headline": headline(run),
+        "wording_note": wording_sentence(run),
         "answers": diagnosis_answers(run),
         "tiles": [MEASURES[name] for name in TILES[run.plan.eval]],
         "readings": READINGS,
@@ -169,7 +170,7 @@ def page(run: Run) -> str:
 
 
 def _html(run: Run) -> Iterator[str]:
-    conditions = _conditions(run.plan.conditions, run.plan.wordings)
+    conditions = _conditions(run.plan.conditions)
     moves_label, earlier_moves = by_earlier_moves(run.answered, run.plan)
     counts, amounts = run.results.outcomes.values(), amounts_for([*conditions], run.answered)
     return render_stream(
@@ -223,9 +224,7 @@ def _settings(run: Run) -> dict[bool, list[tuple[str, object]]]:
     return rows
 
 
-def _conditions(
-    conditions: Sequence[Condition], wordings: Sequence[str]
-) -> dict[str, dict[str, object]]:
+def _conditions(conditions: Sequence[Condition]) -> dict[str, dict[str, object]]:
     """Return what the template shows of each condition, by name."""
     others = [c.name for c in conditions if c.name not in (STANDARD_CONDITION, CHANGED_CONDITION)]
     styles = {name: f"other-{1 + index % _OTHER_COLORS}" for index, name in enumerate(others)}
@@ -234,7 +233,7 @@ def _conditions(
             "name": condition.name,
             "title": _title(condition.name),
             "style": styles.get(condition.name, condition.name),
-            "prompts": list(zip(wordings, condition.prompts, strict=True)),
+            "prompts": condition.prompts,
             "asks": REQUESTS.get(condition.name, ""),
             "names_a_move": not condition.about,
         }

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from ..formatting import amount, brief, pluralize, rounded
+from ..formatting import amount, brief, format_p, pluralize, rounded
 from ..metrics.diagnosis import (
     CORRECTED,
     DIAGNOSIS,
@@ -55,6 +55,8 @@ def headline(run: Run) -> str:
 def uptake_sentence(results: Results) -> str:
     """Say how often the model follows the new rule, as far as the interval allows."""
     uptake, interval = results.metrics[UPTAKE], results.intervals.get(UPTAKE)
+    if interval and results.wordings:
+        interval = replace(interval, low=results.wordings.low, high=results.wordings.high)
     if uptake is None or interval is None:
         return (
             "None of its moves under standard rules breaks the new rule, so its rule uptake is "
@@ -78,6 +80,34 @@ def uptake_sentence(results: Results) -> str:
     if interval.high < MIN_EFFECT:
         return f"There is no evidence that it follows the new rule: {number}."
     return f"There are too few samples to tell whether it follows the new rule: {number}."
+
+
+def wording_sentence(run: Run) -> str:
+    """Say how much the wording of the prompts matters, as far as the run shows it."""
+    if not run.answered:
+        return ""
+    if len(run.plan.wordings) == 1:
+        return "One wording of the prompts; --wording all shows how much that matters."
+    wordings = run.results.wordings
+    if not wordings:
+        return f"{len(run.plan.wordings)} wordings, with too few samples to compare them."
+    values = {value: name for name, value in wordings.by_wording.items() if value is not None}
+    lowest, highest = min(values), max(values)
+    ends = (
+        f"Over {len(run.plan.wordings)} wordings, it follows the new rule least with "
+        f"{values[lowest]} ({rounded(lowest)}) and most with {values[highest]} "
+        f"({rounded(highest)})."
+    )
+    if wordings.p >= 0.05:
+        return (
+            f"{ends} That is within chance ({format_p(wordings.p)}); the wordings differ by a "
+            f"standard deviation of at most {100 * wordings.spread_high:.0f} percentage points."
+        )
+    low, high = (f"{100 * end:.0f}" for end in (wordings.spread_low, wordings.spread_high))
+    return (
+        f"{ends} Beyond chance ({format_p(wordings.p)}), the wordings differ by a standard "
+        f"deviation of {low} to {high} percentage points (estimate: {100 * wordings.spread:.0f})."
+    )
 
 
 def _caveat(results: Results) -> str:

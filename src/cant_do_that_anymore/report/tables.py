@@ -38,7 +38,7 @@ from .columns import (
 from .document import Document
 from .html import interval
 from .run_page import control_shares, knowledge_rows, main_measures
-from .sentences import diagnosis_answers, headline, reasoning_sentence
+from .sentences import diagnosis_answers, headline, reasoning_sentence, wording_sentence
 
 # Not in the table of metrics: shown beside other numbers, or derived from the outcomes.
 _SHOWN_ELSEWHERE = {*FORBIDDEN.values(), "variant_legal_proportion"}
@@ -54,6 +54,8 @@ def summary(run: Run, *, verbose: bool = False) -> RenderableType:
     answers = diagnosis_answers(run)
     return Group(
         Text(headline(run), style="bold"),
+        *_paragraph(wording_sentence(run)),
+        *_by_wording(run.results),
         *_paragraph(reasoning_sentence(run.results)),
         Text(),
         *(Text.assemble((question, "bold"), f" {said}") for question, said in answers.items()),
@@ -70,6 +72,22 @@ def summary(run: Run, *, verbose: bool = False) -> RenderableType:
 
 def _paragraph(sentence: str) -> list[Text]:
     return [Text(), Text(sentence)] if sentence else []
+
+
+def _by_wording(results: Results) -> Iterator[RenderableType]:
+    """Yield the table of the main measure by wording, highest first, if there are several."""
+    if not results.wordings:
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("wording", no_wrap=True)
+    for column in ("samples", "rule uptake"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("95% interval", no_wrap=True)
+    for name, entry in results.wordings.sorted:
+        ends = f"[{number(entry.low)}, {number(entry.high)}]" if entry.low is not None else ""
+        table.add_row(name, number(entry.n), number(entry.value), ends)
+    yield Text()
+    yield table
 
 
 def _measures(run: Run, *, verbose: bool) -> Table:

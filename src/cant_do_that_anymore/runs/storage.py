@@ -140,6 +140,7 @@ def facts_of(run: Run) -> dict[str, Any]:
             kind: {name: asdict(entry) for name, entry in getattr(run.results, kind).items()}
             for kind in ("intervals", "by_special_move", "bounds")
         },
+        **({"wordings": asdict(run.results.wordings)} if run.results.wordings else {}),
         "outcomes": run.results.outcomes,
         **({"control_outcomes": run.results.control_outcomes} if run.controls else {}),
         "cost": asdict(run.cost),
