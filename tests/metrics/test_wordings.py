@@ -1,0 +1,144 @@
+"""How much the wording matters: one wording per position, and the spread between wordings."""
+
+import re
+from collections import Counter
+from itertools import pairwise, product
+from math import sqrt
+from pathlib import Path
+from random import Random
+from statistics import stdev
+
+import pytest
+
+from cant_do_that_anymore import load
+from cant_do_that_anymore.errors import InvalidInput
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, Rules
+from cant_do_that_anymore.metrics.wordings import spread_interval
+from cant_do_that_anymore.providers.base import Message
+from cant_do_that_anymore.runs.storage import save_run
+from cant_do_that_anymore.task.conditions import CONDITIONS, question
+from cant_do_that_anymore.task.forms import FORMS, Form
+from cant_do_that_anymore.task.prompts import SHIPPED_WORDINGS, shipped_wording, statements_of
+from loopback import Body, Responder
+from testing import POOL, adapting, habit, measure, moves_in, positions, serving
+
+RULES = [rules for rules in CATALOGUE.values() if rules.forbids_something]
+
+
+@pytest.mark.parametrize(("name", "rules"), [*product(SHIPPED_WORDINGS, RULES)], ids=str)
+def test_every_wording_states_every_rule_in_every_form(name: str, rules: Rules) -> None:
+    wording = shipped_wording(name)
+    for form, condition in product(FORMS.values(), CONDITIONS):
+        asked = question(POOL[0], rules, condition, wording, form)
+        text = "\n".join(message.content for message in asked.messages)
+        odd = r"\{\w+\}|\.\.|\S  \S|[a-z] \.|[a-z]\. [a-z]"
+        assert form.name == "board" or not re.search(odd, text), text
+        assert "UCI" in text and form.description in text
+        if condition in ("changed", "reminded"):
+            stated = {"positive": 1, "negative": 2}.get(name, 0)
+            assert statements_of(rules)[stated] in text
+        roles = [message.role for message in asked.messages]
+        assert roles[0] == ("user" if name == "user-turn" else "system")
+        assert all(one != next_ for one, next_ in pairwise(roles))
+
+
+def test_each_position_gets_one_wording_and_no_request_is_added() -> None:
+    with serving(habit, model="m") as server:
+        run = measure(server, dataset=positions(60), wording="all")
+        assert len(server.requests) == 2 * 60
+        again = measure(server, dataset=positions(60))
+        assert len(server.requests) == 4 * 60
+    used = Counter(run.plan.wording_of(sample.position) for sample in run.samples)
+    assert {*used} == {*SHIPPED_WORDINGS} and sum(used.values()) == 60
+    for sample in run.samples:
+        for condition in run.plan.conditions:
+            place = SHIPPED_WORDINGS.index(run.plan.wording_of(sample.position))
+            assert condition.prompt(sample.position) is condition.prompts[place]
+    assert again.results.wordings is None and again.plan.wordings == ("default",)
+
+
+# The share of habits that the planted model drops, by wording: a standard deviation of 0.12.
+DROPS = dict(zip(SHIPPED_WORDINGS, (0.35, 0.42, 0.45, 0.5, 0.55, 0.6, 0.66, 0.71), strict=True))
+
+
+def planted(shares: dict[str, float]) -> Responder:
+    """A model that drops a share of its habits, by wording."""
+
+    texts = {shipped_wording(name).changed_prompt(BISHOPS_AS_KNIGHTS): name for name in shares}
+
+    def answer(request: Body) -> str:
+        asked = request["messages"][0]["content"]
+        wording = next((name for text, name in texts.items() if asked.startswith(text)), "")
+        drops = Random(str(moves_in(request))).random() < shares.get(wording, 0)
+        return adapting(request) if drops else habit(request)
+
+    return answer
+
+
+@pytest.mark.parametrize("matters", [True, False])
+def test_a_spread_between_wordings_is_found_and_none_is_made_up(matters: bool) -> None:
+    shares = DROPS if matters else dict.fromkeys(DROPS, 0.5)
+    run = measure(planted(shares), dataset=positions(800), wording="all")
+    result = run.results.wordings
+    assert result and {*result.by_wording} == {*shares}
+    for name, entry in result.details.items():
+        assert entry.low <= shares[name] <= entry.high or abs(entry.value - shares[name]) < 0.15
+    true = stdev(shares.values())
+    assert result.spread_low <= true <= result.spread_high
+    assert (result.p < 0.01) == matters and (result.spread_low > 0) == matters
+    assert result.low < sum(shares.values()) / 8 < result.high
+    pooled = run.results.intervals["rule_uptake"]
+    assert (result.high - result.low > 1.3 * (pooled.high - pooled.low)) == matters
+
+
+def test_the_interval_of_the_spread_is_that_of_equal_errors_in_closed_form() -> None:
+    values, error = [*DROPS.values()], 0.0025
+    low, high = spread_interval(values, [error] * 8)
+    # Q is then 7 times the variance over error + tau squared: chi-squared with 7 degrees.
+    for end, quantile in ((low, 16.0127643), (high, 1.6898692)):
+        between = 7 * stdev(values) ** 2 / quantile - error
+        assert sqrt(max(0.0, between)) == pytest.approx(end, abs=1e-6)
+
+
+TEXTS = {"standard": "Chess. {position}.", "changed": "Chess. {change} {position}."}
+
+
+def test_wordings_and_forms_of_ones_own_come_from_python(tmp_path: Path) -> None:
+    squares = Form("fen only", "You get a FEN", lambda p: [Message("user", p.board().fen())])
+    with serving(lambda _: "e2e4", model="m") as server:
+        own = {"dataset": positions(4), "form": squares}
+        run = measure(server, wording=[TEXTS, {"name": "mine", **TEXTS}], **own)
+        sent = [request["messages"] for request in server.requests]
+        again = measure(server, wording=TEXTS, dataset=positions(4), form="board")
+    assert run.plan.wordings == ("own", "mine") and again.plan.wordings == ("own",)
+    assert {turns[1]["content"] for turns in sent} == {p.board().fen() for p in POOL[:4]}
+    assert {turns[0]["content"] for turns in sent} == {
+        "Chess. You get a FEN.",
+        f"Chess. {BISHOPS_AS_KNIGHTS.statement} You get a FEN.",
+    }
+    assert run.plan.form.identity.startswith("fen only@")
+    save_run(run, tmp_path / "run")
+    assert load(tmp_path / "run").results == run.results
+    assert "conditions" in run.plan.differences(again.plan)
+
+
+@pytest.mark.parametrize(
+    ("wording", "sentence"),
+    [
+        ("terse,terse", "the wording 'terse' is given twice"),
+        ("terse,fromal", "unknown wording: 'fromal' .*'formal'"),
+        ([TEXTS, TEXTS], "the wording 'own' is given twice"),
+        ({"standard": "Play."}, "missing the key 'changed'"),
+        ({**TEXTS, "changed": "Play. {chnage}"}, "did you mean '{change}'"),
+        ((), "no wording given"),
+    ],
+)
+def test_wordings_that_cannot_work_are_refused(wording: object, sentence: str) -> None:
+    with pytest.raises(InvalidInput, match=sentence):
+        measure("cdta/random", wording=wording, n=2)
+
+
+def test_a_wording_that_does_not_show_the_position_fits_only_moves() -> None:
+    told = "fits only the form moves, not fen; write {position}"
+    with pytest.raises(InvalidInput, match=re.escape(told)):
+        measure("cdta/random", wording={"standard": "A.", "changed": "B. {change}"}, form="fen")
