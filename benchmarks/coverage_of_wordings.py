@@ -36,6 +36,7 @@ def simulate(mean: float, tau: float, n: int, seed: int) -> list[float]:
         habits = random.binomial(sizes, SHARE)
         prevented = random.binomial(habits, true)
         pooled = interval(habits.sum(), prevented.sum(), n)
+        assert pooled  # every run has habits
         groups = [
             (part / whole, found.low, found.high)
             for part, whole, size in zip(prevented, habits, sizes, strict=True)

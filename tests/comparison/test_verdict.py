@@ -135,7 +135,7 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
     ],
     "every difference in settings": lambda: [
         *(played("a"), played("b")),
-        played("c", plan={"reading": "exact", "wording": "x", "settings": Settings(0.0, 32)}),
+        played("c", plan={"reading": "exact", "wordings": ("x",), "settings": Settings(0.0, 32)}),
     ],
     "efforts and another temperature": lambda: (
         [*of_efforts(low=50, high=50), played("b", settings=Settings(0.0))]

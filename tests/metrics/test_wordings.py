@@ -82,7 +82,7 @@ def test_a_spread_between_wordings_is_found_and_none_is_made_up(matters: bool) -
     result = run.results.wordings
     assert result and {*result.by_wording} == {*shares}
     for name, entry in result.details.items():
-        assert entry.low <= shares[name] <= entry.high or abs(entry.value - shares[name]) < 0.15
+        assert entry.value is not None and abs(entry.value - shares[name]) < 0.2
     true = stdev(shares.values())
     assert result.spread_low <= true <= result.spread_high
     assert (result.p < 0.01) == matters and (result.spread_low > 0) == matters
