@@ -12,8 +12,9 @@ from zlib import crc32
 import chess
 from aiohttp import web
 
-from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.game.rules import PieceSwap, Rules
+from cant_do_that_anymore import Rules, shipped_pool
+from cant_do_that_anymore.game.position import write_positions
+from cant_do_that_anymore.game.rules import PieceSwap
 from loopback import Body, Loopback, asked_about, moves_in
 from players import SPECIAL, legal_under_both
 

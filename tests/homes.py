@@ -20,11 +20,10 @@ from unittest.mock import patch
 
 from aiohttp import web
 
-from cant_do_that_anymore import Spec
+from cant_do_that_anymore import Rules, Spec
 from cant_do_that_anymore.client.store import intact_rows
 from cant_do_that_anymore.comparison.experiment import measured
 from cant_do_that_anymore.errors import Stopped, UserError
-from cant_do_that_anymore.game.rules import Rules
 from cant_do_that_anymore.report.run_page import write_page
 from cant_do_that_anymore.runs.evaluate import evaluate
 from cant_do_that_anymore.runs.identity_check import ModelChanged

@@ -7,7 +7,7 @@ from random import Random
 
 import chess
 
-from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore import shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, placebo_of
 from loopback import Body, asked_about, is_changed, is_placebo, moves_in
 

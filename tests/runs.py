@@ -8,14 +8,14 @@ from typing import Any
 
 import chess
 
+from cant_do_that_anymore import Answer, Position, Rules, shipped_pool
 from cant_do_that_anymore.comparison.entries import pool_runs
 from cant_do_that_anymore.comparison.pairwise import Comparison, check_comparable, compared
 from cant_do_that_anymore.datasets.storage import Dataset
-from cant_do_that_anymore.game.position import Position, shipped_pool
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.metrics.compute import compute
 from cant_do_that_anymore.metrics.notes import notes_on
-from cant_do_that_anymore.providers.base import Answer, Settings, StopReason
+from cant_do_that_anymore.providers.base import Settings, StopReason
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.conditions import conditions_for
 from cant_do_that_anymore.task.prompts import DEFAULT

@@ -19,7 +19,7 @@ from aiohttp import ClientSession, web
 from markupsafe import escape
 
 import inspecting
-from cant_do_that_anymore import Position, Spec, evaluate
+from cant_do_that_anymore import Answer, Position, Spec, evaluate
 from cant_do_that_anymore.api import save_with_page
 from cant_do_that_anymore.client.cache import request_key
 from cant_do_that_anymore.client.pricing import max_input_tokens
@@ -32,7 +32,6 @@ from cant_do_that_anymore.metrics import measures
 from cant_do_that_anymore.metrics.types import Measure
 from cant_do_that_anymore.providers.access import Access
 from cant_do_that_anymore.providers.base import (
-    Answer,
     Message,
     Model,
     ModelInfo,

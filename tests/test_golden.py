@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import pytest
 
-from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore import shipped_pool
 from cant_do_that_anymore.task.types import Eval
 from testing import Body, Run, is_changed, measure, moves_in, number_of, serving
 

@@ -14,26 +14,20 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from cant_do_that_anymore import Answer, Position, read_positions, read_yes_no, shipped_pool
 from cant_do_that_anymore.comparison.openai_records import records_in
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.files import safe_name
 from cant_do_that_anymore.game.mining import MiningCriteria, mine
 from cant_do_that_anymore.game.move_parser import move_in
-from cant_do_that_anymore.game.position import (
-    Position,
-    read_positions,
-    shipped_pool,
-)
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.oaieval.solvers import read_registry, solver_fields
-from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.lookup import new_run_dir
 from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.prompts import wordings_named
 from cant_do_that_anymore.task.scorer import answered_move, names_special
 from cant_do_that_anymore.task.types import Reading
-from cant_do_that_anymore.task.yes_no import read_yes_no
 from testing import habit, measure, positions, serving
 
 quickly = settings(

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from cant_do_that_anymore import Position
 from cant_do_that_anymore.comparison.entries import pool_runs
 from cant_do_that_anymore.datasets.storage import import_dataset
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
-from cant_do_that_anymore.game.position import Position, write_positions
+from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.task import spec
 from cant_do_that_anymore.task.prompts import Wording

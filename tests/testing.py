@@ -35,10 +35,10 @@ from unittest.mock import patch
 import pytest
 from rich.console import Console
 
-from cant_do_that_anymore import Position, Run, Spec, evaluate
+from cant_do_that_anymore import Answer, Position, Rules, Run, Spec, evaluate
 from cant_do_that_anymore.game.position import write_positions
-from cant_do_that_anymore.game.rules import STANDARD, Rules
-from cant_do_that_anymore.providers.base import Answer, Model, Question, Settings
+from cant_do_that_anymore.game.rules import STANDARD
+from cant_do_that_anymore.providers.base import Model, Question, Settings
 from cant_do_that_anymore.task import conditions
 from faults import fails
 from loopback import (

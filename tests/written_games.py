@@ -7,8 +7,8 @@ from random import Random
 import chess
 import chess.pgn
 
-from cant_do_that_anymore.game.position import shipped_pool
-from cant_do_that_anymore.game.rules import Rules, board_after
+from cant_do_that_anymore import Rules, shipped_pool
+from cant_do_that_anymore.game.rules import board_after
 
 Line = tuple[int, list[str], str]
 """A position: the game's index, the moves so far and the special move."""

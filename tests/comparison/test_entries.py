@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+from cant_do_that_anymore import Answer, Position, rules_named
 from cant_do_that_anymore.comparison.entries import entries_at, entries_of, pool_runs
 from cant_do_that_anymore.comparison.leaderboard import differences_in_plan
 from cant_do_that_anymore.datasets.storage import Dataset
-from cant_do_that_anymore.game.position import Position
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, rules_named
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.metrics.bounds import interval_of
 from cant_do_that_anymore.metrics.groups import by_affected_moves
 from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES, UPTAKE
-from cant_do_that_anymore.providers.base import Answer, Effort, Settings, Usage
+from cant_do_that_anymore.providers.base import Effort, Settings, Usage
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome

@@ -14,7 +14,7 @@ import chess
 import pytest
 from aiohttp import web
 
-from cant_do_that_anymore import Spec
+from cant_do_that_anymore import Spec, rules_named, shipped_pool
 from cant_do_that_anymore.comparison import experiment
 from cant_do_that_anymore.comparison.entries import Entry, entries_at, entries_of, pool_runs
 from cant_do_that_anymore.comparison.experiment import evals_and_rules
@@ -23,8 +23,8 @@ from cant_do_that_anymore.comparison.openai_records import records_in
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput, Stopped, UserError
 from cant_do_that_anymore.game import rule_pool
-from cant_do_that_anymore.game.position import shipped_pool, write_positions
-from cant_do_that_anymore.game.rules import CATALOGUE, board_after, rules_named
+from cant_do_that_anymore.game.position import write_positions
+from cant_do_that_anymore.game.rules import CATALOGUE, board_after
 from cant_do_that_anymore.report.document import build_document
 from cant_do_that_anymore.report.plots.headlines import headline_chart
 from cant_do_that_anymore.report.plots.shares import bar_chart, line_chart

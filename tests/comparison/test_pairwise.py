@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cant_do_that_anymore import Answer, rules_named
 from cant_do_that_anymore.comparison.entries import entries_of, pool_runs
 from cant_do_that_anymore.comparison.leaderboard import differences_in_plan
 from cant_do_that_anymore.comparison.pairwise import Comparison, of_measure
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.game.rules import identity_of, rules_named
+from cant_do_that_anymore.game.rules import identity_of
 from cant_do_that_anymore.metrics.bounds import joined
 from cant_do_that_anymore.metrics.measures import IMPACT, UPTAKE
 from cant_do_that_anymore.metrics.stats.intervals import Interval
-from cant_do_that_anymore.providers.base import Answer, Settings, Usage
+from cant_do_that_anymore.providers.base import Settings, Usage
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
 from own_rules import NoEnPassant

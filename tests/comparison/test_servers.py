@@ -12,11 +12,10 @@ import pytest
 
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.client.session import model_info
-from cant_do_that_anymore.comparison.experiment import measured, specs_of
 from cant_do_that_anymore.comparison.naming import entrants_by_name
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.runs.lookup import folders_in
-from cant_do_that_anymore.runs.storage import load_run, save_run
+from cant_do_that_anymore.runs.storage import load_run
 from cant_do_that_anymore.task.spec import DEFAULT_SEED
 from loopback import Loopback, serving
 from players import habit, perfect, wavering
@@ -90,21 +89,6 @@ def test_answers_are_shared_with_the_same_model_by_name_and_base_url(
     done = cdta(*given, "--out", tmp_path / "run", CDTA_HOME=str(place / "home"))
     assert json.loads(done.stdout)["notes"][-1].startswith("all answers came from the cache")
     assert len(servers[0].requests) == asked + 1  # is it the same model?
-
-
-def test_a_folder_made_with_one_server_is_refused_for_another(
-    servers: list[Loopback], tmp_path: Path
-) -> None:
-    for server, fits in ((servers[0], True), (servers[1], False)):
-        for entrants in (
-            entrants_by_name([f"alpha@{server.url}"]),
-            entrants_by_name(["alpha"], server.url),
-        ):
-            specs = specs_of(entrants, [("all", "bishops-as-knights")], [None], [1], n=3)
-            runs, failures = measured(specs, tmp_path / "out", save_run, quiet=True)
-            assert len(runs) == fits
-            told = "contains a run that differs in model, its address or its arguments; give --out"
-            assert fits or told in str(failures["alpha"])
 
 
 def known(**spec: Any) -> Any:

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from cant_do_that_anymore import Answer
 from cant_do_that_anymore.comparison.entries import entries_of, pool_runs
 from cant_do_that_anymore.comparison.leaderboard import differences_in_plan, ranking_of, rankings
 from cant_do_that_anymore.comparison.openai_records import Record
 from cant_do_that_anymore.comparison.verdict import advice, common_dataset, heading, verdict
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.providers.base import Answer, Effort, Settings
+from cant_do_that_anymore.providers.base import Effort, Settings
 from cant_do_that_anymore.providers.request_variants import NO_TEMPERATURE
 from cant_do_that_anymore.report.columns import group_notes
 from cant_do_that_anymore.runs.results import Run

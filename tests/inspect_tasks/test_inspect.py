@@ -27,10 +27,10 @@ from inspect_ai.scorer import SampleScore, Score, Target
 from inspect_ai.solver import TaskState
 
 import inspecting
+from cant_do_that_anymore import Answer
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.inspect_tasks.scorer import LENGTH, habit, habit_metrics
 from cant_do_that_anymore.metrics.diagnosis import DIAGNOSIS
-from cant_do_that_anymore.providers.base import Answer
 from inspecting import numbers
 from testing import (
     SPECIAL,

@@ -12,9 +12,9 @@ import chess
 import pytest
 from aiohttp import web
 
+from cant_do_that_anymore import shipped_pool
 from cant_do_that_anymore.datasets.pools import drawn
 from cant_do_that_anymore.datasets.storage import Dataset
-from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.oaieval.solvers import solver_named
 from cant_do_that_anymore.providers.catalogue import info_by_name
 from testing import Body, Done, Spec, cdta, habit, mixed, oaieval, openai_server, serving

@@ -8,12 +8,11 @@ import pytest
 from markupsafe import escape
 
 from browser import Opener, saved, scrolling_sideways, serious_violations
+from cant_do_that_anymore import Answer, Position, shipped_pool
 from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.leaderboard import rankings
-from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.metrics.groups import by_usualness, read_usualness, usualness
 from cant_do_that_anymore.providers import pocket
-from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.report.columns import as_rows
 from cant_do_that_anymore.report.document import build_document
 from cant_do_that_anymore.report.pages import experiment_page

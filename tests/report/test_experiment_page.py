@@ -11,10 +11,10 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from browser import browser_or_skip, scrolling_sideways, serious_violations
+from cant_do_that_anymore import rules_named
 from cant_do_that_anymore.comparison.entries import entries_at, entries_of
 from cant_do_that_anymore.comparison.leaderboard import OUTCOMES, rankings
 from cant_do_that_anymore.formatting import dollars, duration, visible
-from cant_do_that_anymore.game.rules import rules_named
 from cant_do_that_anymore.providers.base import Effort, Settings
 from cant_do_that_anymore.report.columns import VERDICTS
 from cant_do_that_anymore.report.document import Document, build_document
@@ -71,9 +71,14 @@ def opened(
     return page
 
 
+@pytest.fixture
+def page(browser: Browser, experiment: Path) -> Page:
+    return opened(browser, experiment / "index.html", 1440)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1440])
-def test_the_page_is_readable_on_any_screen_and_asks_for_nothing(
+def test_the_page_is_readable_and_accessible_on_any_screen_and_asks_for_nothing(
     browser: Browser, experiment: Path, width: int, scheme: Literal["light", "dark"]
 ) -> None:
     page = opened(browser, experiment / "index.html", width, scheme)
@@ -94,36 +99,19 @@ def test_the_page_is_readable_on_any_screen_and_asks_for_nothing(
     assert ink == page.evaluate("getComputedStyle(document.body).color")
     box = drawn.bounding_box()
     assert box and (box["width"] > 1000 if width == 1440 else 340 < box["width"] <= 350)
-    letters = drawn.evaluate(
-        "plot => plot.getBoundingClientRect().width / plot.viewBox.baseVal.width"
-    )
-    assert letters > 0.95  # of their size in points
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
-def test_the_page_is_accessible(
-    browser: Browser, experiment: Path, width: int, scheme: Literal["light", "dark"]
-) -> None:
-    page = opened(browser, experiment / "index.html", width, scheme)
+    letters = "plot => plot.getBoundingClientRect().width / plot.viewBox.baseVal.width"
+    assert drawn.evaluate(letters) > 0.95  # of their size in points
     page.locator("#made summary").click()
     assert serious_violations(page) == scrolling_sideways(page) == []
 
 
-def test_the_verdict_is_the_first_result(
-    browser: Browser, experiment: Path, told: Document
+def test_the_page_says_what_was_tested_and_the_verdict_is_the_first_result(
+    page: Page, experiment: Path, told: Document
 ) -> None:
-    page = opened(browser, experiment / "index.html", 1440)
-    lede = page.locator(".lede").inner_text().replace("\xa0", " ")
-    assert lede == told["verdicts"][0]["verdict"]
-    box = page.locator(".lede").bounding_box()
+    lede = page.locator(".lede")
+    assert lede.inner_text().replace("\xa0", " ") == told["verdicts"][0]["verdict"]
+    box = lede.bounding_box()
     assert box and box["y"] < 1000
-
-
-def test_the_page_says_what_was_tested_before_the_verdict(
-    browser: Browser, experiment: Path, told: Document
-) -> None:
-    page = opened(browser, experiment / "index.html", 1440)
     title = page.locator("h1").inner_text()
     assert title == page.title() == told["title"]
     assert title == "Do yielding and stubborn follow a new chess rule?"
@@ -137,9 +125,8 @@ def test_the_page_says_what_was_tested_before_the_verdict(
     assert "... --diagnose" in page.locator("#leaderboard code").inner_text()
     shown = page.locator("body").inner_text()
     assert "`" not in shown and "all: " not in shown
-    swatches = page.locator(".key-of span").all_inner_texts()
     used = [name for name in OUTCOMES if any(row[f"changed_{name}"] for row in told["results"])]
-    assert swatches == used
+    assert page.locator(".key-of span").all_inner_texts() == used
 
 
 def test_a_title_and_several_rules_are_shown_once(tmp_path: Path) -> None:
@@ -178,10 +165,7 @@ def is_shown(path: str, kept: float, shown: str) -> bool:
     return number == pytest.approx(100 * kept if in_hundredths else kept, abs=0.51 * 10**-places)
 
 
-def test_every_number_is_that_of_results_json(
-    browser: Browser, experiment: Path, told: Document
-) -> None:
-    page = opened(browser, experiment / "index.html", 1440)
+def test_every_number_is_that_of_results_json(page: Page, told: Document) -> None:
     found = page.evaluate(
         "[...document.querySelectorAll('data')].map(e => [e.dataset.in, e.value, e.textContent])"
     )
@@ -198,10 +182,7 @@ def test_every_number_is_that_of_results_json(
     assert bare == 0  # no cell has a number that does not name its place
 
 
-def test_rows_are_sorted_by_any_column_with_mouse_and_keyboard(
-    browser: Browser, experiment: Path, told: Document
-) -> None:
-    page = opened(browser, experiment / "index.html", 1440)
+def test_rows_are_sorted_by_any_column_with_mouse_and_keyboard(page: Page, told: Document) -> None:
     rows = told["results"]
 
     def column(head: str) -> list[str]:
@@ -238,10 +219,7 @@ def test_without_scripts_the_table_is_a_plain_one(browser: Browser, experiment: 
     assert page.locator("button").count() == 0
 
 
-def test_links_lead_to_the_pages_of_the_runs(
-    browser: Browser, experiment: Path, told: Document
-) -> None:
-    page = opened(browser, experiment / "index.html", 1440)
+def test_links_lead_to_the_pages_of_the_runs(page: Page, told: Document) -> None:
     rows = page.locator("table.board-of tbody tr").all()
     for row, result in zip(rows, told["results"], strict=True):
         links = [str(link.get_attribute("href")) for link in row.locator("a").all()]

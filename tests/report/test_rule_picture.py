@@ -5,8 +5,8 @@ import re
 import chess
 import pytest
 
-from cant_do_that_anymore.game.position import Position
-from cant_do_that_anymore.game.rules import CATALOGUE, Rules, rules_named
+from cant_do_that_anymore import Position, Rules, rules_named
+from cant_do_that_anymore.game.rules import CATALOGUE
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.report.svg import rule_picture
 from own_rules import NoEnPassant

@@ -12,13 +12,13 @@ import pytest
 from playwright.sync_api import Browser
 
 from browser import Opened, Opener, saved, serious_violations
+from cant_do_that_anymore import Answer, Position, shipped_pool
 from cant_do_that_anymore.formatting import visible
 from cant_do_that_anymore.game.notation import notate
-from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.metrics.measures import MEASURES
 from cant_do_that_anymore.metrics.types import Measure
-from cant_do_that_anymore.providers.base import Answer, Settings, Usage
+from cant_do_that_anymore.providers.base import Settings, Usage
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.results import Run
