@@ -182,7 +182,8 @@ def _of_plan(name: str, run: Run) -> object:
     plan, attribute = run.plan, name.replace(" ", "_")
     if attribute == "change":
         return identity_of(plan.change)
-    return getattr(plan if hasattr(plan, attribute) else plan.settings, attribute)
+    value = getattr(plan if hasattr(plan, attribute) else plan.settings, attribute)
+    return ", ".join(value) if isinstance(value, tuple) else value
 
 
 def _temperature_used(run: Run) -> object:
