@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cant_do_that_anymore import Answer, Position, read_positions, read_yes_no, shipped_pool
-from cant_do_that_anymore.comparison.openai_records import records_in
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.files import safe_name
 from cant_do_that_anymore.game.mining import MiningCriteria, mine
@@ -24,6 +23,7 @@ from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.oaieval.solvers import read_registry, solver_fields
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.lookup import new_run_dir
+from cant_do_that_anymore.runs.records import import_records
 from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.prompts import wordings_named
 from cant_do_that_anymore.task.scorer import answered_move, names_special
@@ -240,8 +240,14 @@ def test_run_folders_with_junk_in_any_one_place(
 
 
 RECORD = (
-    b'{"spec": {"completion_fns": ["m"], "run_config": {"eval_spec": {"args": {}}}}}\n'
-    b'{"type": "metrics", "data": {"previous_moves": ["e2e4", "e7e5"], "predicted_move": true,'
+    b'{"spec": {"completion_fns": ["m"], "split": "all", "created_at": "2024-01-01", '
+    b'"run_config": {"seed": 1, "eval_spec": {"args": {}}}}}\n'
+    b'{"type": "sampling", "sample_id": "1", "created_at": "2024-01-01", "data": '
+    b'{"prompt": [{"role": "system", "content": "x"}], "sampled": ["f1b5"], "usage": {}}}\n'
+    b'{"type": "sampling", "sample_id": "1", "created_at": "2024-01-01", "data": '
+    b'{"prompt": "x", "sampled": ["g1f3"], "usage": {"prompt_tokens": 1}}}\n'
+    b'{"type": "metrics", "sample_id": "1", "created_at": "2024-01-01", "data": '
+    b'{"move": ["f1b5"], "previous_moves": ["e2e4", "e7e5"], "predicted_move": true,'
     b' "predicted_move_in_variant": false}}\n{"final_report": {}}\n'
 )
 
@@ -272,7 +278,7 @@ def test_wheels_of_other_shapes(texts: str, tmp_path: Path) -> None:
 def test_record_files(content: bytes | int, tmp_path: Path) -> None:
     file = tmp_path / "record.jsonl"
     file.write_bytes(mutated(RECORD, content) if isinstance(content, int) else content)
-    result_or_sentence(lambda: records_in([file]))
+    result_or_sentence(lambda: import_records([file]))
 
 
 PGN = (

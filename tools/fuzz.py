@@ -22,7 +22,6 @@ with atheris.instrument_imports(include=["cant_do_that_anymore", "chess"]):
     import chess
 
     from cant_do_that_anymore import Spec, evaluate
-    from cant_do_that_anymore.comparison.openai_records import records_in
     from cant_do_that_anymore.errors import InvalidInput
     from cant_do_that_anymore.game.mining import MiningCriteria, mine
     from cant_do_that_anymore.game.move_parser import move_in
@@ -30,6 +29,7 @@ with atheris.instrument_imports(include=["cant_do_that_anymore", "chess"]):
     from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
     from cant_do_that_anymore.oaieval.solvers import read_registry, solver_fields
     from cant_do_that_anymore.providers.responses import error_message, parse_completion
+    from cant_do_that_anymore.runs.records import import_records
     from cant_do_that_anymore.runs.storage import load_run
     from cant_do_that_anymore.task.prompts import wordings_named
     from cant_do_that_anymore.task.yes_no import read_yes_no
@@ -67,7 +67,7 @@ def positions(data: bytes) -> None:
 def records(data: bytes) -> None:
     """A record file of the original."""
     FILE.write_bytes(data)
-    records_in([FILE])
+    import_records([FILE])
 
 
 def games(data: bytes) -> None:

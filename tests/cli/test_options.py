@@ -76,8 +76,18 @@ def test_the_line_of_a_command_is_the_first_of_its_own_help(names: tuple[str, ..
         assert "\nOptions:\n" not in shown(*names)
 
 
-WRITING = ["run", "experiment", "rescore", "report", "compare", "mine", "selfplay"]
-TABLES = ["run", "rescore", "estimate", "experiment", "compare", "runs", "rules", "prompt"]
+WRITING = ["run", "experiment", "rescore", "import", "report", "compare", "mine", "selfplay"]
+TABLES = [
+    "run",
+    "rescore",
+    "import",
+    "estimate",
+    "experiment",
+    "compare",
+    "runs",
+    "rules",
+    "prompt",
+]
 
 
 @pytest.mark.parametrize(

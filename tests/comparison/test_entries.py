@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cant_do_that_anymore import Answer, Position, rules_named
-from cant_do_that_anymore.comparison.entries import entries_at, entries_of, pool_runs
+from cant_do_that_anymore.comparison.entries import entries_of, pool_runs
 from cant_do_that_anymore.comparison.leaderboard import differences_in_plan
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
@@ -16,6 +16,7 @@ from cant_do_that_anymore.metrics.bounds import interval_of
 from cant_do_that_anymore.metrics.groups import by_affected_moves
 from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES, UPTAKE
 from cant_do_that_anymore.providers.base import Effort, Settings, Usage
+from cant_do_that_anymore.runs.lookup import find_runs
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
@@ -188,7 +189,8 @@ def test_the_same_folder_twice_a_copy_and_a_half_written_one_are_no_more_runs(
     half = tmp_path / "runs" / ".part-1"
     half.mkdir()
     shutil.copy(folder / "samples.jsonl", half)
-    (entry,) = entries_at([tmp_path / "runs", folder, folder / ".." / "one"])
+    folders = find_runs([tmp_path / "runs", folder, folder / ".." / "one"])
+    (entry,) = entries_of(map(load_run, folders))
     assert len(entry.runs) == 1
     assert entry.results.metrics == load_run(folder).results.metrics
 

@@ -16,12 +16,11 @@ from aiohttp import web
 
 from cant_do_that_anymore import Spec, rules_named, shipped_pool
 from cant_do_that_anymore.comparison import experiment
-from cant_do_that_anymore.comparison.entries import Entry, entries_at, entries_of, pool_runs
+from cant_do_that_anymore.comparison.entries import Entry, entries_of, pool_runs
 from cant_do_that_anymore.comparison.experiment import evals_and_rules
 from cant_do_that_anymore.comparison.leaderboard import rankings
-from cant_do_that_anymore.comparison.openai_records import records_in
 from cant_do_that_anymore.datasets.storage import Dataset
-from cant_do_that_anymore.errors import InvalidInput, Stopped, UserError
+from cant_do_that_anymore.errors import Stopped, UserError
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.game.rules import CATALOGUE, board_after
@@ -409,106 +408,6 @@ def test_a_habit_that_a_model_lacks_does_not_end_its_experiment(
     assert [row["rules"] for row in table(tmp_path).values()] == ["knights-as-bishops"]
 
 
-# Records of the original
-
-
-def record(path: Path, model: str, samples: list[dict[str, Any]], **arguments: object) -> None:
-    """Write what the original writes."""
-    spec = {
-        "completion_fns": [model],
-        "eval_name": "cant_do_that_anymore.all_diagonal",
-        "run_config": {"eval_spec": {"args": {"n_samples": 1000, **arguments}}},
-    }
-    sampling = {"type": "sampling", "data": {"prompt": "", "sampled": ["e2e4"]}}
-    events = [{"type": "metrics", "data": sample} for sample in samples]
-    lines = [{"spec": spec}, sampling, *events, {"final_report": {"delta": 0}}]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-
-def sample(moves: list[str], *, after: bool) -> dict[str, Any]:
-    return {
-        "move": ["f1b5"],
-        "predicted_move": True,
-        "predicted_move_in_variant": after,
-        "num_previous_moves": len(moves),
-        "previous_moves": moves,
-    }
-
-
-GAME = ["e2e4", "e7e5", "f1g3", "f8g6", "g3h5"]
-
-
-def test_records_of_the_original_give_results_and_plots(tmp_path: Path) -> None:
-    logs, out = tmp_path / "logs", tmp_path / "out"
-    logs.mkdir()
-    for seed, kept in enumerate((1, 3)):
-        samples = [sample(GAME[:n], after=n < kept) for n in range(4)]
-        record(logs / f"{seed}.log", "generation/direct/gpt-4", samples, diagonal_variation=True)
-    result = run_command("--plots-only", logs, "--out", out)
-    assert result.returncode == 0, result.stderr
-    row = table(out)["generation/direct/gpt-4", "all_diagonal"]
-    assert (row["runs"], row["samples"], row["rules"]) == ("2", "8", "bishops-as-knights")
-    assert float(row[SHARE]) == pytest.approx(0.5)
-    assert float(row[f"{SHARE}_{SEEDS}"]) == pytest.approx(0.25)
-    assert not any(row[name] for name in row if name.startswith(("rule_uptake", "adaptation")))
-    assert not row["changed_unusable_proportion"]
-    assert (out / "diagonal-bishops-as-knights.png").exists()
-    page = (out / "index.html").read_text()
-    assert "generation/direct/gpt-4 cannot be ranked: a record of the original does not" in page
-    assert 'data-in="results.0.variant_impact_factor">−0.50</data>' in page
-    assert 'data-in="results.0.rule_uptake">–</data>' in page
-    assert "All answers" not in page
-
-
-def test_samples_of_one_game_are_recognised_in_records(tmp_path: Path) -> None:
-    """One game asked in two runs stays one game; a game that parts from it is another."""
-    other_game = [*GAME[:2], "g1f3", "b8c6"]
-    files = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
-    for file, games in zip(
-        files, ((GAME[:2], GAME, other_game), (GAME[:4], other_game)), strict=True
-    ):
-        record(file, "m", [sample(moves, after=False) for moves in games])
-    one, two = records_in(files)
-    assert one.eval == "all"
-    first, second = ([s.position.game for s in each.samples] for each in (one, two))
-    assert first[0] == first[1] == second[0]
-    assert first[2] == second[1] != first[0]
-
-
-def test_a_line_that_was_left_half_written_is_skipped(tmp_path: Path) -> None:
-    path = tmp_path / "record.jsonl"
-    record(path, "m", [sample(GAME, after=True)])
-    path.write_text(path.read_text() + '{"type": "metr')
-    assert [sample.kept_habit for sample in records_in([path])[0].samples] == [True]
-
-
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ("", "no line has the key 'spec'"),
-        ('{"spec": {}}\n', "not a record file of this eval"),
-        (
-            '{"spec": {"completion_fns": ["m"], "run_config": {"eval_spec": {"args": {}}}}}',
-            "no samples",
-        ),
-        ("\xff", "no line has the key 'spec'"),
-    ],
-)
-def test_a_file_that_is_no_record_is_named_with_its_fault(
-    tmp_path: Path, text: str, fault: str
-) -> None:
-    path = tmp_path / "x.jsonl"
-    path.write_text(text)
-    with pytest.raises(InvalidInput, match=rf"x\.jsonl.*{fault}"):
-        records_in([path])
-
-
-def test_an_empty_or_missing_folder_is_refused(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(InvalidInput, match="contains no run and no record file"):
-            entries_at([path])
-
-
 # Tables and pictures of runs made by hand
 
 
@@ -575,12 +474,6 @@ def shifting() -> Entry:
     return found
 
 
-def of_the_original(folder: Path) -> Entry:
-    path = folder / "record.jsonl"
-    record(path, "m", [sample(GAME, after=False)], diagonal_variation=True)
-    return entries_at([path])[0]
-
-
 def written_in(picture: Path) -> list[str]:
     """The texts of a picture: each is a comment beside its outlines."""
     return re.findall(r"<!-- (.*?) -->", picture.read_text(), re.DOTALL)
@@ -592,12 +485,10 @@ def table_of(group: list[Entry]) -> object:
 
 
 def test_tables_and_pictures_say_what_they_said(tmp_path: Path) -> None:
-    """Any forbidden moves stand beside the special ones, but not for records of the original."""
+    """Any forbidden moves stand beside the special ones."""
     weak = played("m", "legal", lambda n: "special" if n < 2 else "legal", POOL[:40])
     groups = {
         "another forbidden move in half of all positions": [shifting()],
-        "a record of the original": [of_the_original(tmp_path)],
-        "both": [shifting(), of_the_original(tmp_path)],
         "an axis that is cut to the data": entries_of([weak]),
         "no answer at all": entries_of([played("m", "error", "error", POOL[:1])]),
     }

@@ -10,7 +10,6 @@ import pytest
 from cant_do_that_anymore import Answer
 from cant_do_that_anymore.comparison.entries import entries_of, pool_runs
 from cant_do_that_anymore.comparison.leaderboard import differences_in_plan, ranking_of, rankings
-from cant_do_that_anymore.comparison.openai_records import Record
 from cant_do_that_anymore.comparison.verdict import advice, common_dataset, heading, verdict
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput
@@ -185,14 +184,6 @@ def test_verdicts_names_headings_and_differences_are_said_as_they_were() -> None
     snapshot(
         "verdicts",
         "\n\n".join("\n".join([f"# {name}", *told(runs())]) for name, runs in SCENARIOS.items()),
-    )
-
-
-def test_a_record_of_the_original_is_named_apart_from_a_model() -> None:
-    record = Record("a", "all", played("a").samples)
-    [ranking] = rankings(entries_of(of_kept(a=10, b=50), [record]))
-    assert verdict(ranking).endswith(
-        "a (record) cannot be ranked: a record of the original does not say which moves are legal."
     )
 
 

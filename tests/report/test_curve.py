@@ -13,12 +13,13 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore.comparison import experiment
-from cant_do_that_anymore.comparison.entries import entries_at, entries_of
+from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.experiment import specs_for
 from cant_do_that_anymore.errors import UserError
 from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.providers.base import Effort, Settings, Usage
 from cant_do_that_anymore.report.plots.curve import PANELS, curve_chart, has_curve
+from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.types import Eval
@@ -93,7 +94,7 @@ def test_the_measured_curve_is_the_planted_one(measured: Measured) -> None:
 
 def test_every_point_of_the_picture_is_planted(measured: Measured) -> None:
     rows = table(measured.out)
-    figure = curve_chart(entries_at([measured.out]))
+    figure = curve_chart(entries_of(map(load_run, folders_in(measured.out))))
     models = [text.get_text() for text in figure.legends[0].get_texts()]
     assert sorted(models) == sorted(KEPT)
     for axes, name in zip(figure.axes, PANELS, strict=True):

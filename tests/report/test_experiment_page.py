@@ -12,13 +12,14 @@ from playwright.sync_api import Browser, Page
 
 from browser import browser_or_skip, scrolling_sideways, serious_violations
 from cant_do_that_anymore import rules_named
-from cant_do_that_anymore.comparison.entries import entries_at, entries_of
+from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.leaderboard import OUTCOMES, rankings
 from cant_do_that_anymore.formatting import dollars, duration, visible
 from cant_do_that_anymore.providers.base import Effort, Settings
 from cant_do_that_anymore.report.columns import VERDICTS
 from cant_do_that_anymore.report.document import Document, build_document
 from cant_do_that_anymore.report.pages import experiment_page, write
+from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.storage import load_run
 from testing import POOL, cdta, played, serving
 from thinkers import KEPT, planted_thinker
@@ -270,7 +271,7 @@ def test_a_run_without_a_page_has_no_link_and_one_elsewhere_is_linked(
     shutil.copytree(experiment, copy)
     *_, first = sorted(copy.glob("*/report.html"))
     first.unlink()
-    ranked = rankings(entries_at([copy]))
+    ranked = rankings(entries_of(map(load_run, folders_in(copy))))
     text = experiment_page(ranked, build_document(ranked, tmp_path / "elsewhere"))
     board, _, every_run = text.partition("</section>")
     for part in (board, every_run):

@@ -72,6 +72,7 @@ COMMANDS: Table = {
             "Compare models and test whether differences are significant.",
         ),
         "rescore": (".run:rescore", "Score the replies of a run again, without sending requests."),
+        "import": (".run:import_command", "Import record files of OpenAI Evals as runs."),
     },
     "Data": {
         "dataset": (

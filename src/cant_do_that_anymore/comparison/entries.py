@@ -2,12 +2,11 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, sqrt
 from operator import attrgetter
-from pathlib import Path
 from statistics import fmean, stdev
 
 from ..errors import InvalidInput
@@ -21,12 +20,9 @@ from ..metrics.stopping import critical_factor_of
 from ..metrics.thinking import tokens
 from ..metrics.types import Results
 from ..providers.base import EFFORTS, Effort
-from ..runs.lookup import folders_in, is_half_written
 from ..runs.results import Run
-from ..runs.storage import load_run
 from ..task.types import STANDARD_CONDITION, Eval, Plan, Sample
 from .naming import format_effort, model_names, unique_names
-from .openai_records import CHANGE, Record, records_in, results_of_records
 
 # Eval, rules, selection and pool: only numbers of one category can be ranked together.
 Category = tuple[Eval, str, str, str]
@@ -43,10 +39,9 @@ class Entry:
         change: the changed rules.
         samples_by_run: the samples of each run that no earlier run contains. Everything counted,
             measured or plotted for the model uses these. The same applies to the ``controls``.
-        results: of all runs pooled; for records of the original, as far as they allow. Repeated
-            samples of one position stay in the cluster of their game, so repetition alone does not
-            narrow an interval.
-        runs: in the order of their seeds; none for records of the original.
+        results: of all runs pooled. Repeated samples of one position stay in the cluster of their
+            game, so repetition alone does not narrow an interval.
+        runs: in the order of their seeds.
         selection: how its positions were selected, if not at temperature 0.
         pool: the pool of its positions, if not the default pool of the rules.
     """
@@ -57,10 +52,10 @@ class Entry:
     change: Rules
     samples_by_run: Sequence[Sequence[Sample]]
     results: Results
-    runs: Sequence[Run] = ()
-    controls: Sequence[Sample] = ()
-    selection: str = ""
-    pool: str = ""
+    runs: Sequence[Run]
+    controls: Sequence[Sample]
+    selection: str
+    pool: str
 
     @property
     def category(self) -> Category:
@@ -75,7 +70,7 @@ class Entry:
     @property
     def effort(self) -> Effort | None:
         """The requested reasoning effort; None for the model's default."""
-        return self.plan.settings.reasoning_effort if self.runs else None
+        return self.plan.settings.reasoning_effort
 
     @property
     def samples(self) -> list[Sample]:
@@ -105,7 +100,7 @@ class Entry:
     @cached_property
     def is_suspect(self) -> bool:
         """Whether unusable or illegal answers may explain the dropped habit."""
-        return IMPACT in self.results.bounds or (bool(self.runs) and is_broken(self.answered))
+        return IMPACT in self.results.bounds or is_broken(self.answered)
 
     @property
     def is_diagnosed(self) -> bool:
@@ -124,9 +119,9 @@ class Entry:
         return bounds.low if bounds else self.results.metrics.get(UPTAKE)
 
     @property
-    def tokens(self) -> int | None:
-        """The tokens of all requests and answers of its samples; None if unknown."""
-        return int(self.results.metrics["usage_total_tokens"] or 0) if self.runs else None
+    def tokens(self) -> int:
+        """The tokens of all requests and answers of its samples."""
+        return int(self.results.metrics["usage_total_tokens"] or 0)
 
     @property
     def dollars(self) -> float | None:
@@ -140,21 +135,19 @@ class Entry:
             datasets[dataset] = max(finding, datasets.get(dataset, 0.0))
             total += cost.measuring * len(samples) / max(1, len(run.samples))
             total += cost.total - cost.measuring - finding
-        return total + sum(datasets.values()) if self.runs else None
+        return total + sum(datasets.values())
 
     @property
-    def seconds(self) -> float | None:
-        """How long its runs took in total, with each dataset once; None if unknown."""
+    def seconds(self) -> float:
+        """How long its runs took in total, with each dataset once."""
         runs = sorted(self.runs, key=lambda run: run.dataset.seconds)
         datasets = {(run.dataset.version, run.dataset.pool): run.dataset.seconds for run in runs}
         others = (run.seconds - run.dataset.seconds for run in runs)
-        return sum((*others, *datasets.values())) if runs else None
+        return sum((*others, *datasets.values()))
 
     @cached_property
     def notes(self) -> list[str]:
         """The notes on its runs pooled, because repeating them per run would be long."""
-        if not self.runs:
-            return []
         precisions = {run.plan.precision for run in self.runs} - {None}
         stops = (f"stopped at a precision of {p:g}; intervals allow for it" for p in precisions)
         return [*stops, *self._pooled_notes]
@@ -183,7 +176,7 @@ class Entry:
 
     def thinking_tokens(self, condition: str) -> Number:
         """Return the mean number of reasoning tokens under a condition."""
-        if not self.answered or not self.runs:
+        if not self.answered:
             return None
         return fmean(tokens(condition, sample) for sample in self.answered)
 
@@ -195,7 +188,7 @@ class Entry:
         measure = MEASURES.get(metric)
         if metric not in self.results.metrics or not measure or measure.of_controls:
             return None
-        seeds = [run.plan.settings.seed for run in self.runs] or range(len(self.samples_by_run))
+        seeds = [run.plan.settings.seed for run in self.runs]
         by_seed: dict[int, list[Sample]] = {seed: [] for seed in seeds}
         for seed, samples in zip(seeds, self.samples_by_run, strict=True):
             by_seed[seed] += (sample for sample in samples if sample.answered)
@@ -213,8 +206,8 @@ class Entry:
         return samples
 
 
-def entries_of(runs: Iterable[Run], records: Iterable[Record] = ()) -> list[Entry]:
-    """Return the entries of all runs and records by category, each category sorted best first.
+def entries_of(runs: Iterable[Run]) -> list[Entry]:
+    """Return the entries of all runs by category, each category sorted best first.
 
     The best has the highest rule uptake. Only runs that differ in nothing but the seed are pooled.
 
@@ -225,33 +218,8 @@ def entries_of(runs: Iterable[Run], records: Iterable[Record] = ()) -> list[Entr
     for run in one_protocol(runs):
         by_category.setdefault(_category(run), []).append(run)
     entries = [entry for group in by_category.values() for entry in pool_runs(group)]
-    entries += _entries_of_records(records, {entry.label for entry in entries})
     categories = list(dict.fromkeys(entry.category for entry in entries))
     return sorted(entries, key=lambda entry: (categories.index(entry.category), rank(entry)))
-
-
-def entries_at(paths: Iterable[Path]) -> list[Entry]:
-    """Return the entries of run folders, record files of the original, and folders of either.
-
-    Raises:
-        InvalidInput: if a path contains none, or one that cannot be read or ranked with the others.
-    """
-    folders: dict[Path, Path] = {}
-    files: dict[Path, Path] = {}
-    for path in paths:
-        runs_here = [] if path.is_file() else folders_in(path)
-        records_here = [path] if path.is_file() else _records_in(path, runs_here)
-        if not runs_here and not records_here:
-            raise InvalidInput(f"{str(path)!r} contains no run and no record file (.log, .jsonl)")
-        folders |= {folder.resolve(): folder for folder in runs_here}
-        files |= {file.resolve(): file for file in records_here}
-    return entries_of(map(load_run, folders.values()), records_in(list(files.values())))
-
-
-def _records_in(folder: Path, runs: Collection[Path]) -> list[Path]:
-    """Return the record files in a folder, except those of runs and those still being written."""
-    files = [file for name in ("*.log", "*.jsonl") for file in sorted(folder.rglob(name))]
-    return [file for file in files if not is_half_written(file) and file.parent not in runs]
 
 
 def _category(run: Run) -> Category:
@@ -362,18 +330,6 @@ def _plan_without_effort(run: Run) -> Plan:
     # Without requests there was no selection.
     selected_at = run.plan.select_effort if run.dataset.asked else None
     return replace(run.plan, settings=settings, select_effort=selected_at)
-
-
-def _entries_of_records(records: Iterable[Record], of_runs: Collection[str]) -> list[Entry]:
-    """Return the entries of records; those that share a name with a run are marked "(record)"."""
-    groups: dict[tuple[str, Eval], list[list[Sample]]] = {}
-    for record in records:
-        groups.setdefault((record.model, record.eval), []).append(record.samples)
-    return [
-        Entry(name, name, eval_, CHANGE, samples_by_run, results_of_records(samples_by_run))
-        for (model, eval_), samples_by_run in groups.items()
-        for name in [f"{model} (record)" if model in of_runs else model]
-    ]
 
 
 def rank(entry: Entry) -> tuple[float, float, str, int]:

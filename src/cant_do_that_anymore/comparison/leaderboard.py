@@ -42,11 +42,6 @@ class Ranking:
         return f"{eval_}{first.change.title}{remark}"
 
     @property
-    def comparable(self) -> list[Entry]:
-        """The entries that can be compared, so without records of the original."""
-        return [entry for entry in self.entries if entry.runs]
-
-    @property
     def pairs(self) -> list[list[Comparison]]:
         """The comparisons of every pair in all measures; pairs of the best first."""
         by_pair = groupby(self.comparisons, key=lambda c: (c.first.label, c.second.label))
@@ -131,7 +126,7 @@ def _moment(run: Run) -> str:
 
 
 def _ranked(groups: Sequence[Sequence[Entry]]) -> list[Ranking]:
-    worst_first = [[entry for entry in reversed(group) if entry.runs] for group in groups]
+    worst_first = [list(reversed(group)) for group in groups]
     return [Ranking(*ranked) for ranked in zip(groups, compared(worst_first), strict=True)]
 
 

@@ -155,8 +155,6 @@ def common_dataset(entries: Sequence[Entry]) -> Dataset | None:
 
 def _unranked_reason(entry: Entry, ranking: Ranking) -> str:
     """Return why a model cannot be ranked; "" if it can."""
-    if not entry.runs:
-        return " cannot be ranked: a record of the original does not say which moves are legal"
     if not entry.answered:
         return " cannot be ranked: it has no answers"
     if entry.least_uptake is None:

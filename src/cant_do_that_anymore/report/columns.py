@@ -267,11 +267,9 @@ def group_notes(entries: Sequence[Entry]) -> list[str]:
     for entry in entries:
         for note in entry.notes:
             models_by_note.setdefault(note, []).append(marked(entry))
-    of_runs = [entry for entry in entries if entry.runs]
-    of_all = differences_in_plan(of_runs, but=["reasoning effort"]) if of_runs else []
     return [
         *(f"{', '.join(names)}: {note}" for note, names in models_by_note.items()),
-        *of_all,
+        *differences_in_plan(entries, but=["reasoning effort"]),
     ]
 
 

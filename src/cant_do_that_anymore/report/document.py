@@ -2,7 +2,7 @@
 
 import csv
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
 from itertools import chain
@@ -15,6 +15,7 @@ from ..comparison.leaderboard import Ranking
 from ..comparison.pairwise import Comparison
 from ..comparison.verdict import verdict
 from ..formatting import format_setting, named_fields
+from ..providers.base import add_costs
 from ..runs.results import Run
 from .columns import Row, as_rows
 from .html import PAGE_NAME
@@ -44,7 +45,6 @@ class Document(TypedDict):
 def build_document(ranked: Sequence[Ranking], out: Path, title: str = "") -> Document:
     """Build the document of all rankings, with links to reports relative to ``out``."""
     entries = [entry for ranking in ranked for entry in ranking.entries]
-    of_runs = [entry for entry in entries if entry.runs]
     return {
         "title": title or _default_title(entries),
         "verdicts": [
@@ -60,10 +60,12 @@ def build_document(ranked: Sequence[Ranking], out: Path, title: str = "") -> Doc
         "total": {
             "runs": sum(len(entry.samples_by_run) for entry in entries),
             "samples": sum(int(entry.results.metrics["n_samples"] or 0) for entry in entries),
-            "tokens": sum(entry.tokens or 0 for entry in of_runs),
-            "dollars": _sum(entry.dollars for entry in of_runs),
-            "spent_dollars": _sum(run.cost.spent for entry in entries for run in entry.runs),
-            "seconds": sum(entry.seconds or 0.0 for entry in of_runs),
+            "tokens": sum(entry.tokens for entry in entries),
+            "dollars": add_costs(*(entry.dollars for entry in entries)),
+            "spent_dollars": add_costs(
+                *(run.cost.spent for entry in entries for run in entry.runs)
+            ),
+            "seconds": sum(entry.seconds for entry in entries),
         },
     }
 
@@ -79,13 +81,6 @@ def _default_title(entries: Sequence[Entry]) -> str:
         else " and ".join(filter(None, (", ".join(models[:-1]), models[-1])))
     )
     return f"Do {names} follow {rules}?"
-
-
-def _sum(amounts: Iterable[float | None]) -> float | None:
-    """Return the sum, or None if an amount is unknown or there are none."""
-    every = list(amounts)
-    known = [amount for amount in every if amount is not None]
-    return sum(known) if known and len(known) == len(every) else None
 
 
 def _category(entry: Entry) -> Row:

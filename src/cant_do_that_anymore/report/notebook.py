@@ -84,7 +84,7 @@ def comparison_html(ranking: Ranking) -> str:
         "notebook_comparison.html",
         palette=_palette(),
         verdict=verdict(ranking),
-        heading=heading(ranking.comparable),
+        heading=heading(ranking.entries),
         pairs=ranking.pairs,
         in_points=in_points,
         range_in_points=range_in_points,

@@ -162,7 +162,7 @@ def _board(
     own_pairs = [[next(pairs) for _ in pair] for pair in ranking.pairs]
     return {
         "title": ranking.title,
-        "labels": [entry.label for entry in ranking.comparable],
+        "labels": [entry.label for entry in ranking.entries],
         "rows": [next(rows) for _ in ranking.entries],
         "pairs": own_pairs,
         "leads": {
@@ -170,7 +170,7 @@ def _board(
             for index, row in chain(*own_pairs)
             if row["measure"] == UPTAKE
         },
-        "compared": _compared_on(ranking.comparable) if own_pairs else "",
+        "compared": _compared_on(ranking.entries) if own_pairs else "",
         "notes": group_notes(ranking.entries),
     }
 
@@ -199,8 +199,8 @@ def _rules(ranked: Sequence[Ranking]) -> list[Row]:
 
 
 def _prompt(ranked: Sequence[Ranking], condition: str) -> str:
-    """Return the prompt of the first run, or "" if all are records of the original."""
-    plans = (entry.plan for ranking in ranked for entry in ranking.comparable)
+    """Return the prompt of the first run."""
+    plans = (entry.plan for ranking in ranked for entry in ranking.entries)
     conditions = (each for plan in plans for each in plan.conditions if each.name == condition)
     return next((each.prompts[0].text for each in conditions), "")
 
@@ -254,7 +254,7 @@ def comparison_page(ranking: Ranking, out: Path) -> str:
     document = build_document([ranking], out)
     return render(
         "comparison.html",
-        remarks=all_notes(ranking.comparable),
+        remarks=all_notes(ranking.entries),
         **_shared_parts([ranking], document),
     )
 

@@ -268,7 +268,7 @@ def _cell(value: str, below: str = "") -> Text:
 
 def comparison_table(ranking: Ranking) -> RenderableType:
     """Return the verdict, one row for each pair, the leaderboard, and the notes."""
-    models = ranking.comparable
+    models = ranking.entries
     hint = advice(models)
     return Group(
         Text(verdict(ranking), style="bold"),

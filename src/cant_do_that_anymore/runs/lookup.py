@@ -5,6 +5,7 @@ up to two levels below it, where ``cdta experiment`` saves them.
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from glob import glob
 from itertools import chain, count
@@ -192,12 +193,9 @@ def _summary(folder: Path, file: RunFile) -> RunSummary:
 
 def _matching_runs(name: str | Path) -> Sequence[Path]:
     """Return all runs that match a name: as a path, by full name, or by part of the name."""
-    try:
-        at_path = _runs_at(Path(name))
-    except OSError:  # too long for a path
-        at_path = []
-    if at_path:
-        return at_path
+    with suppress(OSError):  # too long for a path
+        if at_path := _runs_at(Path(name)):
+            return at_path
     runs, _ = listed(known_folders())
     text, part = str(name), str(name).casefold()
     if text == LATEST:
@@ -216,7 +214,11 @@ def _matching_runs(name: str | Path) -> Sequence[Path]:
 
 
 def _runs_at(path: Path) -> list[Path]:
-    """Return the runs in a folder; a file of a run stands for the run."""
-    if path.is_file() and (path.parent / FACTS).exists():
-        return [path.parent]
-    return folders_in(path) if path.is_dir() else []
+    """Return the runs in a folder; a file of a run stands for the run.
+
+    Raises:
+        InvalidInput: for any other file.
+    """
+    if path.is_file() and not (path.parent / FACTS).exists():
+        raise InvalidInput(f"{str(path)!r} is not a run; `cdta import` imports a record file")
+    return [path.parent] if path.is_file() else folders_in(path)

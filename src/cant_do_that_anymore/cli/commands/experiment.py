@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import click
 
 from ...api import save_with_page
-from ...comparison.entries import Entry, entries_at, entries_of
+from ...comparison.entries import Entry, entries_of
 from ...comparison.experiment import evals_and_rules, measured, specs_of
 from ...comparison.leaderboard import rankings
 from ...comparison.naming import Entrant, entrants_by_name
@@ -24,6 +23,7 @@ from ...report.pages import write
 from ...report.tables import experiment_table
 from ...runs.lookup import find_runs
 from ...runs.results import Run
+from ...runs.storage import load_run
 from ...task.option_info import TASK
 from ...task.spec import DEFAULT_MODEL
 from ...task.types import Eval
@@ -74,7 +74,7 @@ OUT = Path("experiment")
         Option(
             "--plots-only",
             OUTPUT,
-            "Only plot the runs or record files at PATH.",
+            "Only plot the runs at PATH.",
             is_flag=True,
         ),
         Option(
@@ -123,7 +123,7 @@ def experiment(
     cdta experiment --model openai/gpt-4o --rules all
     cdta experiment --model a@http://gpu1:8000/v1 --model b@http://gpu2:8000/v1
     cdta experiment FILE.toml               options from a file; --init writes one
-    cdta experiment --plots-only RUN RUN record.jsonl
+    cdta experiment --plots-only RUN RUN
 
     Several efforts share the positions selected at the lowest one. Every run is a folder in --out;
     existing runs are not repeated, so the same command resumes an experiment. Runs that differ only
@@ -142,7 +142,7 @@ def experiment(
         )
     out, text_format = out or OUT, chosen_format(rest)
     if plots_only:
-        _show(entries_at(_resolve(paths)), out, title, text_format, as_json=as_json)
+        _show(entries_of(map(load_run, find_runs(paths))), out, title, text_format, as_json=as_json)
         return
     own_pool = rest["pool"] is not None
     tasks = evals_and_rules(filter(None, evals), filter(None, changes), own_pool=own_pool)
@@ -164,11 +164,6 @@ def experiment(
     if failures:
         reasons = "; ".join(f"{model}: {problem}" for model, problem in failures.items())
         raise Incomplete(f"some runs failed: {reasons}")
-
-
-def _resolve(paths: Sequence[Path]) -> list[Path]:
-    """Return existing paths as they are, and find runs by name."""
-    return list(chain(*([path] if path.exists() else find_runs([path]) for path in paths)))
 
 
 def _copy(file: Path, out: Path) -> None:

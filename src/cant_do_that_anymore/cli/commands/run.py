@@ -1,4 +1,4 @@
-"""The commands ``cdta run`` and ``cdta rescore``."""
+"""The commands ``cdta run``, ``cdta rescore`` and ``cdta import``."""
 
 import json
 from pathlib import Path
@@ -9,6 +9,7 @@ import click
 from ...api import evaluate, load, save_with_page
 from ...report.tables import summary
 from ...runs.lookup import check_writable, find_run, new_run_dir
+from ...runs.records import import_records
 from ...runs.results import Run
 from ...runs.storage import facts_of, rescored
 from ...task.option_info import TASK
@@ -16,7 +17,7 @@ from ...task.spec import Spec
 from ...task.types import Reading
 from ..approval import with_approval_of
 from ..console import console
-from ..help import JSON, QUIET, VERBOSE, Command, Option, out_option
+from ..help import JSON, PATH, QUIET, VERBOSE, Command, Option, out_option
 from ..options import spec_options
 
 
@@ -75,6 +76,24 @@ def rescore(
     run = rescored(old, reading or old.plan.reading)
     new = out or folder.with_name(f"{folder.name}-{run.plan.reading}")
     _show(run, run.save(new), as_json=as_json, verbose=verbose)
+
+
+@click.command("import", cls=Command, params=[out_option("under CDTA_HOME"), JSON, VERBOSE])
+@click.argument("records", metavar="RECORD...", nargs=-1, required=True, type=PATH)
+def import_command(
+    records: tuple[Path, ...], out: Path | None, as_json: bool, verbose: bool
+) -> None:
+    """Import record files of OpenAI Evals as runs.
+
+    RECORD is a file that oaieval wrote, the original or ours. Its replies are scored again. Import
+    all records of a model together, so that positions of one game are recognized. Several records
+    become folders in --out, named after their files.
+    """
+    check_writable(out)
+    for path, run in zip(records, import_records(records), strict=True):
+        folder = (out / path.stem if len(records) > 1 else out) if out else new_run_dir(run)
+        save_with_page(run, folder)
+        _show(run, folder, as_json=as_json, verbose=verbose)
 
 
 def _show(run: Run, folder: Path, *, as_json: bool, verbose: bool) -> None:

@@ -50,13 +50,12 @@ def _lines(group: Sequence[Entry]) -> dict[str, list[Line]]:
     """Group entries by model and by set of positions, sorted by reasoning tokens."""
     by_model: dict[str, list[Line]] = {}
     for entry in group:
-        if entry.runs:
-            lines = by_model.setdefault(entry.model, [])
-            line = next((line for line in lines if _have_same_positions(line[0], entry)), None)
-            if line is None:
-                lines.append([entry])
-            else:
-                line.append(entry)
+        lines = by_model.setdefault(entry.model, [])
+        line = next((line for line in lines if _have_same_positions(line[0], entry)), None)
+        if line is None:
+            lines.append([entry])
+        else:
+            line.append(entry)
     return {
         model: [sorted(line, key=_tokens) for line in lines] for model, lines in by_model.items()
     }

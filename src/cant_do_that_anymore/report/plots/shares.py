@@ -67,8 +67,7 @@ def _bar(axes: Axes, entry: Entry, condition: str, color: str, y: float) -> None
     if not (found := value_and_interval(entry, SHARES[condition])):
         return
     share, interval = found
-    # Record files of the original have special moves only.
-    forbidden = max(share, _share(entry, FORBIDDEN[condition]))
+    forbidden = _share(entry, FORBIDDEN[condition])
     unusable = _share(entry, UNUSABLE[condition])
     # A border, so that a bar of length 0 is visible.
     axes.barh(y, share, 0.34, color=color, edgecolor=color, linewidth=2)
@@ -106,8 +105,7 @@ def line_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
         xs = [EARLIER.index(bucket.label) + offset for bucket in by_count]
         for axes, condition in zip(both, SHARES, strict=True):
             shares = [bucket.shares[condition] for bucket in by_count]
-            if FORBIDDEN[condition] in entry.results.metrics:
-                _forbidden_line(axes, xs, shares, number)
+            _forbidden_line(axes, xs, shares, number)
             line = _line(axes, xs, shares, number)
         line.set_label(wrap_label(marked(entry)))
         handles.append(line)
@@ -121,8 +119,7 @@ def line_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
         axes.set_ylim(-0.03 * end, 1.03 * end)
         axes.set_ylabel(f"share of special moves{cut}")
     title(figure, "Special moves", group)
-    if any(FORBIDDEN[CHANGED_CONDITION] in entry.results.metrics for entry in group):
-        handles.append(Line2D([], [], linestyle=":", color=INK, label="any forbidden move"))
+    handles.append(Line2D([], [], linestyle=":", color=INK, label="any forbidden move"))
     legend(figure, handles, group)
     return figure
 
