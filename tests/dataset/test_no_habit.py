@@ -1,17 +1,27 @@
-"""No habit, no bill: a search that cannot give half of what is wanted ends early."""
+"""No habit, no bill: a search that cannot give enough, or takes too many requests, ends early."""
 
+import re
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.datasets.search import FUTILITY_ERROR, FutilityTest
+from cant_do_that_anymore.datasets.futility import (
+    FUTILITY_ERROR,
+    MAX_REQUESTS,
+    RARITY_ERROR,
+    FutilityTest,
+    habits_shown,
+    is_too_rare,
+)
 from cant_do_that_anymore.errors import Incomplete, NoHabit
 from cant_do_that_anymore.formatting import dollars
-from players import in_every_fifth, in_every_second
-from testing import POOL, Body, Serve, Spec, cdta, evaluate, measure, number_of, positions
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, board_after
+from players import habit, in_every_fifth, in_every_second
+from testing import POOL, Body, Serve, Spec, cdta, evaluate, measure, moves_in, number_of, positions
 
 FEW = positions(480)
 
@@ -88,20 +98,20 @@ def test_a_model_without_the_habit_hears_so_after_some_hundred_questions(serve: 
         assert "in 0 of 248 positions" in sentence
         assert "with 99% confidence the pool contains fewer than 500, half of the 1,000" in sentence
         assert "the other 19,593 (" in sentence  # in tokens: nobody knows the price
-        assert " tokens). Use --keep-looking to continue" in sentence
+        assert sentence.endswith(" Use --keep-looking to continue. All answers are saved")
 
 
 def test_so_it_does_where_a_precision_is_wanted(serve: Serve) -> None:
     """By what such a run usually takes, and not by the fifty samples of its first look."""
     server = serve(without_habit)
     with pytest.raises(NoHabit, match="fewer than 189, half of the 378 wanted") as told:
-        measure(server, precision=0.1)
-    assert str(told.value).endswith(" --precision to need fewer. All answers are saved")
+        measure(server, precision=0.1, pool=positions(2_000))
+    assert str(told.value).endswith(" Use --keep-looking to continue. All answers are saved")
     assert len(server.requests) < 1_000
     with pytest.raises(NoHabit, match="fewer than 30, half of the 60 wanted") as told:
         measure(server, precision=0.1, n=60, pool=FEW, fresh=True)
     assert "with 99% confidence" in str(told.value)
-    assert str(told.value).endswith(" --precision to need fewer")
+    assert str(told.value).endswith(" Use --keep-looking to continue")
 
 
 def test_who_keeps_looking_asks_nothing_twice_and_gets_what_there_is(serve: Serve) -> None:
@@ -122,6 +132,73 @@ def test_half_is_enough_a_small_pool_is_gone_through_and_so_is_one_that_is_free(
     assert any("(440 wanted)" in note for note in half.notes)
     assert len(measure(in_every_fifth, pool=positions(100), n=101).samples) > 5
     assert 5 < len(measure("cdta/random", pool=FEW, n=400).samples) < 200
+
+
+def stopped_as_too_rare(pool: int, hits: int, seed: int) -> bool:
+    """Whether a shuffled pool is given up before half of it is looked at."""
+    places = set(Random(seed).sample(range(pool), hits))
+    found = 0
+    for place in range(pool // 2):
+        found += place in places
+        if is_too_rare(found, place + 1):
+            return True
+    return False
+
+
+def test_a_model_that_costs_half_of_the_limit_is_seldom_stopped_and_twice_nearly_always() -> None:
+    pool, times = 8_000, 300
+    acceptable, rare = (
+        sum(stopped_as_too_rare(pool, round(pool / each), seed) for seed in range(times))
+        for each in (MAX_REQUESTS / 2, 2 * MAX_REQUESTS)
+    )
+    assert acceptable <= times * RARITY_ERROR + 3 * (times * RARITY_ERROR) ** 0.5
+    assert rare >= 0.98 * times
+
+
+@pytest.mark.parametrize("wanted", [{"n": 5}, {"n": 20}, {"eval": "all_small"}])
+def test_few_samples_stop_by_cost(serve: Serve, wanted: dict[str, Any]) -> None:
+    """They asked the whole pool, 9,199 and 2,363 positions before, since few hits would do."""
+    server = serve(without_habit)
+    with pytest.raises(NoHabit, match="each further sample takes more than about 200") as told:
+        measure(server, **wanted)
+    assert "in 0 of 397 positions" in str(told.value)
+    assert len(server.requests) < 700  # and those in flight
+    assert "smaller" not in str(told.value)
+
+
+def test_a_free_server_stops_by_cost_and_goes_on_if_asked_to(serve: Serve) -> None:
+    server, pool = serve(without_habit), positions(1_000)
+    with pytest.raises(NoHabit, match="in 0 of 397 positions"):
+        measure(server, n=5, price="0,0", pool=pool)
+    with pytest.raises(NoHabit, match="in none of the 1000 positions"):
+        measure(server, n=5, price="0,0", pool=pool, keep_looking=True)
+
+
+def test_those_found_are_measured_with_the_advised_n(serve: Serve) -> None:
+    first = POOL[:2_000]
+    hits = {position.moves for position in first[::600]}
+    server = serve(lambda request: habit(request) if moves_in(request) in hits else "a2a3")
+    with pytest.raises(NoHabit, match=r"-n \d+ to measure the \d+ found") as told:
+        measure(server, n=20, pool=positions(2_000))
+    (advised,) = re.findall(r"or -n (\d+)", str(told.value))
+    sent = len(server.requests)
+    run = measure(server, n=int(advised), pool=positions(2_000))
+    assert len(run.samples) == int(advised)
+    assert len(server.requests) == sent + 2 * len(run.samples) + 1  # is it the same model?
+
+
+def test_the_habits_its_answers_show_are_named(serve: Serve) -> None:
+    def with_knights(request: Body) -> str:
+        board = board_after(moves_in(request))
+        of_knights = (m for m in board.legal_moves if board.piece_type_at(m.from_square) == 2)
+        return str(next(of_knights)) if number_of(moves_in(request)) % 4 else "a2a3"
+
+    with pytest.raises(NoHabit) as told:
+        measure(serve(with_knights), n=20)
+    (share,) = re.findall(r"try --rules knights-as-bishops \((\d+)%\)", str(told.value))
+    assert 60 < int(share) < 80
+    assert "bishops-as-knights" not in str(told.value)
+    assert habits_shown([], BISHOPS_AS_KNIGHTS) == {}
 
 
 def test_progress_and_total(serve: Serve, priced: None, capsys: pytest.CaptureFixture[str]) -> None:

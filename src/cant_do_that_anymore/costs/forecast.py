@@ -7,7 +7,7 @@ the draws, and narrows as answers arrive.
 """
 
 from collections.abc import Sequence
-from math import exp, log, sqrt
+from math import exp, inf, log, sqrt
 from random import Random
 from statistics import fmean, median
 from typing import NamedTuple
@@ -16,7 +16,8 @@ from ..client.batch.client import MIN_BATCH
 from ..client.cache import ModelCache, open_cache
 from ..client.pricing import on_unknown_price, pricing_for, searches_whole_pool
 from ..client.session import model_info
-from ..datasets.search import FUTILITY_ERROR, positions_in_batches
+from ..datasets.futility import FUTILITY_ERROR, positions_until_rare
+from ..datasets.search import positions_in_batches
 from ..datasets.storage import rates_on_all, rates_on_common
 from ..errors import UserError
 from ..game.rules import BISHOPS_AS_KNIGHTS
@@ -220,6 +221,7 @@ class _SearchModel:
         self._weights = [exp(each - max(likelihoods)) for each in likelihoods]
         self._batch = spec.batch
         self._gives_up = not searches_whole_pool(spec, info)
+        self._patient = spec.keep_looking
         self._in_flight = 2 * (spec.max_connections or info.connections)
         confirms = NO_TEMPERATURE in rest.dataset.variant
         self._confirmations = (
@@ -239,10 +241,11 @@ class _SearchModel:
         elif searched > MIN_BATCH:
             searched = positions_in_batches(round(missing + rest.hits), rate) - rest.searched
         searched, found = max(searched, missing), min(missing, rest.left * rate)
+        until = inf if self._patient else positions_until_rare(rate)
         if self._gives_up:
-            looks = self._until_given_up(missing, rate) * random.uniform(*FUTILITY_FACTORS)
-            if looks < min(searched, rest.left):
-                searched, found = looks, 0.0
+            until = min(until, self._until_given_up(missing, rate))
+        if (looks := until * random.uniform(*FUTILITY_FACTORS)) < min(searched, rest.left):
+            searched, found = looks, 0.0
         questions = min(searched, rest.left) * (1 + rate * random.uniform(*self._confirmations))
         return questions, found
 

@@ -1,14 +1,8 @@
-"""Search a pool for positions with the habit, and stop when it holds too few.
+"""Search a pool for positions with the habit.
 
 The search goes through the pool in seeded order at temperature 0 under the baseline condition. A
 model that does not support temperature samples its answers. So positions that it hits are asked
 again, and selected if at least two of three answers are the special move.
-
-The futility test is a bet. Suppose that the pool holds just as many hits as are needed. Then the
-chance that the next position is a hit is known, and one can bet against it at fair odds. If the
-pool holds that many or more, no betting strategy gains on average. So the stake ever grows to 1 /
-`FUTILITY_ERROR` times its start with a chance of at most `FUTILITY_ERROR`, however often one looks
-(Ville's inequality). When it has grown that far, the pool holds fewer.
 
 In batches, a superfluous request costs half its price and is cached for a larger dataset. A missing
 one costs another batch, which may take a day. So the first batch wastes nothing, whatever the hit
@@ -34,43 +28,9 @@ from ..providers.request_variants import NO_TEMPERATURE
 from ..task.forms import MOVES
 from ..task.quality_guard import QualityGuard
 from ..task.types import Plan
+from .futility import FutilityTest, format_habits, is_too_rare
 from .pools import Pool
 from .storage import Dataset
-
-# Maximum rate at which the search gives up on a pool that holds enough.
-FUTILITY_ERROR = 0.01
-
-
-class FutilityTest:
-    """Tests by betting whether a pool holds fewer hits than are needed."""
-
-    def __init__(self, pool: int, needed: int) -> None:
-        self._left = pool
-        self._needed = needed
-        self._seen = 0
-        self._hits = 0
-        self._stake = 1.0
-
-    @property
-    def is_hopeless(self) -> bool:
-        """Whether the pool holds too few hits, at an error rate of at most `FUTILITY_ERROR`."""
-        return self._stake >= 1 / FUTILITY_ERROR
-
-    def observe(self, hit: bool) -> None:
-        """Update the bet with the next position."""
-        if self._hits < self._needed:
-            fair = min(1.0, (self._needed - self._hits) / self._left)
-            guess = min(fair, (self._hits + 0.5) / (self._seen + 1))  # never bet on more
-            if hit:
-                self._stake *= guess / fair
-            elif fair < 1:
-                self._stake *= (1 - guess) / (1 - fair)
-            else:  # all remaining positions would have to be hits
-                self._stake = 1 / FUTILITY_ERROR
-        self._left -= 1
-        self._seen += 1
-        self._hits += hit
-
 
 # No model was seen to hit more: 5% to 16% of the shipped pool, up to 67% of common habits.
 MAX_HIT_RATE = 0.67
@@ -243,6 +203,7 @@ class Search:
         self._cost: float | None = 0.0
         self._seconds = 0.0
         self._own_temperature = False
+        self._played: list[tuple[Position, str]] = []
         self.target = max(wanted, hoped)
         self.needed = ceil(self.target / 2)
         self._futility = FutilityTest(len(config.ordered), self.needed)
@@ -262,6 +223,16 @@ class Search:
         """
         worthwhile = self.target <= self.searched + self.left and self.searched < self.left
         return worthwhile and self._futility.is_hopeless
+
+    @property
+    def is_too_rare(self) -> bool:
+        """Whether further positions take too many requests each, and most of the pool is left."""
+        return self.searched < self.left and is_too_rare(len(self.hits), self.searched)
+
+    @property
+    def other_habits(self) -> str:
+        """The other rules whose habits the answers show, as a sentence; "" if none."""
+        return format_habits(self._played, self._config.plan.change)
 
     def expected(self, deviations: float = 0.0) -> tuple[float, float]:
         """Return the expected number of further requests, and of positions in the end.
@@ -322,6 +293,8 @@ class Search:
         if not failed:
             self.add_cost(answer)
         hit = score.outcome == "special"
+        if score.move and not self.repeats:
+            self._played.append((position, score.move))
         self.advance(hit, DRAWS if is_sampled else 1, answer.usage, failed=failed)
         if self._failed > max(MAX_FAILURES, MAX_FAILURE_RATE * self._seen):
             raise Interrupted(
@@ -379,7 +352,7 @@ class Search:
         if not self.hits:
             raise NoHabit(
                 f"{version} plays the special move in none of the {self.searched} positions of the "
-                "pool, so there is no habit to measure"
+                f"pool, so there is no habit to measure{self.other_habits}"
             )
         ended = self.searched == len(self._config.ordered)
         return Dataset(

@@ -32,8 +32,9 @@ from ..providers.catalogue import OPENAI_BASE_MODELS
 from ..task.quality_guard import QualityGuard
 from ..task.spec import Spec
 from ..task.types import Plan
+from .futility import FUTILITY_ERROR, MAX_REQUESTS
 from .pools import Pool, given_dataset, positions_drawn
-from .search import BUILT, FUTILITY_ERROR, Query, Search, SelectionConfig
+from .search import BUILT, Query, Search, SelectionConfig
 from .storage import Dataset, imported_for, save_dataset, saved_dataset, shipped_datasets
 
 log = logging.getLogger(__name__)
@@ -230,11 +231,12 @@ async def _build_dataset(
                     new_hits = len(search.hits) - hits_before
                     running_cost.check(*_to_come(search, running_cost, deviations=1.0))
                     advance(new_hits, facts=partial(_facts, search, running_cost))
-                    gave_up = search.is_hopeless and not patient
+                    rare = search.is_too_rare and not spec.keep_looking
+                    gave_up = rare or (search.is_hopeless and not patient)
                     if search.done or (gave_up and not client.is_batched):
                         break
             if gave_up and not search.done:
-                raise NoHabit(_hopeless(version, search, running_cost, fresh=spec.fresh))
+                raise NoHabit(_hopeless(version, search, running_cost, spec))
     for request in search.unobserved:
         if unneeded := client.cache.answer(request, config.settings):
             search.add_cost(unneeded)
@@ -257,13 +259,19 @@ def _facts(search: Search, running_cost: RunningCost) -> list[str]:
     return [*running_cost.in_total(*_to_come(search, running_cost)), f"{rate:.0%} hits"]
 
 
-def _hopeless(version: str, search: Search, running_cost: RunningCost, *, fresh: bool) -> str:
-    cost = running_cost.format_cost(search.left, 0)
+def _hopeless(version: str, search: Search, running_cost: RunningCost, spec: Spec) -> str:
+    hits, cost = len(search.hits), running_cost.format_cost(search.left, 0)
+    left = f"{search.left:,}{f' (about {cost})' if cost else ''}"
+    reason = (
+        f"each further sample takes more than about {MAX_REQUESTS} requests"
+        if search.is_too_rare
+        else f"with {1 - FUTILITY_ERROR:.0%} confidence the pool contains fewer than "
+        f"{search.needed:,}, half of the {search.target:,} wanted"
+    )
+    measurable = f", or -n {hits} to measure the {hits} found" if hits else ""
     return (
-        f"{version} plays the special move in {len(search.hits)} of {search.searched:,} "
-        f"positions, so with {1 - FUTILITY_ERROR:.0%} confidence the pool contains fewer than "
-        f"{search.needed:,}, half of the {search.target:,} wanted. The search stopped before the "
-        f"other {search.left:,}{f' (about {cost})' if cost else ''}. Use --keep-looking to "
-        "continue, or a smaller -n or a larger --precision to need fewer"
-        + ("" if fresh else ". All answers are saved")
+        f"{version} plays the special move in {hits} of {search.searched:,} positions, so "
+        f"{reason}. The search stopped before the other {left}"
+        f"{search.other_habits}. Use --keep-looking to continue{measurable}"
+        + ("" if spec.fresh else ". All answers are saved")
     )

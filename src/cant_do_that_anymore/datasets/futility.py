@@ -1,0 +1,112 @@
+"""When to stop a search: the pool holds too few hits, or they are too rare; and what would help.
+
+The futility test is a bet. Suppose that the pool holds just as many hits as are needed. Then the
+chance that the next position is a hit is known, and one can bet against it at fair odds. If the
+pool holds that many or more, no betting strategy gains on average. So the stake ever grows to 1 /
+`FUTILITY_ERROR` times its start with a chance of at most `FUTILITY_ERROR`, however often one looks
+(Ville's inequality). When it has grown that far, the pool holds fewer.
+
+The other test is about cost. A search also stops when further positions take more than about
+`MAX_REQUESTS` requests each, because few users would go on. It is a sequential likelihood ratio
+test of twice as many against half as many. So a model that takes at most half of `MAX_REQUESTS` is
+stopped with a chance of about `RARITY_ERROR` at most, and one without any hit after 397 positions.
+"""
+
+from collections.abc import Sequence
+from math import inf, log
+
+import chess
+
+from ..formatting import percentage
+from ..game.position import Position
+from ..game.rules import CATALOGUE, Rules
+
+# Maximum rate at which the search gives up on a pool that holds enough.
+FUTILITY_ERROR = 0.01
+
+
+class FutilityTest:
+    """Tests by betting whether a pool holds fewer hits than are needed."""
+
+    def __init__(self, pool: int, needed: int) -> None:
+        self._left = pool
+        self._needed = needed
+        self._seen = 0
+        self._hits = 0
+        self._stake = 1.0
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether the pool holds too few hits, at an error rate of at most `FUTILITY_ERROR`."""
+        return self._stake >= 1 / FUTILITY_ERROR
+
+    def observe(self, hit: bool) -> None:
+        """Update the bet with the next position."""
+        if self._hits < self._needed:
+            fair = min(1.0, (self._needed - self._hits) / self._left)
+            guess = min(fair, (self._hits + 0.5) / (self._seen + 1))  # never bet on more
+            if hit:
+                self._stake *= guess / fair
+            elif fair < 1:
+                self._stake *= (1 - guess) / (1 - fair)
+            else:  # all remaining positions would have to be hits
+                self._stake = 1 / FUTILITY_ERROR
+        self._left -= 1
+        self._seen += 1
+        self._hits += hit
+
+
+MAX_REQUESTS = 200
+RARITY_ERROR = 0.05
+# The log likelihood ratio of a hit, and of any other answer: rare hits against acceptable ones.
+_RARE, _ACCEPTABLE = 1 / (2 * MAX_REQUESTS), 2 / MAX_REQUESTS
+_HIT, _MISS = log(_RARE / _ACCEPTABLE), log((1 - _RARE) / (1 - _ACCEPTABLE))
+_ENOUGH = log(1 / RARITY_ERROR)
+
+
+def is_too_rare(hits: int, searched: int) -> bool:
+    """Whether a further hit takes more than about `MAX_REQUESTS` requests.
+
+    >>> [min(n for n in range(5000) if is_too_rare(hits, n)) for hits in (0, 1, 5)]
+    [397, 582, 1321]
+    """
+    return hits * _HIT + (searched - hits) * _MISS >= _ENOUGH
+
+
+def positions_until_rare(rate: float) -> float:
+    """Return after about how many positions a model with this hit rate is stopped."""
+    drift = rate * _HIT + (1 - rate) * _MISS
+    return _ENOUGH / drift if drift > 0 else inf
+
+
+MOST_SUGGESTED = 3
+# A rule is suggested if it forbids at least this share of the moves.
+LEAST_SHARE = 0.02
+
+
+def habits_shown(played: Sequence[tuple[Position, str]], change: Rules) -> dict[str, float]:
+    """Return the rules that forbid most of the moves a model played, with the share they forbid.
+
+    Of rules that forbid the same moves, it is the first of the catalogue.
+    """
+    moves = [(position.board(), chess.Move.from_uci(uci)) for position, uci in played]
+    rules_by_moves: dict[tuple[int, ...], str] = {}
+    for rules in CATALOGUE.values():
+        forbidden = tuple(n for n, move in enumerate(moves) if rules.is_special(*move))
+        if rules != change:
+            rules_by_moves.setdefault(forbidden, rules.key)
+    frequent = sorted(rules_by_moves, key=len, reverse=True)[:MOST_SUGGESTED]
+    shares = {
+        rules_by_moves[forbidden]: len(forbidden) / len(moves) for forbidden in frequent if moves
+    }
+    return {key: share for key, share in shares.items() if share >= LEAST_SHARE}
+
+
+def format_habits(played: Sequence[tuple[Position, str]], change: Rules) -> str:
+    """Name the other rules whose habits a model's moves show, as a sentence; "" if none."""
+    shares = habits_shown(played, change)
+    rules = [f"--rules {key} ({percentage(share, 0)})" for key, share in shares.items()]
+    if not rules:
+        return ""
+    listed = " or ".join(filter(None, (", ".join(rules[:-1]), rules[-1])))
+    return f". Its {len(played):,} moves show other habits: try {listed}"
