@@ -37,6 +37,7 @@ from testing import (
     Body,
     Done,
     Loopback,
+    Serve,
     adapting,
     cdta,
     habit,
@@ -67,9 +68,8 @@ def respond(request: Body) -> str:
 
 
 @pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serving(Loopback(respond)) as server:
-        yield server
+def server(serve: Serve) -> Loopback:
+    return serve(respond)
 
 
 def run_command(*arguments: object) -> Done:

@@ -1,7 +1,7 @@
 """Reasoning tokens by effort: what a planted model yields is measured exactly, and drawn."""
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
 from pathlib import Path
@@ -23,7 +23,7 @@ from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.types import Eval
-from testing import POOL, Body, Done, Loopback, cdta, played, serving
+from testing import POOL, Body, Done, Loopback, Serve, cdta, played, serving
 from thinkers import KEPT, keeps_at, planted_thinker, thinks_at
 
 N = 12
@@ -51,9 +51,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
 
 
 @pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serving(planted_thinker()) as server:
-        yield server
+def server(serve: Serve) -> Loopback:
+    return serve(planted_thinker())
 
 
 def measure(server: Loopback, out: Path, *arguments: str) -> Done:
@@ -66,7 +65,7 @@ def table(out: Path) -> dict[tuple[str, str], dict[str, str]]:
         return {(row["model"], row["reasoning_effort"]): row for row in csv.DictReader(file)}
 
 
-def test_the_measured_curve_is_the_planted_one(measured: Measured) -> None:
+def test_the_measured_curve_and_every_point_of_its_picture_are_planted(measured: Measured) -> None:
     rows = table(measured.out)
     assert sorted(rows) == sorted((model, effort) for model in KEPT for effort in EFFORTS)
     for (model, effort), row in rows.items():
@@ -90,10 +89,6 @@ def test_the_measured_curve_is_the_planted_one(measured: Measured) -> None:
     shares = [float(rows["yielding", e]["predicted_move_in_variant_proportion"]) for e in EFFORTS]
     assert shares == sorted(shares, reverse=True)
     assert len(set(shares)) == 3
-
-
-def test_every_point_of_the_picture_is_planted(measured: Measured) -> None:
-    rows = table(measured.out)
     figure = curve_chart(entries_of(map(load_run, folders_in(measured.out))))
     models = [text.get_text() for text in figure.legends[0].get_texts()]
     assert sorted(models) == sorted(KEPT)
