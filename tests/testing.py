@@ -134,7 +134,7 @@ def snapshot(name: str, text: str) -> None:
     file = Path(__file__).parent / "snapshots" / f"{name}.txt"
     lines = [line.rstrip() for line in text.strip().splitlines()]
     if os.environ.get("SNAPSHOTS") == "write":
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("\n".join([*lines, ""]), encoding="utf-8")
     known = file.read_text(encoding="utf-8").splitlines()
     assert lines == known, f"if {file.name} is to change: SNAPSHOTS=write pytest ..."
