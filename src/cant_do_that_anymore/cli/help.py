@@ -18,6 +18,11 @@ WIDEST_NAME = 28
 PATH = click.Path(path_type=Path)
 
 
+def is_default(value: object, param: click.Parameter | None) -> bool:
+    """Whether a value is the option's default, which is valid; checking it would load pydantic."""
+    return param is not None and value is param.default
+
+
 class Checked(click.ParamType):  # type: ignore[type-arg]
     """A value that fits a type hint with its constraints."""
 
@@ -29,7 +34,7 @@ class Checked(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Parse a value."""
         name = param.opts[-1].lstrip("-") if param else self.name
-        return check(self._hint, value, name, text=True)
+        return value if is_default(value, param) else check(self._hint, value, name, text=True)
 
 
 AT_LEAST_1 = Checked(Annotated[int, Ge(1)])

@@ -6,7 +6,7 @@ import click
 
 from ..task.option_info import MODEL, OptionInfo
 from ..task.spec import DEFAULT_MODEL, OPTIONS, Spec, parse_option
-from .help import Option
+from .help import Option, is_default
 
 
 class FieldType(click.ParamType):  # type: ignore[type-arg]
@@ -16,7 +16,8 @@ class FieldType(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Parse and validate a value."""
-        return parse_option(str(param and param.name), value)
+        name = str(param and param.name)
+        return value if is_default(value, param) else parse_option(name, value)
 
 
 def _option(name: str, info: OptionInfo) -> Option:
