@@ -13,8 +13,8 @@ import numpy as np
 from cant_do_that_anymore.metrics.stats.intervals import RELATIVE_DROP, Interval, Ratio
 from cant_do_that_anymore.metrics.wordings import spread_interval, summarize
 
-K, RUNS, SHARE = 8, 4000, 0.9
-TAUS, MEANS, SIZES = (0.0, 0.03, 0.06, 0.1), (0.2, 0.5, 0.8), (100, 200, 1000)
+K, RUNS, SHARE = 8, 2000, 0.9
+TAUS, MEANS, SIZES = (0.0, 0.03, 0.06, 0.1), (0.2, 0.5, 0.8), (100, 1000)
 
 
 @cache

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from .game.rules import Rules as Rules
     from .game.rules import rules_named as rules_named
     from .providers.base import Answer as Answer
+    from .providers.base import Message as Message
     from .task.conditions import question as question
+    from .task.forms import Form as Form
     from .task.scorer import judge as judge
     from .task.spec import Spec as Spec
     from .task.yes_no import read_yes_no as read_yes_no
@@ -33,8 +35,9 @@ _NAMES = {
     "game.move_parser": ("read_move",),
     "game.position": ("Position", "read_positions", "shipped_pool"),
     "game.rules": ("Rules", "rules_named"),
-    "providers.base": ("Answer",),
+    "providers.base": ("Answer", "Message"),
     "task.conditions": ("question",),
+    "task.forms": ("Form",),
     "task.scorer": ("judge",),
     "task.spec": ("Spec",),
     "task.yes_no": ("read_yes_no",),

@@ -24,8 +24,8 @@ from ..runs.results import Run
 from ..task.types import STANDARD_CONDITION, Eval, Plan, Sample
 from .naming import format_effort, model_names, unique_names
 
-# Eval, rules, selection and pool: only numbers of one category can be ranked together.
-Category = tuple[Eval, str, str, str]
+# Eval, rules, form, selection and pool: only numbers of one category can be ranked together.
+Category = tuple[Eval, str, str, str, str]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,12 @@ class Entry:
     @property
     def category(self) -> Category:
         """Its category; numbers of different categories cannot be ranked together."""
-        return self.eval, identity_of(self.change), self.selection, self.pool
+        return self.eval, identity_of(self.change), self.form, self.selection, self.pool
+
+    @property
+    def form(self) -> str:
+        """The name of the form that shows its positions."""
+        return self.plan.form.name
 
     @property
     def plan(self) -> Plan:
@@ -224,7 +229,8 @@ def entries_of(runs: Iterable[Run]) -> list[Entry]:
 
 def _category(run: Run) -> Category:
     selection = run.dataset.selection if run.dataset.own_temperature else ""
-    return run.plan.eval, identity_of(run.plan.change), selection, run.dataset.pool_name
+    plan, pool = run.plan, run.dataset.pool_name
+    return plan.eval, identity_of(plan.change), plan.form.name, selection, pool
 
 
 def pool_runs(runs: Sequence[Run]) -> list[Entry]:

@@ -1,4 +1,4 @@
-"""Experiments: several models, evals, rules, efforts and seeds, each run once."""
+"""Experiments: several models, evals, rules, forms, efforts and seeds, each run once."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,6 +23,7 @@ from ..runs.evaluate import evaluate
 from ..runs.identity_check import verify_saved_run
 from ..runs.results import PROTOCOL, Run
 from ..runs.storage import load_run
+from ..task.forms import MOVES, Form, form_named
 from ..task.spec import Spec, plan_for
 from ..task.types import Eval, Plan
 from .naming import Entrant
@@ -54,6 +55,7 @@ def specs_for(
     evals_and_rules: Sequence[tuple[Eval, str]],
     efforts: Sequence[Effort | None],
     seeds: Sequence[int],
+    forms: Sequence[str | Form] = (MOVES.name,),
     **rest: Any,
 ) -> list[Spec]:
     """Return a spec for every combination; the remaining fields are the same for all.
@@ -64,8 +66,8 @@ def specs_for(
         InvalidInput: as `Spec` does.
     """
     specs = [
-        Spec(eval=eval_, rules=change, reasoning_effort=effort, seed=seed, **rest)
-        for (eval_, change), effort, seed in product(evals_and_rules, efforts, seeds)
+        Spec(eval=eval_, rules=change, form=form, reasoning_effort=effort, seed=seed, **rest)
+        for (eval_, change), form, effort, seed in product(evals_and_rules, forms, efforts, seeds)
     ]
     if len(efforts) == 1 or specs[0].select_effort:
         return specs
@@ -199,13 +201,15 @@ def _check_cost(
 
 def _folder(title: str, spec: Spec, out: Path) -> Path:
     effort = [spec.reasoning_effort] if spec.reasoning_effort else []
-    parts = [safe_name(title), spec.eval, spec.change.key, *effort, spec.seed]
+    form = [] if spec.form == MOVES.name else [safe_name(form_named(spec.form).name)]
+    parts = [safe_name(title), spec.eval, spec.change.key, *form, *effort, spec.seed]
     return out / "-".join(map(str, parts))
 
 
 def _describe(title: str, spec: Spec) -> str:
     """Describe a run, without the defaults."""
     parts = [title, spec.eval if spec.eval != USUAL_EVALS[0] else "", spec.change.key]
+    parts += [form_named(spec.form).name] if spec.form != MOVES.name else []
     return ", ".join(filter(None, [*parts, spec.reasoning_effort, f"seed {spec.seed}"]))
 
 

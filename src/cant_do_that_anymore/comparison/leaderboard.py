@@ -10,6 +10,7 @@ from ..errors import InvalidInput
 from ..game.rules import identity_of
 from ..metrics.measures import UPTAKE
 from ..runs.results import ALL_CACHED, Run
+from ..task.forms import MOVES
 from ..task.types import CHANGED_CONDITION, UNUSABLE_OUTCOMES
 from .entries import Entry, new_samples, pool_runs, rank
 from .naming import format_value, unique_names
@@ -33,13 +34,14 @@ class Ranking:
 
     @property
     def title(self) -> str:
-        """The rules, and any non-default eval, pool or selection, as a heading."""
+        """The rules, and any non-default eval, form, pool or selection, as a heading."""
         first = self.entries[0]
         chosen = f" from the pool {first.pool}" if first.pool else ""
         selected = f" selected {first.selection}" if first.selection else ""
         remark = f" (positions{chosen}{selected})" if chosen or selected else ""
         eval_ = "" if first.eval == "all" else f"{first.eval}: "
-        return f"{eval_}{first.change.title}{remark}"
+        form = "" if first.form == MOVES.name else f", position shown as {first.form}"
+        return f"{eval_}{first.change.title}{form}{remark}"
 
     @property
     def pairs(self) -> list[list[Comparison]]:

@@ -84,6 +84,8 @@ def format_effort(effort: Effort | None) -> str:
 
 def format_value(value: object) -> str:
     """Format a setting; None is the default of the model or the provider."""
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
     return f"{value:g}" if isinstance(value, float) else "default" if value is None else str(value)
 
 

@@ -141,6 +141,7 @@ _COSTS: Mapping[View, int] = {"markdown": 0, "page": 1}
 COLUMNS: tuple[Column, ...] = (
     *(_data(name, attrgetter(name)) for name in ("model", "label", "eval")),
     _data("rules", attrgetter("change.key")),
+    _data("form", attrgetter("form")),
     Column(
         "reasoning_effort",
         "effort",

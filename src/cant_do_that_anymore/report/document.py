@@ -14,11 +14,19 @@ from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking
 from ..comparison.pairwise import Comparison
 from ..comparison.verdict import verdict
-from ..formatting import format_setting, named_fields
+from ..formatting import Number, format_setting, named_fields
+from ..metrics.measures import UPTAKE
 from ..providers.base import add_costs
 from ..runs.results import Run
 from .columns import Row, as_rows
 from .html import PAGE_NAME
+
+
+class Matrix(TypedDict):
+    """The rule uptake by wording (rows), and by the facets that vary (columns)."""
+
+    columns: list[str]
+    rows: dict[str, list[Number]]
 
 
 class Document(TypedDict):
@@ -30,6 +38,7 @@ class Document(TypedDict):
         results: one row for each model at one effort, by ranking, the best first.
         pairs: one row for each pair of a ranking and each measure compared.
         runs: one row for each run, with its settings.
+        matrix: the rule uptake by wording, and by what else varies; None with one wording and form.
         total: totals over all runs: tokens and dollars of all samples, and what the runs spent,
             including the search for positions.
     """
@@ -40,6 +49,7 @@ class Document(TypedDict):
     pairs: list[Row]
     runs: list[Row]
     total: Row
+    matrix: Matrix | None
 
 
 def build_document(ranked: Sequence[Ranking], out: Path, title: str = "") -> Document:
@@ -56,6 +66,7 @@ def build_document(ranked: Sequence[Ranking], out: Path, title: str = "") -> Doc
             for ranking in ranked
             for comparison in chain(*ranking.pairs)
         ],
+        "matrix": _matrix(entries),
         "runs": [_run_row(entry, run, out) for entry in entries for run in entry.runs],
         "total": {
             "runs": sum(len(entry.samples_by_run) for entry in entries),
@@ -68,6 +79,27 @@ def build_document(ranked: Sequence[Ranking], out: Path, title: str = "") -> Doc
             "seconds": sum(entry.seconds for entry in entries),
         },
     }
+
+
+def _matrix(entries: Sequence[Entry]) -> Matrix | None:
+    """Return the rule uptake of all entries by wording, if wordings or forms vary."""
+    wordings = dict.fromkeys(
+        chain(*(entry.results.wordings.by_wording for entry in entries if entry.results.wordings))
+    )
+    if not wordings and len({entry.form for entry in entries}) < 2:
+        return None
+    facets = [(entry.label, entry.eval, entry.change.key, entry.form) for entry in entries]
+    varying = [place for place in range(4) if len({facet[place] for facet in facets}) > 1]
+    rows: dict[str, list[Number]] = {
+        name: [
+            entry.results.wordings.by_wording.get(name) if entry.results.wordings else None
+            for entry in entries
+        ]
+        for name in wordings
+    }
+    rows["all" if wordings else UPTAKE] = [entry.results.metrics[UPTAKE] for entry in entries]
+    headings = [", ".join(facet[place] for place in varying) for facet in facets]
+    return {"columns": [heading or entries[0].label for heading in headings], "rows": rows}
 
 
 def _default_title(entries: Sequence[Entry]) -> str:
@@ -83,9 +115,12 @@ def _default_title(entries: Sequence[Entry]) -> str:
     return f"Do {names} follow {rules}?"
 
 
+# The names of what makes a category of entries.
+CATEGORY = ("eval", "rules", "form", "selection", "pool")
+
+
 def _category(entry: Entry) -> Row:
-    eval_, rules, selection, pool = entry.category
-    return {"eval": eval_, "rules": rules, "selection": selection, "pool": pool}
+    return dict(zip(CATEGORY, entry.category, strict=True))
 
 
 def pair_row(comparison: Comparison) -> Row:

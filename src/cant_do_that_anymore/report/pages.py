@@ -18,6 +18,7 @@ from ..formatting import brief, in_points, pluralize
 from ..metrics.diagnosis import KNOWLEDGE
 from ..metrics.measures import MEASURES, SHARES, UNUSABLE, UPTAKE
 from ..providers.base import EFFORTS
+from ..task.forms import MOVES
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from .columns import (
     DIAGNOSIS_HEADING,
@@ -28,7 +29,7 @@ from .columns import (
     group_notes,
     legend,
 )
-from .document import Document, as_csv, build_document
+from .document import CATEGORY, Document, as_csv, build_document
 from .html import render
 from .plots.curve import curve_chart, has_curve
 from .plots.headlines import headline_chart, rules_chart
@@ -210,7 +211,7 @@ _IN_COMMON = {"Settings": "settings", "Positions": "dataset", "Versions": "versi
 
 
 def _is_of(row: Row, run: Row) -> bool:
-    return all(run[name] == row[name] for name in ("label", "eval", "rules", "selection", "pool"))
+    return all(run[name] == row[name] for name in ("label", *CATEGORY))
 
 
 def _labels_by_value(runs: Sequence[Row], name: str) -> dict[str, list[str]]:
@@ -327,6 +328,8 @@ def _figures(group: Sequence[Entry]) -> dict[str, Chart]:
 def _charts(ranking: Ranking) -> Iterator[tuple[str, Chart, Sequence[Entry]]]:
     group = ranking.entries
     rules = group[0].change.key + _selection_suffix(group[0])
+    if group[0].form != MOVES.name:
+        rules += f"-{safe_name(group[0].form)}"
     if group[0].pool:
         rules += f"-{safe_name(group[0].pool)}"
     for kind, figure in _figures(group).items():

@@ -214,9 +214,23 @@ def experiment_table(ranked: Sequence[Ranking], document: Document) -> Renderabl
         *verdict_lines(ranked, document),
         Text(),
         *(part for ranking in ranked for part in (*_of_ranking(ranking), Text())),
+        *_matrix(document),
         *(Text(line, style="dim") for line in legend(document["results"])),
         *_totals(document),
     )
+
+
+def _matrix(document: Document) -> Iterator[RenderableType]:
+    """Yield the table of rule uptake by wording and by what else varies, if any does."""
+    if matrix := document["matrix"]:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column("rule uptake by wording", no_wrap=True)
+        for column in matrix["columns"]:
+            table.add_column(column, justify="right", overflow="fold")
+        for name, values in matrix["rows"].items():
+            table.add_row(name, *map(number, values))
+        yield table
+        yield Text()
 
 
 def verdict_lines(ranked: Sequence[Ranking], document: Document) -> Iterator[Text]:

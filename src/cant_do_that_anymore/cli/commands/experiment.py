@@ -24,6 +24,7 @@ from ...report.tables import experiment_table
 from ...runs.lookup import find_runs
 from ...runs.results import Run
 from ...runs.storage import load_run
+from ...task.forms import MOVES
 from ...task.option_info import TASK
 from ...task.spec import DEFAULT_MODEL
 from ...task.types import Eval
@@ -59,6 +60,7 @@ OUT = Path("experiment")
             rules=several(
                 "rules", "changes", default_text=f"{BISHOPS_AS_KNIGHTS.key}; all: every rule"
             ),
+            form=several("form", "forms", MOVES.name),
         ),
         Option(
             "--runs",
@@ -107,6 +109,7 @@ def experiment(
     evals: tuple[Eval | None, ...],
     changes: tuple[str | None, ...],
     efforts: tuple[Effort | None, ...],
+    forms: tuple[str, ...],
     runs: int,
     seed: int,
     out: Path | None,
@@ -115,12 +118,13 @@ def experiment(
     quiet: bool,
     **rest: Any,
 ) -> None:
-    """Evaluate several models, rules or efforts side by side.
+    """Evaluate several models, rules, forms or efforts side by side.
 
     \b
     cdta experiment --model openai/gpt-4o --model anthropic/claude-sonnet-4-5
     cdta experiment --model openai/gpt-5.1 --reasoning-effort none,low,high
     cdta experiment --model openai/gpt-4o --rules all
+    cdta experiment --model openai/gpt-4o --wording all --form moves,fen
     cdta experiment --model a@http://gpu1:8000/v1 --model b@http://gpu2:8000/v1
     cdta experiment FILE.toml               options from a file; --init writes one
     cdta experiment --plots-only RUN RUN
@@ -152,7 +156,7 @@ def experiment(
 
     def run_all(above: float | None) -> tuple[list[Run], dict[str, UserError]]:
         options = rest | {"ask_above": above}
-        specs = specs_of(entrants, tasks, efforts, seeds, **options)
+        specs = specs_of(entrants, tasks, efforts, seeds, forms=forms, **options)
         _create(out)
         if file := file_in(paths):
             _copy(file, out)
