@@ -23,7 +23,7 @@ from ..runs.evaluate import evaluate
 from ..runs.identity_check import verify_saved_run
 from ..runs.results import PROTOCOL, Run
 from ..runs.storage import load_run
-from ..task.forms import MOVES, Form, form_named
+from ..task.forms import MOVES, form_named
 from ..task.spec import Spec, plan_for
 from ..task.types import Eval, Plan
 from .naming import Entrant
@@ -55,16 +55,17 @@ def specs_for(
     evals_and_rules: Sequence[tuple[Eval, str]],
     efforts: Sequence[Effort | None],
     seeds: Sequence[int],
-    forms: Sequence[str | Form] = (MOVES.name,),
     **rest: Any,
 ) -> list[Spec]:
     """Return a spec for every combination; the remaining fields are the same for all.
 
-    With several efforts, the lowest selects the positions for all, unless the spec names another.
+    ``forms`` are those of the position. With several efforts, the lowest selects the positions for
+    all, unless the spec names another.
 
     Raises:
         InvalidInput: as `Spec` does.
     """
+    forms = rest.pop("forms", (MOVES.name,))
     specs = [
         Spec(eval=eval_, rules=change, form=form, reasoning_effort=effort, seed=seed, **rest)
         for (eval_, change), form, effort, seed in product(evals_and_rules, forms, efforts, seeds)
