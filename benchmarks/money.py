@@ -9,14 +9,18 @@ runs again, until it is finished. The table shows, for each way of reasoning:
 
 - how many scenarios had a command that spent more than `--max-cost`, or more than `--ask-above` and
   what was in flight: its dearest requests, as many as there are connections (a batch is one);
-- how often the rest of the cost was within the forecast after the first answers, and within the
-  last forecast, the one that was approved;
+- how often the rest of the cost was within the forecast after the first answers, within the last
+  forecast that approval compared, and within that one if a user was asked to approve;
 - the median of the high end divided by the low end of these forecasts;
 - how often a user was asked.
+
+In some scenarios, the first command runs in two processes at once, which share the cache. Each has
+a limit of its own, and the server tells them apart by a header.
 """
 
 import argparse
 import logging
+import multiprocessing
 import os
 import sys
 import tempfile
@@ -24,7 +28,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from statistics import mean, median
@@ -45,7 +49,13 @@ from cant_do_that_anymore.client.pricing import BATCH_RATE
 from cant_do_that_anymore.comparison import experiment
 from cant_do_that_anymore.costs import approval
 from cant_do_that_anymore.costs.forecast import Figures, Range
-from cant_do_that_anymore.errors import InvalidInput, NeedsApproval, NoHabit, UserError
+from cant_do_that_anymore.errors import (
+    Incomplete,
+    InvalidInput,
+    NeedsApproval,
+    NoHabit,
+    UserError,
+)
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.runs.storage import save_run
 from charging import charge, price_list
@@ -57,7 +67,11 @@ REPLY, MOVE, TURN = 5, 3, 4
 """Tokens of a reply, of a move in the prompt, and around every message."""
 KINDS = {"none": 4, "constant": 4, "changed rules only": 2, "starts late": 2, "grows": 2}
 """Ways of reasoning, and how often each is drawn."""
+SEEN = "none", "constant", "changed rules only"
+"""Those that the first answers show."""
 NO_LIMIT = float("inf")
+PROCESS = "X-Process"
+"""The header that names the process."""
 
 
 @dataclass
@@ -66,6 +80,7 @@ class Server(BatchServer):
 
     Attributes:
         ledger: the dollars of every answer, or of every batch.
+        by_process: the dollars of every answer outside a batch, by the process that was charged.
         loses: every so many answers are charged and never arrive; 0 for none.
     """
 
@@ -76,12 +91,14 @@ class Server(BatchServer):
     loses: int = 0
     takes_temperature: bool = True
     ledger: list[float] = field(default_factory=list)
+    by_process: dict[str, list[float]] = field(default_factory=dict)
     answered: int = 0
 
     def __post_init__(self) -> None:
         self.fault = self._fail
 
     async def _fail(self, request: Body, number: int) -> web.StreamResponse | None:
+        request["process"] = self.headers[number - 1].get(PROCESS, "")
         if not self.takes_temperature and request.get("temperature", 1) != 1:
             message = "Unsupported value: 'temperature' does not support 0 with this model."
             return web.json_response({"error": {"message": message}}, status=400)
@@ -117,6 +134,7 @@ class Server(BatchServer):
         usage["completion_tokens_details"] = {"reasoning_tokens": reasoning}
         if "path" in request:
             self.ledger.append(charge(usage))
+            self.by_process.setdefault(request["process"], []).append(charge(usage))
         else:
             self.ledger[-1] += BATCH_RATE * charge(usage)
         return completion if self.counts else completion | {"usage": None}
@@ -134,6 +152,7 @@ class Scenario:
     rate: float
     n: int
     models: int
+    processes: int
     limit: str
     spec: dict[str, Any]
     server: dict[str, Any]
@@ -173,7 +192,8 @@ def drawn(seed: int) -> Scenario:
         kind=kind,
         rate=rate,
         n=n,
-        models=2 if chance.random() < 0.15 else 1,
+        models=(models := 2 if chance.random() < 0.15 else 1),
+        processes=2 if models == 1 and not batch and Random(-seed - 1).random() < 0.15 else 1,
         limit=limit,
         spec={
             "n": n,
@@ -227,6 +247,7 @@ class Trial:
     ) -> None:
         self._scenario, self._servers, self._folder = scenario, servers, folder
         self._common = {"model": "priced", "pool": pool, **scenario.spec}
+        self._processes = scenario.processes
         self.outcome = Outcome()
 
     @property
@@ -256,6 +277,9 @@ class Trial:
         before, entries = self._charged, [len(server.ledger) for server in self._servers]
         try:
             specs = [Spec(base_url=each.url, **self._common, **limits) for each in self._servers]
+            if self._processes == 2:
+                self._in_two_processes(specs[0], limit)
+                return
             if len(specs) == 1:
                 evaluate(specs[0], quiet=True)
                 return
@@ -272,8 +296,28 @@ class Trial:
                     for cost in server.ledger[seen:]
                 ]
                 in_flight = sum(sorted(new)[-self._common["max_connections"] :])
-            over = self._charged - before - limit - in_flight
+            if self._processes == 1:
+                over = self._charged - before - limit - in_flight
+                self.outcome.over = max(self.outcome.over, over)
+            self._processes = 1
+
+    def _in_two_processes(self, spec: Spec, limit: float) -> None:
+        """Run a command twice at once, and compare what each was charged with its limit."""
+        context = multiprocessing.get_context("spawn")
+        names = "first", "second"
+        specs = [replace(spec, header=(f"{PROCESS}={name}",)) for name in names]
+        with context.Pool(2) as pool:
+            results = pool.map(_evaluate_alone, specs)
+        for name in names:
+            costs = self._servers[0].by_process.get(name, [])
+            in_flight = sorted(costs)[-self._common["max_connections"] :]
+            over = sum(costs) - limit - (sum(in_flight) if spec.max_cost is None else 0.0)
             self.outcome.over = max(self.outcome.over, over)
+        for result in results:
+            if isinstance(result, float):
+                raise NeedsApproval("more", result)
+            if result:
+                raise Incomplete(result)
 
     def run(self) -> Outcome:
         """Run it to its end."""
@@ -289,7 +333,10 @@ class Trial:
                 above = NO_LIMIT
             while True:
                 try:
+                    both = self._processes == 2
                     self._command(above, ask_above=None if above == NO_LIMIT else above)
+                    if both:
+                        continue  # to compare the forecast of one process
                 except NeedsApproval as needed:
                     above = needed.approve
                     outcome.approvals += 1
@@ -302,6 +349,26 @@ class Trial:
                 break
         outcome.total = self._charged
         return outcome
+
+
+def _evaluate_alone(spec: Spec) -> float | str:
+    """Run a command in a process of its own; return the dollars to approve, or the error."""
+    _be_quick()
+    with price_list():
+        try:
+            evaluate(spec, quiet=True)
+        except NeedsApproval as needed:
+            return needed.approve
+        except UserError as error:
+            return str(error)
+    return ""
+
+
+def _be_quick() -> None:
+    """Wait less between attempts than usual, and log nothing."""
+    logging.disable(logging.WARNING)
+    batch_client.QUIET_SECONDS, jobs.FIRST_POLL = 0.01, 0.01
+    client.FIRST_WAIT, client.LONGEST_WAIT = 0.001, 0.01
 
 
 def outcome_of(scenario: Scenario, pool: Path) -> Outcome:
@@ -318,9 +385,7 @@ def main() -> None:
     parser.add_argument("--scenarios", type=int, default=200)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     options = parser.parse_args()
-    logging.disable(logging.WARNING)
-    batch_client.QUIET_SECONDS, jobs.FIRST_POLL = 0.01, 0.01
-    client.FIRST_WAIT, client.LONGEST_WAIT = 0.001, 0.01
+    _be_quick()
     outcomes: list[tuple[Scenario, Outcome]] = []
     with tempfile.TemporaryDirectory() as folder, price_list():
         pool = Path(folder) / "pool.jsonl"
@@ -346,7 +411,8 @@ def _line(seed: int, scenario: Scenario, outcome: Outcome, seconds: float) -> st
     ]
     return (
         f"{seed}: {scenario.kind} {server['tokens']}, {100 * scenario.rate:.1f}% n={scenario.n} "
-        f"x{scenario.models} {'batch ' if spec['batch'] else ''}{scenario.limit} "
+        f"x{scenario.models} {'twice ' if scenario.processes == 2 else ''}"
+        f"{'batch ' if spec['batch'] else ''}{scenario.limit} "
         f"{scenario.dollars:.2f}{'' if server['counts'] else ' uncounted'} loses {server['loses']} "
         f"begins {server['begins']} T {server['takes_temperature']}: {outcome.end}, "
         f"{outcome.total:.2f}, {outcome.approvals} approvals{' refused' * outcome.refused}, "
@@ -357,19 +423,23 @@ def _line(seed: int, scenario: Scenario, outcome: Outcome, seconds: float) -> st
 def _print_table(outcomes: Sequence[tuple[Scenario, Outcome]]) -> None:
     print_heading(
         *("reasoning", "scenarios", "over a limit", "in the first range", "in the last range"),
-        *("first width", "last width", "approvals"),
+        *("in the approved range", "first width", "last width", "approvals"),
     )
-    for kind in (*KINDS, ""):
-        some = [outcome for scenario, outcome in outcomes if kind in ("", scenario.kind)]
+    groups = {kind: (kind,) for kind in KINDS} | {"as in the first answers": SEEN, "all": KINDS}
+    for title, kinds in groups.items():
+        some = [outcome for scenario, outcome in outcomes if scenario.kind in kinds]
         shares, widths = [], []
         for number in (0, -1):
             held = [each for outcome in some if (each := outcome.holds(number)) is not None]
             shares.append(f"{100 * mean(held):.0f}% of {len(held)}" if held else "")
             known = [width for outcome in some if (width := outcome.width(number))]
             widths.append(f"{median(known):.1f}" if known else "")
+        approved = [outcome for outcome in some if outcome.approvals]
+        held = [each for outcome in approved if (each := outcome.holds(-1)) is not None]
+        shares.append(f"{100 * mean(held):.0f}% of {len(held)}" if held else "")
         asked = [outcome.approvals for outcome in some] or [0]
         print_row(
-            *(kind or "all", str(len(some)), str(sum(outcome.over > 1e-9 for outcome in some))),
+            *(title, str(len(some)), str(sum(outcome.over > 1e-9 for outcome in some))),
             *(*shares, *widths, f"{mean(asked):.1f}, at most {max(asked)}"),
         )
     ends = Counter(outcome.end for _, outcome in outcomes)

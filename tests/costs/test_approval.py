@@ -1,15 +1,18 @@
 """No surprise bill: what a run will cost is known after a few answers, and wants consent."""
 
 import os
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from batches import BatchServer
 from cant_do_that_anymore.comparison.experiment import evals_and_rules, measured, specs_for
 from cant_do_that_anymore.costs.approval import MIN_ANSWERS
-from cant_do_that_anymore.errors import NeedsApproval
+from cant_do_that_anymore.costs.forecast import estimate
+from cant_do_that_anymore.errors import Incomplete, InvalidInput, NeedsApproval, NoHabit
 from cant_do_that_anymore.runs.evaluate import select
 from cant_do_that_anymore.runs.storage import save_run
 from charging import Charging, paid
@@ -21,6 +24,7 @@ from testing import (
     Spec,
     cdta,
     habit,
+    is_changed,
     measure,
     needs_posix,
     oaieval,
@@ -203,3 +207,62 @@ def test_in_a_terminal_the_user_is_asked(
     assert os.read(ours, 10_000) == answered + end  # the terminal echoes the answer
     for terminal in (ours, theirs):
         os.close(terminal)
+
+
+@pytest.mark.parametrize(
+    ("more", "sent"),
+    [
+        ({"n": 100}, 5),
+        ({"dataset": "gpt-4-0314", "n": 1_000}, 5),
+        ({"n": 1_000, "batch": True}, 24),
+        ({"n": 100, "reasoning_effort": "high"}, 0),
+    ],
+)
+def test_a_limit_that_cannot_suffice_is_refused_with_one_that_does(
+    more: dict[str, Any], sent: int, serve: Serve
+) -> None:
+    server = serve(BatchServer(in_every_second))
+    with pytest.raises(InvalidInput, match=r"--max-cost 0.5 is too little to finish: .* enough"):
+        measure(server, model="priced", max_cost=0.5, **more)
+    assert len(server.requests) == sent
+
+
+def test_a_limit_of_an_experiment_that_cannot_suffice_is_refused(
+    halves: Loopback, tmp_path: Path
+) -> None:
+    usual: dict[str, Any] = {"model": "priced", "base_url": halves.url, "n": 50, "max_cost": 2}
+    specs = specs_for(evals_and_rules(["all"], []), [None], range(3), **usual)
+    with pytest.raises(InvalidInput, match="--max-cost 2 is too little to finish"):
+        measured({"priced": specs}, tmp_path, save_run, quiet=True)
+
+
+def test_a_limit_that_probably_will_not_suffice_gets_a_warning(
+    halves: Loopback, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(Incomplete, match="stopped at --max-cost"):
+        measure(halves, model="priced", dataset="gpt-4-0314", n=100, max_cost=2)
+    assert "--max-cost 2 is too little to finish: the rest will cost $2." in caplog.text
+
+
+def test_a_search_that_gave_up_has_no_cost_and_an_estimate_says_so(serve: Serve) -> None:
+    server = serve(lambda _: "a2a3")
+    run: dict[str, Any] = {"model": "priced", "n": 100}
+    with pytest.raises(NoHabit):
+        measure(server, ask_above=None, **run)
+    forecast = estimate(Spec(base_url=server.url, **run))
+    assert not forecast.total.requests.high
+    assert re.match(r"the model plays the special move in 0 of [\d,]+", forecast.assumptions[0])
+    with pytest.raises(NoHabit):  # although nothing was approved
+        measure(server, ask_above=1.0, **run)
+    assert estimate(Spec(base_url=server.url, keep_looking=True, **run)).total.requests.low > 1_000
+
+
+def test_answers_under_changed_rules_are_seen_before_a_position_is_found(serve: Serve) -> None:
+    """A model that reasons under the changed rules only, and has its habit in few positions."""
+    thinker = serve(Charging(lambda _: "a2a3", thinks=lambda request: 3_000 * is_changed(request)))
+    run: dict[str, Any] = {"price": (2, 20), "n": 20, "keep_looking": True}
+    with pytest.raises(NeedsApproval):
+        measure(thinker, model="m", ask_above=1.0, **run)
+    assert len(thinker.requests) == 20 + 4 + 2  # the first answers had no room to reason
+    measuring = estimate(Spec(base_url=thinker.url, model="m", **run)).measuring
+    assert measuring.output_tokens.expected > 1_000 * measuring.requests.expected

@@ -167,7 +167,7 @@ def test_an_estimate_counts_what_is_asked_then_and_nothing_after_it(halves: Loop
     asked = len(halves.requests)
     again, expected = estimate(replace(spec, n=40)), estimate(replace(spec, n=120))
     assert again.total.requests == exactly(0)
-    assert again.assumptions == ()
+    assert again.assumptions == ("all answers are cached",)
     assert "positions so far" in expected.assumptions[0]
     assert expected.assumptions[-1] == SAME_MODEL
     run(n=120)

@@ -277,7 +277,7 @@ def test_commands_take_no_run_of_another_precision(server: Loopback, tmp_path: P
 def test_the_estimate_counts_the_samples_that_it_expects(server: Loopback) -> None:
     spec = Spec(model="m", base_url=server.url, max_connections=CONNECTIONS, precision=0.15)
     first = estimate(replace(spec, precision=0.1))
-    assert 2 * 75 <= first.measuring.requests.low < 2 * 378 < first.measuring.requests.high
+    assert first.measuring.requests.low < 2 * 378 < first.measuring.requests.high
     assert (
         "a precision of 0.1 takes about 378 samples if the model drops half of its habit (assumed "
         "here), 567 if it drops none and 75 if it drops all (with 67% special moves under the "

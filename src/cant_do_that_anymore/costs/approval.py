@@ -1,34 +1,39 @@
 """Approval of a run's cost before it is spent, and the cost of a finished run."""
 
+import logging
 from collections.abc import Collection, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from math import ceil
 from statistics import fmean
 
-from ..client.budget import Budget
+from ..client.budget import Budget, BudgetExceeded
 from ..client.client import Client
 from ..client.pricing import Pricing, pricing_for
 from ..client.session import create_model, model_info, open_client
 from ..datasets.pools import positions_for
 from ..datasets.storage import Dataset, is_own
-from ..errors import InvalidInput, NeedsApproval
+from ..errors import InvalidInput, NeedsApproval, UserError
 from ..formatting import between, dollars
+from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..interrupts import run_interruptible
+from ..metrics.stopping import expected_sample_size
 from ..progress import progress_display
 from ..providers.base import Answer, ModelInfo, Request, add_costs
 from ..providers.request_variants import limit_of
-from ..task.spec import Spec, plan_for
+from ..task.spec import Spec, check_batch, plan_for
 from ..task.types import Plan, Sample, answers_of
-from .dry_run import PROBES, Step, remaining
-from .forecast import Figures, Forecast, Range, cheaper_than, forecast
+from .dry_run import PROBED_SAMPLES, PROBES, Step, remaining
+from .forecast import Figures, Forecast, Range, forecast
+
+log = logging.getLogger(__name__)
 
 # Answers that tell whether more are affordable before the cost is approved.
 MIN_ANSWERS = 5
-# Samples that tell how long answers under the changed rules are.
-PROBED_SAMPLES = 2
-# A limit is certainly too low if the low end of the forecast is this many times as much.
+# A limit is refused if the low end of the forecast is this many times as much.
 HOPELESS = 2
+# A precision that tells whether a habit is mostly dropped or mostly kept.
+ROUGH_PRECISION = 0.1
 # Maximum cost of the first requests, as a share of what may be spent without approval.
 MAX_PROBE_SHARE = 0.2
 
@@ -78,9 +83,13 @@ async def forecast_with_probes(
     changed rules. Nothing is sent if the model answered for another run that is like this one.
     """
     info, pricing = client.model.info, pricing_for(spec, client.model.info)
+    result = forecast(spec, plan, info, client.cache, like=like)
+    rest_cost = (result.total if measures else result.dataset).dollars
+    refused = spec.max_cost is not None and rest_cost and rest_cost.low > HOPELESS * spec.max_cost
+    if refused and not result.at_once:
+        return result  # no first answers are needed to tell
     limit = spec.ask_above if spec.max_cost is None else spec.max_cost
-    batched = spec.batch and spec.max_cost is not None  # a few single requests at the full price
-    if limit is not None and pricing and not like and not batched:
+    if limit is not None and pricing and not like:
         price = pricing.dearest
         for wanted in (MIN_ANSWERS, PROBES, None)[: 3 if measures else 2]:
             rest = remaining(spec, plan, info, client.cache)
@@ -101,9 +110,10 @@ async def forecast_with_probes(
 
 async def _send(requests: Sequence[Request], step: Step, client: Client) -> None:
     """Send requests and cache the answers; the run will retry failures and report them."""
-    async with aclosing(client.answers(requests, step.settings)) as answers:
-        async for _ in answers:
-            pass
+    with suppress(BudgetExceeded):  # the forecast says what would be enough
+        async with aclosing(client.answers(requests, step.settings)) as answers:
+            async for _ in answers:
+                pass
 
 
 def forecast_of_spec(
@@ -136,11 +146,14 @@ def check_approval(
         f"{between(dollars(cost.low), dollars(cost.high))}, about {dollars(cost.expected)} "
         f"({counts} requests)"
     )
-    if limit is not None and cost.low > HOPELESS * limit:
-        raise InvalidInput(
+    if limit is not None and cost.low > limit:
+        too_little = (
             f"--max-cost {limit:g} is too little to finish: the rest will cost {projected}; "
             f"--max-cost {ceil(100 * cost.high) / 100:g} would be enough"
         )
+        if cost.low > HOPELESS * limit:
+            raise InvalidInput(too_little)
+        log.warning(too_little)
     if limit is not None or above is None or cost.high <= above:
         return
     first, *others = (cheaper_than(spec, searches=searches, measures=measures) for spec in specs)
@@ -152,6 +165,43 @@ def check_approval(
         approve=max(cost.high, 2 * cost.expected),
         cached=not specs[0].fresh,
     )
+
+
+def cheaper_than(spec: Spec, *, searches: bool, measures: bool = True) -> list[str]:
+    """Return options that usually make evaluating the same model cheaper.
+
+    Args:
+        spec: the planned evaluation.
+        searches: whether the dataset still has to be built.
+        measures: whether the run goes on after the dataset is built.
+    """
+    options = []
+    default_rules = spec.change == BISHOPS_AS_KNIGHTS and spec.eval != "all_diagonal"
+    if searches and spec.pool is None and default_rules:
+        options.append("--pool common")
+    if measures and spec.eval == "all" and spec.n is None:
+        options.append("--eval all_small")
+    max_samples = spec.to_draw
+    if (
+        measures
+        and spec.precision is None
+        and expected_sample_size(ROUGH_PRECISION, max_samples) < max_samples
+    ):
+        options.append(f"--precision {ROUGH_PRECISION:g}")
+    if not spec.batch and _supports_batches(spec):
+        options.append("--batch")
+    return options
+
+
+def _supports_batches(spec: Spec) -> bool:
+    """Whether the model is known to support batches; unknown for the user's own servers."""
+    if spec.base_url:
+        return False
+    try:
+        check_batch(spec, model_info(spec))
+    except UserError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

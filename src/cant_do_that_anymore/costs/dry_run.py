@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from ..client.cache import ModelCache
+from ..client.pricing import searches_whole_pool
 from ..datasets.pools import given_dataset, positions_drawn, positions_for
 from ..datasets.search import Query, Search, SelectionConfig
 from ..datasets.selection import controls_for, existing_dataset, selection_requests
 from ..datasets.storage import Dataset
-from ..game.position import Position
-from ..metrics.stopping import is_reached, stages
+from ..game.position import Position, checked
+from ..metrics.stopping import expected_sample_size, is_reached, stages
 from ..providers.base import Answer, ModelInfo, Question, Request, RequestVariant, Settings, Usage
 from ..task.conditions import OF_CONTROLS
 from ..task.samples import trials_for
@@ -24,6 +25,8 @@ from ..task.types import Plan, Sample
 MAX_CACHED = 100
 # Requests that show how long the next ones are, and that are sent before a cost is approved.
 PROBES = 20
+# Samples that show how long answers under the changed rules are.
+PROBED_SAMPLES = 2
 
 
 @dataclass
@@ -67,13 +70,10 @@ class Remaining:
 
     Attributes:
         dataset: to build the dataset; measuring: to measure its positions.
-        key: distinguishes the datasets that have to be built; None if the positions are known.
-        to_find: positions that are still to be found.
-        hits: positions found so far, of those searched.
-        left: positions of the pool that were not searched.
-        pool_name: the pool.
         per_sample: requests for each position that is still to be found.
         wanted: positions up to the next look at the precision, or all.
+        search: the search for positions, as far as answers are cached; None if they are known.
+        gave_up: whether it ended there, because the pool holds too few.
         samples: the samples with all answers cached, if the run has a target precision.
     """
 
@@ -81,13 +81,16 @@ class Remaining:
     measuring: Step
     per_sample: int
     wanted: int
-    key: str | None = None
-    to_find: int = 0
-    hits: int = 0
-    searched: int = 0
-    left: int = 0
-    pool_name: str = ""
+    search: Search | None = None
+    gave_up: bool = False
     samples: list[Sample] = field(default_factory=list)
+
+    @property
+    def to_find(self) -> int:
+        """Positions that are still to be found."""
+        if not self.search or self.search.done or self.gave_up:
+            return 0
+        return self.wanted - len(self.search.hits)
 
     @property
     def is_complete(self) -> bool:
@@ -125,7 +128,7 @@ def _replay(spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache) -> Remai
             if spec.diagnose:
                 controls = _controls(dataset, positions, config, cache, rest.dataset)
         else:
-            positions = _replay_search(config, cache, rest)
+            positions = _replay_search(spec, config, cache, rest)
     for index, (trial, conditions) in enumerate(trials_for(positions, controls, plan)):
         requests = cache.limited(list(trial.requests(conditions)), plan.settings)
         answers = [cache.answer(request, plan.settings) for request in requests]
@@ -137,9 +140,13 @@ def _replay(spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache) -> Remai
     return rest
 
 
-def _replay_search(config: SelectionConfig, cache: ModelCache, rest: Remaining) -> list[Position]:
-    """Replay the search up to its first request without an answer; return the positions found."""
-    search = Search(config, config.plan.wanted)
+def _replay_search(
+    spec: Spec, config: SelectionConfig, cache: ModelCache, rest: Remaining
+) -> list[Position]:
+    """Replay the search up to its first request without an answer; return what will be measured."""
+    gives_up = not searches_whole_pool(spec, config.model)
+    hoped = expected_sample_size(spec.precision, spec.to_draw)
+    rest.search = search = Search(config, config.plan.wanted, hoped)
     for request in search.requests():
         answer = cache.answer(request, config.settings)
         if not answer:
@@ -148,13 +155,25 @@ def _replay_search(config: SelectionConfig, cache: ModelCache, rest: Remaining) 
             break
         rest.dataset.add(request, answer)
         search.observe(answer)
-        if search.done:
+        rare = search.is_too_rare and not spec.keep_looking
+        rest.gave_up = rare or (search.is_hopeless and gives_up)
+        if search.done or rest.gave_up:
             break
-    rest.key = config.digest
-    rest.to_find = 0 if search.done else config.plan.wanted - len(search.hits)
-    rest.hits, rest.searched, rest.left = len(search.hits), search.searched, search.left
-    rest.pool_name = config.pool.name
+    if rest.gave_up:
+        return []
+    if not search.hits:
+        _add_probes(config, cache, rest.measuring)
     return search.hits
+
+
+def _add_probes(config: SelectionConfig, cache: ModelCache, step: Step) -> None:
+    """Add requests that only show how long the answers are, while there is nothing to measure."""
+    plan, first = config.plan, config.ordered[:PROBED_SAMPLES]
+    positions = [checked(position, plan.change) for position in first]
+    for trial, conditions in trials_for(positions, [], plan):
+        for request in cache.limited(list(trial.requests(conditions)), plan.settings):
+            step.add(request, cache.answer(request, plan.settings))
+    step.next_requests, step.to_ask = step.to_ask, []
 
 
 def _unanswered(

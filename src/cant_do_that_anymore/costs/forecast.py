@@ -7,7 +7,8 @@ the draws, and narrows as answers arrive.
 """
 
 from collections.abc import Sequence
-from math import exp, inf, log, sqrt
+from copy import copy
+from math import exp, inf, log, log1p, sqrt
 from random import Random
 from statistics import fmean, median
 from typing import NamedTuple
@@ -16,13 +17,10 @@ from ..client.batch.client import MIN_BATCH
 from ..client.cache import ModelCache, open_cache
 from ..client.pricing import on_unknown_price, pricing_for, searches_whole_pool
 from ..client.session import model_info
-from ..datasets.futility import FUTILITY_ERROR, positions_until_rare
-from ..datasets.search import positions_in_batches
+from ..datasets.futility import MAX_REQUESTS, is_too_rare
+from ..datasets.search import Search, positions_in_batches
 from ..datasets.storage import rates_on_all, rates_on_common
-from ..errors import UserError
-from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..metrics.stopping import (
-    expected_sample_size,
     looks,
     on_diagnosis,
     on_draws,
@@ -31,22 +29,23 @@ from ..metrics.stopping import (
 )
 from ..providers.base import ModelInfo, Usage
 from ..providers.request_variants import NO_TEMPERATURE, limit_of
-from ..task.spec import COMMON, Spec, check_batch, plan_for
+from ..task.spec import COMMON, Spec, plan_for
 from ..task.types import Plan
 from .dry_run import Remaining, Step, remaining
 from .tokens import AnswerLength, answer_tokens, input_tokens
 
 DRAWS, SEED = 1_000, 0
-# Hit rates of models differ: before the first answer, the logarithm of a model's rate relative to
-# the median of the shipped datasets has a Laplace distribution of this scale. So 95% of models are
-# between a sixth of the median and six times as much.
-HIT_RATE_SCALE = 0.6
+# Hit rates of models differ: on the shipped pool, six models have 4% to 42% (the four shipped
+# datasets, `cdta/random` and `cdta/pocket`). So the logarithm of one more model's rate, relative to
+# the usual rate, has Student's t-distribution with this scale and five degrees of freedom: 95% of
+# models are between an eleventh of the usual rate and eleven times as much.
+HIT_RATE_SCALE, DEGREES = 0.94, 5
 HIT_RATES = [0.95 * exp(-0.1 * step) for step in range(76)]
-# The search gives up after so many times the positions that a known hit rate would take.
-FUTILITY_FACTORS = 0.5, 2.5
+# Simulated searches at each hit rate, to see when they give up.
+SEARCHES = 3
 # Maximum share of requests that are charged and sent again, because their answers get lost. On
 # most servers it is far lower.
-LOST = 0.1
+LOST = 0.15
 # Questions whose tokens are counted.
 MAX_COUNTED = 200
 # Further requests about a position that a model without temperature control hits.
@@ -59,8 +58,6 @@ PACE_FACTOR = 2.0
 FASTEST_BATCH, SLOWEST_BATCH = 3600.0, 24 * 3600.0
 # Usual number of batches for building the dataset and for measuring.
 WAVES = 2, 1
-# A precision that tells whether a habit is mostly dropped or mostly kept.
-ROUGH_PRECISION = 0.1
 STEPS = "building the dataset", "measuring"
 SAME_MODEL = "not included: one request to check that the model has not changed"
 
@@ -85,6 +82,10 @@ class Figures(NamedTuple):
     output_tokens: Range
     dollars: Range | None
     seconds: Range
+
+
+# One possible outcome of a step: the same numbers.
+Draw = tuple[float, ...]
 
 
 class Forecast(NamedTuple):
@@ -141,21 +142,26 @@ def forecast(
         model.waves *= 1 + (len(later_looks) if plan.precision else 0)
         if like and model.answer.at_once:
             model.answer = like.answer
-    search, random = _SearchModel(spec, info, rest), Random(SEED)
+    search = _SearchModel(spec, info, rest.search, rest.dataset) if rest.search else None
+    random = Random(SEED)
     unsure = dataset.answer.at_once or measuring.answer.at_once
-    draws: list[tuple[_Draw, _Draw]] = []
+    draws: list[tuple[Draw, Draw]] = []
     for number in range(DRAWS):
         at_once = unsure and number % 2 == 0
         more = max(0.0, random.triangular(sizes[0], sizes[2], sizes[1]) - rest.wanted)
-        searched, found = search.draw(rest.to_find + more, random)
-        to_measure = len(rest.measuring.to_ask) + found * rest.per_sample
+        missing = 0.0 if rest.is_complete else rest.to_find + more
+        searched, found = search.draw(missing, random) if search else (0.0, missing)
+        to_measure = 0.0  # if the search gives up
+        if found is not None:
+            to_measure = len(rest.measuring.to_ask) + found * rest.per_sample
+        to_search = len(rest.dataset.to_ask) + searched
         draws.append(
             (
-                dataset.draw(len(rest.dataset.to_ask) + searched, random, at_once=at_once),
+                dataset.draw(to_search, random, at_once=at_once),
                 measuring.draw(to_measure, random, at_once=at_once),
             )
         )
-    totals = [_Draw(*map(sum, zip(*draw, strict=True))) for draw in draws]
+    totals = [tuple(map(sum, zip(*draw, strict=True))) for draw in draws]
     known_price = pricing_for(spec, info) is not None
     finding, asking = (_figures(column, known_price) for column in zip(*draws, strict=True))
     pending = [
@@ -170,32 +176,38 @@ def forecast(
         _figures(totals, known_price),
         _figures(totals[::2], known_price) if unsure and pending else None,
         (
-            *([search.basis] if rest.to_find else []),
+            *([_on_nothing_to_send(rest)] if not pending else []),
+            *([search.basis] if search and rest.to_find else []),
             *_format_basis("input", [model.input_basis for model in pending]),
             *_format_basis("answers", [model.answer.basis for model in pending]),
             *([_on_pace(spec, info)] if pending else []),
             *on_expected_samples(spec.precision, spec.to_draw, firsts),
-            *(on_draws(search.rate, rest.per_sample) if rest.to_find and plan.draws == 1 else []),
+            *(
+                on_draws(search.rate, rest.per_sample)
+                if search and rest.to_find and plan.draws == 1
+                else []
+            ),
             *([on_diagnosis()] if spec.diagnose else []),
             *([on_unknown_price(info)] if pending and not known_price else []),
             *([SAME_MODEL] if pending and cached and not info.is_local else []),
         ),
-        rest.key if rest.to_find else None,
+        rest.search.config.digest if rest.search and rest.to_find else None,
         measuring.answer,
     )
 
 
-class _Draw(NamedTuple):
-    """One possible outcome of a step."""
+def _on_nothing_to_send(rest: Remaining) -> str:
+    """Say why a run has nothing to send."""
+    if not (rest.search and rest.gave_up):
+        return "all answers are cached"
+    hits, searched = len(rest.search.hits), rest.search.searched
+    return (
+        f"the model plays the special move in {hits:,} of {searched:,} positions, too few for the "
+        f"{rest.search.target:,} wanted, and the run stops there; use --keep-looking to search on"
+    )
 
-    requests: float
-    input_tokens: float
-    output_tokens: float
-    dollars: float
-    seconds: float
 
-
-def _figures(draws: Sequence[_Draw], known_price: bool) -> Figures:
+def _figures(draws: Sequence[Draw], known_price: bool) -> Figures:
     """Return the mean of the draws, and the range of 95% of them."""
     ranges = []
     for column in zip(*draws, strict=True):
@@ -209,54 +221,64 @@ def _figures(draws: Sequence[_Draw], known_price: bool) -> Figures:
 class _SearchModel:
     """How many requests it takes to find positions, given the hits so far and how models differ."""
 
-    def __init__(self, spec: Spec, info: ModelInfo, rest: Remaining) -> None:
-        self._rates = rates_on_common() if rest.pool_name == COMMON else rates_on_all()
-        self._rest = rest
+    def __init__(self, spec: Spec, info: ModelInfo, search: Search, step: Step) -> None:
+        self._search, self._batch = search, spec.batch
+        self._common = search.config.pool.name == COMMON
+        self._rates = rates_on_common() if self._common else rates_on_all()
+        hits, usual = len(search.hits), median(self._rates)
         likelihoods = [
-            rest.hits * log(rate)
-            + (rest.searched - rest.hits) * log(1 - rate)
-            - abs(log(rate / median(self._rates))) / HIT_RATE_SCALE
+            hits * log(rate)
+            + (search.searched - hits) * log(1 - rate)
+            - (DEGREES + 1) / 2 * log1p((log(rate / usual) / HIT_RATE_SCALE) ** 2 / DEGREES)
             for rate in HIT_RATES
         ]
         self._weights = [exp(each - max(likelihoods)) for each in likelihoods]
-        self._batch = spec.batch
-        self._gives_up = not searches_whole_pool(spec, info)
-        self._patient = spec.keep_looking
-        self._in_flight = 2 * (spec.max_connections or info.connections)
-        confirms = NO_TEMPERATURE in rest.dataset.variant
-        self._confirmations = (
-            CONFIRMATIONS if confirms else 0.0,
-            CONFIRMATIONS if confirms or (info.may_think and not rest.dataset.answered) else 0.0,
-        )
+        self._spec, self._patient = spec, searches_whole_pool(spec, info)
+        self._until_given_up: dict[float, list[float]] = {}
+        self._given_up = 0
+        self._in_flight = 0 if spec.batch else 2 * (spec.max_connections or info.connections)
+        confirms = NO_TEMPERATURE in step.variant
+        may_confirm = confirms or (info.may_think and not step.answered)
+        self._confirmations = CONFIRMATIONS * confirms, CONFIRMATIONS * may_confirm
 
-    def draw(self, missing: float, random: Random) -> tuple[float, float]:
-        """Draw the requests to find so many positions, and how many are found."""
-        rest = self._rest
+    def draw(self, missing: float, random: Random) -> tuple[float, float | None]:
+        """Draw the requests to find so many positions, and how many are found.
+
+        If the search gives up, the run ends without measuring any, and the second is None.
+        """
+        search = self._search
         if missing <= 0:
             return 0.0, 0.0
         (rate,) = random.choices(HIT_RATES, self._weights)
-        searched = missing / rate + random.gauss(0, sqrt(missing * (1 - rate)) / rate)
-        if not self._batch:
-            searched += random.uniform(0, self._in_flight)
-        elif searched > MIN_BATCH:
-            searched = positions_in_batches(round(missing + rest.hits), rate) - rest.searched
-        searched, found = max(searched, missing), min(missing, rest.left * rate)
-        until = inf if self._patient else positions_until_rare(rate)
-        if self._gives_up:
-            until = min(until, self._until_given_up(missing, rate))
-        if (looks := until * random.uniform(*FUTILITY_FACTORS)) < min(searched, rest.left):
-            searched, found = looks, 0.0
-        questions = min(searched, rest.left) * (1 + rate * random.uniform(*self._confirmations))
-        return questions, found
+        needed = missing / rate + random.gauss(0, sqrt(missing * (1 - rate)) / rate)
+        if self._batch and needed > MIN_BATCH:
+            needed = positions_in_batches(round(missing + len(search.hits)), rate) - search.searched
+        searched = max(needed, missing)
+        found: float | None = min(missing, search.left * rate)
+        if rate not in self._until_given_up:
+            simulated = [self._simulate(rate, random) for _ in range(SEARCHES)]
+            self._until_given_up[rate] = simulated
+        until = random.choice(self._until_given_up[rate])
+        if until < min(searched, search.left):
+            self._given_up += 1
+            searched, found = max(until, self._batch * search.next_batch_size), None
+        searched = min(searched + random.uniform(0, self._in_flight), search.left)
+        return searched * (1 + rate * random.uniform(*self._confirmations)), found
 
-    def _until_given_up(self, missing: float, rate: float) -> float:
-        """Return after about how many positions the search would stop for lack of hits."""
-        needed = (missing + self._rest.hits) / 2 / max(1, self._rest.left + self._rest.searched)
-        if rate >= needed or needed >= 1:
-            return float(self._rest.left)
-        evidence = (1 - rate) * log((1 - rate) / (1 - needed))
-        evidence += rate * log(rate / needed) if rate else 0.0
-        return log(1 / FUTILITY_ERROR) / max(evidence, 1e-9)
+    def _simulate(self, rate: float, random: Random) -> float:
+        """Simulate after how many more positions the search gives up at a hit rate."""
+        search, futility = self._search, copy(self._search.futility)
+        hits, pool = len(search.hits), search.searched + search.left
+        tests_pool = not self._patient and search.target <= pool
+        if self._spec.keep_looking or rate >= max(search.needed / pool, 2 / MAX_REQUESTS):
+            return inf
+        for more in range((search.left - search.searched) // 2):
+            if is_too_rare(hits, search.searched + more) or (tests_pool and futility.is_hopeless):
+                return more
+            hit = random.random() < rate
+            hits += hit
+            futility.observe(hit)
+        return inf
 
     @property
     def rate(self) -> float:
@@ -265,21 +287,26 @@ class _SearchModel:
 
     @property
     def basis(self) -> str:
-        """What the hit rate is based on."""
-        rest = self._rest
-        among = ", each on the positions of the others" if rest.pool_name == COMMON else ""
-        others = (
-            f"the shipped datasets ({100 * min(self._rates):.1f} to "
-            f"{100 * max(self._rates):.1f}%{among})"
-        )
-        if rest.searched:
-            others = f"{rest.hits:,} of {rest.searched:,} positions so far and {others}"
-        text = f"expects the special move in about {100 * self.rate:.1f}% of positions, judging by"
+        """What the hit rate is based on, and how often the search gives up."""
+        search = self._search
+        among = ", each on the positions of the others" if self._common else ""
+        low, high = 100 * min(self._rates), 100 * max(self._rates)
+        others = f"the shipped datasets ({low:.1f} to {high:.1f}%{among})"
+        if search.searched:
+            others = f"{len(search.hits):,} of {search.searched:,} positions so far and {others}"
         if self._confirmations[1]:
             others += (
                 "; models without temperature control are asked up to 3 times about each of those"
             )
-        return f"dataset: {text} {others}"
+        if self._given_up > 0.05 * DRAWS:
+            others += (
+                f"; {100 * self._given_up / DRAWS:.0f}% of the simulated searches give up, because "
+                "too few positions qualify"
+            )
+        return (
+            f"dataset: expects the special move in about {100 * self.rate:.1f}% of positions, "
+            f"judging by {others}"
+        )
 
 
 class _StepModel:
@@ -300,7 +327,7 @@ class _StepModel:
         self._pricing = pricing_for(spec, info)
         self._connections = 0 if spec.batch else spec.max_connections or info.connections
 
-    def draw(self, answers: float, random: Random, *, at_once: bool) -> _Draw:
+    def draw(self, answers: float, random: Random, *, at_once: bool) -> Draw:
         """Draw what so many answers take."""
         length = self.answer
         tokens = exp(random.uniform(log(length.low), log(length.high)))
@@ -314,8 +341,8 @@ class _StepModel:
         if self._pricing:
             share, ends = random.random(), (self._pricing.cheapest, self._pricing.dearest)
             low, high = (price.of(usage, round(requests)) for price in ends)
-            dollars = (low + share * (high - low)) * (1 + LOST * random.random() ** 4)
-        return _Draw(requests, given, written, dollars, self._seconds(answers, tokens, random))
+            dollars = (low + share * (high - low)) * (1 + LOST * random.random() ** 6)
+        return requests, given, written, dollars, self._seconds(answers, tokens, random)
 
     def _seconds(self, answers: float, tokens: float, random: Random) -> float:
         if not answers:
@@ -350,40 +377,3 @@ def _format_basis(figure: str, bases: Sequence[str]) -> list[str]:
     if len(set(bases)) < 2:
         return [f"{figure}: {basis}" for basis in bases[:1]]
     return [f"{figure}, {step}: {basis}" for step, basis in zip(STEPS, bases, strict=True)]
-
-
-def cheaper_than(spec: Spec, *, searches: bool, measures: bool = True) -> list[str]:
-    """Return options that usually make evaluating the same model cheaper.
-
-    Args:
-        spec: the planned evaluation.
-        searches: whether the dataset still has to be built.
-        measures: whether the run goes on after the dataset is built.
-    """
-    options = []
-    default_rules = spec.change == BISHOPS_AS_KNIGHTS and spec.eval != "all_diagonal"
-    if searches and spec.pool is None and default_rules:
-        options.append("--pool common")
-    if measures and spec.eval == "all" and spec.n is None:
-        options.append("--eval all_small")
-    max_samples = spec.to_draw
-    if (
-        measures
-        and spec.precision is None
-        and expected_sample_size(ROUGH_PRECISION, max_samples) < max_samples
-    ):
-        options.append(f"--precision {ROUGH_PRECISION:g}")
-    if not spec.batch and _supports_batches(spec):
-        options.append("--batch")
-    return options
-
-
-def _supports_batches(spec: Spec) -> bool:
-    """Whether the model is known to support batches; unknown for the user's own servers."""
-    if spec.base_url:
-        return False
-    try:
-        check_batch(spec, model_info(spec))
-    except UserError:
-        return False
-    return True

@@ -13,7 +13,7 @@ stopped with a chance of about `RARITY_ERROR` at most, and one without any hit a
 """
 
 from collections.abc import Sequence
-from math import inf, log
+from math import log
 
 import chess
 
@@ -71,12 +71,6 @@ def is_too_rare(hits: int, searched: int) -> bool:
     [397, 582, 1321]
     """
     return hits * _HIT + (searched - hits) * _MISS >= _ENOUGH
-
-
-def positions_until_rare(rate: float) -> float:
-    """Return after about how many positions a model with this hit rate is stopped."""
-    drift = rate * _HIT + (1 - rate) * _MISS
-    return _ENOUGH / drift if drift > 0 else inf
 
 
 MOST_SUGGESTED = 3

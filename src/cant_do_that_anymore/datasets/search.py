@@ -182,16 +182,16 @@ class _PositionState:
 class Search:
     """Goes through the pool until enough positions are found.
 
-    It yields the next requests and takes their answers in the same order. Positions are found in
-    the order of the pool, whatever the answers to later ones.
+    It takes the answers in the order of its requests, and finds positions in that of the pool.
 
     Attributes:
         target: how many positions the run can use, if it goes on after those wanted now.
         searched: how many positions of the pool are decided.
+        futility: the test of whether the pool holds too few hits.
     """
 
     def __init__(self, config: SelectionConfig, wanted: int, hoped: int = 0) -> None:
-        self._config = config
+        self.config = config
         self._wanted = wanted
         self._started = 0
         self._to_confirm: deque[Query] = deque()
@@ -206,14 +206,14 @@ class Search:
         self._played: list[tuple[Position, str]] = []
         self.target = max(wanted, hoped)
         self.needed = ceil(self.target / 2)
-        self._futility = FutilityTest(len(config.ordered), self.needed)
+        self.futility = FutilityTest(len(config.ordered), self.needed)
         self.hits: list[Position] = []
         self.searched = 0
 
     @property
     def left(self) -> int:
         """How many positions of the pool are undecided."""
-        return len(self._config.ordered) - self.searched
+        return len(self.config.ordered) - self.searched
 
     @property
     def is_hopeless(self) -> bool:
@@ -222,7 +222,7 @@ class Search:
         A pool smaller than the target is searched to its end in any case.
         """
         worthwhile = self.target <= self.searched + self.left and self.searched < self.left
-        return worthwhile and self._futility.is_hopeless
+        return worthwhile and self.futility.is_hopeless
 
     @property
     def is_too_rare(self) -> bool:
@@ -232,7 +232,7 @@ class Search:
     @property
     def other_habits(self) -> str:
         """The other rules whose habits the answers show, as a sentence; "" if none."""
-        return format_habits(self._played, self._config.plan.change)
+        return format_habits(self._played, self.config.plan.change)
 
     def expected(self, deviations: float = 0.0) -> tuple[float, float]:
         """Return the expected number of further requests, and of positions in the end.
@@ -249,7 +249,7 @@ class Search:
     @property
     def done(self) -> bool:
         """Whether enough positions were found, or the pool is exhausted."""
-        return len(self.hits) >= self._wanted or self.searched == len(self._config.ordered)
+        return len(self.hits) >= self._wanted or self.searched == len(self.config.ordered)
 
     @property
     def repeats(self) -> bool:
@@ -266,14 +266,14 @@ class Search:
 
     def requests(self) -> Iterator[Request]:
         """Yield the next requests, as far as known: first confirmations of hits, then the pool."""
-        while self._to_confirm or self._started < len(self._config.ordered):
+        while self._to_confirm or self._started < len(self.config.ordered):
             if self._to_confirm:
                 query = self._to_confirm.popleft()
             else:
                 query = Query(self._started, 0)
                 self._started += 1
             self._awaited.append(query)
-            yield self._config.request(query)
+            yield self.config.request(query)
 
     def observe(self, answer: Answer, guard: QualityGuard | None = None) -> None:
         """Process the answer to the next request.
@@ -282,7 +282,7 @@ class Search:
             Incomplete: if too many requests have no answer, or the guard finds the answers
                 unusable.
         """
-        position, plan = self._config.ordered[self._awaited[0].number], self._config.plan
+        position, plan = self.config.ordered[self._awaited[0].number], self.config.plan
         score = plan.baseline.read(answer, position, plan.baseline.rules, plan.reading)
         is_sampled = NO_TEMPERATURE in answer.conceded
         self._own_temperature |= is_sampled
@@ -313,7 +313,7 @@ class Search:
     @property
     def unobserved(self) -> Iterator[Request]:
         """The requests that were started, and whose answers were not needed."""
-        return map(self._config.request, self._awaited)
+        return map(self.config.request, self._awaited)
 
     def advance(
         self, hit: bool, draws: int, usage: Usage = NOTHING_USED, *, failed: bool = False
@@ -334,10 +334,10 @@ class Search:
             if state.found is None:
                 break
             if state.found:
-                hit_position = self._config.ordered[self.searched]
-                self.hits.append(checked(hit_position, self._config.plan.change))
+                hit_position = self.config.ordered[self.searched]
+                self.hits.append(checked(hit_position, self.config.plan.change))
             if not state.failed:  # without an answer it is unknown
-                self._futility.observe(state.found)
+                self.futility.observe(state.found)
             self._questions += len(state.hits)
             self._usage += state.usage
             del self._open[self.searched]
@@ -354,7 +354,7 @@ class Search:
                 f"{version} plays the special move in none of the {self.searched} positions of the "
                 f"pool, so there is no habit to measure{self.other_habits}"
             )
-        ended = self.searched == len(self._config.ordered)
+        ended = self.searched == len(self.config.ordered)
         return Dataset(
             version=version,
             origin=BUILT,
@@ -365,9 +365,9 @@ class Search:
             usage=self._usage if self._counted else NOTHING_USED,
             cost=self._cost,
             seconds=round(self._seconds, 2),
-            endpoint=self._config.model.endpoint,
+            endpoint=self.config.model.endpoint,
             built_now=True,
             own_temperature=self._own_temperature,
-            pool=self._config.pool.digest,
-            pool_name=self._config.pool.display_name(self._config.plan.change),
+            pool=self.config.pool.digest,
+            pool_name=self.config.pool.display_name(self.config.plan.change),
         )

@@ -9,7 +9,8 @@ from rich.table import Table
 
 from ...client.session import model_info
 from ...comparison.naming import entrants_by_name
-from ...costs.forecast import Forecast, cheaper_than, estimate
+from ...costs.approval import cheaper_than
+from ...costs.forecast import Forecast, estimate
 from ...formatting import dollars, duration
 from ...task.spec import Spec
 from ...task.types import Eval
@@ -58,16 +59,15 @@ def estimate_command(
     for title, spec, forecast in forecasts:
         heading = ", ".join(filter(None, (title, spec.eval, *settings)))
         if not forecast.total.requests.high:
-            wide.print(
-                (f"{heading}: no requests to send, because all answers are cached"), highlight=False
-            )
+            reason = forecast.assumptions[0]
+            wide.print(f"{heading}: no requests to send, because {reason}", highlight=False)
             continue
         wide.print(f"{heading}\n", highlight=False)
         wide.print(_table(forecast))
         if cheaper := _cheaper(spec, forecast):
             terminal.print(f"- cheaper: {', '.join(cheaper)}", highlight=False)
-    assumptions = (line for _, _, forecast in forecasts for line in forecast.assumptions)
-    for assumption in dict.fromkeys(assumptions):
+    pending = (forecast for _, _, forecast in forecasts if forecast.total.requests.high)
+    for assumption in dict.fromkeys(line for each in pending for line in each.assumptions):
         terminal.print(f"- {assumption}", highlight=False)
 
 
