@@ -38,9 +38,9 @@ def simulate(mean: float, tau: float, n: int, seed: int) -> list[float]:
         pooled = interval(habits.sum(), prevented.sum(), n)
         assert pooled  # every run has habits
         groups = [
-            (part / whole, found.low, found.high)
+            (part / whole, size)
             for part, whole, size in zip(prevented, habits, sizes, strict=True)
-            if whole and (found := interval(whole, part, size))
+            if whole
         ]
         result = summarize(groups, pooled)
         low, high = spread_interval(result.values, result.errors)

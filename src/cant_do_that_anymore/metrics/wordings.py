@@ -42,14 +42,11 @@ def by_wording(
     for sample in samples:
         groups[plan.wording_of(sample.position)].append(sample)
     details = {name: _value(measure, members, critical_factor) for name, members in groups.items()}
-    defined = [
-        (entry.value, entry.low, entry.high)
-        for entry in details.values()
-        if entry.value is not None and entry.low is not None and entry.high is not None
-    ]
-    if pooled is None or len(defined) < 2:
+    defined = [(entry.value, entry.n) for entry in details.values() if entry.value is not None]
+    alone = interval_of(measure, samples, critical_factor)
+    if pooled is None or alone is None or len(defined) < 2:
         return None
-    summary = summarize(defined, pooled, critical_factor)
+    summary = summarize(defined, alone, critical_factor)
     smallest, largest = spread_interval(summary.values, summary.errors)
     return Wordings(
         measure.name,
@@ -59,8 +56,8 @@ def by_wording(
         smallest,
         largest,
         summary.p,
-        summary.low,
-        summary.high,
+        min(pooled.low, summary.low),
+        max(pooled.high, summary.high),
     )
 
 
@@ -76,17 +73,22 @@ class Summary(NamedTuple):
 
 
 def summarize(
-    wordings: Sequence[tuple[float, float, float]], pooled: Interval, critical_factor: float = 1.0
+    wordings: Sequence[tuple[float, int]], pooled: Interval, critical_factor: float = 1.0
 ) -> Summary:
     """Return the spread between wordings, its p-value, and the interval of their mean.
 
+    The sampling variance of a wording is that of all samples, scaled to its number of samples. Its
+    own variance would depend on its value, and the test would reject too often.
+
     Args:
-        wordings: the value and the interval's ends of each.
+        wordings: the value of each, and its number of samples.
         pooled: the interval over all samples.
         critical_factor: as in `Tally`.
     """
-    values = [value for value, _, _ in wordings]
-    errors = [((high - low) / (2 * NORMAL * critical_factor)) ** 2 for _, low, high in wordings]
+    values = [value for value, _ in wordings]
+    error = ((pooled.high - pooled.low) / (2 * NORMAL * critical_factor)) ** 2
+    total = sum(n for _, n in wordings)
+    errors = [error * total / n for _, n in wordings]
     freedom, mean, variance = len(values) - 1, sum(values) / len(values), _variance(values)
     reach = critical_factor * t_quantile(freedom) * sqrt(variance / len(values))
     return Summary(
