@@ -112,7 +112,7 @@ def _shared_parts(ranked: Sequence[Ranking], document: Document) -> dict[str, ob
     return {
         "document": document,
         "rules": _rules(ranked),
-        "standard_prompt": _prompt(ranked, STANDARD_CONDITION),
+        "standard_prompt": _prompt(ranked[0].entries[0], STANDARD_CONDITION),
         "n_samples": max((row["samples"] or 0 for row in results), default=0),
         "pieces": pieces(),
         "shares": SHARES,
@@ -193,17 +193,15 @@ def _rules(ranked: Sequence[Ranking]) -> list[Row]:
                 "title": first.change.title,
                 "statement": first.change.statement,
                 "picture": rule_picture(first.change, position),
-                "prompt": _prompt([ranking], CHANGED_CONDITION),
+                "prompt": _prompt(first, CHANGED_CONDITION),
             },
         )
     return list(rules.values())
 
 
-def _prompt(ranked: Sequence[Ranking], condition: str) -> str:
-    """Return the prompt of the first run."""
-    plans = (entry.plan for ranking in ranked for entry in ranking.entries)
-    conditions = (each for plan in plans for each in plan.conditions if each.name == condition)
-    return next((each.prompts[0].text for each in conditions), "")
+def _prompt(entry: Entry, condition: str) -> str:
+    """Return the prompt of a condition, in the first wording."""
+    return next(c.prompts[0].text for c in entry.plan.conditions if c.name == condition)
 
 
 # Facts about the runs by title; the report shows which models had which value.
