@@ -4,7 +4,9 @@ import json
 import re
 from dataclasses import replace
 from functools import partial
+from math import log, sqrt
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 import pytest
@@ -14,8 +16,18 @@ from hypothesis import strategies as st
 
 from cant_do_that_anymore.client.pricing import Price, listed, max_input_tokens
 from cant_do_that_anymore.comparison.experiment import evals_and_rules, measured, specs_for
-from cant_do_that_anymore.costs.forecast import SAME_MODEL, Figures, Forecast, Range, estimate
+from cant_do_that_anymore.costs.forecast import (
+    DEGREES,
+    HIT_RATE_SCALE,
+    SAME_MODEL,
+    Figures,
+    Forecast,
+    Range,
+    estimate,
+)
+from cant_do_that_anymore.datasets.storage import rates_on_all
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
+from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.base import Usage
 from cant_do_that_anymore.providers.catalogue import info_by_name
@@ -430,3 +442,12 @@ def test_the_user_may_give_the_price(server: Loopback) -> None:
 def test_a_price_that_is_none_is_refused(price: str) -> None:
     with pytest.raises(InvalidInput, match=r"price must be IN,OUT .* such as 2.5,10, not"):
         Spec(price=price)
+
+
+def test_how_hit_rates_differ_comes_from_six_models() -> None:
+    """Four shipped datasets, random moves, and `cdta/pocket` by the table in docs/rules.md."""
+    some = shipped_pool("pool")[::50]
+    by_chance = [len(each.special_moves) / each.board().legal_moves.count() for each in some]
+    logs = [log(rate) for rate in (*rates_on_all(), mean(by_chance), 0.42)]
+    assert pytest.approx(stdev(logs) * sqrt(1 + 1 / len(logs)), abs=0.02) == HIT_RATE_SCALE
+    assert len(logs) - 1 == DEGREES
