@@ -15,7 +15,7 @@ INTRODUCTION = """\
 # Commands
 
 The help of each command, written by `python tools/commands.py`. `cdta oaieval` is
-installed as `oaieval`, too.
+also installed as `oaieval`.
 
 """
 

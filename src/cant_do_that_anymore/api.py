@@ -123,7 +123,7 @@ def compare(*runs: results.Run) -> Comparisons:
     """Compare every pair of models in every measure, on the positions that both have.
 
     Runs of one model that differ only in the seed are pooled, unless there is no other model; then
-    each run stands for itself.
+    each run is separate.
 
     Raises:
         InvalidInput: if there are fewer than two runs, or they differ in protocol, rules, eval,

@@ -360,15 +360,16 @@ class _StepModel:
 def _on_pace(spec: Spec, info: ModelInfo) -> str:
     if spec.batch:
         return (
-            "time: a batch takes 1 to 24 h. The dataset takes two batches, and one time in five "
-            "more. With --precision, each check takes further batches"
+            "time: a batch takes 1 to 24 h. The dataset takes two batches, or more in one case "
+            "out of five. With --precision, each check takes further batches"
         )
     if info.is_local:
         return f"time: {BUNDLED_ANSWERS_PER_SECOND:.0f} answers per second for bundled models"
     connections = spec.max_connections or info.connections
     return (
-        f"time: {TOKENS_PER_SECOND:.0f} tokens per second, at least {SECONDS_PER_ANSWER:g} s per "
-        f"answer, {connections} concurrent requests, give or take a factor of {PACE_FACTOR:g}"
+        f"time: assumes {TOKENS_PER_SECOND:.0f} tokens per second, at least {SECONDS_PER_ANSWER:g} "
+        f"s per answer and {connections} concurrent requests; may be off by a factor of "
+        f"{PACE_FACTOR:g}"
     )
 
 

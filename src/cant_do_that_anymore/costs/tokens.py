@@ -41,7 +41,7 @@ REASONING_TOKENS: dict[str, dict[str, int]] = {
         "deepseek-r1": 4_585,
     },
 }
-SOURCE = "llm_chess's published tables, 2026-11-15"
+SOURCE = "tables published by llm_chess, 2026-11-15"
 
 Counter = Callable[[Question], int]
 _Encode = Callable[[str], int]
@@ -73,14 +73,14 @@ def reasoning_tokens_at(effort: Effort | None) -> tuple[float, float, str]:
     """
     low, high = REASONING_TOKENS["low"].values(), REASONING_TOKENS["high"].values()
     if effort == "minimal":
-        return MOVE_ANSWER_TOKENS, max(low), "no more than models reason at low effort"
+        return MOVE_ANSWER_TOKENS, max(low), "at most as many as models use at low effort"
     if effort in ("xhigh", "max"):
-        return min(high), DEFAULT_REASONING_TOKENS, "no less than models reason at high effort"
+        return min(high), DEFAULT_REASONING_TOKENS, "at least as many as models use at high effort"
     rows = [REASONING_TOKENS[effort]] if effort else REASONING_TOKENS.values()
     tokens = [count for row in rows for count in row.values()]
     models = {name.split(",")[0] for row in rows for name in row}
     level = f"{effort} effort" if effort else "all efforts"
-    return min(tokens), max(tokens), f"as {len(models)} models did at {level}"
+    return min(tokens), max(tokens), f"the range of {len(models)} models at {level}"
 
 
 def is_known_to_reason(model: str) -> bool:
@@ -180,20 +180,20 @@ def answer_tokens(
     if cached:
         return _measured(cached, same_step=bool(own))
     reply = spec.max_tokens or MOVE_ANSWER_TOKENS
-    text = f"all {reply:,} tokens allowed" if spec.max_tokens else f"a bare move, {reply} tokens"
+    text = f"all {reply:,} tokens allowed" if spec.max_tokens else f"a bare move of {reply} tokens"
     if info.thinking_tokens:
         most = info.thinking_tokens
         basis = f"{most // 10:,} to {most:,} tokens for reasoning aloud, and {text}"
-        return AnswerLength(reply + most / 10, reply + most, reply, f"taken to be {basis}")
+        return AnswerLength(reply + most / 10, reply + most, reply, f"assumed: {basis}")
     effort, limit = settings.reasoning_effort, settings.reasoning_tokens
     if not info.may_think or effort == "none" or limit == 0:
-        return AnswerLength(reply, reply, reply, f"taken to be {text}")
+        return AnswerLength(reply, reply, reply, f"assumed: {text}")
     low, high, source = reasoning_tokens_at(effort)
     if limit:
         low, high = min(low, limit), min(high, limit)
     reasoning = (
-        f"{low:,} to {high:,} tokens with reasoning, {source} ({SOURCE}); for an estimate from "
-        "its own answers, first use cdta run -n 10"
+        f"{low:,} to {high:,} tokens with reasoning, {source} ({SOURCE}); to estimate from "
+        "its own answers, run cdta run -n 10 first"
     )
     if reasoning_budget(variant, settings) or is_known_to_reason(info.name):
         return AnswerLength(low, high, reply, reasoning)

@@ -125,7 +125,7 @@ def validate_headers(headers: Iterable[str]) -> tuple[str, ...]:
         if not equals:
             raise InvalidInput("a header must be NAME=VALUE or NAME=env:VARIABLE; one has no =")
         if not _HEADER_NAME.fullmatch(name):
-            raise InvalidInput(f"{name!r} cannot be the name of a header")
+            raise InvalidInput(f"{name!r} is not a valid header name")
         if not _is_printable_ascii(value):
             raise InvalidInput(f"the header {name} contains characters that a header cannot have")
     return tuple(headers)

@@ -104,7 +104,7 @@ class Usage:
 
     def __post_init__(self) -> None:
         if not all(0 <= tokens < MAX_PLAUSIBLE_TOKENS for tokens in _counts(self)):
-            raise ValueError("no numbers of tokens")  # servers may report anything
+            raise ValueError("no token counts")  # servers may report anything
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(*map(add, _counts(self), _counts(other)))

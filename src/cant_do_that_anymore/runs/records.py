@@ -137,8 +137,8 @@ def _run(spec: Line, events: Sequence[Line]) -> Run:
         samples=samples,
         results=Results({}, {}, {}, {}, {}),
         notes=[
-            "imported from a record, which does not contain the temperature and the token limit",
-            *[f"{pluralize(failed, 'sample')} of the record without answers left out"][:failed],
+            "imported from a record, which does not contain the temperature or the token limit",
+            *[f"left out {pluralize(failed, 'sample')} of the record without answers"][:failed],
         ],
         started_at=f"{datetime.fromisoformat(spec['created_at']):%Y-%m-%dT%H:%M:%SZ}",
         seconds=round((max(stamps) - min(stamps)).total_seconds(), 2),

@@ -197,8 +197,8 @@ class Spec:
         DEFAULT.name,
         TASK,
         "W",
-        f"Prompts: {', '.join(SHIPPED_WORDINGS)}; {ALL} for these eight; several between commas; a "
-        "TOML file or a folder of them; openai-evals:WHEEL for the original's.",
+        f"Prompts: {', '.join(SHIPPED_WORDINGS)}; {ALL} for these eight; several separated by "
+        "commas; a TOML file or a folder of them; openai-evals:WHEEL for the original's.",
         parse=parse_wording,
     )
     form: str | Form = option(

@@ -61,7 +61,7 @@ def compare_command(
 
     Each pair of models is compared on the positions they share; each model is also shown on its own
     dataset. Runs of one model that differ only in the seed are pooled, unless there is no other
-    model; then each RUN stands for itself. p is corrected for all pairs and measures. RUN is a
+    model; then each RUN is separate. p is corrected for all pairs and measures. RUN is a
     folder, part of its name, a model's name, a tag, latest, or a folder of runs.
     """
     if baseline is None and tolerance is not None:

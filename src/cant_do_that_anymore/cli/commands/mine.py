@@ -42,7 +42,9 @@ MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
             "Omit positions with the same moves (default), or not.",
             default=True,
         ),
-        Option("--min-elo E", TASK, "Only games of two players rated E or more.", default=0),
+        Option(
+            "--min-elo E", TASK, "Only games where both players are rated E or higher.", default=0
+        ),
         Option("--limit N", LIMITS, "Stop after N positions.", type=AT_LEAST_1),
         Option("--jobs N", LIMITS, "Number of processes.", type=AT_LEAST_1, default=1),
         Option("--cluster ADDRESS", LIMITS, "Use a Ray cluster; auto for this machine's."),

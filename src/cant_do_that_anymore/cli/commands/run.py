@@ -85,7 +85,7 @@ def import_command(
 ) -> None:
     """Import record files of OpenAI Evals as runs.
 
-    RECORD is a file that oaieval wrote, the original or ours. Its replies are scored again. Import
+    RECORD is a file that oaieval wrote (the original or ours). Its replies are scored again. Import
     all records of a model together, so that positions of one game are recognized. Several records
     become folders in --out, named after their files.
     """
