@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .game.rules import rules_named as rules_named
     from .providers.base import Answer as Answer
     from .providers.base import Message as Message
+    from .task.conditions import ConditionTemplate as ConditionTemplate
     from .task.conditions import question as question
     from .task.forms import Form as Form
     from .task.scorer import judge as judge
@@ -36,7 +37,7 @@ _NAMES = {
     "game.position": ("Position", "read_positions", "shipped_pool"),
     "game.rules": ("Rules", "rules_named"),
     "providers.base": ("Answer", "Message"),
-    "task.conditions": ("question",),
+    "task.conditions": ("ConditionTemplate", "question"),
     "task.forms": ("Form",),
     "task.scorer": ("judge",),
     "task.spec": ("Spec",),

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 from unicodedata import category
@@ -170,6 +170,15 @@ def pluralize(n: int, noun: str) -> str:
     ('1 sample', '1,200 samples')
     """
     return f"{n:,} {noun}" + ("" if n == 1 else "s")
+
+
+def listed(items: Sequence[str]) -> str:
+    """Join items as in a sentence.
+
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return " and ".join(filter(None, (", ".join(items[:-1]), *items[-1:])))
 
 
 def visible(text: str) -> str:

@@ -32,6 +32,7 @@ def _option(name: str, info: OptionInfo) -> Option:
         is_flag=is_flag,
         multiple=is_list,
         type=None if is_flag or is_list else FieldType(),
+        **({"flag_value": info.without_value} if info.without_value else {}),
     )
 
 

@@ -97,7 +97,7 @@ class ModelCache:
         """Return the cached answer, or one that a smaller token limit did not truncate."""
         if self.is_empty:  # saves computing keys
             return None
-        cached_variants = self.cached_variants(settings)
+        cached_variants = self.cached_variants(request.settings(settings))
         for cached in cached_variants:
             smaller = cached.limit < cached_variants[0].limit
             if request.same_limit_only and smaller:
@@ -111,9 +111,9 @@ class ModelCache:
 
         That is, if the next smaller token limit truncated the answer to any of the requests.
         """
-        first, *others = self.cached_variants(settings)
-        smaller_limits = [cached.digest for cached in others if cached.limit < first.limit]
-        for request in requests if smaller_limits else ():
+        for request in requests:
+            first, *others = self.cached_variants(request.settings(settings))
+            smaller_limits = (cached.digest for cached in others if cached.limit < first.limit)
             keys = (cache_key(digest, request) for digest in smaller_limits)
             saved = next(filter(None, map(self._get, keys)), None)
             if saved and saved.stop_reason == "length":

@@ -157,6 +157,7 @@ class Client:
         )
 
     async def _start(self, request: Request, settings: Settings) -> "asyncio.Future[Answer]":
+        settings = request.settings(settings)
         key = request.id, settings
         if key in self._in_flight:  # identical requests share one answer
             return self._in_flight[key]

@@ -8,6 +8,7 @@ from ..providers.access import split_address
 from ..providers.base import Effort
 from ..providers.catalogue import info_by_name
 from ..runs.results import Run
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
 
 
 def unique_names(*levels: Sequence[str]) -> list[str]:
@@ -58,7 +59,10 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "endpoint", run.endpoint
     yield "tag", str(run.identity.get("tag", ""))
     yield "eval", plan.eval
-    yield "conditions", "" if len(plan.conditions) == 2 else "diagnosed"
+    every_run = {STANDARD_CONDITION, CHANGED_CONDITION, *plan.interventions}
+    others = [condition for condition in plan.conditions if condition.name not in every_run]
+    yield "conditions", "diagnosed" if others else ""
+    yield "interventions", "with interventions" if plan.interventions else ""
     yield "wording", f"{plan.wording} wording"
     yield "form", f"{plan.form.name} form"
     yield "reading", f"{plan.reading} reading"

@@ -20,7 +20,6 @@ from ..interrupts import run_interruptible
 from ..metrics.stopping import expected_sample_size
 from ..progress import progress_display
 from ..providers.base import Answer, ModelInfo, Request, add_costs
-from ..providers.request_variants import limit_of
 from ..task.spec import Spec, check_batch, plan_for
 from ..task.types import Plan, Sample, answers_of
 from .dry_run import PROBED_SAMPLES, PROBES, Step, remaining
@@ -96,8 +95,7 @@ async def forecast_with_probes(
             step = rest.dataset if rest.dataset.probes and wanted else rest.measuring
             missing = (wanted or PROBED_SAMPLES * rest.per_sample) - step.answered
             probes = step.probes[: max(0, missing)]
-            most = limit_of(step.variant, step.settings)
-            cost = sum(price.max_cost(request.question, most) for request in probes)
+            cost = sum(step.max_cost(request, price) for request in probes)
             if used := rest.dataset.used + rest.measuring.used:  # what other answers will cost
                 cost = len(probes) * fmean(price.of(usage, 1) for _, usage in used)
             if step.answered + rest.dataset.answered and cost > MAX_PROBE_SHARE * limit:

@@ -6,9 +6,10 @@ The search and the sampling are those of the run itself. Nothing is sent and no 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from statistics import fmean
 
 from ..client.cache import ModelCache
-from ..client.pricing import searches_whole_pool
+from ..client.pricing import Price, searches_whole_pool
 from ..datasets.pools import given_dataset, positions_drawn, positions_for
 from ..datasets.search import Query, Search, SelectionConfig
 from ..datasets.selection import controls_for, existing_dataset, selection_requests
@@ -16,6 +17,7 @@ from ..datasets.storage import Dataset
 from ..game.position import Position, checked
 from ..metrics.stopping import expected_sample_size, is_reached, stages
 from ..providers.base import Answer, ModelInfo, Question, Request, RequestVariant, Settings, Usage
+from ..providers.request_variants import limit_of
 from ..task.conditions import OF_CONTROLS
 from ..task.samples import trials_for
 from ..task.spec import Spec
@@ -57,6 +59,21 @@ class Step:
         self.answered += 1
         if answer.usage.output_tokens:
             self.used.append((request.question, answer.usage))
+
+    @property
+    def typical(self) -> list[Request]:
+        """Requests that are like those that it will send."""
+        return self.to_ask or self.next_requests
+
+    @property
+    def room(self) -> float:
+        """How many tokens replies may take for more than a move, on average."""
+        return fmean([request.tokens for request in self.typical] or [0])
+
+    def max_cost(self, request: Request, price: Price) -> float:
+        """Return the most that a request of the step can cost."""
+        limit = limit_of(self.variant, request.settings(self.settings))
+        return price.max_cost(request.question, limit)
 
     @property
     def probes(self) -> list[Request]:

@@ -315,12 +315,11 @@ class _StepModel:
     def __init__(self, spec: Spec, info: ModelInfo, step: Step, other: Step, waves: int) -> None:
         alike = step.settings.reasoning_effort == other.settings.reasoning_effort
         all_used = [*step.used, *other.used] if alike else step.used
-        requests = step.to_ask or step.next_requests or other.next_requests or other.to_ask
-        counted = Random(SEED).sample(requests, min(len(requests), MAX_COUNTED))
-        questions = [request.question for request in counted]
-        self.answer = answer_tokens(spec, info, step.settings, step.variant, step.used, all_used)
+        every = [request.question for request in step.typical or other.typical]
+        questions = Random(SEED).sample(every, min(len(every), MAX_COUNTED))
+        used, limit = (step.used, all_used), limit_of(step.variant, step.settings) + step.room
+        self.answer = answer_tokens(spec, info, step.settings, step.variant, *used, step.room)
         if step.answered and not all_used:  # the server counts no tokens, so the limit has to do
-            limit = float(limit_of(step.variant, step.settings))
             self.answer = self.answer._replace(low=self.answer.reply, high=limit)
         self._input, self._input_error, self.input_basis = input_tokens(info, questions, all_used)
         self._info, self.waves = info, waves

@@ -99,18 +99,28 @@ def counter_for(model: str) -> tuple[Counter, bool]:
     if encode:
         exact = encode
         return lambda question: _chat(question, exact, exact), True
-    # Tokenizers separate letters and digits, so every character of a move is a token.
-    return lambda question: _chat(question, _prose_tokens, len), False
+    return lambda question: _chat(question, _prose_tokens, _turn_tokens), False
 
 
-def _chat(question: Question, count_prose: _Encode, count_move: _Encode) -> int:
+def _chat(question: Question, count_prose: _Encode, count_turn: _Encode) -> int:
     system, *turns = question.messages
-    content = count_prose(system.content) + sum(count_move(turn.content) for turn in turns)
+    content = count_prose(system.content) + sum(count_turn(turn.content) for turn in turns)
     return content + TURN_TOKENS * len(question.messages) + REPLY_TOKENS
 
 
 def _prose_tokens(text: str) -> int:
     return round(len(text) / CHARACTERS_PER_TOKEN)
+
+
+def _turn_tokens(text: str) -> int:
+    """Count the tokens of a move, or of a text with moves.
+
+    Tokenizers separate letters and digits, so every character of a move is a token.
+    """
+    words = text.split()
+    moves = [word for word in words if len(word) == 1 or any(map(str.isdigit, word))]
+    prose = [word for word in words if word not in moves]
+    return sum(map(len, moves)) + _prose_tokens(" ".join(prose))
 
 
 def _openai_tokenizer(model: str) -> _Encode | None:
@@ -165,6 +175,7 @@ def answer_tokens(
     variant: RequestVariant,
     own: Cached,
     both: Cached,
+    room: float = 0.0,
 ) -> AnswerLength:
     """Return the expected tokens per answer of a step.
 
@@ -175,10 +186,28 @@ def answer_tokens(
         variant: of the requests, as far as known.
         own: the cached answers of this step.
         both: those of both steps, if their settings allow for as much reasoning.
+        room: the tokens that replies have for more than a move, on average over the conditions.
     """
     cached = own if len(own) >= MIN_CACHED else both
     if cached:
-        return _measured(cached, same_step=bool(own))
+        length = _measured(cached, same_step=bool(own))
+    else:
+        length = _assumed(spec, info, settings, variant)
+    if not room or cached is own:
+        return length
+    low = room / 10
+    return length._replace(
+        low=length.low + low,
+        high=length.high + room,
+        reply=length.reply + (low + room) / 2,
+        basis=f"{length.basis}; and {low:,.0f} to {room:,.0f} for reasons in the reply, on average",
+    )
+
+
+def _assumed(
+    spec: Spec, info: ModelInfo, settings: Settings, variant: RequestVariant
+) -> AnswerLength:
+    """Return the expected tokens per answer of a model without cached answers."""
     reply = spec.max_tokens or MOVE_ANSWER_TOKENS
     text = f"all {reply:,} tokens allowed" if spec.max_tokens else f"a bare move of {reply} tokens"
     if info.thinking_tokens:

@@ -15,7 +15,7 @@ Arguments = Mapping[str, Any]
 # The task's name, and options of ``inspect eval`` itself. Inspect's log keeps the answers.
 NOT_ARGUMENTS = (
     *("model", "base_url", "header", "eval", "max_connections", "max_error_rate", "batch"),
-    *("tag", "fresh"),
+    *("tag", "fresh", "interventions"),
 )
 # The field of the spec for each argument.
 ARGUMENTS = {

@@ -17,6 +17,7 @@ from .bounds import (
     widened,
 )
 from .diagnosis import Grouping, contrasts_for
+from .interventions import effects_of
 from .measures import MEASURES, STATISTICS, UPTAKE, measures_for
 from .stats.intervals import Interval, Ratio
 from .stopping import critical_factor_of
@@ -78,6 +79,7 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
             if controls and condition.name in controls[0].replies
         },
         wordings=by_wording(MEASURES[UPTAKE], arms[0], plan, by_game.get(UPTAKE), critical_factor),
+        interventions=effects_of(samples, plan),
     )
 
 

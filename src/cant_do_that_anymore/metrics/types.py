@@ -7,6 +7,9 @@ from ..formatting import Number
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome, Sample
 from .stats.intervals import RATE, Interval, Support
 
+# A corrected p-value below this is significant.
+SIGNIFICANT = 0.05
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -70,6 +73,44 @@ class Wordings:
 
 
 @dataclass(frozen=True)
+class InterventionEffect:
+    """The effect of one intervention; None where a number is undefined.
+
+    Attributes:
+        rule_uptake: the rule uptake with the intervention, and its 95% interval.
+        difference: how much higher that is than without it.
+        p: the probability of such a difference by chance; ``p_holm`` is corrected for the number of
+            interventions.
+        closes: the share of illegal answers under the changed rules that it removes.
+        extra_tokens: additional tokens per sample, input and output.
+        extra_dollars: their cost; None if it is not known.
+    """
+
+    name: str
+    rule_uptake: Number
+    low: Number
+    high: Number
+    difference: Number
+    difference_low: Number
+    difference_high: Number
+    p: float
+    p_holm: float
+    closes: Number
+    closes_low: Number
+    closes_high: Number
+    extra_tokens: Number
+    extra_dollars: Number
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether it makes a difference, after correction and whatever unusable answers meant."""
+        low, high = self.difference_low, self.difference_high
+        if low is None or high is None:
+            return False
+        return self.p_holm < SIGNIFICANT and not low <= 0 <= high
+
+
+@dataclass(frozen=True)
 class Results:
     """All numbers computed from the samples of a run.
 
@@ -83,6 +124,7 @@ class Results:
         outcomes: number of answers per outcome, by condition.
         control_outcomes: the same for the controls, if there are any.
         wordings: the main measure by wording, if the run has several.
+        interventions: the effects of the interventions, the most helpful first.
     """
 
     metrics: dict[str, Number]
@@ -92,6 +134,7 @@ class Results:
     outcomes: dict[str, dict[Outcome, int]]
     control_outcomes: dict[str, dict[Outcome, int]] = field(default_factory=dict)
     wordings: Wordings | None = None
+    interventions: list[InterventionEffect] = field(default_factory=list)
 
 
 Of = Callable[[Sample], int]

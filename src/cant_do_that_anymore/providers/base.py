@@ -3,7 +3,7 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from hashlib import sha256
 from operator import add, attrgetter
@@ -302,6 +302,7 @@ class Request:
     Attributes:
         draw: the number of the repetition, for several samples of the same question.
         same_limit_only: whether a cached answer must have the same token limit.
+        tokens: the token limit of its reply, if that is more than the run's.
     """
 
     question: Question
@@ -309,6 +310,13 @@ class Request:
     condition: str
     draw: int = 0
     same_limit_only: bool = False
+    tokens: int = 0
+
+    def settings(self, of_run: Settings) -> Settings:
+        """Return the settings of the request: those of its run, with its own token limit."""
+        if self.tokens <= of_run.max_tokens:
+            return of_run
+        return replace(of_run, max_tokens=self.tokens)
 
     @cached_property
     def id(self) -> str:

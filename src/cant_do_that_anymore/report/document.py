@@ -14,7 +14,7 @@ from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking
 from ..comparison.pairwise import Comparison
 from ..comparison.verdict import verdict
-from ..formatting import Number, format_setting, named_fields
+from ..formatting import Number, format_setting, listed, named_fields
 from ..metrics.measures import UPTAKE
 from ..providers.base import add_costs
 from ..runs.results import Run
@@ -107,11 +107,7 @@ def _default_title(entries: Sequence[Entry]) -> str:
     rules = "a new chess rule" if len({e.change.key for e in entries}) == 1 else "new chess rules"
     if len(models) == 1:
         return f"Does {models[0]} follow {rules}?"
-    names = (
-        f"{len(models)} models"
-        if len(models) > 3
-        else " and ".join(filter(None, (", ".join(models[:-1]), models[-1])))
-    )
+    names = f"{len(models)} models" if len(models) > 3 else listed(models)
     return f"Do {names} follow {rules}?"
 
 

@@ -15,7 +15,9 @@ from ..formatting import (
     amount,
     dollars,
     duration,
+    format_p,
     format_setting,
+    in_points,
     minus,
     named_fields,
     number,
@@ -105,7 +107,8 @@ def prose(text: str) -> Markup:
 
 
 _FILTERS: tuple[Callable[..., object], ...] = (
-    *(amount, amount_interval, bounds, dollars, duration, interval, minus, named_fields, number),
+    *(amount, amount_interval, bounds, dollars, duration, format_p, in_points, interval, minus),
+    *(named_fields, number),
     *(p_value, percentage, prose, rounded),
 )
 # Filters by their names in the templates.

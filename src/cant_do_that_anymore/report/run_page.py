@@ -46,7 +46,14 @@ from ..task.conditions import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, REMINDED
 from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, Condition, Outcome
 from .html import render_stream
 from .sample_browser import LONGEST_TEXT, REASONING_FILTERS, samples_json
-from .sentences import diagnosis_answers, failures, headline, wording_sentence
+from .sentences import (
+    closes,
+    diagnosis_answers,
+    failures,
+    headline,
+    helps_sentence,
+    wording_sentence,
+)
 from .svg import flow, pieces, rule_picture, tag
 
 
@@ -202,6 +209,8 @@ def _html(run: Run) -> Iterator[str]:
         knowledge=knowledge_rows(run),
         controls=control_shares(run),
         failures=failures(run),
+        helps=helps_sentence(run),
+        closes=closes,
         settings=_settings(run),
         knowing_measures=(MEASURES[KNOWLEDGE], KNOWING_EFFECT),
         factor_measures=(MEASURES[IMPACT], MEASURES[PLACEBO_IMPACT], CORRECTED, SPECIFIC),
@@ -234,11 +243,18 @@ def _conditions(conditions: Sequence[Condition]) -> dict[str, dict[str, object]]
             "title": _title(condition.name),
             "style": styles.get(condition.name, condition.name),
             "prompts": condition.prompts,
-            "asks": REQUESTS.get(condition.name, ""),
+            "label": condition.label,
+            "asks": REQUESTS.get(condition.name) or _asks(condition),
             "names_a_move": not condition.about,
         }
         for condition in conditions
     }
+
+
+def _asks(condition: Condition) -> str:
+    """Describe an intervention; "" for another condition that is not in `REQUESTS`."""
+    other = condition.label == condition.name
+    return "" if other else f"a move under the changed rules, with help: {condition.label}"
 
 
 MEANINGS: dict[Outcome, str] = {

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from ..formatting import amount, brief, format_p, pluralize, rounded
+from ..formatting import amount, brief, format_p, listed, pluralize, rounded
 from ..metrics.diagnosis import (
     CORRECTED,
     DIAGNOSIS,
@@ -18,7 +18,7 @@ from ..metrics.diagnosis import (
 )
 from ..metrics.measures import SHARES, UPTAKE
 from ..metrics.thinking import LONGER, TOKENS
-from ..metrics.types import Results
+from ..metrics.types import InterventionEffect, Results
 from ..runs.results import Run
 from ..task.conditions import QUESTIONS
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
@@ -158,6 +158,34 @@ def diagnosis_answers(run: Run) -> dict[str, str]:
         "Is it the rule, or any change to the prompt?": _placebo_answer(results),
         "Is it this habit, or all play?": _collateral_answer(run),
     }
+
+
+def helps_sentence(run: Run) -> str:
+    """Say which interventions close how much of the gap to following the rule; "" without any."""
+    labels = {condition.name: condition.label for condition in run.plan.conditions}
+    effects = run.results.interventions
+    if effects and all(effect.closes is None for effect in effects):
+        return "There is no gap to close: no answer under the changed rules breaks them."
+    helpful = [effect for effect in effects if effect.is_significant and (effect.closes or 0) > 0]
+    harmful = [effect for effect in effects if effect.is_significant and (effect.closes or 0) < 0]
+    others = [labels[e.name] for e in effects if e not in (*helpful, *harmful)]
+    first = [f"{labels[e.name]} closes {closes(e)} of the gap" for e in helpful[:1]]
+    more = [f"{labels[e.name]} {closes(e)}" for e in helpful[1:]]
+    parts = [listed([*first, *more])] if first else []
+    parts += [f"{labels[e.name]} widens the gap ({closes(e)})" for e in harmful]
+    if others:
+        verb = "closes" if len(others) == 1 else "close"
+        parts.append(f"{listed(others)} {verb} nothing detectable{'' if parts else ' of the gap'}")
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def closes(effect: InterventionEffect) -> str:
+    """Format the share of the gap that an intervention closes, with its 95% interval."""
+    if effect.closes is None:
+        return "–"
+    low, high = rounded(effect.closes_low), rounded(effect.closes_high)
+    return f"{rounded(effect.closes)} [{low}, {high}]"
 
 
 def _knowledge_answer(results: Results) -> str:

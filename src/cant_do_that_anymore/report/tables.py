@@ -38,7 +38,13 @@ from .columns import (
 from .document import Document
 from .html import interval
 from .run_page import control_shares, knowledge_rows, main_measures
-from .sentences import diagnosis_answers, headline, reasoning_sentence, wording_sentence
+from .sentences import (
+    diagnosis_answers,
+    headline,
+    helps_sentence,
+    reasoning_sentence,
+    wording_sentence,
+)
 
 # Not in the table of metrics: shown beside other numbers, or derived from the outcomes.
 _SHOWN_ELSEWHERE = {*FORBIDDEN.values(), "variant_legal_proportion"}
@@ -63,6 +69,7 @@ def summary(run: Run, *, verbose: bool = False) -> RenderableType:
         _measures(run, verbose=verbose),
         Text(),
         *(_knowledge(run) if answers and verbose else ()),
+        *_what_helps(run),
         _outcomes(run),
         Text(),
         Text(_footer(run), style="dim"),
@@ -137,7 +144,32 @@ def _knowledge(run: Run) -> Iterator[RenderableType]:
     yield Text()
 
 
+def _what_helps(run: Run) -> Iterator[RenderableType]:
+    """Yield the sentence and the table on interventions, if the run has any."""
+    if not run.results.interventions:
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("what helps", no_wrap=True)
+    for column in ("rule uptake", "points", "95% interval", "p (Holm)", "closes", "tokens"):
+        table.add_column(column, no_wrap=True, justify="right")
+    table.add_row("(no intervention)", number(run.results.metrics[UPTAKE]))
+    for effect in run.results.interventions:
+        low, high = effect.difference_low, effect.difference_high
+        table.add_row(
+            effect.name,
+            number(effect.rule_uptake),
+            in_points(effect.difference),
+            "" if low is None or high is None else range_in_points(low, high),
+            p_value(effect.p_holm),
+            percentage(effect.closes, 0),
+            "–" if effect.extra_tokens is None else f"{effect.extra_tokens:+,.0f}",
+        )
+    yield from (Text(helps_sentence(run)), Text(), table, Text())
+
+
 def _outcomes(run: Run) -> Table:
+    if run.plan.interventions:  # too many conditions for columns
+        return _outcomes_by_row(run)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("outcome")
     roomy = len(run.plan.conditions) <= MOST_WITH_SHARES
@@ -153,6 +185,17 @@ def _outcomes(run: Run) -> Table:
         if any(count.get(outcome) for count in counts):
             cells = [_cells(count.get(outcome), len(run.samples)) for count in counts]
             table.add_row(outcome, *(cell for pair in cells for cell in pair[: 1 + roomy]))
+    return table
+
+
+def _outcomes_by_row(run: Run) -> Table:
+    counts = run.results.outcomes
+    outcomes = [each for each in OUTCOMES if any(count.get(each) for count in counts.values())]
+    table = Table("condition", box=None, pad_edge=False, header_style="bold")
+    for outcome in outcomes:
+        table.add_column(outcome, justify="right")
+    for name, count in counts.items():
+        table.add_row(name, *(number(count.get(outcome), "") for outcome in outcomes))
     return table
 
 

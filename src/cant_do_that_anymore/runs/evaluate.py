@@ -144,6 +144,7 @@ async def _measure(
         for trial, conditions in trials
         for request in client.cache.limited(list(trial.requests(conditions)), plan.settings)
     )
+    roomy = {condition.name for condition in plan.conditions if condition.tokens}
     dataset, n = selection.dataset, len(selection.positions) // plan.draws
     expected = expected_sample_size(plan.precision, plan.wanted) if plan.precision else n
     in_later_stages = max(0, expected - n)
@@ -160,7 +161,8 @@ async def _measure(
                 sample = trial.sample(replies, conditions, plan.reading)
                 for name, answer in sample.answers.items():
                     usable, baseline = sample.replies[name].usable, name == plan.baseline.name
-                    guard.observe(answer, usable=usable, baseline=baseline)
+                    if name not in roomy:
+                        guard.observe(answer, usable=usable, baseline=baseline)
                     running_cost.observe(answer, "measuring")
                 samples.append(replace(sample, stored=spill.spill(sample.answers)))
                 remaining -= len(conditions)

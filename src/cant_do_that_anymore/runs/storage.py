@@ -78,6 +78,7 @@ class RunFile:
     intervals: dict[str, Interval]
     outcomes: dict[str, dict[Outcome, int]]
     control_outcomes: dict[str, dict[Outcome, int]] | None = None
+    interventions: tuple[dict[str, Any], ...] = ()
     cost: Cost
 
 
@@ -118,7 +119,7 @@ def unwritable(run: Run, folder: Path, error: OSError) -> UserError:
 
 def facts_of(run: Run) -> dict[str, Any]:
     """Return everything about a run except its samples, ready for JSON."""
-    plan = run.plan
+    plan, effects = run.plan, [asdict(effect) for effect in run.results.interventions]
     dataset = asdict(replace(run.dataset, positions=[]))
     return {
         "format": FORMAT,
@@ -143,6 +144,7 @@ def facts_of(run: Run) -> dict[str, Any]:
         **({"wordings": asdict(run.results.wordings)} if run.results.wordings else {}),
         "outcomes": run.results.outcomes,
         **({"control_outcomes": run.results.control_outcomes} if run.controls else {}),
+        **({"interventions": effects} if effects else {}),
         "cost": asdict(run.cost),
     }
 
@@ -276,7 +278,8 @@ def _rules_named(identity: str, rules: Rules | None, folder: Path) -> Rules:
 
 def _plan_in(file: RunFile, change: Rules) -> Plan:
     rules = {identity_of(known): known for known in (STANDARD, placebo_of(change), change)}
-    conditions = {saved.name: saved.condition(rules) for saved in file.conditions}
+    interventions = tuple(effect["name"] for effect in file.interventions)
+    conditions = {saved.name: saved.condition(rules, interventions) for saved in file.conditions}
     if missing := {STANDARD_CONDITION, CHANGED_CONDITION} - conditions.keys():
         raise KeyError(f"no condition {' and '.join(missing)}")
     return Plan(
@@ -284,6 +287,7 @@ def _plan_in(file: RunFile, change: Rules) -> Plan:
         change=change,
         wordings=(file.wording,) if isinstance(file.wording, str) else file.wording,
         conditions=tuple(conditions.values()),
+        interventions=interventions,
     )
 
 

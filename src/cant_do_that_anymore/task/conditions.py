@@ -4,19 +4,22 @@ A run asks about every position under the conditions of its plan. The first is t
 which a model shows its habits.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
+import chess
+
 from ..errors import InvalidInput, unknown_value
 from ..game.position import Position
-from ..game.rules import STANDARD, Rules, identity_of, placebo_of
+from ..game.rule_pool import example_of
+from ..game.rules import STANDARD, Rules, identity_of, placebo_of, rules_named
 from ..providers.base import Question
 from .forms import MOVES, Form, saved_form
 from .knowledge import allowed_move, forbidden_move, judge_knowledge
-from .prompts import DEFAULT, Prompt, Wording
-from .scorer import judge
+from .prompts import ALL, DEFAULT, LEGAL_MOVES, Prompt, Wording
+from .scorer import judge, judge_last_line
 from .types import (
     CHANGED_CONDITION,
     STANDARD_CONDITION,
@@ -43,17 +46,22 @@ class ConditionTemplate:
         added: returns the end of the user's last turn for a wording and a change.
         about: returns the move whose legality is asked, if that is the question.
         read: scores the answer.
+        again: as in `Prompt`.
+        tokens: the token limit of replies that say more than the move, which is their last line; 0
+            for that of the run.
+        label: what it does, for sentences on interventions.
+        name: its name, if it is not in `CONDITIONS`.
     """
 
-    rules: Callable[[Rules], Rules]
+    rules: Callable[[Rules], Rules] = lambda change: change
     text: Callable[[Wording, Rules, Form], str] = Wording.changed_prompt
     added: Callable[[Wording, Rules], str] = lambda *_: ""
     about: QueriedMove | None = None
     read: Scorer = judge
-
-
-def _changed(change: Rules) -> Rules:
-    return change
+    again: str = ""
+    tokens: int = 0
+    label: str = ""
+    name: str = ""
 
 
 def _placebo_text(wording: Wording, change: Rules, form: Form) -> str:
@@ -63,10 +71,30 @@ def _placebo_text(wording: Wording, change: Rules, form: Form) -> str:
 def _legality_question(about: QueriedMove) -> ConditionTemplate:
     """Return the template that asks whether a move is legal under the changed rules."""
     return ConditionTemplate(
-        _changed,
         added=lambda wording, _: wording.legality_question,
         about=about,
         read=partial(judge_knowledge, about),
+    )
+
+
+def _with_example(wording: Wording, change: Rules, form: Form) -> str:
+    """Return the task with a worked example: another game, whose changed rule is the placebo."""
+    others = (placebo_of(change), rules_named("no-castling"))  # one's own may forbid nothing
+    rules, position = next((other, game) for other in others if (game := example_of(other)))
+    usual, board = chess.Move.from_uci(position.special_moves[0]), position.board()
+    reply = min(  # if possible, of the same piece and legal only under the changed rule
+        rules.legal_moves(board),
+        key=lambda move: (
+            move.from_square != usual.from_square,
+            STANDARD.is_legal(board, move),
+            move.uci(),
+        ),
+    )
+    return (
+        f"{wording.changed_prompt(change, form)}\n\nHere is a worked example from another game, in "
+        f'which another rule was changed: "{rules.statement}" In one position of that game, '
+        f"{board.fen()} in FEN, the usual move {usual.uci()} would have broken its rule. A correct "
+        f"reply was {reply.uci()}."
     )
 
 
@@ -74,16 +102,81 @@ CONDITIONS: dict[str, ConditionTemplate] = {
     STANDARD_CONDITION: ConditionTemplate(
         lambda _: STANDARD, lambda wording, _, form: wording.standard_prompt(form)
     ),
-    CHANGED_CONDITION: ConditionTemplate(_changed),
+    CHANGED_CONDITION: ConditionTemplate(),
     PLACEBO: ConditionTemplate(placebo_of, _placebo_text),
-    REMINDED: ConditionTemplate(_changed, added=Wording.reminder_prompt),
+    REMINDED: ConditionTemplate(added=Wording.reminder_prompt, label="a reminder"),
     KNOWS_FORBIDDEN: _legality_question(forbidden_move),
     KNOWS_ALLOWED: _legality_question(allowed_move),
+    "repeated": ConditionTemplate(
+        again="Here are the task and the position once more.", label="repeating the prompt"
+    ),
+    "conflict-named": ConditionTemplate(
+        added=lambda *_: (
+            "Some moves that are usual in chess are illegal here. Check your move against the new "
+            "rule before you answer."
+        ),
+        label="naming the conflict",
+    ),
+    "example": ConditionTemplate(text=_with_example, label="a worked example"),
+    "legal-moves": ConditionTemplate(
+        added=lambda *_: f"The legal moves in this position are: {LEGAL_MOVES}.",
+        label="listing the legal moves",
+    ),
+    "check-first": ConditionTemplate(
+        added=lambda *_: (
+            "This time, reply in two lines instead of with the move alone. First line: the move "
+            "that you would usually play here, and whether it is legal in this game, yes or no. "
+            "Second line: the move that you play, in UCI notation, and nothing else."
+        ),
+        tokens=100,
+        label="checking the usual move first",
+    ),
+    "reason-first": ConditionTemplate(
+        added=lambda *_: (
+            "This time, do not reply with the move alone. First reason about the position and the "
+            "rules of this game in a few sentences. Then end your reply with a line that contains "
+            "the move that you play, in UCI notation, and nothing else."
+        ),
+        tokens=1000,
+        label="reasoning first",
+    ),
 }
 
 
+def interventions() -> list[str]:
+    """Return the names of the conditions that may help the model to follow the rule."""
+    return [name for name, template in CONDITIONS.items() if template.label]
+
+
+def parse_interventions(value: Any) -> tuple[str | ConditionTemplate, ...]:
+    """Return interventions given as a list, as names between commas, or all of them for "all".
+
+    Raises:
+        InvalidInput: if one is unknown, or cannot be an intervention.
+    """
+    items = value if isinstance(value, list | tuple) else [value] if value else []
+    given: list[Any] = []
+    for item in items:
+        given += item.split(",") if isinstance(item, str) else [item]
+    if True in given or ALL in given:
+        given = [*interventions(), *(item for item in given if isinstance(item, ConditionTemplate))]
+    for item in given:
+        if isinstance(item, ConditionTemplate):
+            if not item.name or item.name in CONDITIONS or item.about or item.read is not judge:
+                raise InvalidInput(
+                    f"an intervention of your own asks for a move and has a name that is not one "
+                    f"of {', '.join(CONDITIONS)}, unlike {item.name!r}"
+                )
+        elif item not in interventions():
+            raise unknown_value("intervention", str(item), [*interventions(), ALL])
+    return tuple(dict.fromkeys(given))
+
+
 def conditions_for(
-    names: Iterable[str], change: Rules, *wordings: Wording, form: Form = MOVES
+    names: Iterable[str | ConditionTemplate],
+    change: Rules,
+    *wordings: Wording,
+    form: Form = MOVES,
 ) -> tuple[Condition, ...]:
     """Return the conditions of those names, each with its prompt in every wording.
 
@@ -92,20 +185,20 @@ def conditions_for(
     """
     return tuple(
         condition_named(
-            name,
+            template,
             template.rules(change),
             [
                 Prompt(
                     template.text(wording, change, form),
                     template.added(wording, change),
                     wording.role,
+                    template.again,
                 )
                 for wording in wordings
             ],
             form,
         )
-        for name in names
-        for template in [_template(name)]
+        for template in map(_template, names)
     )
 
 
@@ -126,21 +219,37 @@ def question(
 
 
 def condition_named(
-    name: str, rules: Rules, prompts: Iterable[Prompt], form: Form = MOVES
+    given: str | ConditionTemplate, rules: Rules, prompts: Iterable[Prompt], form: Form = MOVES
 ) -> Condition:
-    """Return the condition of that name with these rules, prompts and form of the position.
+    """Return the condition of that name or template with these rules, prompts and form.
 
     Raises:
         InvalidInput: if the condition is unknown.
     """
-    template = _template(name)
-    return Condition(name, rules, tuple(prompts), template.read, template.about, form)
+    template = _template(given)
+    return Condition(
+        template.name,
+        rules,
+        tuple(prompts),
+        judge_last_line if template.tokens else template.read,
+        template.about,
+        form,
+        template.tokens,
+        template.label or template.name,
+    )
 
 
-def _template(name: str) -> ConditionTemplate:
-    if name not in CONDITIONS:
-        raise unknown_value("condition", name, CONDITIONS)
-    return CONDITIONS[name]
+def _template(given: str | ConditionTemplate) -> ConditionTemplate:
+    """Return a template with its name.
+
+    Raises:
+        InvalidInput: if there is none of that name.
+    """
+    if isinstance(given, ConditionTemplate):
+        return given
+    if given not in CONDITIONS:
+        raise unknown_value("condition", given, CONDITIONS)
+    return replace(CONDITIONS[given], name=given)
 
 
 def check_conditions(names: tuple[str, ...]) -> None:
@@ -173,7 +282,9 @@ class SavedCondition:
     text: str = ""
     added: str = ""
     role: Literal["system", "user"] = "system"
+    again: str = ""
     form: str = MOVES.name
+    tokens: int = 0
     prompts: tuple[Prompt, ...] = ()
 
     @classmethod
@@ -182,14 +293,22 @@ class SavedCondition:
         several = condition.prompts if len(condition.prompts) > 1 else ()
         texts = {} if several else asdict(condition.prompts[0])
         rules, form = identity_of(condition.rules), condition.form.identity
-        return cls(condition.name, rules, **texts, form=form, prompts=several)
+        tokens = condition.tokens
+        return cls(condition.name, rules, **texts, form=form, tokens=tokens, prompts=several)
 
     def to_json(self) -> dict[str, Any]:
         """Return the values that are not defaults."""
         defaults = {item.name: item.default for item in fields(self)}
         return {name: value for name, value in asdict(self).items() if value != defaults[name]}
 
-    def condition(self, rules: Mapping[str, Rules]) -> Condition:
-        """Return the condition, with one of these rules."""
-        prompts = self.prompts or [Prompt(self.text, self.added, self.role)]
-        return condition_named(self.name, rules[self.rules], prompts, saved_form(self.form))
+    def condition(self, rules: Mapping[str, Rules], interventions: Collection[str]) -> Condition:
+        """Return the condition, with one of these rules; interventions may be the user's own."""
+        own = self.name in interventions and self.name not in CONDITIONS
+        template = ConditionTemplate(name=self.name) if own else _template(self.name)
+        prompts = self.prompts or [Prompt(self.text, self.added, self.role, self.again)]
+        return condition_named(
+            replace(template, tokens=self.tokens),
+            rules[self.rules],
+            prompts,
+            saved_form(self.form),
+        )

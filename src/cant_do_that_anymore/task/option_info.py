@@ -17,6 +17,7 @@ class OptionInfo:
         help: its line in the help.
         constraints: what a value must fulfil, such as ``Ge(1)`` of annotated_types.
         parse: converts and checks a value, before its type and constraints are checked.
+        without_value: the value of the option if it is given without one.
     """
 
     heading: str
@@ -24,6 +25,7 @@ class OptionInfo:
     help: str
     constraints: tuple[Any, ...] = ()
     parse: Callable[[Any], Any] | None = None
+    without_value: str | None = None
 
 
 def option(
@@ -34,7 +36,8 @@ def option(
     *constraints: Any,
     parse: Callable[[Any], Any] | None = None,
     secret: bool = False,
+    without_value: str | None = None,
 ) -> Any:
     """Return a field of `Spec` that users can set; a ``secret`` one is shown nowhere."""
-    info = OptionInfo(heading, metavar, help, constraints, parse)
+    info = OptionInfo(heading, metavar, help, constraints, parse, without_value)
     return field(default=default, repr=not secret, metadata={"option": info})

@@ -23,6 +23,8 @@ from .forms import MOVES, Form, turn
 # says about how pieces move now, and what it says is illegal; the move in question; the answers.
 POSITION, CHANGE, NOW, NO_LONGER = "{position}", "{change}", "{now}", "{no_longer}"
 MOVE, ANSWERS = "{move}", "{answers}"
+# In what conditions add to a prompt: all legal moves, in UCI.
+LEGAL_MOVES = "{legal_moves}"
 _STATEMENTS = (CHANGE, NOW, NO_LONGER)
 
 ORIGINAL_PREFIX = "openai-evals:"
@@ -43,17 +45,25 @@ class Prompt:
         text: the task.
         added: what the user's last turn ends with.
         role: whether the task is a system message, or part of the first user turn.
+        again: if not empty, this text and then the task and the position once more come before what
+            is added.
     """
 
     text: str
     added: str = ""
     role: Literal["system", "user"] = "system"
+    again: str = ""
 
     def messages(self, position: Position, suffix: str, form: Form) -> tuple[Message, ...]:
         """Return the task and the position in a form; its last turn ends with the suffix."""
         messages = (turn("system", self.text), *form.render(position))
         if self.role == "user":
             messages = without_system(messages)
+        if self.again:
+            task, *turns = without_system(
+                (turn("system", f"{self.again}\n\n{self.text}"), *form.render(position))
+            )
+            messages = (*with_user_turn(messages, task.content), *turns)
         return with_user_turn(messages, suffix) if suffix else messages
 
 

@@ -33,7 +33,9 @@ class Trial:
         """Yield the requests about the position, one per condition."""
         for condition in conditions:
             question = condition.question(self.position)
-            yield Request(question, "measuring", condition.name, self.number)
+            yield Request(
+                question, "measuring", condition.name, self.number, tokens=condition.tokens
+            )
 
     def sample(
         self, answers: Iterable[Answer], conditions: Sequence[Condition], reading: Reading

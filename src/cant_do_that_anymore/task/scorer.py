@@ -6,6 +6,7 @@ the strict measure; violations serve comparison with the original.
 """
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 from sys import intern
 
@@ -65,6 +66,25 @@ def judge(answer: Answer, position: Position, rules: Rules, reading: Reading = "
     if move is None:
         return Score(unusable_outcome(answer), None)
     return Score(outcome_of(move, position, rules), intern(move.uci()))
+
+
+def judge_last_line(
+    answer: Answer, position: Position, rules: Rules, reading: Reading = "lenient"
+) -> Score:
+    """Score an answer whose last line is to be the move; if that has none, all of it.
+
+    One that was cut off names no move, whatever moves it mentions.
+
+    >>> from ..game.rules import BISHOPS_AS_KNIGHTS
+    >>> position = Position(4, ("e2e4", "b7b6", "d2d4"), ("c8b7",))
+    >>> judge_last_line(Answer("c8b7: no\\ng8f6"), position, BISHOPS_AS_KNIGHTS)
+    Score(outcome='legal', move='g8f6')
+    """
+    if answer.stop_reason == "length":
+        return Score("truncated", None)
+    last = replace(answer, text=answer.text.strip().rpartition("\n")[2])
+    score = judge(last, position, rules, reading)
+    return score if score.usable else judge(answer, position, rules, reading)
 
 
 def answered_move(

@@ -5,7 +5,7 @@ Inspect tasks and ``oaieval`` take it from its metadata.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache
@@ -21,17 +21,18 @@ from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_forbids_something, res
 from ..providers.access import split_address, validate_headers
 from ..providers.base import EFFORTS, Effort, ModelInfo, Settings
 from ..validation import check
-from .conditions import OF_CONTROLS, OF_DIAGNOSIS, check_conditions, conditions_for
+from .conditions import (
+    OF_CONTROLS,
+    OF_DIAGNOSIS,
+    ConditionTemplate,
+    check_conditions,
+    conditions_for,
+    interventions,
+    parse_interventions,
+)
 from .forms import FORMS, MOVES, Form, form_named
 from .option_info import LIMITS, MODEL, TASK, OptionInfo, option
-from .prompts import (
-    ALL,
-    DEFAULT,
-    SHIPPED_WORDINGS,
-    Wording,
-    parse_wording,
-    wordings_named,
-)
+from .prompts import ALL, DEFAULT, SHIPPED_WORDINGS, Wording, parse_wording, wordings_named
 from .types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Plan, Reading
 
 DEFAULT_MODEL = "cdta/pocket"
@@ -123,6 +124,7 @@ class Spec:
         form: how the position is shown: a name, or a `Form` of your own.
         conditions: the conditions to measure; a diagnosis adds its own.
         reading: how replies are read: ``lenient``, or ``exact`` as in the original.
+        interventions: what may help: names, ``all``, or a `ConditionTemplate` with a name.
         diagnose: also ask why the habit stays: under all conditions of a diagnosis, with controls.
         n: how many positions to draw; at most ``max_samples`` of them are measured.
         draws: how often to ask about each position under each condition; each time is a sample.
@@ -215,6 +217,15 @@ class Spec:
         f"Diagnose why the habit stays: up to {len(OF_DIAGNOSIS) + len(OF_CONTROLS)} requests per "
         "sample instead of 2.",
     )
+    interventions: str | Sequence[str | ConditionTemplate] = option(
+        (),
+        TASK,
+        "I,...",
+        f"Measure what helps: {', '.join(interventions())}; all of them without a value. One more "
+        "request per sample for each.",
+        parse=parse_interventions,
+        without_value=ALL,
+    )
     n: int | None = option(
         None, TASK, "N", "Number of samples.  [default: 1000; all_small: 100]", Ge(1)
     )
@@ -288,9 +299,10 @@ class Spec:
         return SAMPLES[self.eval] if self.n is None else self.n
 
     @property
-    def condition_names(self) -> tuple[str, ...]:
-        """The names of all conditions of the run."""
-        return tuple(dict.fromkeys((*self.conditions, *(OF_DIAGNOSIS if self.diagnose else ()))))
+    def all_conditions(self) -> tuple[str | ConditionTemplate, ...]:
+        """All conditions of the run."""
+        of_diagnosis = OF_DIAGNOSIS if self.diagnose else ()
+        return tuple(dict.fromkeys((*self.conditions, *of_diagnosis, *self.interventions)))
 
     @property
     def change(self) -> Rules:
@@ -369,8 +381,9 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
         eval=spec.eval,
         change=change,
         wordings=tuple(wording.name for wording in wordings),
-        conditions=conditions_for(spec.condition_names, change, *wordings, form=form),
+        conditions=conditions_for(spec.all_conditions, change, *wordings, form=form),
         selection=selection,
+        interventions=tuple(i if isinstance(i, str) else i.name for i in spec.interventions),
         reading=spec.reading,
         settings=Settings(
             **{name: getattr(spec, name) for name in SETTINGS},

@@ -8,7 +8,7 @@ from ..game.position import Position
 from ..game.rules import Rules
 from ..providers.base import Answer, Effort, Question, Settings
 from .forms import Form
-from .prompts import ANSWERS, MOVE, Prompt, answers_for, choice_for
+from .prompts import ANSWERS, LEGAL_MOVES, MOVE, Prompt, answers_for, choice_for
 from .spill import Answers, Spilled
 
 Eval = Literal["all", "all_small", "all_diagonal"]
@@ -54,6 +54,8 @@ class Condition:
         read: scores an answer.
         about: returns the move whose legality is asked; None if the model is to choose a move.
         form: how the position is shown.
+        tokens: the token limit of its replies, if that is more than the run's.
+        label: what it does, in sentences.
     """
 
     name: str
@@ -62,6 +64,8 @@ class Condition:
     read: Scorer
     about: QueriedMove | None
     form: Form
+    tokens: int = 0
+    label: str = field(default="", compare=False)
 
     def prompt(self, position: Position) -> Prompt:
         """Return the texts for a position, in the wording that it gets."""
@@ -77,6 +81,9 @@ class Condition:
     def suffix(self, position: Position) -> str:
         """Return what the user's last turn ends with, after the move."""
         added = self.prompt(position).added
+        if LEGAL_MOVES in added:
+            legal = sorted(move.uci() for move in self.rules.legal_moves(position.board()))
+            added = added.replace(LEGAL_MOVES, ", ".join(legal) or "none")
         if not self.about:
             return added
         move = self.about(position, self.rules)
@@ -101,6 +108,7 @@ class Plan:
         change: the changed rules.
         wordings: the names of the prompt texts; each position gets one of them, by its id.
         conditions: the conditions of every position.
+        interventions: the names of those of them that are interventions.
         selection: the condition that selects positions, if it is not the first of these.
         wanted: how many positions.
         draws: how often each position is asked about under each condition.
@@ -120,6 +128,7 @@ class Plan:
     precision: float | None = field(default=None, metadata=INCIDENTAL)
     draws: int = field(default=1, metadata=INCIDENTAL)
     selection: Condition | None = field(default=None, metadata=INCIDENTAL)
+    interventions: tuple[str, ...] = field(default=(), metadata=INCIDENTAL)
 
     @property
     def baseline(self) -> Condition:

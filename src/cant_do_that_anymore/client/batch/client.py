@@ -121,7 +121,7 @@ class BatchClient(Client):
             self._forget_saved()
 
     async def _start(self, request: Request, settings: Settings) -> "asyncio.Future[Answer]":
-        first = self._first.setdefault(settings, set())
+        first = self._first.setdefault(request.settings(settings), set())
         if len(first) < MIN_BATCH:
             first.add(request.id)
         return await super()._start(request, settings)

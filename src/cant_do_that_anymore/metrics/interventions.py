@@ -1,0 +1,116 @@
+"""What helps: the effect of each intervention on the rule uptake, compared with no intervention.
+
+An intervention is a condition under the changed rules with something added to the prompt. All
+numbers are over the same samples, so the comparison is paired.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import inf
+from statistics import fmean
+
+from ..formatting import Number
+from ..providers.base import add_costs
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Plan, Sample
+from .bounds import answered, bounds_of, games_of, interval_of, widened
+from .stats.intervals import RELATIVE_DROP, Support
+from .stats.tests import holm, p_value
+from .stopping import critical_factor_of
+from .types import InterventionEffect, Measure
+
+# Pairs of part and whole for a change whose denominator is another condition's.
+_CHANGE: Support = tuple((part, whole) for part in (-1, 0, 1) for whole in (0, 1))
+
+
+def effects_of(samples: Sequence[Sample], plan: Plan) -> list[InterventionEffect]:
+    """Return the effects of the interventions of a plan, the most helpful first."""
+    costs = _extra_costs(samples, plan.interventions)
+    effects = [
+        _effect(name, samples, critical_factor_of(plan), costs[name]) for name in plan.interventions
+    ]
+    corrected = holm([effect.p for effect in effects])
+    effects = [replace(e, p_holm=p) for e, p in zip(effects, corrected, strict=True)]
+    return sorted(effects, key=lambda e: inf if e.difference is None else -e.difference)
+
+
+def _effect(
+    name: str,
+    samples: Sequence[Sample],
+    critical_factor: float,
+    extra_cost: tuple[Number, Number],
+) -> InterventionEffect:
+    uptake = _measure(name, STANDARD_CONDITION, STANDARD_CONDITION)
+    difference = replace(_measure(name, CHANGED_CONDITION, STANDARD_CONDITION), pairs=_CHANGE)
+    closes = _measure(name, CHANGED_CONDITION, CHANGED_CONDITION)
+    usable = answered(samples)
+    fewer = [int(s.breaks(CHANGED_CONDITION)) - int(s.breaks(name)) for s in usable]
+    p = p_value(fewer, games_of(usable))
+    return InterventionEffect(
+        name,
+        *_estimate(uptake, samples, critical_factor),
+        *_estimate(difference, samples, critical_factor),
+        p,
+        p,
+        *_estimate(closes, samples, critical_factor),
+        *extra_cost,
+    )
+
+
+def _measure(name: str, before: str, base: str) -> Measure:
+    """Build a measure: by how much an intervention lowers the answers that break the rule.
+
+    Args:
+        before: the condition that it is compared with.
+        base: the condition whose number of such answers is the denominator.
+    """
+    return Measure(
+        name,
+        name,
+        "",
+        part=lambda sample: sample.breaks(before) - sample.breaks(name),
+        whole=lambda sample: sample.breaks(base),
+        pairs=RELATIVE_DROP,
+        needs=tuple(dict.fromkeys((base, before, name))),
+    )
+
+
+def _estimate(
+    measure: Measure, samples: Sequence[Sample], critical_factor: float
+) -> tuple[Number, Number, Number]:
+    """Return the value of a measure and the ends of its interval, with bounds if they matter."""
+    usable = answered(samples)
+    as_scored = interval_of(measure, usable, critical_factor)
+    if not as_scored:
+        return None, None, None
+    interval = widened(as_scored, bounds_of(measure, samples, critical_factor))
+    return measure.value(usable), interval.low, interval.high
+
+
+def _extra_costs(
+    samples: Sequence[Sample], names: Sequence[str]
+) -> dict[str, tuple[Number, Number]]:
+    """Return the additional tokens and dollars per sample, compared with no intervention."""
+    usage: dict[str, list[int]] = {name: [] for name in (CHANGED_CONDITION, *names)}
+    costs: dict[str, list[float | None]] = {name: [] for name in usage}
+    for sample in answered(samples) if names else ():
+        answers = sample.answers  # may be read from a file
+        for name in usage:
+            used = answers[name].usage
+            usage[name].append(used.input_tokens + used.output_tokens)
+            costs[name].append(answers[name].cost)
+    tokens = {name: fmean(counts) for name, counts in usage.items() if counts}
+    dollars = {
+        name: None if (total := add_costs(*costs[name])) is None else total / len(costs[name])
+        for name in tokens
+    }
+    return {
+        name: (
+            _minus(tokens.get(name), tokens.get(CHANGED_CONDITION)),
+            _minus(dollars.get(name), dollars.get(CHANGED_CONDITION)),
+        )
+        for name in names
+    }
+
+
+def _minus(first: Number, second: Number) -> Number:
+    return None if first is None or second is None else first - second

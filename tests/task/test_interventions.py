@@ -1,0 +1,358 @@
+"""What may help a model to follow the rule: prompts of interventions, their replies, effects."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import chess
+import pytest
+
+from cant_do_that_anymore import ConditionTemplate, Position, Run, Spec, load
+from cant_do_that_anymore.api import save_with_page
+from cant_do_that_anymore.costs.forecast import estimate
+from cant_do_that_anymore.errors import Interrupted, InvalidInput
+from cant_do_that_anymore.game.rule_pool import example_of
+from cant_do_that_anymore.game.rules import (
+    BISHOPS_AS_KNIGHTS,
+    CATALOGUE,
+    STANDARD,
+    Rules,
+    placebo_of,
+)
+from cant_do_that_anymore.providers.base import Answer, Message, Question
+from cant_do_that_anymore.report.run_page import page
+from cant_do_that_anymore.report.sentences import helps_sentence
+from cant_do_that_anymore.runs.storage import facts_of
+from cant_do_that_anymore.task.conditions import CONDITIONS, conditions_for, interventions, question
+from cant_do_that_anymore.task.forms import FORMS
+from cant_do_that_anymore.task.prompts import DEFAULT, SHIPPED_WORDINGS, shipped_wording
+from own_rules import NoEnPassant
+from testing import (
+    POOL,
+    SPECIAL,
+    Body,
+    Loopback,
+    cdta,
+    legal_under_both,
+    measure,
+    moves_in,
+    positions,
+    serving,
+    text_of,
+)
+
+ALL = [
+    *("reminded", "repeated", "conflict-named", "example"),
+    *("legal-moves", "check-first", "reason-first"),
+]
+CHANGES = [rules for rules in CATALOGUE.values() if rules.forbids_something]
+
+
+@pytest.mark.parametrize("rules", [*CHANGES, NoEnPassant()], ids=lambda rules: rules.key)
+def test_every_intervention_has_a_valid_prompt_for_every_rule_form_and_wording(
+    rules: Rules,
+) -> None:
+    assert interventions() == ALL
+    start, black, white = (Position(0, moves, ()) for moves in ((), POOL[0].moves, POOL[1].moves))
+    example = example_of(rules) or start
+    assert len(black.moves) % 2 != len(white.moves) % 2
+    for wording in map(shipped_wording, (DEFAULT.name, *SHIPPED_WORDINGS)):
+        for form in FORMS.values():
+            conditions = conditions_for(["changed", *ALL], rules, wording, form=form)
+            for position in (start, black, white, example):
+                for condition in conditions:
+                    _check_prompt(condition.question(position).messages, wording.role)
+                _check_texts(position, rules, {c.name: c.question(position) for c in conditions})
+
+
+def _check_prompt(messages: Sequence[Message], role: str) -> None:
+    roles = [message.role for message in messages]
+    assert roles[0] == role
+    turns = [role for role in roles if role != "system"]
+    assert all(first != second for first, second in pairwise(turns))
+    assert not turns or turns[-1] == "user"
+    assert not any(re.search(r"\{\w*\}|None", message.content) for message in messages)
+
+
+def _check_texts(position: Position, rules: Rules, asked: Mapping[str, Question]) -> None:
+    texts = {name: "\n".join(m.content for m in q.messages) for name, q in asked.items()}
+    assert len(set(texts.values())) == len(texts)
+    board = position.board()
+    *_, listed = texts["legal-moves"].partition("The legal moves in this position are: ")
+    legal = sorted(move.uci() for move in rules.legal_moves(board))
+    assert listed == f"{', '.join(legal)}."
+    twice = texts["repeated"].split("Here are the task and the position once more.")
+    assert [text.split() for text in twice] == [texts["changed"].split()] * 2
+
+
+@pytest.mark.parametrize("rules", CHANGES, ids=lambda rules: rules.key)
+def test_the_worked_example_is_right_and_about_another_piece(rules: Rules) -> None:
+    text = question(POOL[0], rules, "example").messages[0].content
+    (found,) = re.findall(
+        r"of that game, (.+) in FEN, the usual move (\w+) would .* reply was (\w+)\.$", text
+    )
+    fen, usual, reply = found
+    board, placebo = chess.Board(fen), placebo_of(rules)
+    assert placebo.statement in text
+    assert placebo.is_special(board, chess.Move.from_uci(usual))
+    assert placebo.is_legal(board, chess.Move.from_uci(reply))
+    assert usual[:2] == reply[:2]
+    special = example_of(rules)
+    if special:
+        ours = special.board().piece_type_at(chess.parse_square(special.special_moves[0][:2]))
+        assert board.piece_type_at(chess.parse_square(usual[:2])) != ours
+
+
+class WithoutPlacebo(NoEnPassant):
+    """Rules whose placebo forbids nothing, so that it gives no example."""
+
+    key = "without-placebo"
+    placebo = STANDARD
+
+
+@pytest.mark.parametrize("rules", [NoEnPassant(), WithoutPlacebo()], ids=lambda rules: rules.key)
+def test_rules_of_ones_own_have_an_example(rules: Rules) -> None:
+    text = question(POOL[0], rules, "example").messages[0].content
+    assert "No king may castle any more" in text
+    assert "the usual move e1c1 would have broken its rule. A correct reply was e1" in text
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome", "move"),
+    [
+        ("c8b7: no\ng8f6", "legal", "g8f6"),
+        ("My usual move is c8b7. No, it is not legal.\n\ng8f6\n", "legal", "g8f6"),
+        ("g8f6 is legal: yes\nc8b7", "special", "c8b7"),
+        ("Yes\n**g8f6**", "legal", "g8f6"),
+        ("I would play c8b7, but bishops jump now.\nMove: c8d6", "adapted", "c8d6"),
+        ("No\n```\ng8f6\n```", "legal", "g8f6"),
+        ("g8f6", "legal", "g8f6"),
+        ("c8b7: no", "unreadable", None),
+        ("", "unreadable", None),
+    ],
+)
+@pytest.mark.parametrize("name", ["check-first", "reason-first"])
+def test_the_move_is_read_in_the_last_line(
+    name: str, reply: str, outcome: str, move: str | None
+) -> None:
+    position = Position(4, ("e2e4", "b7b6", "d2d4"), ("c8b7",))
+    (condition,) = conditions_for([name], BISHOPS_AS_KNIGHTS, DEFAULT)
+    score = condition.read(Answer(reply), position, BISHOPS_AS_KNIGHTS, "lenient")
+    assert (score.outcome, score.move) == (outcome, move)
+    cut_off = condition.read(Answer(reply, "length"), position, BISHOPS_AS_KNIGHTS, "lenient")
+    assert (cut_off.outcome, cut_off.move) == ("truncated", None)
+
+
+# How often each of three interventions makes the planted model follow the rule.
+HELPS = {"The legal moves": 0.9, "end your reply with": 0.6, "Check your move": 0.35}
+
+
+def reacting(request: Body) -> str:
+    """Follows the rule in one of ten positions, and more often with three of the interventions."""
+    text, moves = str(request["messages"]), moves_in(request)
+    moves = moves if moves in SPECIAL else moves[len(moves) // 2 :]  # the repeated prompt
+    helped = max([0.1, *(share for words, share in HELPS.items() if words in text)])
+    follows = (
+        "rules of this game differ" in text and Random(f"{moves} {text[-40:]}").random() < helped
+    )
+    move = legal_under_both(moves)[0] if follows else SPECIAL[moves]
+    if "end your reply with" in text:
+        return f"I would play {SPECIAL[moves]}. Is that legal? No.\n\n{move}"
+    return f"{SPECIAL[moves]}: yes\n{move}" if "in two lines" in text else move
+
+
+def effects_in(run: Run) -> list[SimpleNamespace]:
+    """What ``run.json`` says about each intervention."""
+    return [SimpleNamespace(**effect) for effect in facts_of(run)["interventions"]]
+
+
+@pytest.fixture(scope="module")
+def planted() -> Run:
+    with serving(reacting) as server:
+        return measure(server, dataset=positions(150), interventions="all", price="2,8", n=150)
+
+
+def test_the_three_interventions_that_help_are_named(planted: Run, tmp_path: Path) -> None:
+    effects = effects_in(planted)
+    assert [effect.name for effect in effects[:3]] == [
+        "legal-moves",
+        "reason-first",
+        "conflict-named",
+    ]
+    significant = [effect.is_significant for effect in planted.results.interventions]
+    assert significant == [True] * 3 + [False] * 4
+    for effect, uptake in zip(effects, HELPS.values(), strict=False):
+        assert effect.low < uptake < effect.high
+        assert effect.closes_low < (uptake - 0.1) / 0.9 < effect.closes_high
+        assert effect.difference_low < uptake - 0.1 < effect.difference_high
+    differences = [effect.difference for effect in effects]
+    assert differences == sorted(differences, reverse=True)
+    assert re.fullmatch(
+        r"Listing the legal moves closes 8\d% \[\d+%, \d+%\] of the gap, reasoning first \d+% "
+        r"\[\d+%, \d+%\] and naming the conflict \d+% \[\d+%, \d+%\]; .* close nothing "
+        r"detectable\.",
+        helps_sentence(planted),
+    )
+    usage = {
+        name: sum(
+            s.answers[name].usage.input_tokens + s.answers[name].usage.output_tokens
+            for s in planted.samples
+        )
+        for name in ("changed", "repeated")
+    }
+    repeated = next(effect for effect in effects if effect.name == "repeated")
+    assert repeated.extra_tokens == pytest.approx((usage["repeated"] - usage["changed"]) / 150)
+    assert repeated.extra_dollars == pytest.approx(repeated.extra_tokens * 2e-6)
+
+    save_with_page(planted, tmp_path / "run")
+    loaded = load(tmp_path / "run")
+    assert facts_of(loaded) == facts_of(planted)
+    shown = text_of(page(loaded))
+    assert helps_sentence(planted) in shown
+    assert all(shown.count(f"{name} ") for name in ALL)
+    assert "closes 8" in shown
+    assert "{legal_moves}" in shown
+    printed = cdta("rescore", tmp_path / "run", "--out", tmp_path / "again", code=0).stdout
+    assert "Listing the legal moves closes" in printed
+    assert re.search(
+        r"legal-moves +0\.8\d+ +\+\d\d\.\d +\+\d\d\.\d to \+\d\d\.\d +< 0\.001", printed
+    )
+
+
+def test_uptake_differs_from_that_without_intervention_by_the_difference(planted: Run) -> None:
+    uptake = facts_of(planted)["metrics"]["rule_uptake"]
+    for effect in effects_in(planted):
+        assert effect.rule_uptake - uptake == pytest.approx(effect.difference)
+        assert effect.difference / (1 - uptake) == pytest.approx(effect.closes)
+
+
+def test_replies_that_could_not_be_read_widen_the_interval(planted: Run) -> None:
+    """A third of the replies without a move could have been legal."""
+
+    def silent(request: Body) -> str:
+        reply = reacting(request)
+        return (
+            "Hm."
+            if "The legal moves" in str(request)
+            and len(reply) % 2 == 0
+            and SPECIAL[moves_in(request)] == reply
+            else reply
+        )
+
+    with serving(silent) as server:
+        run = measure(server, dataset=positions(150), interventions="legal-moves", n=150)
+    (effect,) = effects_in(run)
+    (clear,) = [e for e in effects_in(planted) if e.name == "legal-moves"]
+    assert effect.rule_uptake == clear.rule_uptake
+    assert effect.low <= clear.low
+    assert effect.high == 1
+
+
+def test_replies_with_room_have_their_own_token_limit_and_cache_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def limits(**options: object) -> list[int]:
+        before = len(server.requests)
+        measure(server, dataset=positions(2), n=2, interventions="all", **options)
+        return sorted(request["max_tokens"] for request in server.requests[before:])
+
+    with serving(reacting) as server:
+        assert limits() == [16] * 14 + [100] * 2 + [1000] * 2
+        same_model = [16]  # one request that checks that the model is the same
+        assert limits() == same_model
+        less = replace(CONDITIONS["reason-first"], tokens=900)
+        monkeypatch.setitem(CONDITIONS, "reason-first", less)
+        assert limits() == same_model + [900] * 2
+
+
+@dataclass
+class LongWinded(Loopback):
+    """Reasons in the reply until it is cut off, with all moves that it thinks of."""
+
+    def completion(self, request: Body) -> dict[str, Any]:
+        completion = super().completion(request)
+        if request["max_tokens"] >= 1000:
+            completion["choices"][0]["finish_reason"] = "length"
+        return completion
+
+
+def test_replies_that_are_cut_off_while_reasoning_are_a_result_and_end_no_run() -> None:
+    with serving(LongWinded(reacting)) as server:
+        run = measure(server, dataset=positions(30), n=30, interventions="reason-first")
+    assert run.results.outcomes["reason-first"]["truncated"] == 30
+    (effect,) = effects_in(run)
+    assert (effect.low, effect.high) == (pytest.approx(0, abs=0.2), 1)
+    assert not run.results.interventions[0].is_significant
+
+
+def test_the_budget_reserves_the_longer_reply_and_the_forecast_counts_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options: dict[str, Any] = {"dataset": str(positions(3)), "n": 3, "price": "0,100"}
+    with serving(reacting) as server:
+        given = {"model": "m", "base_url": server.url, **options}
+        plain, helped = (
+            estimate(Spec(**given, reasoning_effort="none", interventions=value)).total
+            for value in ((), "all")
+        )
+        assert (plain.requests.high, helped.requests.low) == (6, 27)
+        assert plain.output_tokens.high == pytest.approx(30)
+        # On average over nine conditions, 1,100 tokens of room, of which a tenth at least is used.
+        assert 27 * (5 + 110 / 9) < helped.output_tokens.low < helped.output_tokens.high < 27 * 128
+        with pytest.raises(Interrupted, match=r"the next request may cost \$0\.10"):
+            measure(server, max_cost=0.09, interventions="reason-first", **options)
+        assert measure(server, max_cost=0.2, interventions="reason-first", **options).samples
+
+
+def test_an_intervention_of_ones_own(tmp_path: Path) -> None:
+    calm = ConditionTemplate(
+        name="calm",
+        label="asking for calm",
+        added=lambda wording, change: f"Stay calm. {change.statement}",
+        tokens=50,
+    )
+    with serving(reacting) as server:
+        run = measure(server, dataset=positions(4), interventions=["repeated", calm], n=4)
+        sent = [request for request in server.requests if "Stay calm" in str(request)]
+    assert {request["max_tokens"] for request in sent} == {50}
+    assert len(sent) == 4
+    assert sent[0]["messages"][-1]["content"].endswith(f"Stay calm. {BISHOPS_AS_KNIGHTS.statement}")
+    assert helps_sentence(run).startswith("Asking for calm and repeating the prompt close nothing")
+    folder = tmp_path / "run"
+    save_with_page(run, folder)
+    loaded = load(folder)
+    assert facts_of(loaded) == facts_of(run)
+    assert set(loaded.plan.interventions) == {"repeated", "calm"}
+    assert helps_sentence(loaded).startswith("Calm and repeating the prompt close nothing")
+    for wrong in (replace(calm, name="placebo"), replace(calm, name="")):
+        with pytest.raises(InvalidInput, match="of your own asks for a move and has a name"):
+            Spec(interventions=[wrong])
+
+
+def _json(*command: object) -> dict[str, Any]:
+    results: dict[str, Any] = json.loads(cdta(*command, code=0).stdout)
+    return results
+
+
+def test_interventions_are_named_at_the_command_line() -> None:
+    given = ("run", "--model", "cdta/random", "--dataset", positions(2), "-n", 2, "--json")
+    names = {
+        options: [each["name"] for each in _json(*given, *options)["interventions"]]
+        for options in (
+            ("--interventions",),
+            ("--interventions", "repeated,example"),
+            ("--interventions", "repeated", "--interventions", "example"),
+        )
+    }
+    every, some, same = names.values()
+    assert sorted(every) == sorted(ALL)
+    assert sorted(some) == sorted(same) == ["example", "repeated"]
+    assert "interventions" not in _json(*given)
+    wrong = cdta(*given, "--interventions", "exmple", code=2)
+    assert wrong.stderr == "cdta: unknown intervention: 'exmple' (did you mean 'example'?)\n"
