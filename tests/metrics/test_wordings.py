@@ -15,6 +15,7 @@ from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, Rules
 from cant_do_that_anymore.metrics.wordings import spread_interval
 from cant_do_that_anymore.providers.base import Message
+from cant_do_that_anymore.report.sentences import wording_sentence
 from cant_do_that_anymore.runs.storage import save_run
 from cant_do_that_anymore.task.conditions import CONDITIONS, question
 from cant_do_that_anymore.task.forms import FORMS, Form
@@ -73,6 +74,12 @@ def planted(shares: dict[str, float]) -> Responder:
         return adapting(request) if drops else habit(request)
 
     return answer
+
+
+def test_wordings_with_one_value_are_not_called_lowest_and_highest() -> None:
+    run = measure(planted(dict.fromkeys(DROPS, 1)), dataset=positions(60), wording="all")
+    expected = "Over 8 wordings, it follows the new rule equally often (100%)."
+    assert wording_sentence(run) == expected
 
 
 @pytest.mark.parametrize("matters", [True, False])

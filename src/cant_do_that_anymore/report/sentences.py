@@ -87,15 +87,17 @@ def wording_sentence(run: Run) -> str:
     if not run.answered:
         return ""
     if len(run.plan.wordings) == 1:
-        return "One wording of the prompts; --wording all shows how much that matters."
+        return "Measured with one wording; --wording all shows how much the wording matters."
     wordings = run.results.wordings
     if not wordings:
         return f"{len(run.plan.wordings)} wordings, with too few samples to compare them."
     values = {value: name for name, value in wordings.by_wording.items() if value is not None}
     lowest, highest = min(values), max(values)
+    over = f"Over {len(run.plan.wordings)} wordings, it follows the new rule"
+    if lowest == highest:
+        return f"{over} equally often ({rounded(lowest)})."
     ends = (
-        f"Over {len(run.plan.wordings)} wordings, it follows the new rule least with "
-        f"{values[lowest]} ({rounded(lowest)}) and most with {values[highest]} "
+        f"{over} least with {values[lowest]} ({rounded(lowest)}) and most with {values[highest]} "
         f"({rounded(highest)})."
     )
     if wordings.p >= 0.05:

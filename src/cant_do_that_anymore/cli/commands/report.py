@@ -93,8 +93,8 @@ def list_runs(places: tuple[Path, ...], as_json: bool) -> None:
     """List runs, newest first.
 
     It lists the runs in each DIR, by default those under CDTA_HOME and in the current folder. The
-    numbers are those of run.json: "impact" is the impact factor with its 95% interval, and "cost"
-    includes all answers. Other commands accept any part of a folder's name.
+    numbers are those of run.json. "rule uptake" has its 95% interval, and "cost" includes all
+    answers. Other commands accept any part of a folder's name.
     """
     folders = [folder for parent in places for folder in _runs_in(parent)] or known_folders()
     runs, damaged = listed(folders)
