@@ -138,7 +138,10 @@ def print_widths(simulator: Simulator, _: tuple[int, ...], times: int) -> None:
     copying = (0.0, COPYING, 1.0)
     kinds = {of: [replace(of, copying=share) for share in copying] for of in (*places, FEW_LARGE)}
     found = simulator.each(width, [(each, times // 20) for of in kinds.values() for each in of])
-    print("Mean width of the impact factor's interval (p = .67, impact -.5), by copying:\n")
+    print(
+        "Mean width of the impact factor's interval (p = .67, impact -.5), by the share of copied "
+        "samples:\n"
+    )
     print_heading("design", "n", *(f"{share:.0%} copying" for share in copying))
     for of, each in kinds.items():
         print_row(of.name, of.n, *(f"{found[one, times // 20]:.2f}" for one in each))
@@ -155,7 +158,7 @@ def false_positives(of: Design, p: float, times: int) -> float:
 def print_tests(simulator: Simulator, sizes: tuple[int, ...], times: int) -> None:
     places = designs(sizes)
     found = simulator.each(false_positives, product(places, (0.3, 0.95), (times,)))
-    print("Tests at 5%: share of p < .05 where nothing changes, answers independent:\n")
+    print("Tests at 5%: share of p < .05 if nothing changes and answers are independent:\n")
     print_heading("design", "n", "p = 0.3", "p = 0.95")
     for of in places:
         shares = (found[of, p, times] for p in (0.3, 0.95))
@@ -171,16 +174,16 @@ PARTS: dict[str, tuple[Print, ...]] = {
 }
 EXPERIMENTS = {
     "intervals": "{0:,} experiments per cell ({1:,} with several samples per game and n of 1,000 "
-    "or more), and five times as many, with new draws, wherever the first count came out under "
-    "94%. Widths: {2:,}.",
-    "comparisons": "Differences: {1:,} experiments per cell. False equality: {3:,} with one sample "
-    "per game, else {0:,}.",
-    "diagnosis": "{0:,} experiments per cell (with several samples per game {1:,}, for shares of "
-    "some only where n is 1,000 or more), and five times as many, with new draws, wherever the "
-    "first count came out under 94%.",
-    "precision": "{0:,} experiments per cell (at most 4,000 samples: half as many; several samples "
-    "per game: {1:,}), and five times as many, with new draws, wherever a first count came out "
-    "under 94.5%. Samples come in random order, whatever their games.",
+    "or more). Cells below 94% were repeated with five times as many new experiments. Widths: "
+    "{2:,} experiments.",
+    "comparisons": "Differences: {1:,} experiments per cell. False equivalence: {3:,} with one "
+    "sample per game, otherwise {0:,}.",
+    "diagnosis": "{0:,} experiments per cell ({1:,} with several samples per game; for shares of a "
+    "subset, only if n is also 1,000 or more). Cells below 94% were repeated with five times as "
+    "many new experiments.",
+    "precision": "{0:,} experiments per cell (half as many with up to 4,000 samples; {1:,} with "
+    "several samples per game). Cells below 94.5% were repeated with five times as many new "
+    "experiments. Samples come in random order, whatever their games.",
 }
 
 

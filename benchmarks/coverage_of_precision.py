@@ -210,7 +210,7 @@ def print_precision(simulator: Simulator, _: tuple[int, ...], times: int) -> Non
 
 
 def _print_samples(places: dict[Design, Cells]) -> None:
-    print("\nMean samples until such a run stops, answers independent:\n")
+    print("\nMean number of samples until such a run stops, if answers are independent:\n")
     heading = (f"impact {impact:g}" for impact in IMPACTS)
     print_heading("design", "at most", "precision", "p", *heading)
     for (of, cells), precision, p in product(places.items(), PRECISIONS, SHARES):
