@@ -27,7 +27,7 @@ from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.formatting import number
-from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD
+from cant_do_that_anymore.game.rules import CATALOGUE
 from cant_do_that_anymore.metrics import measures
 from cant_do_that_anymore.metrics.types import Measure
 from cant_do_that_anymore.providers.access import Access
@@ -69,7 +69,8 @@ def saved_and_loaded(run: Run, folder: Path) -> Run:
 
 def test_a_condition_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     politely = ConditionTemplate(
-        lambda _: STANDARD, lambda wording, *_: wording.standard_prompt() + " If you please."
+        lambda _: CATALOGUE["queens-as-rooks"],
+        lambda wording, *_: wording.standard_prompt() + " If you please.",
     )
     monkeypatch.setitem(CONDITIONS, "politely", politely)
 

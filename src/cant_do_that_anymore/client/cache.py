@@ -14,8 +14,8 @@ from ..providers.base import (
     Request,
     RequestVariant,
     Settings,
-    _texts,
     digest,
+    prompt_texts,
 )
 from ..providers.request_variants import limit_of
 from .store import Store, open_store
@@ -45,8 +45,8 @@ def with_request_seed(model: ModelInfo, request: Request, settings: Settings) ->
     """
     if model.endpoint:
         return settings
-    parts = [model.name, model.endpoint, _texts(request), settings.temperature, settings.max_tokens]
-    parts += [settings.seed, request.purpose, request.draw]
+    parts = [model.name, model.endpoint, prompt_texts(request), settings.temperature]
+    parts += [settings.max_tokens, settings.seed, request.purpose, request.draw]
     return replace(settings, seed=int(digest(parts)[:12], 16))
 
 

@@ -8,6 +8,7 @@ from ..providers.access import split_address
 from ..providers.base import Effort
 from ..providers.catalogue import info_by_name
 from ..runs.results import Run
+from ..task.conditions import KNOWS_FORBIDDEN
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
 
 
@@ -60,8 +61,9 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "tag", str(run.identity.get("tag", ""))
     yield "eval", plan.eval
     every_run = {STANDARD_CONDITION, CHANGED_CONDITION, *plan.interventions}
-    others = [condition for condition in plan.conditions if condition.name not in every_run]
-    yield "conditions", "diagnosed" if others else ""
+    others = [each.name for each in plan.conditions if each.name not in every_run]
+    is_diagnosed = KNOWS_FORBIDDEN in others
+    yield "conditions", "diagnosed" if is_diagnosed else " ".join(("with", *others)) * bool(others)
     yield "interventions", "with interventions" if plan.interventions else ""
     yield "wording", f"{plan.wording} wording"
     yield "form", f"{plan.form.name} form"

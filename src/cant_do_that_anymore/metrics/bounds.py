@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import product
 
 from ..formatting import Number
-from ..task.conditions import QUESTIONS
+from ..task.conditions import CONDITIONS
 from ..task.types import Outcome, Sample
 from .stats.intervals import BOUNDED, Interval, Ratio
 from .types import Bounds, Measure
@@ -204,7 +204,7 @@ def _options(sample: Sample, conditions: Sequence[str]) -> Iterator[Sample]:
 
 
 def _either(condition: str) -> tuple[Outcome, Outcome]:
-    return ("right", "wrong") if condition in QUESTIONS else ("special", "legal")
+    return ("right", "wrong") if CONDITIONS[condition].about else ("special", "legal")
 
 
 def _unusable(sample: Sample, conditions: Sequence[str]) -> list[str]:

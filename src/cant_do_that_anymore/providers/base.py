@@ -326,10 +326,11 @@ class Request:
         test: a question under the standard rules has one answer for all changes.
         """
         rules = identity_of(self.question.rules)
-        return digest([_texts(self), rules, self.purpose, self.condition, self.draw])
+        return digest([prompt_texts(self), rules, self.purpose, self.condition, self.draw])
 
 
-def _texts(request: Request) -> list[tuple[str, str]]:
+def prompt_texts(request: Request) -> list[tuple[str, str]]:
+    """Return the role and the content of each message."""
     return [(message.role, message.content) for message in request.question.messages]
 
 

@@ -17,14 +17,14 @@ from ..errors import Interrupted, InvalidInput, UserError, error_reason
 from ..files import atomic_dir, atomic_write, atomic_write_text
 from ..formatting import Number
 from ..game.position import Position
-from ..game.rules import CATALOGUE, STANDARD, Rules, board_after, identity_of, placebo_of
+from ..game.rules import CATALOGUE, Rules, board_after, identity_of
 from ..metrics.compute import compute
 from ..metrics.notes import notes_on
 from ..metrics.stats.intervals import Interval
 from ..metrics.stopping import on_precision
 from ..metrics.types import Results
 from ..providers.base import Answer, Effort, Settings
-from ..task.conditions import SavedCondition
+from ..task.conditions import CONDITIONS, SavedCondition
 from ..task.samples import interned, rescore
 from ..task.spill import SpillFile, spill_file
 from ..task.types import (
@@ -277,7 +277,8 @@ def _rules_named(identity: str, rules: Rules | None, folder: Path) -> Rules:
 
 
 def _plan_in(file: RunFile, change: Rules) -> Plan:
-    rules = {identity_of(known): known for known in (STANDARD, placebo_of(change), change)}
+    possible = (template.rules(change) for template in CONDITIONS.values())
+    rules = {identity_of(known): known for known in possible}
     interventions = tuple(effect["name"] for effect in file.interventions)
     conditions = {saved.name: saved.condition(rules, interventions) for saved in file.conditions}
     if missing := {STANDARD_CONDITION, CHANGED_CONDITION} - conditions.keys():
