@@ -654,7 +654,7 @@ def test_failures_come_first_and_link_to_their_samples(show: Show) -> None:
     opened.expect_place("1 of 500")
     order = [opened.page.locator(f"#{name}").bounding_box() for name in ("samples", "where")]
     assert order[0] and order[1] and order[0]["y"] < order[1]["y"]
-    assert opened.page.locator(".groups").first.is_hidden()
+    assert opened.page.locator(".group-of .groups").first.is_hidden()
     opened.page.locator("nav a", has_text="The prompts").click()
     assert opened.page.locator("#prompts").is_visible()
     colors = opened.page.locator(".tile .value").evaluate_all(

@@ -59,6 +59,10 @@ FASTEST_BATCH, SLOWEST_BATCH = 3600.0, 24 * 3600.0
 # Usual number of batches for building the dataset and for measuring.
 WAVES = 2, 1
 STEPS = "building the dataset", "measuring"
+ON_COMMON = (
+    f"--pool {COMMON} measures another population: the positions of the default pool where at "
+    "least one of four older models has the habit, not all those of this model"
+)
 SAME_MODEL = "not included: one request to check that the model has not changed"
 
 
@@ -178,6 +182,7 @@ def forecast(
         (
             *([_on_nothing_to_send(rest)] if not pending else []),
             *([search.basis] if search and rest.to_find else []),
+            *([ON_COMMON] if pending and str(spec.pool) == COMMON else []),
             *_format_basis("input", [model.input_basis for model in pending]),
             *_format_basis("answers", [model.answer.basis for model in pending]),
             *([_on_pace(spec, info)] if pending else []),

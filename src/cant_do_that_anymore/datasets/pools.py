@@ -22,7 +22,7 @@ from ..game.position import (
     shipped_pool,
     trusted_positions,
 )
-from ..game.rule_pool import POOL_SIZE, POOL_VERSION, positions_in_games
+from ..game.rule_pool import GAME_LENGTH, POOL_SIZE, POOL_VERSION, positions_in_games
 from ..game.rules import BISHOPS_AS_KNIGHTS, PieceSwap, Rules, identity_of
 from ..progress import progress
 from ..task.spec import COMMON, GAMES, SHIPPED, Spec
@@ -45,12 +45,14 @@ class Pool:
     Attributes:
         mixed: whether they are in random order already.
         given: whether the user named this pool, so that no other positions will do.
+        plies: the lengths that the user allowed, if not all.
     """
 
     name: str
     positions: Sequence[Position]
     mixed: bool = False
     given: bool = False
+    plies: str = ""
 
     @cached_property
     def digest(self) -> str:
@@ -59,10 +61,28 @@ class Pool:
 
     def display_name(self, rules: Rules) -> str:
         """Return the name for reports; "" for the default pool of these rules."""
-        if self.name == (SHIPPED if rules == BISHOPS_AS_KNIGHTS else GAMES):
-            return ""
-        of_ours = self.name in (GAMES, COMMON)
-        return self.name if of_ours else f"{Path(self.name).name} {self.digest}"
+        of_ours = self.name in (SHIPPED, GAMES, COMMON)
+        name = self.name if of_ours else f"{Path(self.name).name} {self.digest}"
+        if self.plies:
+            return f"{name}, {self.plies} plies"
+        return "" if name == (SHIPPED if rules == BISHOPS_AS_KNIGHTS else GAMES) else name
+
+    def within(self, spec: Spec) -> "Pool":
+        """Return the positions of the lengths that the spec allows.
+
+        Raises:
+            InvalidInput: if there are none.
+        """
+        if not spec.plies or spec.lengths is None:
+            return self
+        lengths = [len(position.moves) for position in self.positions]
+        pairs = zip(self.positions, lengths, strict=True)
+        if not (positions := [position for position, n in pairs if n in spec.lengths]):
+            raise InvalidInput(
+                f"no position of the pool is after {spec.plies} plies; they are after "
+                f"{min(lengths)} to {max(lengths)}"
+            )
+        return replace(self, positions=positions, given=True, plies=spec.plies)
 
 
 def positions_for(spec: Spec, *, quiet: bool = False) -> Dataset | Pool:
@@ -72,8 +92,11 @@ def positions_for(spec: Spec, *, quiet: bool = False) -> Dataset | Pool:
     """
     if spec.dataset:
         return given_dataset(spec.dataset, spec.change)
-    pool = _pool_for(spec, quiet=quiet)
-    return Dataset("", pool.name, list(pool.positions)) if spec.eval == "all_diagonal" else pool
+    pool = _pool_for(spec, quiet=quiet).within(spec)
+    if spec.eval != "all_diagonal":
+        return pool
+    name = pool.display_name(spec.change) if pool.plies else ""
+    return Dataset("", pool.name, list(pool.positions), pool_name=name)
 
 
 def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
@@ -90,7 +113,7 @@ def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
         return Pool(SHIPPED, shipped_pool(DIAGONAL if spec.eval == "all_diagonal" else "pool"))
     if spec.eval == "all_diagonal":
         raise InvalidInput(_no_engine_games(change))
-    return Pool(GAMES, _mined_pool(change, quiet=quiet), mixed=True, given=of_games)
+    return Pool(GAMES, _mined_pool(change, spec, quiet=quiet), mixed=True, given=of_games)
 
 
 def _no_engine_games(change: Rules) -> str:
@@ -102,22 +125,29 @@ def _no_engine_games(change: Rules) -> str:
     return f"{reason}; generate some with `{command}` and pass them with --pool FILE"
 
 
-def _mined_pool(rules: Rules, *, quiet: bool) -> list[Position]:
+def _mined_pool(rules: Rules, spec: Spec, *, quiet: bool) -> list[Position]:
     """Return the pool for these rules from the bundled games, mined once and then cached.
+
+    Each range of lengths has its own, since a game gives one position.
 
     Raises:
         InvalidInput: if the rules forbid no move of any game.
         UserError: if the pool cannot be saved.
     """
     folder, key = home() / "pools", f"{identity_of(rules)}.{POOL_VERSION}"
+    key += f".{spec.plies}" if spec.plies else ""
     if positions := _cached_pool(folder, key):
         return positions
     with progress(f"mining a pool for {rules.key}", POOL_SIZE, quiet=quiet) as advance:
-        for position in positions_in_games(rules):
+        for position in positions_in_games(rules, spec.lengths):
             positions.append(position)
             advance()
     if not positions:
-        raise InvalidInput(f"{rules.key} forbids no move of the bundled games; give another --pool")
+        there = f" after {spec.plies} plies" if spec.plies else ""
+        raise InvalidInput(
+            f"{rules.key} forbids no move of the bundled games{there}, which have up to "
+            f"{GAME_LENGTH} plies; give another --pool"
+        )
     lines = b"".join(position_lines(positions))
     path = folder / f"{key}.{_digest(lines)}.jsonl"
     try:

@@ -18,6 +18,7 @@ from .rules import Rules
 FILE = DATA / "games.xz"
 POOL_VERSION = 1  # raised whenever the pool of the same rules would change
 POOL_SIZE = 20_000
+GAME_LENGTH = 50  # only the first moves of longer games are shipped
 _SEED = 0
 
 
@@ -43,19 +44,21 @@ def move_of(character: str) -> chess.Move:
     return chess.Move(code & 63, code >> 6 & 63, code >> 12 or None)
 
 
-def positions_in_games(rules: Rules) -> Iterator[Position]:
+def positions_in_games(rules: Rules, lengths: range | None = None) -> Iterator[Position]:
     """Yield a pool of at most `POOL_SIZE` distinct positions, the same on every machine.
 
     Each game, in seeded order, gives at most one position: a random special move, since the first
     one would often be one of the first moves of the game. Each game has its own random numbers, so
-    similar rules have similar pools.
+    similar rules have similar pools. With ``lengths``, only positions after so many moves count.
     """
     games = shipped_games()
     taken: set[str] = set()
     for number in Random(_SEED).sample(range(len(games)), len(games)):
         game = games[number]
         boards = {
-            ply: board for ply, board in _special_plies(game, rules) if game[:ply] not in taken
+            ply: board
+            for ply, board in _special_plies(game, rules)
+            if game[:ply] not in taken and (lengths is None or ply in lengths)
         }
         drawn = Random(f"{_SEED} {number}").sample(list(boards), len(boards))
         # It may be mate already under the changed rules; then no move is legal.

@@ -1,4 +1,4 @@
-"""Results by group: earlier moves, opening, and how common the move is in human games.
+"""Results by group: length, opening, pool, and how common the move is in human games.
 
 The file of move frequencies (`tools/make_usual.py`) covers the positions of the shipped pools, so
 reports of runs on them do not load the network.
@@ -10,14 +10,15 @@ from dataclasses import dataclass, replace
 from functools import cache
 from struct import Struct
 
+from ..datasets.storage import Dataset, common_positions
 from ..errors import UserError
 from ..formatting import Number
 from ..game.notation import notate_game, with_move_numbers
 from ..game.position import DATA, Position, earlier_moves
-from ..game.rules import Rules
+from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
 from ..task.types import Plan, Sample
 from .bounds import interval_of
-from .measures import FORBIDDEN, MEASURES, SHARES
+from .measures import FORBIDDEN, MEASURES, SHARES, UPTAKE
 from .stats.intervals import Interval
 from .stopping import critical_factor_of
 
@@ -66,6 +67,9 @@ USUAL_BINS = 5
 # Samples with at least this many earlier moves of the changed piece form one group.
 MANY = 8
 EARLIER = (*map(str, range(MANY)), f"{MANY} or more")
+# A trend by length needs this many groups with this many samples each.
+ENOUGH_GROUPS, ENOUGH_IN_GROUP = 3, 20
+COMMON_LABELS = ("in the common pool", "not in it")
 
 
 @dataclass(frozen=True)
@@ -85,12 +89,15 @@ class Group:
         label: the property.
         n: the number of samples.
         shares: the proportions by condition.
+        uptake: the rule uptake, and its interval.
         opening: the moves of their common opening, if they are grouped by opening.
     """
 
     label: str
     n: int
     shares: Mapping[str, Share]
+    uptake: Number
+    uptake_interval: Interval | None
     opening: str = ""
 
 
@@ -100,14 +107,53 @@ def by_earlier_moves(samples: Sequence[Sample], plan: Plan) -> tuple[str, list[G
     All moves are counted. For games played under the changed rules, only moves of the changed piece
     count: each of them showed the model the new rule.
     """
-    critical_factor = critical_factor_of(plan)
     if plan.eval == "all_diagonal":
         label = f"earlier {plan.change.affected_moves_label}"
-        return label, by_affected_moves(samples, plan.change, critical_factor)
+        return label, by_affected_moves(samples, plan.change, critical_factor_of(plan))
+    return "earlier moves", by_length(samples, plan)
+
+
+def by_length(samples: Sequence[Sample], plan: Plan) -> list[Group]:
+    """Group by the number of moves between the rule and the question, ascending."""
     counts = [len(sample.position.moves) for sample in samples]
     bins = _even_bins(counts)
     labels = [bins[count] for count in counts]
-    return "earlier moves", _grouped(samples, labels, bins.values(), critical_factor)
+    return _grouped(samples, labels, bins.values(), critical_factor_of(plan))
+
+
+def is_curve(groups: Sequence[Group]) -> bool:
+    """Whether there are enough groups with enough samples to show a trend."""
+    return sum(group.n >= ENOUGH_IN_GROUP for group in groups) >= ENOUGH_GROUPS
+
+
+def by_common(samples: Sequence[Sample], plan: Plan, dataset: Dataset) -> list[Group]:
+    """Group by whether the common pool has the position; empty for runs on another pool."""
+    if plan.change != BISHOPS_AS_KNIGHTS or plan.eval == "all_diagonal" or dataset.pool_name:
+        return []
+    common = {position.id for position in common_positions()}
+    labels = [COMMON_LABELS[sample.position.id not in common] for sample in samples]
+    groups = _grouped(samples, labels, COMMON_LABELS, critical_factor_of(plan))
+    return groups if len(groups) > 1 else []
+
+
+def uptake_by_group(
+    samples: Sequence[Sample], plan: Plan, dataset: Dataset
+) -> dict[str, dict[str, dict[str, Number]]]:
+    """Return the rule uptake by length and by pool, ready for JSON."""
+    groups = {"plies": by_length(samples, plan), "pool": by_common(samples, plan, dataset)}
+    return {
+        kind: {
+            group.label: {
+                "n": group.n,
+                "value": group.uptake,
+                "low": group.uptake_interval.low if group.uptake_interval else None,
+                "high": group.uptake_interval.high if group.uptake_interval else None,
+            }
+            for group in members
+        }
+        for kind, members in groups.items()
+        if members
+    }
 
 
 def by_affected_moves(
@@ -177,9 +223,14 @@ def _grouped(
     grouped: dict[str, list[Sample]] = {label: [] for label in order}
     for sample, label in zip(samples, labels, strict=True):
         grouped[label].append(sample)
+    uptake = MEASURES[UPTAKE]
     return [
         Group(
-            label, len(members), {name: _share(members, name, critical_factor) for name in SHARES}
+            label,
+            len(members),
+            {name: _share(members, name, critical_factor) for name in SHARES},
+            uptake.value(members),
+            interval_of(uptake, members, critical_factor),
         )
         for label, members in grouped.items()
         if members

@@ -27,7 +27,14 @@ from ..metrics.diagnosis import (
     knowing_of,
     unclaimed,
 )
-from ..metrics.groups import by_earlier_moves, by_opening, by_usualness
+from ..metrics.groups import (
+    by_common,
+    by_earlier_moves,
+    by_length,
+    by_opening,
+    by_usualness,
+    is_curve,
+)
 from ..metrics.measures import (
     FORBIDDEN,
     IMPACT,
@@ -179,6 +186,7 @@ def page(run: Run) -> str:
 def _html(run: Run) -> Iterator[str]:
     conditions = _conditions(run.plan.conditions)
     moves_label, earlier_moves = by_earlier_moves(run.answered, run.plan)
+    lengths = by_length(run.answered, run.plan)
     counts, amounts = run.results.outcomes.values(), amounts_for([*conditions], run.answered)
     return render_stream(
         "run.html",
@@ -206,6 +214,8 @@ def _html(run: Run) -> Iterator[str]:
             "how common the move is in human games": by_usualness(run.answered, run.plan),
             "opening": by_opening(run.answered, run.plan),
         },
+        pools=by_common(run.answered, run.plan, run.dataset),
+        lengths=lengths if is_curve(lengths) else [],
         knowledge=knowledge_rows(run),
         controls=control_shares(run),
         failures=failures(run),

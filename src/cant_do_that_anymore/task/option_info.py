@@ -1,8 +1,16 @@
-"""How users meet an option of a run: heading, name of its value, help and parser."""
+"""How users meet an option of a run: heading, name of its value, help and parser; some parsers."""
 
-from collections.abc import Callable
+import json
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
+from reprlib import repr as shortened
 from typing import Any
+
+from ..errors import InvalidInput
+from ..providers.access import validate_headers
 
 MODEL, TASK, LIMITS = "Model", "Task", "Limits and cost"
 
@@ -41,3 +49,55 @@ def option(
     """Return a field of `Spec` that users can set; a ``secret`` one is shown nowhere."""
     info = OptionInfo(heading, metavar, help, constraints, parse, without_value)
     return field(default=default, repr=not secret, metadata={"option": info})
+
+
+# Fields of a request body that the client sets itself, or that must be absent.
+RESERVED_FIELDS = {
+    *("model", "messages", "prompt", "stop", "stream", "n", "temperature"),
+    *("max_tokens", "max_completion_tokens", "reasoning_effort"),
+}
+
+
+def parse_headers(value: Any) -> Any:
+    """Return headers as a list of texts, validated."""
+    headers = (value,) if isinstance(value, str) else value
+    if isinstance(headers, list | tuple) and all(isinstance(header, str) for header in headers):
+        return validate_headers(headers)
+    return headers
+
+
+def parse_body(value: Any) -> str:
+    """Return the extra body as canonical JSON."""
+    try:
+        body = json.loads(value or "{}") if isinstance(value, str) else value
+    except ValueError:
+        body = None
+    if not isinstance(body, Mapping):
+        shown = shortened(value)
+        raise InvalidInput(f'extra_body must be a JSON object such as {{"top_k": 20}}, not {shown}')
+    for name in RESERVED_FIELDS & body.keys():
+        raise InvalidInput(f"extra_body may not contain {name!r}, which other options set")
+    return json.dumps(dict(body), sort_keys=True) if body else ""
+
+
+def parse_price(value: Any) -> tuple[float, float] | None:
+    """Return the prices of input and output tokens."""
+    if value is None:
+        return None
+    with suppress(TypeError, ValueError):
+        prices = tuple(map(float, value.split(",") if isinstance(value, str) else value))
+        if len(prices) == 2 and all(0 <= price < inf for price in prices):
+            return prices
+    raise InvalidInput(
+        f"price must be IN,OUT in US dollars per million tokens, such as 2.5,10, not {value!r}"
+    )
+
+
+def parse_plies(value: Any) -> Any:
+    """Return a range of lengths, if it is valid."""
+    if value is None:
+        return None
+    text = re.fullmatch(r"(\d{0,4})-(\d{0,4})", str(value))
+    if not text or not any(text.groups()) or (all(text.groups()) and int(text[1]) > int(text[2])):
+        raise InvalidInput(f"plies must be MIN-MAX, MIN- or -MAX, such as 30-60, not {value!r}")
+    return text[0]

@@ -6,19 +6,16 @@ Inspect tasks and ``oaieval`` take it from its metadata.
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache
-from math import inf
 from pathlib import Path
-from reprlib import repr as shortened
 from typing import Annotated, Any, get_type_hints
 
 from annotated_types import Ge, Gt, Le, Lt
 
 from ..errors import InvalidInput
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_forbids_something, resolve_rules
-from ..providers.access import split_address, validate_headers
+from ..providers.access import split_address
 from ..providers.base import EFFORTS, Effort, ModelInfo, Settings
 from ..validation import check
 from .conditions import (
@@ -31,7 +28,17 @@ from .conditions import (
     parse_interventions,
 )
 from .forms import FORMS, MOVES, Form, form_named
-from .option_info import LIMITS, MODEL, TASK, OptionInfo, option
+from .option_info import (
+    LIMITS,
+    MODEL,
+    TASK,
+    OptionInfo,
+    option,
+    parse_body,
+    parse_headers,
+    parse_plies,
+    parse_price,
+)
 from .prompts import ALL, DEFAULT, SHIPPED_WORDINGS, Wording, parse_wording, wordings_named
 from .types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Plan, Reading
 
@@ -42,54 +49,16 @@ DEFAULT_SEED = 20_220_722
 SHIPPED, GAMES, COMMON = "shipped", "games", "common"
 # Settings that are fields of the spec under the same name and do not depend on the model.
 SETTINGS = [each.name for each in fields(Settings) if each.name != "max_tokens"]
-# Fields of a request body that the client sets itself, or that must be absent.
-RESERVED_FIELDS = {
-    *("model", "messages", "prompt", "stop", "stream", "n", "temperature"),
-    *("max_tokens", "max_completion_tokens", "reasoning_effort"),
-}
-# Further fields that can make a request cost more than its tokens at the model's price.
+# Fields of a request body that can make a request cost more than its tokens at the model's price.
 UNBOUNDED_FIELDS = {
     *("best_of", "models", "plugins", "service_tier", "tools", "web_search_options"),
 }
-MAX_DRAWS = 100
+MAX_DRAWS, MAX_PLIES = 100, 9999
 SAMPLES: dict[Eval, int] = {"all": 1000, "all_small": 100, "all_diagonal": 1000}
-
-
-def _parse_headers(value: Any) -> Any:
-    headers = (value,) if isinstance(value, str) else value
-    if isinstance(headers, list | tuple) and all(isinstance(header, str) for header in headers):
-        return validate_headers(headers)
-    return headers
-
-
-def _parse_body(value: Any) -> str:
-    """Return the extra body as canonical JSON."""
-    try:
-        body = json.loads(value or "{}") if isinstance(value, str) else value
-    except ValueError:
-        body = None
-    if not isinstance(body, Mapping):
-        shown = shortened(value)
-        raise InvalidInput(f'extra_body must be a JSON object such as {{"top_k": 20}}, not {shown}')
-    for name in RESERVED_FIELDS & body.keys():
-        raise InvalidInput(f"extra_body may not contain {name!r}, which other options set")
-    return json.dumps(dict(body), sort_keys=True) if body else ""
 
 
 def _parse_rules(value: Any) -> str | Rules:
     return value if isinstance(value, str | Rules) else resolve_rules(value)
-
-
-def _parse_price(value: Any) -> tuple[float, float] | None:
-    if value is None:
-        return None
-    with suppress(TypeError, ValueError):
-        prices = tuple(map(float, value.split(",") if isinstance(value, str) else value))
-        if len(prices) == 2 and all(0 <= price < inf for price in prices):
-            return prices
-    raise InvalidInput(
-        f"price must be IN,OUT in US dollars per million tokens, such as 2.5,10, not {value!r}"
-    )
 
 
 def _parse_form(value: Any) -> str | Form:
@@ -116,6 +85,8 @@ class Spec:
         eval: ``all``, ``all_small`` (fewer samples) or ``all_diagonal`` (games under the new rule).
         pool: a file of positions to choose from, ``games`` for those of the bundled games, or
             ``common`` for those in at least one of the shipped datasets.
+        plies: only positions of the pool after this many moves of both sides, as ``MIN-MAX``,
+            ``MIN-`` or ``-MAX``.
         dataset: a file of positions, or the name of a dataset (`cdta dataset list`).
         fallback_dataset: the dataset for a model that has none; None builds one.
         rules: the changed rules or their key; docs/rules.md describes custom rules.
@@ -164,7 +135,7 @@ class Spec:
         MODEL,
         "K=V",
         "Extra HTTP header; env:NAME reads a variable.",
-        parse=_parse_headers,
+        parse=parse_headers,
         secret=True,
     )
     temperature: float = option(1.0, MODEL, "T", "Sampling temperature.", Ge(0))
@@ -179,7 +150,7 @@ class Spec:
         None, MODEL, "E", "Effort when building the dataset.  [default: the same]"
     )
     extra_body: str | Mapping[str, Any] = option(
-        "", MODEL, "JSON", "Extra fields for every request body.", parse=_parse_body
+        "", MODEL, "JSON", "Extra fields for every request body.", parse=parse_body
     )
     eval: Eval = option("all", TASK, "E", _join(*SAMPLES))
     rules: str | Rules = option(
@@ -190,6 +161,13 @@ class Spec:
         TASK,
         "FILE",
         "Candidate positions: a file, games (bundled), or common (about a fifth of the requests).",
+    )
+    plies: str | None = option(
+        None,
+        TASK,
+        "MIN-MAX",
+        "Only positions of the pool after so many moves of both sides.",
+        parse=parse_plies,
     )
     dataset: str | Path | None = option(
         None, TASK, "D", "Use these positions: a file or a dataset's name."
@@ -251,7 +229,7 @@ class Spec:
         0.05, LIMITS, "SHARE", "Share of samples that may fail.", Ge(0), Le(1)
     )
     price: tuple[float, float] | str | None = option(
-        None, LIMITS, "IN,OUT", "USD per million tokens.  [default: list price]", parse=_parse_price
+        None, LIMITS, "IN,OUT", "USD per million tokens.  [default: list price]", parse=parse_price
     )
     max_cost: float | None = option(
         None, LIMITS, "USD", "Spending limit; no request may exceed it.", Ge(0)
@@ -275,8 +253,9 @@ class Spec:
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "base_url", base_url)
         check_conditions(self.conditions)
-        if self.pool and self.dataset:
-            raise InvalidInput("give a pool or a dataset, not both")
+        for positions, given in (("a pool", self.pool), ("plies", self.plies)):
+            if given and self.dataset:
+                raise InvalidInput(f"give {positions} or a dataset, not both")
         if str(self.pool) == COMMON:
             self._check_common()
         for name in sorted(UNBOUNDED_FIELDS & json.loads(str(self.extra_body) or "{}").keys()):
@@ -297,6 +276,14 @@ class Spec:
     def to_draw(self) -> int:
         """How many positions to draw."""
         return SAMPLES[self.eval] if self.n is None else self.n
+
+    @property
+    def lengths(self) -> range | None:
+        """The allowed numbers of moves before a position; None for any."""
+        if not self.plies:
+            return None
+        least, _, most = self.plies.partition("-")
+        return range(int(least or 0), int(most or MAX_PLIES) + 1)
 
     @property
     def all_conditions(self) -> tuple[str | ConditionTemplate, ...]:

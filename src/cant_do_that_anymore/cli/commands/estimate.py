@@ -10,9 +10,9 @@ from rich.table import Table
 from ...client.session import model_info
 from ...comparison.naming import entrants_by_name
 from ...costs.approval import cheaper_than
-from ...costs.forecast import Forecast, estimate
+from ...costs.forecast import ON_COMMON, Forecast, estimate
 from ...formatting import dollars, duration
-from ...task.spec import Spec
+from ...task.spec import COMMON, Spec
 from ...task.types import Eval
 from ..console import console
 from ..help import JSON, Command
@@ -66,6 +66,8 @@ def estimate_command(
         wide.print(_table(forecast))
         if cheaper := _cheaper(spec, forecast):
             terminal.print(f"- cheaper: {', '.join(cheaper)}", highlight=False)
+        if f"--pool {COMMON}" in cheaper:
+            terminal.print(f"- {ON_COMMON}", highlight=False)
     pending = (forecast for _, _, forecast in forecasts if forecast.total.requests.high)
     for assumption in dict.fromkeys(line for each in pending for line in each.assumptions):
         terminal.print(f"- {assumption}", highlight=False)

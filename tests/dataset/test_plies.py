@@ -1,0 +1,118 @@
+"""Positions by length: the filter on pools, and rule uptake by length and by pool in reports."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cant_do_that_anymore.comparison.entries import entries_of
+from cant_do_that_anymore.datasets.pools import positions_for
+from cant_do_that_anymore.datasets.search import SelectionConfig
+from cant_do_that_anymore.datasets.storage import common_positions
+from cant_do_that_anymore.errors import InvalidInput
+from cant_do_that_anymore.game.rule_pool import positions_in_games
+from cant_do_that_anymore.game.rules import CATALOGUE
+from cant_do_that_anymore.metrics.groups import by_common, by_length, is_curve
+from cant_do_that_anymore.providers.local import RandomModel
+from cant_do_that_anymore.report.run_page import page
+from cant_do_that_anymore.runs.storage import facts_of
+from runs import plan_of, played, run_of
+from testing import POOL, Spec, cdta, habit, measure
+
+COMMON = {position.id for position in common_positions()}
+
+
+def lengths(**options: Any) -> list[int]:
+    return [len(position.moves) for position in positions_for(Spec(**options)).positions]
+
+
+@pytest.mark.parametrize(
+    ("plies", "fits"),
+    [("8-12", range(8, 13)), ("20-", range(20, 99)), ("-6", range(7)), ("9-9", range(9, 10))],
+)
+def test_a_pool_keeps_positions_of_these_lengths_alone(plies: str, fits: range) -> None:
+    assert sorted(lengths(plies=plies)) == sorted(n for n in lengths() if n in fits)
+    assert lengths(plies=plies, eval="all_diagonal") == [
+        n for n in lengths(eval="all_diagonal") if n in fits
+    ]
+
+
+@pytest.mark.parametrize("plies", ["12-8", "-", "8", "a-b", "8-12-16", "-1-3"])
+def test_what_is_no_range_is_refused_in_one_sentence(plies: str) -> None:
+    with pytest.raises(InvalidInput, match=r"plies must be MIN-MAX, MIN- or -MAX, such as 30-60"):
+        Spec(plies=plies)
+
+
+def test_a_range_without_positions_says_which_there_are() -> None:
+    with pytest.raises(InvalidInput, match="after 90-99 plies; they are after 2 to 37"):
+        positions_for(Spec(plies="90-99"))
+    with pytest.raises(InvalidInput, match="give plies or a dataset, not both"):
+        Spec(plies="8-12", dataset="gpt-4-0314")
+
+
+def test_the_range_is_part_of_the_identity_of_pool_and_dataset(tmp_path: Path) -> None:
+    pools = [positions_for(Spec(plies=plies)) for plies in (None, "8-12", "8-13")]
+    digests = {SelectionConfig(RandomModel.info, p, plan_of()).digest for p in pools}  # type: ignore
+    assert len(digests) == 3
+    run = measure(habit, n=5, plies="8-12")
+    assert {len(sample.position.moves) for sample in run.samples} <= set(range(8, 13))
+    assert run.dataset.pool_name == "shipped, 8-12 plies"
+    other = measure(habit, n=5)
+    assert len({entry.category for entry in entries_of([run, other])}) == 2
+
+
+def test_bundled_games_give_long_positions_and_the_default_pool_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cant_do_that_anymore.game.rule_pool.POOL_SIZE", 60)
+    rules = CATALOGUE["no-castling"]
+    usual, late = list(positions_in_games(rules)), lengths(rules=rules, plies="30-60", pool="games")
+    assert len(late) == 60 and min(late) >= 30
+    assert positions_for(Spec(rules=rules)).positions == usual
+    assert lengths(rules=rules, plies="30-60", pool="games") == late  # cached
+
+
+def by_plies(step: int) -> Any:
+    """The rule is forgotten in longer games: none to three quarters of habits are kept."""
+    return lambda number: "special" if number % 4 < min(3, number // step) else "adapted"
+
+
+def test_the_report_shows_rule_uptake_by_length_where_the_range_allows() -> None:
+    by_length_sorted = sorted(POOL[:400], key=lambda position: len(position.moves))
+    run = played(after=by_plies(100), positions=by_length_sorted)
+    groups = by_length(run.answered, run.plan)
+    assert is_curve(groups)
+    assert groups[0].uptake == pytest.approx(1.0, abs=0.05)
+    assert groups[-2].uptake == pytest.approx(0.25, abs=0.05)
+    assert "Rule uptake by length" in page(run)
+    short = played(positions=[p for p in POOL if len(p.moves) == 8][:60])
+    assert "Rule uptake by length" not in page(short)
+    assert "Rule uptake by length" not in page(played(positions=POOL[:15]))
+
+
+def test_inside_and_outside_the_common_pool(tmp_path: Path) -> None:
+    inside = [p for p in POOL if p.id in COMMON][:30]
+    outside = [p for p in POOL if p.id not in COMMON][:50]
+    after: Any = ["adapted"] * 30 + ["special"] * 50
+    run = played(after=after, positions=[*inside, *outside])
+    pools = facts_of(run)["rule_uptake_by"]["pool"]
+    assert {name: (each["n"], each["value"]) for name, each in pools.items()} == {
+        "in the common pool": (30, 1.0),
+        "not in it": (50, 0.0),
+    }
+    assert pools["not in it"]["low"] <= 0 <= pools["not in it"]["high"]
+    assert "It is another population" in page(run)
+    alone = played(positions=inside)
+    assert by_common(alone.answered, alone.plan, alone.dataset) == []
+    assert "pool" not in facts_of(alone)["rule_uptake_by"]
+    assert "It is another population" not in page(alone)
+    assert facts_of(run_of([]))["rule_uptake_by"] == {}
+
+
+def test_the_estimate_says_that_the_common_pool_is_another_population() -> None:
+    options = ["estimate", "--model", "openai/gpt-4o", "--reasoning-effort", "none"]
+    suggested = cdta(*options, code=0).stdout
+    chosen = cdta(*options, "--pool", "common", code=0).stdout
+    for said in (suggested, chosen):
+        assert "common measures another population" in " ".join(said.split())
+    assert "another population" not in cdta(*options, "--pool", "games", code=0).stdout
