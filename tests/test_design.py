@@ -84,6 +84,24 @@ def test_a_condition_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "politely" in cdta("rescore", tmp_path / "run", "--out", tmp_path / "again").stdout
 
 
+def test_an_intervention_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slowly = ConditionTemplate(added=lambda *_: "Take your time.", tokens=40, label="more time")
+    monkeypatch.setitem(CONDITIONS, "slowly", slowly)
+
+    given = ("--dataset", positions(12), "-n", 12)
+    asked = cdta("run", *given, "--interventions", "slowly", "--out", tmp_path / "run", code=0)
+    run = load_run(tmp_path / "run")
+    assert [effect.name for effect in run.results.interventions] == ["slowly"]
+    assert [condition.tokens for condition in run.plan.conditions] == [0, 0, 40]
+    assert "More time closes nothing detectable of the gap." in asked.stdout
+    assert "Take your time." in page(run)
+    assert "Take your time." in cdta("prompt", "--condition", "slowly", code=0).stdout
+    (forecast,) = json.loads(
+        cdta("estimate", *given, "--interventions", "slowly", "--seed", 2, "--json", code=0).stdout
+    )
+    assert forecast["measuring"]["requests"]["expected"] == 36
+
+
 @pytest.mark.parametrize("form", ["moves", "squares"])
 def test_a_wording_is_one_file_and_a_form_one_entry(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
