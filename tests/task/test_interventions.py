@@ -195,8 +195,8 @@ def test_the_three_interventions_that_help_are_named(planted: Run, tmp_path: Pat
     assert differences == sorted(differences, reverse=True)
     assert re.fullmatch(
         r"Listing the legal moves closes 8\d% \[\d+%, \d+%\] of the gap, reasoning first \d+% "
-        r"\[\d+%, \d+%\] and naming the conflict \d+% \[\d+%, \d+%\]; .* close nothing "
-        r"detectable\.",
+        r"\[\d+%, \d+%\] and naming the conflict \d+% \[\d+%, \d+%\]; .* have no "
+        r"detectable effect\.",
         helps_sentence(planted),
     )
     usage = {
@@ -323,13 +323,15 @@ def test_an_intervention_of_ones_own(tmp_path: Path) -> None:
     assert {request["max_tokens"] for request in sent} == {50}
     assert len(sent) == 4
     assert sent[0]["messages"][-1]["content"].endswith(f"Stay calm. {BISHOPS_AS_KNIGHTS.statement}")
-    assert helps_sentence(run).startswith("Asking for calm and repeating the prompt close nothing")
+    assert helps_sentence(run).startswith(
+        "Asking for calm and repeating the prompt have no detectable"
+    )
     folder = tmp_path / "run"
     save_with_page(run, folder)
     loaded = load(folder)
     assert facts_of(loaded) == facts_of(run)
     assert set(loaded.plan.interventions) == {"repeated", "calm"}
-    assert helps_sentence(loaded).startswith("Calm and repeating the prompt close nothing")
+    assert helps_sentence(loaded).startswith("Calm and repeating the prompt have no detectable")
     for wrong in (replace(calm, name="placebo"), replace(calm, name="")):
         with pytest.raises(InvalidInput, match="of your own asks for a move and has a name"):
             Spec(interventions=[wrong])

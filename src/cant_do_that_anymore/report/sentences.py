@@ -176,8 +176,9 @@ def helps_sentence(run: Run) -> str:
     parts = [listed([*first, *more])] if first else []
     parts += [f"{labels[e.name]} widens the gap ({closes(e)})" for e in harmful]
     if others:
-        verb = "closes" if len(others) == 1 else "close"
-        parts.append(f"{listed(others)} {verb} nothing detectable{'' if parts else ' of the gap'}")
+        parts.append(
+            f"{listed(others)} {'has' if len(others) == 1 else 'have'} no detectable effect"
+        )
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 

@@ -199,8 +199,8 @@ class Spec:
         (),
         TASK,
         "I,...",
-        f"Measure what helps: {', '.join(interventions())}; all of them without a value. One more "
-        "request per sample for each.",
+        f"Measure what helps: {', '.join(interventions())}; all of them if no value is given. "
+        "Each adds one request per sample.",
         parse=parse_interventions,
         without_value=ALL,
     )
