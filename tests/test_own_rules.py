@@ -148,7 +148,7 @@ def test_rules_may_depend_on_the_moves_of_the_board() -> None:
     ("rules", "sentence"),
     [
         (rules_with("No en passant!"), "'no-en-passant', not 'No en passant!'"),
-        (rules_with("no-castling"), "the key 'no-castling' is in the catalogue"),
+        (rules_with("no-castling"), "the key 'no-castling' is in the catalog"),
         (rules_with("careless", careless), r"view\(\) of careless changes the board"),
         (
             rules_with("coin", coin),

@@ -81,7 +81,7 @@ LEAST_SHARE = 0.02
 def habits_shown(played: Sequence[tuple[Position, str]], change: Rules) -> dict[str, float]:
     """Return the rules that forbid most of the moves a model played, with the share they forbid.
 
-    Of rules that forbid the same moves, it is the first of the catalogue.
+    Of rules that forbid the same moves, it is the first of the catalog.
     """
     moves = [(position.board(), chess.Move.from_uci(uci)) for position, uci in played]
     rules_by_moves: dict[tuple[int, ...], str] = {}

@@ -268,11 +268,11 @@ def rescored(run: AnyRun, reading: Reading) -> AnyRun:
 
 
 def _rules_named(identity: str, rules: Rules | None, folder: Path) -> Rules:
-    """Return the rules with this identity: those given, or else from the catalogue."""
+    """Return the rules with this identity: those given, or else from the catalog."""
     if rules and identity_of(rules) != identity:
         problem = f"not under those given, {identity_of(rules)!r}"
     elif not rules and identity not in CATALOGUE:
-        problem = "which are not in the catalogue; in Python, use load(FOLDER, rules=...)"
+        problem = "which are not in the catalog; in Python, use load(FOLDER, rules=...)"
     else:
         return rules or CATALOGUE[identity]
     raise InvalidInput(f"{str(folder)!r} was measured under the rules {identity!r}, {problem}")

@@ -1,4 +1,4 @@
-"""The rules of chess: the standard rules and a catalogue of changed ones."""
+"""The rules of chess: the standard rules and a catalog of changed ones."""
 
 from itertools import permutations
 
@@ -54,7 +54,7 @@ def resolve_rules(rules: Rules | str) -> Rules:
 
     Raises:
         InvalidInput: if there are no rules of that key, or user-defined rules cannot work or have
-            a key of the catalogue.
+            a key of the catalog.
     """
     if isinstance(rules, str):
         return rules_named(rules)
@@ -67,7 +67,7 @@ def resolve_rules(rules: Rules | str) -> Rules:
     check_rules(rules)
     if rules.key in CATALOGUE:
         raise InvalidInput(
-            f"the key {rules.key!r} is in the catalogue; give your rules another key"
+            f"the key {rules.key!r} is in the catalog; give your rules another key"
         )
     return rules
 
@@ -82,7 +82,7 @@ def placebo_of(rules: Rules) -> Rules:
 
 
 def identity_of(rules: Rules) -> str:
-    """Return the name of rules in cache keys, files and folders: the key, if in the catalogue.
+    """Return the name of rules in cache keys, files and folders: the key, if in the catalog.
 
     User-defined rules may change under the same key, so a digest is added to theirs.
     """
