@@ -139,7 +139,9 @@ def experiment(
         write_example(init)
         click.echo(f"wrote {init}; `cdta experiment {init}` runs it")
         return
-    if plots_only != bool(paths) and not file_in(paths):
+    if plots_only and not paths:
+        raise InvalidInput("--plots-only needs the runs to plot; see cdta runs")
+    if paths and not plots_only and not file_in(paths):
         raise InvalidInput(
             "PATH needs --plots-only, which plots existing runs; to run an experiment, give one "
             "FILE.toml"
