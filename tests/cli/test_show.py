@@ -37,6 +37,18 @@ def test_a_diagnosis_shows_its_questions_and_a_perfect_model_has_no_failures() -
     assert ": sample " not in cdta("show", "latest", "--failed", code=0).stdout
 
 
+def test_each_sample_is_shown_with_the_prompts_of_its_wording() -> None:
+    run = measure(perfect, n=4, wording=["terse", "formal"])
+    run.save()
+    shown = cdta("show", "-n", "4", code=0).stdout
+    used = [run.plan.wording_of(sample.position) for sample in run.samples]
+    assert {*used} == {"terse", "formal"}
+    for sample, wording in zip(run.samples, used, strict=True):
+        before, line, _ = shown.partition(f"sample {sample.position.id}, wording {wording} ")
+        assert line and f"Prompt (changed, wording {wording}, what differs):" in before
+    assert shown.count("Prompt (standard, wording") == 2
+
+
 WORDING = """standard = "Play chess. Übung\\n\\n"
 changed = "Play. {change}"
 question = "Is {move} legal? {answers}"

@@ -1,7 +1,7 @@
 """The commands ``cdta show`` and ``cdta prompt``: samples of a run, and what a model is sent."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 import click
@@ -60,23 +60,27 @@ def show(name: str, failed: bool, n: int) -> None:
         f"{len(breaks)} of them when {rule[0].lower()}{rule[1:]}.",
         highlight=False,
     )
-    _print_prompts(run.plan.conditions, screen)
+    printed: set[str] = set()
     for place, sample in enumerate(islice(chosen, n), 1):
+        prompts = {each.name: each.prompt(sample.position).text for each in run.plan.conditions}
+        wording = run.plan.wording_of(sample.position)
+        of = f", wording {wording}" if len(run.plan.wordings) > 1 else ""
+        if wording not in printed:
+            _print_prompts(prompts, of, screen)
+            printed.add(wording)
         screen.print()
-        screen.rule(f"{place} of {len(chosen)}: sample {sample.position.id}", align="left")
+        screen.rule(f"{place} of {len(chosen)}: sample {sample.position.id}{of}", align="left")
         _print_sample(sample, run.plan.conditions, screen)
 
 
-def _print_prompts(conditions: Sequence[Condition], screen: Console) -> None:
-    """Print the paragraphs of each system prompt that no prompt before it has."""
+def _print_prompts(prompts: Mapping[str, str], of: str, screen: Console) -> None:
+    """Print the paragraphs of each condition's prompt that no prompt before it has."""
     printed: set[str] = set()
-    for condition in conditions:
-        prompt = condition.prompts[0].text
+    for name, prompt in prompts.items():
         new = [text for text in prompt.split("\n\n") if text not in printed]
         if new:
-            screen.print(
-                f"\nPrompt ({condition.name}{', what differs' if printed else ''}):", style="bold"
-            )
+            differs = ", what differs" if printed else ""
+            screen.print(f"\nPrompt ({name}{of}{differs}):", style="bold")
             screen.print(_indented("\n\n".join(new)))
         printed.update(new)
 

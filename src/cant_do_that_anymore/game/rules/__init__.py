@@ -66,9 +66,7 @@ def resolve_rules(rules: Rules | str) -> Rules:
         return rules
     check_rules(rules)
     if rules.key in CATALOGUE:
-        raise InvalidInput(
-            f"the key {rules.key!r} is in the catalog; give your rules another key"
-        )
+        raise InvalidInput(f"the key {rules.key!r} is in the catalog; give your rules another key")
     return rules
 
 
