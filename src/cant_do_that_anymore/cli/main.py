@@ -59,7 +59,7 @@ COMMANDS: Table = {
         ),
         "experiment": (
             ".experiment:experiment",
-            "Evaluate several models, rules or efforts side by side.",
+            "Evaluate several models, rules, forms or efforts side by side.",
         ),
     },
     "Results": {
