@@ -58,7 +58,11 @@ def simulate(mean: float, tau: float, n: int, seed: int) -> list[float]:
 
 def main() -> None:
     """Print the table."""
-    heads = ("n", "mean", "tau", "these, of these", "these, of all", "like these", "spread", "p")
+    heads = (
+        *("samples", "mean", "tau", "interval of these wordings, for these"),
+        *("the same, for all wordings", "interval for wordings like these"),
+        *("interval of the spread", "p < 0.05"),
+    )
     print(f"| {' | '.join(heads)} |\n|{'---:|' * len(heads)}")
     for number, (n, mean, tau) in enumerate((n, m, t) for n in SIZES for m in MEANS for t in TAUS):
         shares = " | ".join(f"{share:.1%}" for share in simulate(mean, tau, n, number))
