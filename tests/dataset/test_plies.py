@@ -44,7 +44,7 @@ def test_what_is_no_range_is_refused_in_one_sentence(plies: str) -> None:
 
 
 def test_a_range_without_positions_says_which_there_are() -> None:
-    with pytest.raises(InvalidInput, match="after 90-99 plies; they are after 2 to 37"):
+    with pytest.raises(InvalidInput, match="after 90-99 plies; its positions are after 2 to 37"):
         positions_for(Spec(plies="90-99"))
     with pytest.raises(InvalidInput, match="give plies or a dataset, not both"):
         Spec(plies="8-12", dataset="gpt-4-0314")

@@ -79,8 +79,8 @@ class Pool:
         pairs = zip(self.positions, lengths, strict=True)
         if not (positions := [position for position, n in pairs if n in spec.lengths]):
             raise InvalidInput(
-                f"no position of the pool is after {spec.plies} plies; they are after "
-                f"{min(lengths)} to {max(lengths)}"
+                f"no position of the pool is after {spec.plies} plies; its positions "
+                f"are after {min(lengths)} to {max(lengths)}"
             )
         return replace(self, positions=positions, given=True, plies=spec.plies)
 

@@ -164,8 +164,8 @@ def parse_interventions(value: Any) -> tuple[str | ConditionTemplate, ...]:
         if isinstance(item, ConditionTemplate):
             if not item.name or item.name in CONDITIONS or item.about or item.read is not judge:
                 raise InvalidInput(
-                    f"an intervention of your own asks for a move and has a name that is not one "
-                    f"of {', '.join(CONDITIONS)}, unlike {item.name!r}"
+                    f"{item.name!r} cannot be an intervention: it must ask for a move and have a "
+                    f"name that is not one of {', '.join(CONDITIONS)}"
                 )
         elif item not in interventions():
             raise unknown_value("intervention", str(item), [*interventions(), ALL])

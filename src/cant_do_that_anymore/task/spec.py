@@ -166,7 +166,7 @@ class Spec:
         None,
         TASK,
         "MIN-MAX",
-        "Only positions of the pool after so many moves of both sides.",
+        "Only positions of the pool after MIN to MAX plies (moves by either side).",
         parse=parse_plies,
     )
     dataset: str | Path | None = option(
