@@ -178,9 +178,6 @@ _IN_BRACES = re.compile(r"(\\[A-Za-z]+)?(\{\s*[^\W\d]+\s*\})")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f]")
 
 
-WordingSource = str | Path | Wording | Mapping[str, Any]
-
-
 def parse_wording(value: Any) -> Any:
     """Return a wording that was given as texts, or several, as `Wording`; names stay as they are.
 
