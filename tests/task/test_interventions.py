@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -13,6 +14,7 @@ from typing import Any
 import chess
 import pytest
 
+from batches import BatchServer
 from cant_do_that_anymore import ConditionTemplate, Position, Run, Spec, load
 from cant_do_that_anymore.api import save_with_page
 from cant_do_that_anymore.costs.forecast import estimate
@@ -269,6 +271,20 @@ def test_replies_with_room_have_their_own_token_limit_and_cache_key(
         less = replace(CONDITIONS["reason-first"], tokens=900)
         monkeypatch.setitem(CONDITIONS, "reason-first", less)
         assert limits() == same_model + [900] * 2
+
+
+@pytest.mark.usefixtures("impatient")
+def test_batches_have_the_limit_of_each_reply_and_give_the_same_results(planted: Run) -> None:
+    with serving(BatchServer(reacting)) as server:
+        run = measure(
+            server, dataset=positions(150), n=150, interventions="all", price="2,8", batch=True
+        )
+    in_batches = map(json.loads, (server.charged - server.live).elements())
+    limits = Counter(body["max_tokens"] for body in in_batches)
+    assert [sample.replies for sample in run.samples] == [s.replies for s in planted.samples]
+    assert limits.keys() == {16, 100, 1000}
+    assert limits[1000] > 100
+    assert server.twice == []
 
 
 @dataclass
