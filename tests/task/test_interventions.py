@@ -268,6 +268,8 @@ def test_replies_with_room_have_their_own_token_limit_and_cache_key(
         assert limits() == [16] * 14 + [100] * 2 + [1000] * 2
         same_model = [16]  # one request that checks that the model is the same
         assert limits() == same_model
+        spec = Spec(model="m", base_url=server.url, dataset=positions(2), n=2, interventions="all")
+        assert estimate(spec).total.requests.high == 0
         less = replace(CONDITIONS["reason-first"], tokens=900)
         monkeypatch.setitem(CONDITIONS, "reason-first", less)
         assert limits() == same_model + [900] * 2
