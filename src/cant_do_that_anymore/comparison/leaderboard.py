@@ -146,6 +146,7 @@ def differences_in_plan(entries: Sequence[Entry], but: Collection[str] = ()) -> 
     with_own_note = {"temperature", "conditions", *but}
     settings: dict[str, Callable[[Run], object]] = {
         **{name: partial(_of_plan, name) for name in sorted(names - with_own_note)},
+        "the form of the position": lambda run: run.plan.form.name,
         "the temperature used": _temperature_used,
         "the selection of their datasets": lambda run: (
             f"{run.dataset.origin} {run.dataset.selection}".strip()
