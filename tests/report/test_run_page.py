@@ -281,7 +281,7 @@ def test_openings_and_bands_of_the_flow_link_to_their_samples(show: Show) -> Non
     opened = show("habitual")
     row = opened.page.locator(".groups tbody tr", has_text="1. e4 e5").first
     count = row.locator("td").first.text_content()
-    opened.page.locator("details:has(.groups)").last.locator("summary").click()
+    opened.page.locator("details", has_text="By opening").last.locator("summary").click()
     row.locator("a").click()
     opened.expect_place(f"1 of {count}")
     assert opened.text(".game").startswith("1.\u00a0e4 e5")
@@ -295,7 +295,7 @@ def test_any_forbidden_move_stands_beside_the_special_ones_in_every_group(
     show: Show, width: int
 ) -> None:
     opened = show("other_bishop_moves", width=width)
-    tables = opened.page.locator(".groups")
+    tables = opened.page.locator(".groups:has(thead small)")
     assert tables.count() == 3
     for folded in opened.page.locator("details:has(.groups) summary").all():
         folded.click()
