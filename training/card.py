@@ -31,7 +31,7 @@ def likeliest_moves(positions: list[Position]) -> dict[Position, str]:
     played = {}
     for alike in by_length.values():
         scores = network.scores([network.tokens(position.moves) for position in alike])
-        best = (network.moves[token] for token in scores.argmax(1))
+        best = (network.moves[token] for token in scores[:, : len(network.moves)].argmax(1))
         played.update(zip(alike, best, strict=True))
     return played
 
@@ -60,7 +60,8 @@ def figures() -> str:
     pool, diagonal = (likeliest_moves(shipped_pool(name)) for name in ("pool", "diagonal"))
     size = len((DATA / "pocket.onnx").read_bytes()) / 1e6
     rows = [
-        ("parameters", f"{record['parameters']:,}"),
+        ("parameters, all", f"{record['reader']['parameters']:,}"),
+        ("parameters, habit network", f"{record['parameters']:,}"),
         ("file", f"{size:.1f} MB"),
         ("trained", f"{record['date']}, {record['seconds']} s on one {record['machine']}"),
         (

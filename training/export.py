@@ -1,11 +1,16 @@
-"""The trained network as an ONNX file with eight bits a weight."""
+"""The trained network as an ONNX file with eight bits per weight.
 
+python training/export.py --habit pocket.pt --reader dose-0.05.pt --words words.json --out OUT
+"""
+
+import argparse
 import json
 from hashlib import sha256
 from pathlib import Path
 
 import torch
-from model import Pocket
+from games import vocabulary
+from model import Reader, load_reader
 from torch import Tensor, nn
 from torch.export import Dim
 from torch.nn.utils import parametrize
@@ -15,7 +20,7 @@ ONNX_OPSET = 23
 
 
 class EightBits(nn.Module):
-    """A matrix as integers from -127 to 127 and one scale a row."""
+    """A matrix as integers from -127 to 127 and one scale per row."""
 
     def forward(self, integers: Tensor, scales: Tensor) -> Tensor:
         return integers.float() * scales
@@ -25,7 +30,7 @@ class EightBits(nn.Module):
         return (weight / scales).round().to(torch.int8), scales
 
 
-def quantise(network: Pocket) -> None:
+def quantise(network: nn.Module) -> None:
     """Hold every matrix in eight bits from here on; the arithmetic stays in full precision."""
     network.requires_grad_(False)
     for module in list(network.modules()):
@@ -33,14 +38,25 @@ def quantise(network: Pocket) -> None:
             parametrize.register_parametrization(module, "weight", EightBits())
 
 
-def export(network: Pocket, moves: list[str], folder: Path) -> None:
+def rounded_weights(network: nn.Module) -> dict[str, Tensor]:
+    """The weights of a network that `quantise` has rounded, under their usual names."""
+    state = network.state_dict()
+    weights = {name: state[name] for name in state if "parametrizations" not in name}
+    for name, module in network.named_modules():
+        if parametrize.is_parametrized(module):
+            weights[f"{name}.weight"] = module.weight
+    return {name: weight.cpu() for name, weight in weights.items()}
+
+
+def export(reader: Reader, moves: list[str], words: list[str], folder: Path) -> None:
     """Write ``pocket.onnx`` and ``pocket.json``, which names its tokens and pins its bytes."""
+    text, tokens = torch.zeros(1, 3, dtype=torch.int64), torch.zeros(2, 4, dtype=torch.int64)
     program = torch.onnx.export(
-        network,
-        (torch.zeros(2, 3, dtype=torch.int64), True),
-        input_names=["tokens"],
+        reader,
+        (text, tokens, True),
+        input_names=["text", "tokens"],
         output_names=["scores"],
-        dynamic_shapes=({0: Dim.DYNAMIC, 1: Dim.DYNAMIC}, None),
+        dynamic_shapes=({1: Dim.DYNAMIC}, {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}, None),
         opset_version=ONNX_OPSET,
     )
     model = program.model_proto
@@ -50,7 +66,25 @@ def export(network: Pocket, moves: list[str], folder: Path) -> None:
     (folder / "pocket.onnx").write_bytes(packed)
     about = {
         "sha256": sha256(packed).hexdigest(),
-        "context": network.place.weight.shape[0],
+        "context": reader.habit.place.weight.shape[0],
         "moves": moves,
+        "words": words,
     }
     (folder / "pocket.json").write_text(json.dumps(about) + "\n")
+
+
+def main() -> None:
+    """Export one of the readers that read.py trained."""
+    parser = argparse.ArgumentParser(description="Write the ONNX file of a reader.")
+    for name in ("habit", "reader", "words", "out"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    asked = parser.parse_args()
+    asked.out.mkdir(parents=True, exist_ok=True)
+    words = json.loads(asked.words.read_text())
+    reader = load_reader(asked.habit, asked.reader)
+    quantise(reader)
+    export(reader, list(vocabulary().values()), words, asked.out)
+
+
+if __name__ == "__main__":
+    main()

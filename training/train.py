@@ -1,10 +1,9 @@
-"""Train the embedded model on one GPU and export it.
+"""Train the habit network on one GPU: it predicts the next move of human games.
 
     python training/train.py --games GAMES --out OUT
 
 GAMES holds train.u16.xz and heldout.u16.xz, in the format that games.py reads. OUT receives
-pocket.onnx, pocket.json (its vocabulary), pocket.pt (its weights) and record.json (what was
-measured).
+pocket.pt (its weights, rounded to eight bits) and record.json (what was measured).
 """
 
 import argparse
@@ -15,7 +14,7 @@ from datetime import date
 from pathlib import Path
 
 import torch
-from export import export, quantise
+from export import quantise, rounded_weights
 from games import PLIES, read_games, vocabulary
 from model import Pocket
 from torch import Tensor
@@ -116,8 +115,8 @@ def heldout_figures(network: Pocket, games: Tensor) -> dict[str, object]:
 
 
 def main() -> None:
-    """Train, round the weights to what is shipped, measure that, export."""
-    parser = argparse.ArgumentParser(description="Train the embedded model and export it.")
+    """Train, round the weights to what is shipped, measure that."""
+    parser = argparse.ArgumentParser(description="Train the habit network.")
     parser.add_argument("--games", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args()
@@ -135,7 +134,7 @@ def main() -> None:
     top1_before_rounding = heldout_figures(network, heldout)["top1"]
     parameters = sum(weight.numel() for weight in network.parameters())
     quantise(network)
-    torch.save(network.state_dict(), asked.out / "pocket.pt")
+    torch.save(rounded_weights(network), asked.out / "pocket.pt")
     record = {
         "date": date.today().isoformat(),
         "machine": torch.cuda.get_device_name() if device == "cuda" else "CPU",
@@ -148,7 +147,6 @@ def main() -> None:
         "heldout_top1_before_rounding": top1_before_rounding,
     }
     (asked.out / "record.json").write_text(json.dumps(record, indent=1) + "\n")
-    export(network.cpu(), list(vocabulary().values()), asked.out)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
-"""The embedded model: the same habits everywhere, whatever is said, unless held to the rules."""
+"""The bundled models: the same habits everywhere, and a reader that a stated rule reaches."""
 
 import asyncio
+import importlib
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import chess
 import numpy as np
@@ -12,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.errors import UserError
-from cant_do_that_anymore.game.position import DATA, shipped_pool
+from cant_do_that_anymore.game.position import DATA, Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, STANDARD, Rules
 from cant_do_that_anymore.providers import pocket as module
 from cant_do_that_anymore.providers.base import Answer, Message, Question, Settings
@@ -21,12 +24,16 @@ from cant_do_that_anymore.providers.pocket import (
     BATCH,
     POCKET,
     POCKET_RULES,
+    READER,
     Network,
     PocketModel,
     Scores,
+    Tokenizer,
+    Tokens,
     likelihoods_of,
     load_network,
 )
+from cant_do_that_anymore.task.conditions import question
 
 POSITIONS = shipped_pool("pool")[::40]
 DIAGONAL = shipped_pool("diagonal")[::25]
@@ -35,6 +42,9 @@ d2d4 e2e4 f1e2 b1c3 f1b5 c8b7 f8g7 c8d7 e7e6 b1c3 f8c5 d7d5 d7d6 g4g5 c8g4 e4f5 
 d7d5 c8b7 f1d3 c8g4 c2c4 f3e5 g8f6 c1g5 f1d3 f3d4 c8g4 b1c3 b8c6 b1c3 f8d6 e7e5 f8d6 f8g7 g7g6 d8d5
 """
 """What it plays in every five hundredth position of the pool."""
+
+
+GREEDY = Settings(0.0)
 
 
 def played(
@@ -46,18 +56,21 @@ def played(
     seed: int = 0,
     at_once: bool = True,
 ) -> list[str]:
-    model = PocketModel(name)
     asked = [Question(rules, moves, (Message("user", rules.statement),)) for moves in histories]
+    return answers(name, asked, Settings(temperature, 16, seed), at_once=at_once)
 
-    async def answers() -> list[str]:
-        how = Settings(temperature, 16, seed)
+
+def answers(
+    name: str, asked: list[Question], how: Settings = GREEDY, *, at_once: bool = True
+) -> list[str]:
+    model = PocketModel(name)
+
+    async def answered() -> list[Answer]:
         if at_once:
-            found = await asyncio.gather(*(model.answer(each, how) for each in asked))
-        else:
-            found = [await model.answer(each, how) for each in asked]
-        return [answer.text for answer in found]
+            return await asyncio.gather(*(model.answer(each, how) for each in asked))
+        return [await model.answer(each, how) for each in asked]
 
-    return asyncio.run(answers())
+    return [answer.text for answer in asyncio.run(answered())]
 
 
 def test_it_plays_the_same_moves_on_every_machine() -> None:
@@ -113,7 +126,7 @@ def test_held_to_the_rules_it_says_nothing_when_mated() -> None:
 
 
 def test_above_temperature_0_it_draws_moves_by_their_likelihood() -> None:
-    scores = load_network().scores([load_network().tokens(())])[0].astype(np.float64)
+    scores = load_network().scores([load_network().tokens(())])[0, :-2].astype(np.float64)
     odds = np.exp(scores - scores.max())
     likelihood = odds[load_network().token["e2e4"]] / odds.sum()
     model = PocketModel(POCKET)
@@ -161,6 +174,101 @@ def test_it_knows_every_move_that_any_rules_allow(rules: Rules) -> None:
         assert {move.uci() for move in rules.legal_moves(board)} <= load_network().token.keys()
 
 
+class TestReader:
+    """`cdta/reader` gets the messages and nothing else, and what they say changes what it plays."""
+
+    @pytest.fixture(scope="class")
+    def habits(self) -> list[Position]:
+        """Positions where it plays a special move, as long as nobody states a rule."""
+        moves = played(POCKET, [position.moves for position in POSITIONS])
+        pairs = zip(POSITIONS, moves, strict=True)
+        return [position for position, move in pairs if move in position.special_moves]
+
+    def share(self, habits: list[Position], condition: str, *messages: Message) -> float:
+        """How often it plays a special move, under a condition or with other messages first."""
+        asked = [question(position, BISHOPS_AS_KNIGHTS, condition) for position in habits]
+        if messages:
+            asked = [replace(each, messages=(*messages, *each.messages[1:])) for each in asked]
+        pairs = zip(habits, answers(READER, asked), strict=True)
+        return sum(move in position.special_moves for position, move in pairs) / len(habits)
+
+    def test_a_stated_rule_changes_what_it_plays(self, habits: list[Position]) -> None:
+        standard = self.share(habits, "standard")
+        assert standard > 0.9
+        assert self.share(habits, "changed") < 0.6 * standard
+        assert self.share(habits, "placebo") > 0.9 * standard
+
+    @pytest.mark.parametrize("text", ["", "Colorless green ideas sleep.", "Лиса 123 ...", "pqzrv"])
+    def test_text_without_a_rule_changes_nothing(self, habits: list[Position], text: str) -> None:
+        assert self.share(habits, "standard", Message("system", text)) > 0.9
+
+    def test_it_reads_the_messages_alone(self, habits: list[Position]) -> None:
+        (position, *_) = habits
+        asked = question(position, BISHOPS_AS_KNIGHTS)
+        (reply,) = answers(READER, [asked])
+        assert answers(READER, [replace(asked, rules=STANDARD, moves=(), about="e2e4")]) == [reply]
+
+    @pytest.mark.parametrize("condition", ["knows_forbidden", "knows_allowed"])
+    def test_it_answers_questions_of_legality_with_yes_or_no(
+        self, habits: list[Position], condition: str
+    ) -> None:
+        replies = answers(READER, [question(p, BISHOPS_AS_KNIGHTS, condition) for p in habits])
+        assert sum(reply in ("yes", "no") for reply in replies) / len(replies) > 0.95
+
+    def test_lines_of_turns_that_are_moves_are_the_game_and_all_else_is_text(self) -> None:
+        network = load_network()
+        text, game = network.read(
+            [
+                Message("system", "e2e4\nPlay."),
+                Message("user", "Now\n\ne2e4"),
+                Message("assistant", "e7e5"),
+                Message("user", "g1f3\n\nIs e5e4 legal?"),
+            ]
+        )
+        assert game == network.tokens(["e2e4", "e7e5", "g1f3"])
+        assert text == network.read([Message("system", "e2e4 Play. Now Is e5e4 legal?")])[0]
+
+    @given(st.text(max_size=3000))
+    def test_any_text_can_be_read(self, text: str) -> None:
+        tokens, _ = load_network().read([Message("system", text)])
+        assert 1 <= len(tokens) <= module.MAX_TEXT
+
+    def test_an_unknown_word_becomes_its_longest_known_pieces(self) -> None:
+        tokenizer = Tokenizer(["e2e4"], ["bishop", "like"])
+        assert tokenizer.tokens("bishoplike") == tokenizer.tokens("Bishop like")
+        assert tokenizer.tokens("bisho") == tokenizer.tokens("b i s h o")
+        assert tokenizer.tokens("e2e4") == (0,)
+
+
+class TestTrainingTexts:
+    """What the shipped prompts measure must not have been trained."""
+
+    @pytest.fixture(scope="class")
+    def texts(self) -> ModuleType:
+        folder = Path(__file__).parents[2] / "training"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.syspath_prepend(str(folder))
+            return importlib.import_module("texts")
+
+    def test_no_training_text_has_a_sentence_of_a_shipped_prompt(self, texts: ModuleType) -> None:
+        shipped = texts.shipped_sentences()
+        written = [text for each in texts.training_texts(2, 20).values() for text in each]
+        assert len(shipped) > 50
+        assert not any(texts.sentences_of(text) & shipped for text in written)
+
+    def test_no_training_text_states_a_held_out_rule_or_uses_a_held_out_phrase(
+        self, texts: ModuleType
+    ) -> None:
+        written = texts.training_texts(2, 20)
+        assert not set(texts.HELD_OUT_RULES) & written.keys()
+        held_out = {p[1:] for each in texts.PHRASES.values() for p in each if p[:1] == "~"}
+        plain = {phrase for phrase in held_out if "{" not in phrase}
+        assert len(held_out) > 12
+        assert not any(
+            phrase in text for each in written.values() for text in each for phrase in plain
+        )
+
+
 class TestGathering:
     """Questions that come together are read together."""
 
@@ -174,9 +282,9 @@ class TestGathering:
         sizes: list[int] = []
         scores = Network.scores
 
-        def counted(network: Network, positions: list[tuple[int, ...]]) -> Scores:
+        def counted(network: Network, positions: list[Tokens], *text: Tokens) -> Scores:
             sizes.append(len(positions))
-            return scores(network, positions)
+            return scores(network, positions, *text)
 
         monkeypatch.setattr(Network, "scores", counted)
         return sizes
@@ -211,14 +319,14 @@ class TestGathering:
         found = likelihoods_of(asked)
         for share, (moves, special) in zip(found, asked, strict=True):
             (scores,) = network.scores([network.tokens(moves)])
-            all_likely = np.exp(scores.astype(float))
+            all_likely = np.exp(scores[: len(network.moves)].astype(float))
             likely = sum(all_likely[network.token[move]] for move in special)
             assert share == pytest.approx(likely / all_likely.sum(), rel=1e-4)
         assert likelihoods_of([((), ("e2e4", "d2d4", "P@e4"))])[0] > 0.5
         assert likelihoods_of([]) == []
 
     def test_a_fault_reaches_everyone_in_the_batch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def broken(network: Network, positions: object) -> Scores:
+        def broken(network: Network, *_: object) -> Scores:
             raise RuntimeError("out of memory")
 
         monkeypatch.setattr(Network, "scores", broken)
@@ -258,4 +366,4 @@ class TestShippedFiles:
         assert model_named(POCKET).info.name == POCKET
 
     def test_the_network_is_small(self) -> None:
-        assert len((DATA / "pocket.onnx").read_bytes()) < 8_000_000
+        assert len((DATA / "pocket.onnx").read_bytes()) < 11_000_000

@@ -1,7 +1,7 @@
 """Parse model names and look up their provider, address and adapter.
 
 =========================  ==================================================================
-``cdta/pocket``            a built-in model (`OUR_MODELS`)
+``cdta/reader``            a built-in model (`OUR_MODELS`)
 ``openai/gpt-4o``          a provider with OpenAI's API, without Inspect AI (`PROVIDERS`)
 ``anthropic/claude-...``   any other ``PROVIDER/MODEL``, through Inspect AI
 ``NAME`` with a base URL   a model as that server names it
@@ -101,6 +101,7 @@ def _pocket(name: str) -> Model:
 
 
 OUR_MODELS: dict[str, Callable[[str], Model]] = {
+    "cdta/reader": _pocket,
     "cdta/pocket": _pocket,
     "cdta/pocket-rules": _pocket,
     "cdta/random": lambda _: RandomModel(),

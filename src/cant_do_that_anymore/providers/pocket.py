@@ -1,16 +1,18 @@
-"""The bundled model: a small transformer trained on human games.
+"""The bundled models: a small transformer trained on human games and on prompts, in three modes.
 
-It sees moves only, so prompts cannot affect it. docs/pocket.md is its model card.
+``cdta/reader`` reads the messages. ``cdta/pocket`` gets the moves only, so no prompt can affect it.
+``cdta/pocket-rules`` does the same, restricted to legal moves. docs/pocket.md is the model card.
 """
 
 import asyncio
 import json
 import os
+import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from random import Random
 from typing import Any, TypeAlias
@@ -22,26 +24,68 @@ from numpy.typing import NDArray
 from ..errors import UserError
 from ..game.position import DATA
 from ..game.rules import board_after
-from .base import Answer, Model, Question, RequestVariant, Settings, local_info
+from .base import Answer, Message, Model, Question, RequestVariant, Settings, local_info
 
+READER = "cdta/reader"
 POCKET = "cdta/pocket"
 POCKET_RULES = "cdta/pocket-rules"
 BATCH = 64
+MAX_TEXT = 1024  # tokens; of a longer text, the first and the last ones are read
 MAX_CACHED_POSITIONS = 4096  # at 8 kB each
 # Batches evaluated at once, one thread each: several threads on one batch would mostly wait.
 WORKERS = min(4, os.cpu_count() or 1)
 
 CANNOT_READ = "I know moves and cannot read."
 
+_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789.:?"
+_WORD = re.compile(r"[a-h][1-8][a-h][1-8][nbrq]?\b|[^\W\d_]+|\d|[.:?]")
+OTHER = "<other>"  # any letter that is not in the alphabet above
+
 Tokens: TypeAlias = tuple[int, ...]
+NO_TEXT: Tokens = (-1,)
 Scores: TypeAlias = NDArray[np.float32]
 
 
+class Tokenizer:
+    """Turns text into tokens: a move in UCI and a known word are one token each.
+
+    Any other word becomes the longest known pieces of it, down to single letters, so that every
+    text can be read.
+
+    >>> Tokenizer(["e2e4"], ["bishop"]).tokens("E2E4: bishops")
+    (0, 39, 42, 20)
+    """
+
+    def __init__(self, moves: Sequence[str], words: Sequence[str]) -> None:
+        self.start = len(moves)  # the token before a game or a text
+        known = (*_CHARACTERS, OTHER, *words)
+        self._tokens = {word: self.start + 1 + index for index, word in enumerate(known)}
+        self._tokens |= {move: token for token, move in enumerate(moves)}
+
+    @staticmethod
+    def words_of(text: str) -> list[str]:
+        """Return the moves, words, digits and stops of a text; other punctuation is left out."""
+        return _WORD.findall(text.lower())
+
+    def tokens(self, text: str) -> tuple[int, ...]:
+        """Return the tokens of a text."""
+        words = self.words_of(text)
+        return tuple(self._tokens[piece] for word in words for piece in self._split(word))
+
+    def _split(self, word: str) -> Iterator[str]:
+        while word:
+            ends = range(len(word), 0, -1)
+            piece = next((word[:end] for end in ends if word[:end] in self._tokens), OTHER)
+            yield piece
+            word = word[1 if piece == OTHER else len(piece) :]
+
+
 class Network:
-    """The network: logits of the next move, given the moves so far.
+    """The network: logits of the reply, given a text and the moves so far.
 
     Attributes:
-        moves: the vocabulary, in the order of the scores.
+        moves: the vocabulary of moves, in the order of the scores.
+        replies: the moves, then "yes" and "no".
         token: the index of each move in the vocabulary.
         digest: the SHA-256 digest of the weights.
     """
@@ -49,42 +93,65 @@ class Network:
     def __init__(self) -> None:
         about, packed = _load_files()
         self.moves: list[str] = about["moves"]
+        self.replies = [*self.moves, "yes", "no"]
         self.digest: str = about["sha256"]
         self.token = {move: token for token, move in enumerate(self.moves)}
+        self._tokenizer = Tokenizer(self.moves, about["words"])
         self._max_moves: int = about["context"] - 1
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         self._session = onnxruntime.InferenceSession(packed, options)
-        self._cache: dict[Tokens, Scores] = {}
+        self._cache: dict[tuple[Tokens, Tokens], Scores] = {}
+
+    def read(self, messages: Sequence[Message]) -> tuple[Tokens, Tokens]:
+        """Return the tokens of a conversation: those of its text, and those of its game.
+
+        A line of a turn that is a move belongs to the game; everything else is text.
+        """
+        text: list[str] = []
+        moves: list[str] = []
+        for message in messages:
+            for line in message.content.splitlines():
+                is_move = message.role != "system" and line in self.token
+                (moves if is_move else text).append(line)
+        words = self._text_tokens("\n".join(text))
+        half = MAX_TEXT // 2
+        return words if len(words) <= MAX_TEXT else words[:half] + words[-half:], self.tokens(moves)
+
+    @lru_cache(maxsize=256)  # noqa: B019 (there is one network)
+    def _text_tokens(self, text: str) -> Tokens:
+        return self._tokenizer.tokens(text) or NO_TEXT
 
     def tokens(self, moves: Sequence[str]) -> Tokens:
-        """Return the network's input: the start token, then as many last moves as fit."""
-        start = len(self.moves)
+        """Return the tokens of a game: the start token, then as many last moves as fit."""
+        start = self._tokenizer.start
         excess = max(0, len(moves) - self._max_moves)
         last = moves[excess + excess % 2 :]  # whole pairs, since the parity tells the side
         return (start, *(self.token.get(move, start) for move in last))
 
-    def scores(self, positions: Sequence[Tokens]) -> Scores:
+    def scores(self, positions: Sequence[Tokens], text: Tokens = NO_TEXT) -> Scores:
         """Return a row of scores per position; all must have one length, so none needs padding."""
-        tokens = np.array(positions, dtype=np.int64)
+        tokens, words = np.array(positions, dtype=np.int64), np.array([text], dtype=np.int64)
         parts = (tokens[start : start + BATCH] for start in range(0, len(tokens), BATCH))
-        return np.concatenate([self._session.run(None, {"tokens": part})[0] for part in parts])
+        inputs = ({"text": words, "tokens": part} for part in parts)
+        return np.concatenate([self._session.run(None, each)[0] for each in inputs])
 
     def share(self, scores: Scores, moves: Sequence[str]) -> float:
-        """Return the total probability of these moves."""
+        """Return the total probability of these moves among all moves."""
+        scores = scores[: len(self.moves)]
         likelihoods = np.exp((scores - scores.max()).astype(np.float64))
         tokens = [self.token[move] for move in moves if move in self.token]
         return float(likelihoods[tokens].sum() / likelihoods.sum())
 
-    def cached_scores(self, position: Tokens) -> Scores | None:
+    def cached_scores(self, position: Tokens, text: Tokens = NO_TEXT) -> Scores | None:
         """Return the cached scores of a position, if any: a run asks about each more than once."""
-        return self._cache.get(position)
+        return self._cache.get((text, position))
 
-    def cache_scores(self, position: Tokens, scores: Scores) -> None:
+    def cache_scores(self, position: Tokens, scores: Scores, text: Tokens = NO_TEXT) -> None:
         """Cache the scores, dropping the oldest ones."""
         if len(self._cache) >= MAX_CACHED_POSITIONS:
             del self._cache[next(iter(self._cache))]
-        self._cache[position] = scores
+        self._cache[text, position] = scores
 
 
 def _load_files() -> tuple[dict[str, Any], bytes]:
@@ -104,60 +171,72 @@ load_network = cache(Network)
 
 @dataclass
 class _Batch:
-    """Positions of one length that the network will evaluate together."""
+    """Positions of one length that the network will evaluate together, with one text."""
 
     evaluation: asyncio.Task[Scores]
     positions: list[Tokens] = field(default_factory=list)
 
 
 class PocketModel(Model):
-    """The network (``cdta/pocket``), or restricted to legal moves (``cdta/pocket-rules``)."""
+    """The network that reads the prompt (``cdta/reader``), or that does not (``cdta/pocket``).
+
+    ``cdta/pocket-rules`` does not read either and is restricted to legal moves.
+    """
 
     def __init__(self, name: str) -> None:
         self._network = load_network()
         self.info = local_info(name, connections=4 * BATCH, weights=self._network.digest)
-        self._open: dict[int, _Batch] = {}
+        self._open: dict[tuple[Tokens, int], _Batch] = {}
         self._workers = asyncio.Semaphore(WORKERS)
 
     async def answer(
         self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
-        """Play the most likely move, or sample one; reply "" if there is no legal move.
+        """Give the most likely reply, or sample one; reply "" if there is no legal move.
 
         To a question of legality, ``cdta/pocket-rules`` answers yes or no, and ``cdta/pocket`` that
         it cannot read.
         """
-        if question.about and self.info.name == POCKET:
-            return Answer(CANNOT_READ, version=self.info.name)
+        reply = await self._reply(question, settings)
+        return Answer(reply, version=self.info.name)
+
+    async def _reply(self, question: Question, settings: Settings) -> str:
+        network, name = self._network, self.info.name
+        if name == READER:
+            text, game = network.read(question.messages)
+            return _pick(network.replies, await self._scores(text, game), settings)
+        if question.about and name == POCKET:
+            return CANNOT_READ
         if question.about:
-            return Answer("yes" if question.is_legal else "no", version=self.info.name)
-        scores = await self._scores(self._network.tokens(question.moves))
-        moves = self._network.moves
-        if self.info.name == POCKET_RULES:
+            return "yes" if question.is_legal else "no"
+        scores = await self._scores(NO_TEXT, network.tokens(question.moves))
+        moves, scores = network.moves, scores[: len(network.moves)]
+        if name == POCKET_RULES:
             legal = question.rules.legal_moves(board_after(question.moves))
             moves = sorted(move.uci() for move in legal)
-            scores = scores[[self._network.token[move] for move in moves]]
-        return Answer(_pick_move(moves, scores, settings) if moves else "", version=self.info.name)
+            scores = scores[[network.token[move] for move in moves]]
+        return _pick(moves, scores, settings) if moves else ""
 
-    async def _scores(self, tokens: Tokens) -> Scores:
-        """Return the scores of a position, evaluated with all waiting ones of its length."""
-        cached = self._network.cached_scores(tokens)
+    async def _scores(self, text: Tokens, game: Tokens) -> Scores:
+        """Return the scores of a position, evaluated with all waiting ones of its kind."""
+        cached = self._network.cached_scores(game, text)
         if cached is not None:
             return cached
-        batch = self._open.get(len(tokens))
+        kind = text, len(game)
+        batch = self._open.get(kind)
         if batch is None:
-            batch = _Batch(asyncio.create_task(self._evaluate(len(tokens))))
-            self._open[len(tokens)] = batch
+            batch = _Batch(asyncio.create_task(self._evaluate(kind)))
+            self._open[kind] = batch
         row = len(batch.positions)
-        batch.positions.append(tokens)
+        batch.positions.append(game)
         scores: Scores = (await asyncio.shield(batch.evaluation))[row]
-        self._network.cache_scores(tokens, scores)
+        self._network.cache_scores(game, scores, text)
         return scores
 
-    async def _evaluate(self, length: int) -> Scores:
+    async def _evaluate(self, kind: tuple[Tokens, int]) -> Scores:
         async with self._workers:
-            positions = self._open.pop(length).positions
-            return await asyncio.to_thread(self._network.scores, positions)
+            positions = self._open.pop(kind).positions
+            return await asyncio.to_thread(self._network.scores, positions, kind[0])
 
 
 def likelihoods_of(queries: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[float]:
@@ -192,10 +271,10 @@ def likelihoods_of(queries: Sequence[tuple[Sequence[str], Sequence[str]]]) -> li
     return shares
 
 
-def _pick_move(moves: Sequence[str], scores: Scores, settings: Settings) -> str:
+def _pick(replies: Sequence[str], scores: Scores, settings: Settings) -> str:
     if not settings.temperature:
-        return moves[int(scores.argmax())]
+        return replies[int(scores.argmax())]
     relative = (scores - scores.max()).astype(np.float64)
     likelihoods = np.exp(relative / settings.temperature).cumsum()
     threshold = Random(settings.seed).random() * likelihoods[-1]
-    return moves[int(likelihoods.searchsorted(threshold, side="right"))]
+    return replies[int(likelihoods.searchsorted(threshold, side="right"))]
