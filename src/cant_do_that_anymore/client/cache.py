@@ -20,6 +20,9 @@ from ..providers.base import (
 from ..providers.request_variants import limit_of
 from .store import Store, open_store
 
+# A longer text or reasoning is cut: scoring tens of megabytes again takes minutes.
+MAX_CHARACTERS = 1_000_000
+
 
 def request_key(
     model: ModelInfo, request: Request, settings: Settings, variant: RequestVariant = ()
@@ -121,10 +124,11 @@ class ModelCache:
         return requests
 
     async def save(self, request: Request, settings: Settings, answer: Answer) -> Answer:
-        """Save the answer under the variant in which it was requested.
+        """Save the answer under the variant in which it was requested, cut if it is very long.
 
         Returns the saved answer: another process may have saved one first.
         """
+        answer = _cut(answer)
         self.record_variant(settings, answer.conceded)
         key = cache_key(self._cached_variant(settings, answer.conceded).digest, request)
         is_first = await self._store.put(key, {**answer.to_json(), "seconds": answer.seconds})
@@ -190,6 +194,12 @@ class ModelCache:
 
     def _mode_of(self, settings: Settings) -> str:
         return self._mode(settings.reasoning_effort, settings.extra_body)
+
+
+def _cut(answer: Answer) -> Answer:
+    text, reasoning = answer.text[:MAX_CHARACTERS], answer.reasoning[:MAX_CHARACTERS]
+    stop_reason = answer.stop_reason if text == answer.text else "length"
+    return replace(answer, text=text, reasoning=reasoning, stop_reason=stop_reason)
 
 
 @contextmanager
