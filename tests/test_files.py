@@ -5,8 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore.files import atomic_dir, atomic_write, atomic_write_text
+from cant_do_that_anymore.files import atomic_dir, atomic_write, atomic_write_text, home
 from testing import needs_posix, open_pipe
+
+
+def test_a_tilde_in_cdta_home_is_the_home_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setenv("CDTA_HOME", "~/x")
+    assert home("runs") == tmp_path / "x" / "runs"
+    monkeypatch.setenv("CDTA_HOME", str(tmp_path / "~nobody-of-this-name"))
+    assert home() == tmp_path / "~nobody-of-this-name"
 
 
 class Stop(BaseException):

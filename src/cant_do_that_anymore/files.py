@@ -121,6 +121,8 @@ def home(inside: str = "") -> Path:
     """
     configured = os.environ.get("CDTA_HOME")
     path = Path(configured or platformdirs.user_data_dir("cdta", appauthor=False))
+    with suppress(RuntimeError):  # no home folder to put in place of "~"
+        path = path.expanduser()
     try:
         for folder in (path, path / inside):
             folder.mkdir(OWNER_ONLY, parents=True, exist_ok=True)

@@ -134,6 +134,14 @@ def test_a_bad_line_is_named_before_any_request(serve: Serve, with_one_bad: Path
     assert ("e2e4", "e7e5") not in [moves_in(request) for request in server.requests]
 
 
+def test_the_first_of_several_bad_lines_is_named(server: Loopback, tmp_path: Path) -> None:
+    bad = [Position(game, ("e2e4", "e7e5"), ("g1f3",)) for game in range(20)]
+    write_positions(tmp_path / "positions.jsonl", [*POOL[:4], *bad])
+    for given in ("dataset", "pool"):
+        with pytest.raises(InvalidInput, match=r"positions.jsonl, line 5: 'g1f3' is not a"):
+            measure(server, n=20, **{given: tmp_path / "positions.jsonl"})
+
+
 def test_only_what_is_used_is_played_through(with_one_bad: Path) -> None:
     run = measure("cdta/random", dataset=with_one_bad, n=5, seed=0)
     assert POOL[9] not in [sample.position for sample in run.samples]

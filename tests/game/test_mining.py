@@ -204,6 +204,23 @@ def test_games_from_a_set_up_position_or_of_another_variant_are_skipped_and_coun
     assert [index for index, *_ in lines(found)] == [1, 3]
 
 
+@pytest.mark.parametrize(
+    "tags",
+    [
+        '[variant "Atomic"]',
+        '[fen "8/8/8/8/8/8/8/8 w - - 0 1"]',
+        '  [Variant "Atomic"]\n[Result "*"]',
+        '\t[FEN "8/8/8/8/8/8/8/8 w - - 0 1"]\n[Result "*"]',
+        '[Result "*"] [Variant "Atomic"]',
+        '[Result "*"][SETUP "1"]',
+    ],
+)
+def test_tags_are_seen_in_any_case_indented_and_two_on_a_line(tags: str) -> None:
+    found = mined_text(ITALIAN.replace("\n", f"\n{tags}\n", 1) + ITALIAN)
+    assert (found.games, found.skipped) == (2, Counter({NOT_STANDARD: 1}))
+    assert [index for index, *_ in lines(found)] == [1]
+
+
 def test_only_games_of_two_players_with_the_rating_are_taken() -> None:
     def rated(white: str, black: str) -> str:
         tags = f'[WhiteElo "{white}"]\n[BlackElo "{black}"]\n'

@@ -1,5 +1,7 @@
 """The page of an experiment, opened from disk in a real browser."""
 
+import csv
+import io
 import json
 import shutil
 from collections.abc import Iterator
@@ -17,7 +19,7 @@ from cant_do_that_anymore.comparison.leaderboard import OUTCOMES, rankings
 from cant_do_that_anymore.formatting import dollars, duration, visible
 from cant_do_that_anymore.providers.base import Effort, Settings
 from cant_do_that_anymore.report.columns import VERDICTS
-from cant_do_that_anymore.report.document import Document, build_document
+from cant_do_that_anymore.report.document import Document, as_csv, build_document
 from cant_do_that_anymore.report.pages import experiment_page, write
 from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.storage import load_run
@@ -276,3 +278,11 @@ def test_a_run_without_a_page_has_no_link_and_one_elsewhere_is_linked(
     board, _, every_run = text.partition("</section>")
     for part in (board, every_run):
         assert part.count('<a href="../copy%20%231/') == 7
+
+
+def test_no_cell_of_the_table_is_a_formula() -> None:
+    texts = ["=cmd|'/c calc'!A1", "+1", "-1", "@x", "\t=1", ["=1", "x"]]
+    rows = as_csv([{"model": text, "uptake": -0.5} for text in texts])
+    cells = [row["model"] for row in csv.DictReader(io.StringIO(rows))]
+    assert cells == ["'=cmd|'/c calc'!A1", "'+1", "'-1", "'@x", "'\t=1", "'=1 | x"]
+    assert rows.count(",-0.500000\n") == len(texts)

@@ -231,7 +231,9 @@ def drawn(dataset: Dataset, spec: Spec) -> list[tuple[int, Position]]:
     if spec.max_samples:
         Random(CUT_SEED).shuffle(numbers)
         numbers = numbers[: spec.max_samples]
-    positions_by_number = [(number, checked(chosen[number], spec.change)) for number in numbers]
+    positions_by_number = [
+        (number, checked(chosen[number], spec.change, positions)) for number in numbers
+    ]
     return [each for each in positions_by_number for _ in range(spec.draws)]
 
 
@@ -246,7 +248,9 @@ def positions_drawn(dataset: Dataset, spec: Spec, plan: Plan) -> list[Position]:
     order = dataset.positions
     if not dataset.asked:
         order = Random(spec.seed).sample(order, len(order))
-    positions = [checked(position, spec.change) for position in order[: plan.wanted]]
+    positions = [
+        checked(position, spec.change, dataset.positions) for position in order[: plan.wanted]
+    ]
     return [position for position in positions for _ in range(spec.draws)]
 
 

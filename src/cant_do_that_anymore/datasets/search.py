@@ -124,7 +124,8 @@ class SelectionConfig:
             InvalidInput: if the position is invalid under the rules.
         """
         baseline = self.plan.baseline
-        question = baseline.question(checked(self.ordered[query.number], self.plan.change))
+        position = checked(self.ordered[query.number], self.plan.change, self.pool.positions)
+        question = baseline.question(position)
         return Request(question, "selection", baseline.name, query.draw)
 
     @property

@@ -8,7 +8,7 @@ An example; the original's older key names can be read as well::
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
@@ -139,17 +139,20 @@ def parse_positions(path: Path) -> list[Position]:
     ]
 
 
-def checked(position: Position, rules: Rules) -> Position:
+def checked(position: Position, rules: Rules, among: Sequence[Position] = ()) -> Position:
     """Check that a position's moves are possible and its special moves special.
 
     Raises:
-        InvalidInput: with file, line and reason, if they are not under ``rules``.
+        InvalidInput: with file, line and reason, if they are not under ``rules``; for the first
+            such position of ``among``, if given.
     """
     if not position.where:
         return position
     try:
         _check_moves(position, rules)
     except InvalidInput as problem:
+        for other in among:
+            checked(other, rules)
         raise InvalidInput(f"{position.where}: {problem}") from None
     return replace(position, where="")
 

@@ -212,8 +212,11 @@ def _report_link(run: Run, out: Path) -> str | None:
     return quote(Path(os.path.relpath(page, out)).as_posix())
 
 
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
 def as_csv(rows: Sequence[Row]) -> str:
-    """Format rows as CSV."""
+    """Format rows as CSV. A text that a spreadsheet would run as a formula gets a quote before."""
     text = StringIO()
     table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     table.writeheader()
@@ -223,5 +226,7 @@ def as_csv(rows: Sequence[Row]) -> str:
 
 def _cell(value: object) -> str:
     if isinstance(value, list):
-        return " | ".join(value)
+        value = " | ".join(value)
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(_FORMULA_STARTS) else value
     return f"{value:.6f}" if isinstance(value, float) else "" if value is None else str(value)

@@ -219,9 +219,7 @@ class Spec:
         Gt(0),
         Lt(1),
     )
-    seed: int = option(
-        DEFAULT_SEED, TASK, "S", "Seed for drawing positions.", Gt(-(2**63)), Lt(2**63)
-    )
+    seed: int = option(DEFAULT_SEED, TASK, "S", "Seed for drawing positions.", Ge(0), Lt(2**63))
     max_connections: int | None = option(
         None, LIMITS, "C", "Maximum number of concurrent requests.", Ge(1)
     )

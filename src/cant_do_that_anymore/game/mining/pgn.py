@@ -20,18 +20,22 @@ CUT_OFF = "cut off"
 
 _MAX_TAG_START = 200  # from the line feed to the quotation mark
 _TAGS = re.compile(
-    rb"""\n\[ \w+ [ \t]+ "[^\n]*
-    (?: \n\[[^\n]*                      # the next tag
-      | \n[ \t]*(?= \n\[ (?!Event\ ))   # a blank line among the tags
-      | \n[%;][^\n]*(?= \n\[ )          # a comment among the tags
+    rb"""\n[ \t]*+\[ \w+ [ \t]+ "[^\n]*
+    (?: \n[ \t]*+\[[^\n]*                            # the next tag
+      | \n[ \t]*+(?= \n[ \t]*+\[ (?!(?i:Event)\ ))   # a blank line among the tags
+      | \n[%;][^\n]*(?= \n[ \t]*+\[ )                # a comment among the tags
     )*""",
     re.VERBOSE,
 )
+_TAG_NAMES = (
+    *("White", "Black", "WhiteElo", "BlackElo", "Event", "Site", "Date", "Link"),
+    *("FEN", "SetUp", "Variant"),
+)
 _TAG = re.compile(
-    r'\n\[((?:White|Black)(?:Elo)?|Event|Site|Date|Link|FEN|SetUp|Variant)[ \t]+"(.*)"[ \t]*\]'
+    rf'(?<=[\n\]])[ \t]*\[({"|".join(_TAG_NAMES)})[ \t]+"(.*?)"[ \t]*\]', re.IGNORECASE
 )
 _BLANK = re.compile(rb"\s*")
-_NOT_PLAIN_TAG = re.compile(rb"\n\[(?:FEN|SetUp|Variant)[ \t]")
+_NOT_PLAIN_TAG = re.compile(rb"\[(?:FEN|SetUp|Variant)[ \t]", re.IGNORECASE)
 _UNTAGGED_START = re.compile(rb"\n[ \t]*(?=\n[ \t]*1\s*+\.?+\s*+[a-hN{;])")
 _NO_MOVES = re.compile(rb"(?: \s++ | \{[^}]*+\} | (?<=\n)[%;][^\n]*+ )*+", re.VERBOSE)
 # A piece symbol in UTF-8, with an optional variation selector.
@@ -149,7 +153,8 @@ def tags_of(text: bytes, game: Game) -> dict[str, str]:
         tags = written.decode("utf-8")
     except UnicodeDecodeError:
         tags = written.decode("latin-1")
-    return dict(_TAG.findall(tags.replace(r"\"", '"')))
+    values = {name.lower(): value for name, value in _TAG.findall(tags.replace(r"\"", '"'))}
+    return {name: values[name.lower()] for name in _TAG_NAMES if name.lower() in values}
 
 
 def moves_of(text: bytes, game: Game) -> Iterator[bytes]:
