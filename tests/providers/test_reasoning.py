@@ -1,6 +1,7 @@
 """Models that think first: any server of them is measured with no option, and its thoughts kept."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from cant_do_that_anymore.client import negotiator
 from cant_do_that_anymore.client.client import WINDOW
 from cant_do_that_anymore.datasets.search import ORDER_SEED
 from cant_do_that_anymore.errors import InvalidInput, UserError
@@ -200,14 +202,38 @@ class Talker(Thinker):
         return completion
 
 
-@pytest.mark.parametrize(("most", "probes"), [(100_000, 1), (512, 0)])
-def test_who_talks_much_is_no_thinker(most: int, probes: int, serve: Serve) -> None:
+@pytest.mark.parametrize(("most", "probes"), [(100_000, [16_016]), (4_096, [4_016]), (512, [])])
+def test_who_talks_much_is_no_thinker(most: int, probes: list[int], serve: Serve) -> None:
     """Asked once with more room, if it may be, to see whether it thinks; cut off stays cut off."""
     server = serve(Talker(habit, most=most))
     run = measure(server, n=5)
-    assert server.limits.count(16_016) == probes
+    assert [limit for limit in server.limits if limit != 16] == probes
     assert run.results.metrics["predicted_move_proportion"] == 1
-    assert not any("thinks" in note for note in run.notes)
+    assert not any("reasoning" in note for note in run.notes)
+
+
+@pytest.mark.parametrize("talks", [0, 9])
+def test_one_slow_probe_does_not_hold_up_the_others(
+    talks: int, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One reply is cut off, all others end: no budget for any, and no waiting for the probe."""
+    monkeypatch.setattr(negotiator, "LONE_PROBE_PATIENCE", 1.0)
+
+    class SlowTalker(Talker):
+        async def _answer(self, request: Body, number: int) -> web.StreamResponse:
+            if self.limit(request) > 100:
+                await asyncio.sleep(60)
+            return await super()._answer(request, number)
+
+        def thoughtful(self, request: Body) -> dict[str, Any]:
+            is_long = moves_in(request) in map(moves_in, self.requests[talks : talks + 1])
+            return super().thoughtful(request) if is_long else self.completion(request)
+
+    server, began = serve(SlowTalker(habit)), time.monotonic()
+    run = measure(server, n=20, max_connections=2)
+    assert time.monotonic() - began < 45
+    assert set(server.limits) == {16}
+    assert not any("reasoning" in note for note in run.notes)
 
 
 @pytest.mark.parametrize("key", ["x", "a-real-key-of-some-length"])

@@ -117,7 +117,10 @@ class Client:
                 started.append(await self._start(request, settings))
                 if self._in_flight and not self._was_contacted:
                     self._was_contacted = True
-                    await asyncio.wait(started)
+                    probing = asyncio.ensure_future(self._negotiator.probe_started.wait())
+                    both = (started[-1], probing)
+                    await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+                    probing.cancel()
                 if self._error:
                     raise self._error
                 while started and (started[0].done() or len(started) == ahead):

@@ -3,7 +3,8 @@
 Models differ in the parameters they accept, and their names say little. So the negotiator learns
 from rejections and answers. It switches to another variant when the model rejects the usual one
 twice, accepts the other, and then rejects the usual one again. A model that is seen to reason gets
-a reasoning budget.
+a reasoning budget. A reply that is cut off may be unmarked reasoning, so one such request is sent
+again with a budget (the probe), unless other replies end within the usual limit.
 """
 
 import asyncio
@@ -31,6 +32,8 @@ from ..providers.request_variants import (
 
 # How often the reasoning budget is raised for answers that are still cut off.
 MAX_BUDGET_RAISES = 3
+# Seconds after which the first probe is given up, if no other request is open that could decide.
+LONE_PROBE_PATIENCE = 60.0
 
 # Sends one request in a variant, or in the current one for None.
 AskWith = Callable[[RequestVariant | None], Awaitable[Answer]]
@@ -47,14 +50,21 @@ class VariantStore(Protocol):
 
 
 class Negotiator:
-    """Negotiates the request variant of one model."""
+    """Negotiates the request variant of one model.
+
+    Attributes:
+        probe_started: set once a request has been sent again to see whether the model reasons.
+    """
 
     def __init__(self, model: Model, store: VariantStore) -> None:
         self._model = model
         self._store = store
         self._negotiating = asyncio.Lock()
         self._has_answered = False
-        self._probe: asyncio.Event | None = None
+        self.probe_started = asyncio.Event()
+        self._probe_decided = asyncio.Event()
+        self._patience: float | None = LONE_PROBE_PATIENCE
+        self._open = 0
         self._raises_left = MAX_BUDGET_RAISES
 
     async def answer(
@@ -75,7 +85,7 @@ class Negotiator:
                 return self._failed_answer(rejected)
         async with self._negotiating:  # one request negotiates; the others use the result
             variant = self._store.variant(settings) if wanted is None else wanted
-            return await self._find_accepted(question, settings, variant)
+            return await self._find_accepted(question, settings, variant, learn=wanted is None)
 
     async def _ask(self, question: Question, settings: Settings, variant: RequestVariant) -> Answer:
         answer = await self._model.answer(question, settings, variant)
@@ -85,12 +95,12 @@ class Negotiator:
         return answer
 
     async def _find_accepted(
-        self, question: Question, settings: Settings, usual: RequestVariant
+        self, question: Question, settings: Settings, usual: RequestVariant, *, learn: bool
     ) -> Answer:
         """Return an answer in a variant that the model accepts, trying the usual one first.
 
         A transient rejection does not happen twice, and a variant that is also rejected is no
-        fallback.
+        fallback. With ``learn``, later requests use the variant that was accepted.
         """
         try:
             return await self._ask(question, settings, usual)
@@ -114,7 +124,8 @@ class Negotiator:
                 try:
                     return await self._ask(question, settings, usual)  # the rejection was transient
                 except RequestRejected:
-                    self._store.set_variant(settings, fallback)
+                    if learn:
+                        self._store.set_variant(settings, fallback)
                     return answer
         if transient:  # a server in trouble has rejected no variant: retry later
             raise transient
@@ -131,20 +142,50 @@ class Negotiator:
         Raises:
             InvalidInput: if the model reasons although every variant told it not to.
         """
+        self._open += 1
+        try:
+            return await self._ask_until_accepted(ask, settings)
+        finally:
+            self._open -= 1
+
+    async def _ask_until_accepted(self, ask: AskWith, settings: Settings) -> Answer:
         answer = await ask(None)
-        if self._probe and _is_cut_off_text(answer):
-            await self._probe.wait()
+        if not reasoning_budget(answer.conceded, settings) and _is_short_reply(answer):
+            self._probe_decided.set()
+        if self.probe_started.is_set() and _is_cut_off_text(answer):
+            await self._probe_decided.wait()
         while variant := self._next_variant(answer, settings):
-            try:
-                again = await ask(variant)
-            finally:
-                if self._probe:
-                    self._probe.set()
-            picked = self._pick_answer(answer, again, settings)
+            again = await self._ask_again(ask, variant, answer, settings)
+            picked = self._pick_answer(answer, again, settings, asked=variant)
             if picked is answer or set(picked.conceded) == set(answer.conceded):
                 return picked
             answer = picked
         return answer
+
+    async def _ask_again(
+        self, ask: AskWith, variant: RequestVariant, before: Answer, settings: Settings
+    ) -> Answer:
+        """Send a request in another variant; a probe ends when another reply has decided."""
+        had_budget = reasoning_budget(before.conceded, settings) > 0
+        if had_budget or not _is_cut_off_text(before) or self._probe_decided.is_set():
+            return await ask(variant)
+        probe = asyncio.ensure_future(ask(variant))
+        decided = asyncio.ensure_future(self._probe_decided.wait())
+        try:
+            while not (probe.done() or decided.done()):
+                await asyncio.wait(
+                    (probe, decided), timeout=self._patience, return_when=asyncio.FIRST_COMPLETED
+                )
+                if self._open == 1 and not probe.done():
+                    self.probe_started.clear()  # a later reply that is cut off is probed again
+                    self._patience = None
+                    return before
+            return probe.result() if probe.done() else before
+        finally:
+            if self.probe_started.is_set():
+                self._probe_decided.set()
+            probe.cancel()
+            decided.cancel()
 
     def _next_variant(self, answer: Answer, settings: Settings) -> RequestVariant | None:
         """Return another variant for the same request, if the answer calls for one."""
@@ -170,13 +211,18 @@ class Negotiator:
         if not cut_off:
             return None
         if not reasons and with_budget != current:  # perhaps unmarked reasoning
-            if self._probe:
+            if self.probe_started.is_set() or self._probe_decided.is_set():
                 return None
-            self._probe = asyncio.Event()
+            self.probe_started.set()
         return with_budget
 
-    def _pick_answer(self, before: Answer, after: Answer, settings: Settings) -> Answer:
-        """Return the answer that counts; the second is in the variant the first called for."""
+    def _pick_answer(
+        self, before: Answer, after: Answer, settings: Settings, *, asked: RequestVariant
+    ) -> Answer:
+        """Return the answer that counts; the second is in the variant the first called for.
+
+        The model may have accepted only a smaller budget than was asked.
+        """
         budget = reasoning_budget(before.conceded, settings)
         if after.stop_reason == "error":  # the larger budget was our choice: a text stands
             return before if budget or _is_cut_off_text(before) else after
@@ -188,7 +234,7 @@ class Negotiator:
             return before  # long text, but no reasoning
         if after.stop_reason == "length":
             self._raises_left -= budget > 0
-        else:
+        if after.stop_reason != "length" or set(after.conceded) != set(asked):
             self._store.set_variant(settings, after.conceded)
         return after
 
@@ -200,6 +246,11 @@ class Negotiator:
             "sent; use the model's own setting with --extra-body, or leave out "
             "--reasoning-effort"
         )
+
+
+def _is_short_reply(answer: Answer) -> bool:
+    """Whether the answer is a reply that ended by itself, without reasoning."""
+    return answer.stop_reason == "stop" and bool(answer.text.strip()) and not _reasons(answer)
 
 
 def _is_cut_off_text(answer: Answer) -> bool:
