@@ -135,7 +135,7 @@ def test_selection_and_measuring_share_no_answer(server: Loopback) -> None:
 @pytest.mark.parametrize(
     ("reply", "finish_reason", "sentence", "most"),
     [
-        ("Let me think about this", "length", r"raise --max-tokens \(now", MIN_ANSWERS),
+        ("Let me think", "length", r"such as 'Let me think'.*--max-tokens \(now", MIN_ANSWERS),
         ("Lovely!", "stop", "contain no move; the last one was 'Lovely!'", 2 * MIN_ANSWERS),
     ],
 )
@@ -149,13 +149,18 @@ def test_useless_answers_stop_the_run_early(
 
 
 CUT_OFF, EMPTY = Answer("Let me", "length"), Answer(" ")
+RAMBLING = (
+    "begin without a move, such as 'Let me'; try another --wording, or raise --max-tokens (now 16) "
+    "if a move would follow"
+)
 
 
 @pytest.mark.parametrize(
     ("spoiled", "sentence"),
     [
-        ([CUT_OFF], "were cut off before a move; raise --max-tokens (now 16)"),
-        ([CUT_OFF, EMPTY], "were empty (10) or cut off before a move; raise --max-tokens (now 16)"),
+        ([CUT_OFF], f"were cut off and {RAMBLING}"),
+        ([CUT_OFF, EMPTY], f"were empty (10) or cut off and {RAMBLING}"),
+        ([Answer("", "length")], "were cut off before a move; raise --max-tokens (now 16)"),
         ([EMPTY], "were empty without reaching a token limit"),
         (
             [replace(EMPTY, reasoning="So a2a3.")],
@@ -170,6 +175,21 @@ def test_the_error_says_why_answers_are_useless(spoiled: list[Answer], sentence:
         for answer in MIN_ANSWERS * spoiled:
             guard.observe(answer, usable=False, baseline=True)
     assert str(problem.value) == f"20 of the first 20 replies {sentence}"
+
+
+@pytest.mark.parametrize(("share", "least", "most"), [(0.1, 0, 0), (0.2, 0, 0.01), (0.4, 0.99, 1)])
+def test_few_replies_cut_off_rarely_end_a_run(share: float, least: float, most: float) -> None:
+    """Of 300 runs of 1,000 replies, looked at after every reply."""
+    random, stopped = Random(1), 0
+    for _ in range(300):
+        guard = QualityGuard(Settings())
+        try:
+            for _ in range(1_000):
+                cut_off = random.random() < share
+                guard.observe(CUT_OFF, usable=not cut_off, baseline=False)
+        except Incomplete:
+            stopped += 1
+    assert least <= stopped / 300 <= most
 
 
 def test_a_model_without_the_habit_cannot_be_measured() -> None:

@@ -1,11 +1,15 @@
 """Stop a run early when too many answers are unusable."""
 
+from math import log
+
 from ..errors import Incomplete
 from ..providers.base import Answer, Settings
 from ..providers.request_variants import limit_of
 
 MIN_ANSWERS = 20
-MAX_SPOILED = 0.2
+# A sequential probability ratio test, which allows for a look after every reply: a run with up to
+# a fifth of its replies spoiled is stopped with a chance of at most 1%.
+MAX_SPOILED, CLEARLY_SPOILED, MAX_FALSE_STOPS = 0.2, 0.3, 0.01
 MAX_UNREADABLE = 0.8
 
 
@@ -20,6 +24,7 @@ class QualityGuard:
         self._settings = settings
         self._seen = 0
         self._cut_off = 0
+        self._cut_off_text = ""
         self._empty = 0
         self._standard = 0
         self._unreadable = 0
@@ -34,12 +39,14 @@ class QualityGuard:
         empty = answer.stop_reason == "stop" and not answer.text.strip() and baseline
         self._seen += 1
         self._cut_off += cut_off
+        if cut_off:
+            self._cut_off_text = answer.text
         self._empty += empty
         if baseline and answer.stop_reason != "error":
             self._standard += 1
             self._unreadable += not usable
         spoiled = self._cut_off + self._empty
-        if self._seen >= MIN_ANSWERS and spoiled > MAX_SPOILED * self._seen:
+        if self._seen >= MIN_ANSWERS and _too_many(spoiled, self._seen):
             raise Incomplete(f"{spoiled} of the first {self._seen} replies {self._why(answer)}")
         if self._standard >= 2 * MIN_ANSWERS and self._unreadable > MAX_UNREADABLE * self._standard:
             raise Incomplete(
@@ -54,7 +61,13 @@ class QualityGuard:
             example = f"; the last one was reasoning only: {reasoning[:80]!r}" if reasoning else ""
             return f"were empty without reaching a token limit{example}"
         state = f"empty ({self._empty}) or cut off" if self._empty else "cut off"
-        return f"were {state} before a move; raise {self._limit_to_raise(answer)}"
+        limit = self._limit_to_raise(answer)
+        if not self._cut_off_text.strip():
+            return f"were {state} before a move; raise {limit}"
+        return (
+            f"were {state} and begin without a move, such as {self._cut_off_text[:80]!r}; try "
+            f"another --wording, or raise {limit} if a move would follow"
+        )
 
     def _limit_to_raise(self, answer: Answer) -> str:
         """Return the option whose limit cuts such answers off."""
@@ -62,3 +75,10 @@ class QualityGuard:
         if limit > self._settings.max_tokens:
             return f"--reasoning-tokens (now {limit - self._settings.max_tokens:,})"
         return f"--max-tokens (now {self._settings.max_tokens})"
+
+
+def _too_many(spoiled: int, seen: int) -> bool:
+    """Whether clearly more than `MAX_SPOILED` of the replies are spoiled."""
+    evidence = spoiled * log(CLEARLY_SPOILED / MAX_SPOILED)
+    evidence += (seen - spoiled) * log((1 - CLEARLY_SPOILED) / (1 - MAX_SPOILED))
+    return evidence > -log(MAX_FALSE_STOPS)
