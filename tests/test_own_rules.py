@@ -10,13 +10,22 @@ from typing import Any
 import chess
 import pytest
 
-from cant_do_that_anymore import Rules, load
+from cant_do_that_anymore import (
+    Rules,
+    Run,
+    Spec,
+    evaluate,
+    load,
+    question,
+    read_move,
+    read_positions,
+)
 from cant_do_that_anymore.datasets.storage import all_datasets
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD, copy_as, identity_of, placebo_of
 from own_rules import NoEnPassant
-from testing import cdta, measure
+from testing import POOL, cdta, measure
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "rules.md"
 
@@ -180,6 +189,32 @@ def test_rules_may_depend_on_the_moves_of_the_board() -> None:
 def test_rules_that_cannot_work_are_refused_in_one_sentence(rules: Any, sentence: str) -> None:
     with pytest.raises(InvalidInput, match=sentence):
         measure("cdta/random", rules=rules, n=2)
+
+
+@pytest.mark.parametrize(
+    ("rules", "sentence"),
+    [
+        (rules_with("mute", statement=None), "'mute' need a statement .*, not None"),
+        (rules_with("mute", statement=""), "'mute' need a statement .*, not ''"),
+        (rules_with("forgot", lambda _: None), r"view\(\) of forgot returns None"),
+        (rules_with("flipped", flipped), r"view\(\) of flipped changes the side to move"),
+        (rules_with("text", placebo="no-castling"), "placebo of 'text' must be rules such as"),
+        (3, "not 3"),
+    ],
+)
+def test_every_way_to_give_rules_refuses_those_that_cannot_work(
+    rules: Any, sentence: str, pocket_run: Run, tmp_path: Path
+) -> None:
+    folder = pocket_run.save(tmp_path / "run")
+    for use in (
+        lambda: load(folder, rules=rules),
+        lambda: read_positions(folder / "samples.jsonl", rules),
+        lambda: question(POOL[0], rules),
+        lambda: evaluate(Spec("cdta/random", rules=rules, n=2, diagnose=True), quiet=True),
+        lambda: read_move("e4", rules=rules),
+    ):
+        with pytest.raises(InvalidInput, match=sentence):
+            use()
 
 
 def test_the_placebo_of_rules_that_name_none_is_that_nobody_castles() -> None:

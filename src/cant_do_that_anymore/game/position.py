@@ -22,7 +22,7 @@ import chess
 
 from ..errors import InvalidInput, error_reason
 from ..files import atomic_write
-from .rules import STANDARD, Rules, board_after, move_on
+from .rules import STANDARD, Rules, board_after, move_on, resolve_rules
 
 DATA = files("cant_do_that_anymore") / "data"
 
@@ -119,9 +119,10 @@ def read_positions(path: Path, rules: Rules) -> list[Position]:
 
     Raises:
         InvalidInput: with file, line and reason, at the first line that is not a position with a
-            special move under ``rules``.
+            special move under ``rules``; or if the rules cannot work.
     """
-    return [checked(position, rules) for position in parse_positions(path)]
+    change = resolve_rules(rules)
+    return [checked(position, change) for position in parse_positions(path)]
 
 
 def parse_positions(path: Path) -> list[Position]:

@@ -17,7 +17,7 @@ from ..errors import Interrupted, InvalidInput, UserError, error_reason
 from ..files import atomic_dir, atomic_write, atomic_write_text
 from ..formatting import Number
 from ..game.position import Position
-from ..game.rules import CATALOGUE, Rules, board_after, identity_of
+from ..game.rules import CATALOGUE, Rules, board_after, identity_of, resolve_rules
 from ..metrics.compute import compute
 from ..metrics.groups import uptake_by_group
 from ..metrics.notes import notes_on
@@ -269,6 +269,7 @@ def rescored(run: AnyRun, reading: Reading) -> AnyRun:
 
 def _rules_named(identity: str, rules: Rules | None, folder: Path) -> Rules:
     """Return the rules with this identity: those given, or else from the catalog."""
+    rules = rules and resolve_rules(rules)
     if rules and identity_of(rules) != identity:
         problem = f"not under those given, {identity_of(rules)!r}"
     elif not rules and identity not in CATALOGUE:

@@ -14,7 +14,7 @@ import chess
 from ..errors import InvalidInput, unknown_value
 from ..game.position import Position
 from ..game.rule_pool import example_of
-from ..game.rules import STANDARD, Rules, identity_of, placebo_of, rules_named
+from ..game.rules import STANDARD, Rules, identity_of, placebo_of, resolve_rules, rules_named
 from ..providers.base import Question
 from .forms import MOVES, Form, saved_form
 from .knowledge import allowed_move, forbidden_move, judge_knowledge
@@ -214,7 +214,7 @@ def question(
     Raises:
         InvalidInput: if the condition is unknown, or the rules or the wording do not allow it.
     """
-    (resolved,) = conditions_for([condition], rules, wording, form=form)
+    (resolved,) = conditions_for([condition], resolve_rules(rules), wording, form=form)
     return resolved.question(position)
 
 

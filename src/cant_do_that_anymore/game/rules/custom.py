@@ -32,6 +32,10 @@ def check_rules(rules: Rules) -> None:
         text = getattr(rules, name)
         if not isinstance(text, str) or not text.strip():
             raise InvalidInput(f"the rules {rules.key!r} need a {name} ({purpose}), not {text!r}")
+    if not isinstance(rules.placebo, Rules | None):
+        raise InvalidInput(
+            f"the placebo of {rules.key!r} must be rules such as MyRule(), not {rules.placebo!r}"
+        )
     _moves(rules, chess.Board())
 
 
