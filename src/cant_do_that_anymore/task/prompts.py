@@ -6,6 +6,7 @@ import tomllib
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -225,15 +226,21 @@ def _wordings_in(source: Any) -> Iterator[Wording]:
         yield from map(shipped_wording, SHIPPED_WORDINGS)
     elif source.startswith(ORIGINAL_PREFIX):
         yield _original(source, Path(source.removeprefix(ORIGINAL_PREFIX)))
-    elif Path(source).is_dir():
-        yield from map(_from_toml, sorted(Path(source).glob("*.toml")))
-    elif "," in source and not Path(source).exists():
+    elif folder := _folder(source):
+        yield from map(_from_toml, sorted(folder.glob("*.toml")))
+    elif "," in source:
         yield from _wordings_in(tuple(part.strip() for part in source.split(",")))
     elif source.endswith(".toml"):
         yield _from_toml(Path(source))
     else:
         names = [DEFAULT.name, *SHIPPED_WORDINGS, ALL, "FILE.toml", f"{ORIGINAL_PREFIX}FILE"]
         raise unknown_value("wording", source, names)
+
+
+def _folder(name: str) -> Path | None:
+    with suppress(OSError, ValueError):  # a name that no file can have
+        return Path(name) if Path(name).is_dir() else None
+    return None
 
 
 @cache
