@@ -42,7 +42,7 @@ from .option_info import (
 from .prompts import ALL, DEFAULT, SHIPPED_WORDINGS, Wording, parse_wording, wordings_named
 from .types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Plan, Reading
 
-DEFAULT_MODEL = "cdta/pocket"
+DEFAULT_MODEL = "cdta/reader"
 DEFAULT_SEED = 20_220_722
 # The pools: the original's, that of the bundled games, and the positions that at least one of the
 # shipped datasets holds.
