@@ -2,10 +2,9 @@
 
     python tools/pictures.py
 
-The three bundled models give ``scale.png``, ``samples.png`` and ``notebook.png``. None of them
-adapts in part, and none reasons, so the other pictures show simulated models on loopback servers:
-``report.png`` and ``experiment.png`` those of ``SERVED``, ``curve.png`` those of
-``tests/thinkers.py``. Reports are photographed in headless Chromium; ``CHROMIUM`` names another
+The bundled models give ``report.png``, ``scale.png``, ``samples.png`` and ``notebook.png``. None of
+them reasons or runs on a server, so the other pictures show simulated models on loopback servers:
+``experiment.png`` those of ``SERVED``, ``curve.png`` those of ``tests/thinkers.py``. Reports are photographed in headless Chromium; ``CHROMIUM`` names another
 browser. Needs the ``test`` extra, for Playwright.
 """
 
@@ -38,7 +37,7 @@ from loopback import Body, Loopback, is_changed, serving  # noqa: E402
 from players import adapting, habit  # noqa: E402
 from thinkers import KEPT, planted_thinker  # noqa: E402
 
-MODELS = ("cdta/pocket", "cdta/random", "cdta/pocket-rules")
+MODELS = ("cdta/reader", "cdta/pocket", "cdta/random", "cdta/pocket-rules")
 SERVED = {"alpha": (0.40, 0.0), "beta": (0.55, 0.0), "gamma": (0.20, 0.59)}
 """How often each keeps its habit when the rules change, and how often it replies without a move."""
 
@@ -90,9 +89,7 @@ def servers() -> None:
             urls = {n: served.enter_context(serving(Loopback(Served(n)))).url for n in SERVED}
             models = [f"{name}@{url}" for name, url in urls.items()]
             measured(models, experiment, "--pool", "common", "-n", "200", runs=3)
-        run = sorted(experiment.glob(f"alpha-*/{PAGE_NAME}"))[0]
         with opened_browser() as browser:
-            opened(browser, run.as_uri(), 1100, 785).screenshot(path=IMAGES / "report.png")
             page = opened(browser, (experiment / "index.html").as_uri(), 1200, 900)
             page.locator("details").first.evaluate("prompts => prompts.open = false")
             page.screenshot(path=IMAGES / "experiment.png")
@@ -103,13 +100,14 @@ def plots_and_pages() -> None:
         experiment = Path(scratch) / "experiment"
         measured(MODELS, experiment, "--eval", "all")
         shutil.copy(experiment / "headline-all-bishops-as-knights.png", IMAGES / "scale.png")
-        (folder,) = experiment.glob("cdta_pocket-????????-all-*")
+        (folder,) = experiment.glob("cdta_reader-????????-all-*")
         photograph(load_run(folder), folder / PAGE_NAME)
 
 
 def photograph(run: Run, page: Path) -> None:
-    """A sample where the habit was dropped, and the run in a notebook."""
+    """The report of a run, a sample where the habit was dropped, and the run in a notebook."""
     with opened_browser() as browser:
+        opened(browser, page.as_uri(), 1100, 785).screenshot(path=IMAGES / "report.png")
         sample = f"{page.as_uri()}#sample={telling_sample(run)}"
         opened(browser, sample, 1280, 720).screenshot(path=IMAGES / "samples.png")
         window = opened(browser, "about:blank", 840, 600)
