@@ -1,4 +1,4 @@
-"""Numbers that stay the same whatever becomes of the code: nine runs, every number, every reply.
+"""Numbers that stay the same whatever becomes of the code: twelve runs, every number, every reply.
 
 ``python tests/test_golden.py`` writes the file anew; a change in it belongs to a change of the
 protocol and to the changelog.
@@ -17,7 +17,7 @@ from cant_do_that_anymore.task.types import Eval
 from testing import Body, Run, is_changed, measure, moves_in, number_of, serving
 
 FILE = Path(__file__).parent / "golden.json.gz"
-MODELS = ("cdta/pocket", "cdta/random", "a server")
+MODELS = ("cdta/pocket", "cdta/reader", "cdta/random", "a server")
 SPECIAL = {p.moves: p.special_moves[0] for name in ("pool", "diagonal") for p in shipped_pool(name)}
 REPLIES = ("a2a3", "", "I play Nf3.", "e7e5", "Bb5", "**g1f3**", "castle", "f1g3", "none", "c1e3")
 
