@@ -5,6 +5,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -133,6 +134,27 @@ def test_a_home_that_cannot_be_written_or_made_is_one_sentence(
         told = said(*command(server, tmp_path / "out"), home=home)
         assert words in told and "CDTA_HOME" in told
     assert not server.requests
+
+
+def test_the_home_of_another_user_is_one_sentence(
+    server: Loopback, home: Path, tmp_path: Path
+) -> None:
+    """Root without its privileges is a user like any other; the store is private in any folder."""
+    if sys.platform == "win32" or os.geteuid() or not shutil.which("setpriv"):
+        pytest.skip("only root with setpriv can act as another user")
+    cdta(*command(server, tmp_path / "out"), code=0)
+    for path in (home, *home.rglob("*")):
+        os.chown(path, 12345, 12345)
+    asked = len(server.requests)
+    python = ("setpriv", "--bounding-set=-all", sys.executable, "-m", "cant_do_that_anymore")
+    for mode in (0o700, 0o777):
+        home.chmod(mode)
+        arguments = map(str, command(server, tmp_path / "again"))
+        done = subprocess.run([*python, *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode in (1, 2)
+        (told,) = done.stderr.splitlines()
+        assert "Permission denied" in told and "set CDTA_HOME to" in told
+    assert len(server.requests) == asked
 
 
 def test_a_store_damaged_in_the_middle_costs_only_what_was_damaged(
