@@ -4,8 +4,9 @@
 
 The bundled models give ``report.png``, ``scale.png``, ``samples.png`` and ``notebook.png``. None of
 them reasons or runs on a server, so the other pictures show simulated models on loopback servers:
-``experiment.png`` those of ``SERVED``, ``curve.png`` those of ``tests/thinkers.py``. Reports are photographed in headless Chromium; ``CHROMIUM`` names another
-browser. Needs the ``test`` extra, for Playwright.
+``experiment.png`` those of ``SERVED``, ``curve.png`` those of ``tests/thinkers.py``. Reports are
+photographed in headless Chromium; ``CHROMIUM`` names another browser. Needs the ``test`` extra, for
+Playwright.
 """
 
 import os

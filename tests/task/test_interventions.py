@@ -376,3 +376,20 @@ def test_interventions_are_named_at_the_command_line() -> None:
     assert "interventions" not in _json(*given)
     wrong = cdta(*given, "--interventions", "exmple", code=2)
     assert wrong.stderr == "cdta: unknown intervention: 'exmple' (did you mean 'example'?)\n"
+
+
+def test_with_a_diagnosis_interventions_are_also_asked_at_control_positions(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"n": 60, "interventions": ("repeated", "reminded")}
+    run = measure("cdta/reader", diagnose=True, **options)
+    assert {*run.controls[0].replies} == {"standard", "changed", "placebo", "repeated", "reminded"}
+    effects = {effect.name: effect for effect in run.results.interventions}
+    for name, effect in effects.items():
+        plays = [Counter(c.plays_special(each) for c in run.controls) for each in ("changed", name)]
+        assert effect.controls == pytest.approx(plays[1][True] / plays[0][True] - 1)
+    assert effects["repeated"].changes_other_play and not effects["reminded"].changes_other_play
+    assert "At control positions, the usual move also changes with repeating" in helps_sentence(run)
+    save_with_page(run, tmp_path / "run")
+    assert load(tmp_path / "run").results == run.results
+    without = measure("cdta/reader", **options)
+    assert [effect.controls for effect in without.results.interventions] == [None, None]
+    assert "control" not in helps_sentence(without)

@@ -18,7 +18,7 @@ from ..game.position import Position, checked
 from ..metrics.stopping import expected_sample_size, is_reached, stages
 from ..providers.base import Answer, ModelInfo, Question, Request, RequestVariant, Settings, Usage
 from ..providers.request_variants import limit_of
-from ..task.conditions import OF_CONTROLS
+from ..task.conditions import control_conditions
 from ..task.samples import trials_for
 from ..task.spec import Spec
 from ..task.types import Plan, Sample
@@ -129,7 +129,7 @@ def remaining(spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache) -> Rem
 
 
 def _replay(spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache) -> Remaining:
-    per_sample = plan.draws * (len(plan.conditions) + spec.diagnose * len(OF_CONTROLS))
+    per_sample = plan.draws * (len(plan.conditions) + spec.diagnose * len(control_conditions(plan)))
     source, measuring = positions_for(spec), Step(plan.settings, cache.variant(plan.settings))
     rest = Remaining(measuring, measuring, per_sample, plan.wanted)
     controls: list[Position] = []

@@ -13,7 +13,7 @@ from ..client.negotiator import Negotiator
 from ..errors import InvalidInput, UserError
 from ..metrics.notes import ENOUGH, is_broken
 from ..providers.base import Answer, TransientError
-from ..task.conditions import OF_CONTROLS
+from ..task.conditions import control_conditions
 from ..task.quality_guard import QualityGuard
 from ..task.samples import Trial
 from ..task.spec import plan_for
@@ -63,7 +63,7 @@ async def _solve(state: TaskState, model_state: ModelState) -> TaskState:
             f"{plan.change.key}; give both the same rules"
         )
     control = CONTROL in state.metadata
-    conditions = [c for c in plan.conditions if not control or c.name in OF_CONTROLS]
+    conditions = control_conditions(plan) if control else plan.conditions
     number = state.metadata[DRAW] + (state.epoch - 1) * DRAWS_PER_EPOCH
     trial = Trial(position_in(state.metadata), number)
     names = [condition.name for condition in conditions]

@@ -79,7 +79,7 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
             if controls and condition.name in controls[0].replies
         },
         wordings=by_wording(MEASURES[UPTAKE], arms[0], plan, by_game.get(UPTAKE), critical_factor),
-        interventions=effects_of(samples, plan),
+        interventions=effects_of(samples, plan, controls),
     )
 
 

@@ -80,7 +80,7 @@ def _kept(name: str, title: str, meaning: str, perfect: float | None, knows_rule
     )
 
 
-def _impact(
+def impact(
     name: str,
     title: str,
     meaning: str,
@@ -120,7 +120,7 @@ KEPT_UNKNOWING = _kept(
     knows_rule=False,
 )
 CORRECTED, COLLATERAL = (
-    _impact(
+    impact(
         "corrected_impact_factor",
         "Corrected impact factor",
         "the changed rules compared with the placebo",
@@ -128,7 +128,7 @@ CORRECTED, COLLATERAL = (
         CHANGED_CONDITION,
         perfect=-1,
     ),
-    _impact(
+    impact(
         "collateral_change",
         "Collateral change",
         "the same at control positions, whose habit stays legal",
@@ -164,7 +164,7 @@ DIAGNOSIS = (
         remark="-1: removes all",
         bounded=True,
     ),
-    _impact(
+    impact(
         PLACEBO_IMPACT,
         "Impact factor of the placebo",
         "effect of the prompt change alone: a change that leaves the habit legal",
@@ -173,7 +173,7 @@ DIAGNOSIS = (
         perfect=0,
     ),
     CORRECTED,
-    _impact(
+    impact(
         "placebo_collateral_change",
         "Collateral change of the placebo",
         "effect of the placebo at control positions",

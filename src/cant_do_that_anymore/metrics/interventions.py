@@ -13,6 +13,7 @@ from ..formatting import Number
 from ..providers.base import add_costs
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Plan, Sample
 from .bounds import answered, bounds_of, games_of, interval_of, widened
+from .diagnosis import impact
 from .stats.intervals import RELATIVE_DROP, Support
 from .stats.tests import holm, p_value
 from .stopping import critical_factor_of
@@ -22,11 +23,14 @@ from .types import InterventionEffect, Measure
 _CHANGE: Support = tuple((part, whole) for part in (-1, 0, 1) for whole in (0, 1))
 
 
-def effects_of(samples: Sequence[Sample], plan: Plan) -> list[InterventionEffect]:
+def effects_of(
+    samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = ()
+) -> list[InterventionEffect]:
     """Return the effects of the interventions of a plan, the most helpful first."""
     costs = _extra_costs(samples, plan.interventions)
     effects = [
-        _effect(name, samples, critical_factor_of(plan), costs[name]) for name in plan.interventions
+        _effect(name, samples, controls, critical_factor_of(plan), costs[name])
+        for name in plan.interventions
     ]
     corrected = holm([effect.p for effect in effects])
     effects = [replace(e, p_holm=p) for e, p in zip(effects, corrected, strict=True)]
@@ -36,12 +40,14 @@ def effects_of(samples: Sequence[Sample], plan: Plan) -> list[InterventionEffect
 def _effect(
     name: str,
     samples: Sequence[Sample],
+    controls: Sequence[Sample],
     critical_factor: float,
     extra_cost: tuple[Number, Number],
 ) -> InterventionEffect:
     uptake = _measure(name, STANDARD_CONDITION, STANDARD_CONDITION)
     difference = replace(_measure(name, CHANGED_CONDITION, STANDARD_CONDITION), pairs=_CHANGE)
     closes = _measure(name, CHANGED_CONDITION, CHANGED_CONDITION)
+    usual = impact(name, name, "", CHANGED_CONDITION, name, perfect=0, of_controls=True)
     usable = answered(samples)
     fewer = [int(s.breaks(CHANGED_CONDITION)) - int(s.breaks(name)) for s in usable]
     p = p_value(fewer, games_of(usable))
@@ -52,6 +58,7 @@ def _effect(
         p,
         p,
         *_estimate(closes, samples, critical_factor),
+        *_estimate(usual, controls, critical_factor),
         *extra_cost,
     )
 

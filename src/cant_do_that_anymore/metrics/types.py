@@ -82,6 +82,8 @@ class InterventionEffect:
         p: the probability of such a difference by chance; ``p_holm`` is corrected for the number of
             interventions.
         closes: the share of illegal answers under the changed rules that it removes.
+        controls: the relative change in usual moves at control positions, where they stay legal,
+            compared with the changed rules alone; None without a diagnosis.
         extra_tokens: additional tokens per sample, input and output.
         extra_dollars: their cost; None if it is not known.
     """
@@ -98,6 +100,9 @@ class InterventionEffect:
     closes: Number
     closes_low: Number
     closes_high: Number
+    controls: Number
+    controls_low: Number
+    controls_high: Number
     extra_tokens: Number
     extra_dollars: Number
 
@@ -108,6 +113,12 @@ class InterventionEffect:
         if low is None or high is None:
             return False
         return self.p_holm < SIGNIFICANT and not low <= 0 <= high
+
+    @property
+    def changes_other_play(self) -> bool:
+        """Whether it significantly changes the usual moves at control positions."""
+        low, high = self.controls_low, self.controls_high
+        return low is not None and high is not None and not low <= 0 <= high
 
 
 @dataclass(frozen=True)

@@ -180,7 +180,16 @@ def helps_sentence(run: Run) -> str:
             f"{listed(others)} {'has' if len(others) == 1 else 'have'} no detectable effect"
         )
     text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
+    text = f"{text[:1].upper()}{text[1:]}." if text else ""
+    elsewhere = [
+        f"{labels[e.name]} ({rounded(e.controls)} [{rounded(e.controls_low)}, "
+        f"{rounded(e.controls_high)}])"
+        for e in effects
+        if e.changes_other_play
+    ]
+    if not elsewhere:
+        return text
+    return f"{text} At control positions, the usual move also changes with {listed(elsewhere)}."
 
 
 def closes(effect: InterventionEffect) -> str:

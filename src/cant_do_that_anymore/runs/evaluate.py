@@ -28,7 +28,7 @@ from ..metrics.notes import notes_on, on_moved_alias, version_of_all, versions_o
 from ..metrics.stopping import expected_sample_size, is_reached, on_precision, stages
 from ..progress import progress, status_callback
 from ..providers.base import Model
-from ..task.conditions import OF_CONTROLS
+from ..task.conditions import control_conditions
 from ..task.quality_guard import QualityGuard
 from ..task.samples import trials_for
 from ..task.spec import Spec, plan_for
@@ -70,7 +70,8 @@ async def _run(
 ) -> Run:
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     pricing = pricing_for(spec, model.info)
-    per_position = plan.draws * (len(plan.conditions) + spec.diagnose * len(OF_CONTROLS))
+    of_controls = control_conditions(plan) if spec.diagnose else ()
+    per_position = plan.draws * (len(plan.conditions) + len(of_controls))
     async with open_client(spec, model, budget) as client:
         identity_notes = await model.warnings()
         for warning in identity_notes:

@@ -24,6 +24,7 @@ from .types import (
     CHANGED_CONDITION,
     STANDARD_CONDITION,
     Condition,
+    Plan,
     QueriedMove,
     Scorer,
 )
@@ -250,6 +251,12 @@ def _template(given: str | ConditionTemplate) -> ConditionTemplate:
     if given not in CONDITIONS:
         raise unknown_value("condition", given, CONDITIONS)
     return replace(CONDITIONS[given], name=given)
+
+
+def control_conditions(plan: Plan) -> tuple[Condition, ...]:
+    """Return the conditions of control positions, with the interventions of the plan."""
+    names = {*OF_CONTROLS, *plan.interventions}
+    return tuple(condition for condition in plan.conditions if condition.name in names)
 
 
 def check_conditions(names: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ import chess
 from ..game.position import Position
 from ..game.rules import Rules
 from ..providers.base import Answer, Request
-from .conditions import OF_CONTROLS
+from .conditions import control_conditions
 from .scorer import names_special, outcome_of
 from .spill import Answers
 from .types import CHANGED_CONDITION, Condition, Plan, Reading, Sample, ScoredAnswer
@@ -85,8 +85,7 @@ def trials_for(
 ) -> list[tuple[Trial, Sequence[Condition]]]:
     """Return every position with all conditions, then every control with its conditions."""
     trials = trials_of([*positions, *controls])
-    of_controls = [condition for condition in plan.conditions if condition.name in OF_CONTROLS]
-    conditions = [plan.conditions] * len(positions) + [tuple(of_controls)] * len(controls)
+    conditions = [plan.conditions] * len(positions) + [control_conditions(plan)] * len(controls)
     return list(zip(trials, conditions, strict=True))
 
 
