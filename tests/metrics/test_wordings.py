@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise, product
 from math import sqrt
 from pathlib import Path
@@ -149,3 +150,16 @@ def test_a_wording_that_does_not_show_the_position_fits_only_moves() -> None:
     told = "fits only the form moves, not fen; write {position}"
     with pytest.raises(InvalidInput, match=re.escape(told)):
         measure("cdta/random", wording={"standard": "A.", "changed": "B. {change}"}, form="fen")
+
+
+def test_forms_of_ones_own_that_differ_late_in_a_game_have_other_identities(tmp_path: Path) -> None:
+    def last(n: int) -> Form:
+        return Form("last", "The last moves", lambda p: [Message("user", " ".join(p.moves[-n:]))])
+
+    assert last(12).identity != last(20).identity == last(20).identity
+    assert replace(last(12), description="Moves").identity != last(12).identity
+    run = measure("cdta/random", dataset=positions(4), form=last(12), wording=TEXTS)
+    save_run(run, tmp_path / "run")
+    loaded = load(tmp_path / "run")
+    assert loaded.plan.form.identity == run.plan.form.identity
+    assert loaded.plan.form == load(tmp_path / "run").plan.form

@@ -40,7 +40,10 @@ from testing import (
     SPECIAL,
     Body,
     Loopback,
+    adapting,
     cdta,
+    habit,
+    is_changed,
     legal_under_both,
     measure,
     moves_in,
@@ -386,10 +389,42 @@ def test_with_a_diagnosis_interventions_are_also_asked_at_control_positions(tmp_
     for name, effect in effects.items():
         plays = [Counter(c.plays_special(each) for c in run.controls) for each in ("changed", name)]
         assert effect.controls == pytest.approx(plays[1][True] / plays[0][True] - 1)
-    assert effects["repeated"].changes_other_play and not effects["reminded"].changes_other_play
-    assert "At control positions, the usual move also changes with repeating" in helps_sentence(run)
+    moved = replace(effects["repeated"], controls_low=-0.6, controls_high=-0.2)
+    still = replace(effects["reminded"], controls_low=-0.1, controls_high=0.2)
+    told = helps_sentence(replace(run, results=replace(run.results, interventions=[moved, still])))
+    assert "At control positions, the usual move also changes with repeating" in told
+    assert "reminder" not in told.partition("At control")[2]
     save_with_page(run, tmp_path / "run")
     assert load(tmp_path / "run").results == run.results
     without = measure("cdta/reader", **options)
     assert [effect.controls for effect in without.results.interventions] == [None, None]
     assert "control" not in helps_sentence(without)
+
+
+def test_unreadable_replies_are_no_reason_to_name_an_intervention() -> None:
+    """Nine are better with it and two worse, and forty without it could not be read."""
+
+    def answer(request: Body) -> str:
+        number, more = place[moves_in(request)], "Some moves that are usual" in str(request)
+        if not is_changed(request) or number >= 191:
+            return habit(request)
+        if number < 40:
+            return adapting(request) if more else "Let me think about it."
+        kept = number < 49 if not more else 49 <= number < 51
+        return habit(request) if kept else adapting(request)
+
+    place = {position.moves: number for number, position in enumerate(POOL[:200])}
+    run = measure(answer, dataset=positions(200), interventions=("conflict-named",))
+    (effect,) = run.results.interventions
+    assert effect.p > 0.05 and not effect.is_significant
+
+
+def test_one_of_ones_own_may_get_a_reply_that_cannot_be_read() -> None:
+    own = ConditionTemplate(name="louder", added=lambda *_: "PLEASE!")
+    run = measure(
+        lambda request: "Hm." if "PLEASE!" in str(request) else habit(request),
+        dataset=positions(12),
+        interventions=[own],
+    )
+    (effect,) = run.results.interventions
+    assert effect.name == "louder" and not effect.is_significant

@@ -166,6 +166,7 @@ class Client:
             return self._in_flight[key]
         if saved := self.cache.answer(request, settings):
             self._from_cache += 1
+            self._negotiator.observe(saved, settings)
             future = asyncio.get_running_loop().create_future()
             future.set_result(saved)
             return future

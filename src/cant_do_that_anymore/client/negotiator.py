@@ -148,10 +148,14 @@ class Negotiator:
         finally:
             self._open -= 1
 
-    async def _ask_until_accepted(self, ask: AskWith, settings: Settings) -> Answer:
-        answer = await ask(None)
+    def observe(self, answer: Answer, settings: Settings) -> None:
+        """Learn from an answer, new or cached, that the model replies within the usual limit."""
         if not reasoning_budget(answer.conceded, settings) and _is_short_reply(answer):
             self._probe_decided.set()
+
+    async def _ask_until_accepted(self, ask: AskWith, settings: Settings) -> Answer:
+        answer = await ask(None)
+        self.observe(answer, settings)
         if self.probe_started.is_set() and _is_cut_off_text(answer):
             await self._probe_decided.wait()
         while variant := self._next_variant(answer, settings):

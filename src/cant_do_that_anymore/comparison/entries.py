@@ -65,7 +65,7 @@ class Entry:
     @property
     def form(self) -> str:
         """The name of the form that shows its positions."""
-        return self.plan.form.name
+        return self.plan.form.identity
 
     @property
     def plan(self) -> Plan:
@@ -230,7 +230,7 @@ def entries_of(runs: Iterable[Run]) -> list[Entry]:
 def _category(run: Run) -> Category:
     selection = run.dataset.selection if run.dataset.own_temperature else ""
     plan, pool = run.plan, run.dataset.pool_name
-    return plan.eval, identity_of(plan.change), plan.form.name, selection, pool
+    return plan.eval, identity_of(plan.change), plan.form.identity, selection, pool
 
 
 def pool_runs(runs: Sequence[Run]) -> list[Entry]:

@@ -29,6 +29,7 @@ from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..progress import progress, progress_display, status_callback
 from ..providers.base import ModelInfo, Request
 from ..providers.catalogue import OPENAI_BASE_MODELS
+from ..task.forms import MOVES
 from ..task.quality_guard import QualityGuard
 from ..task.spec import Spec
 from ..task.types import Plan
@@ -158,7 +159,7 @@ async def _version_of(client: Client, config: SelectionConfig, *, quiet: bool) -
 def find_dataset(version: str, config: SelectionConfig) -> Dataset | None:
     """Return the dataset of a model version, as far as it exists."""
     change = config.plan.change
-    if not config.pool.given:
+    if not config.pool.given and config.plan.form is MOVES:  # as they were selected
         dataset = saved_dataset(version, imported_for(change), change)
         is_default = change == BISHOPS_AS_KNIGHTS
         if not dataset and is_default and _is_the_originals(config.model, version):

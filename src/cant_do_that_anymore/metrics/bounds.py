@@ -204,7 +204,11 @@ def _options(sample: Sample, conditions: Sequence[str]) -> Iterator[Sample]:
 
 
 def _either(condition: str) -> tuple[Outcome, Outcome]:
-    return ("right", "wrong") if CONDITIONS[condition].about else ("special", "legal")
+    return (
+        ("right", "wrong")
+        if condition in CONDITIONS and CONDITIONS[condition].about
+        else ("special", "legal")
+    )
 
 
 def _unusable(sample: Sample, conditions: Sequence[str]) -> list[str]:

@@ -49,8 +49,7 @@ def _effect(
     closes = _measure(name, CHANGED_CONDITION, CHANGED_CONDITION)
     usual = impact(name, name, "", CHANGED_CONDITION, name, perfect=0, of_controls=True)
     usable = answered(samples)
-    fewer = [int(s.breaks(CHANGED_CONDITION)) - int(s.breaks(name)) for s in usable]
-    p = p_value(fewer, games_of(usable))
+    p = _p(usable, name)
     return InterventionEffect(
         name,
         *_estimate(uptake, samples, critical_factor),
@@ -61,6 +60,26 @@ def _effect(
         *_estimate(usual, controls, critical_factor),
         *extra_cost,
     )
+
+
+def _p(samples: Sequence[Sample], name: str) -> float:
+    """Return the p-value of the difference, the largest over what unusable answers may have been.
+
+    They count as breaking the rule, or under one of the two conditions as legal; 1 if the direction
+    of the difference depends on that.
+    """
+    games, readings = games_of(samples), []
+    for as_legal in ("", CHANGED_CONDITION, name):
+        broken = [
+            [
+                int(sample.breaks(each) and (each != as_legal or sample.replies[each].usable))
+                for each in (CHANGED_CONDITION, name)
+            ]
+            for sample in samples
+        ]
+        readings.append([before - after for before, after in broken])
+    signs = {(sum(fewer) > 0) - (sum(fewer) < 0) for fewer in readings}
+    return 1.0 if len(signs) > 1 else max(p_value(fewer, games) for fewer in readings)
 
 
 def _measure(name: str, before: str, base: str) -> Measure:

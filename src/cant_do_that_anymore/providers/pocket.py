@@ -106,7 +106,8 @@ class Network:
     def read(self, messages: Sequence[Message]) -> tuple[Tokens, Tokens]:
         """Return the tokens of a conversation: those of its text, and those of its game.
 
-        A line of a turn that is a move belongs to the game; everything else is text.
+        A line of a turn that is a move belongs to the game; everything else is text. A game that is
+        shown twice is one game.
         """
         text: list[str] = []
         moves: list[str] = []
@@ -114,6 +115,9 @@ class Network:
             for line in message.content.splitlines():
                 is_move = message.role != "system" and line in self.token
                 (moves if is_move else text).append(line)
+        once = len(moves) // 2
+        if moves[:once] == moves[once:]:
+            moves = moves[:once]
         words = self._text_tokens("\n".join(text))
         half = MAX_TEXT // 2
         return words if len(words) <= MAX_TEXT else words[:half] + words[-half:], self.tokens(moves)

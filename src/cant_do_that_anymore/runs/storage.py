@@ -282,7 +282,7 @@ def _rules_named(identity: str, rules: Rules | None, folder: Path) -> Rules:
 def _plan_in(file: RunFile, change: Rules) -> Plan:
     possible = (template.rules(change) for template in CONDITIONS.values())
     rules = {identity_of(known): known for known in possible}
-    interventions = tuple(effect["name"] for effect in file.interventions)
+    interventions = tuple(sorted(effect["name"] for effect in file.interventions))
     conditions = {saved.name: saved.condition(rules, interventions) for saved in file.conditions}
     if missing := {STANDARD_CONDITION, CHANGED_CONDITION} - conditions.keys():
         raise KeyError(f"no condition {' and '.join(missing)}")

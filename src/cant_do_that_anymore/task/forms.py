@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import sha256
+from random import Random
 from typing import Any
+
+import chess
 
 from ..errors import InvalidInput, unknown_value
 from ..game.notation import notate_game, with_move_numbers
@@ -31,13 +34,21 @@ class Form:
     @property
     def identity(self) -> str:
         """The name; with a digest of what it renders, if it is not one of `FORMS`."""
-        if FORMS.get(self.name) == self:
+        if FORMS.get(self.name) == self or "@" in self.name:
             return self.name
-        rendered = [list(self.render(Position(0, _GAME[:n], ()))) for n in range(len(_GAME) + 1)]
+        game = _random_game()
+        positions = [Position(0, game[:ply], ()) for ply in range(len(game) + 1)]
+        rendered = [self.description, *(list(self.render(position)) for position in positions)]
         return f"{self.name}@{sha256(repr(rendered).encode()).hexdigest()[:8]}"
 
 
-_GAME = ("e2e4", "e7e5", "g1f3", "b8c6", "f1b5", "a7a6", "b5c6", "d7c6", "e1g1", "c8g4")
+@cache
+def _random_game(plies: int = 80) -> tuple[str, ...]:
+    """Return a game of random legal moves, always the same."""
+    board, random = chess.Board(), Random(0)
+    for _ in range(plies):
+        board.push(random.choice(list(board.legal_moves)))
+    return tuple(move.uci() for move in board.move_stack)
 
 
 @lru_cache(maxsize=8192)
@@ -121,6 +132,7 @@ def form_named(value: Any) -> Form:
     return FORMS[value]
 
 
+@cache
 def saved_form(identity: str) -> Form:
     """Return the form of a saved run; one of the user's own cannot be rendered again."""
     if "@" not in identity:

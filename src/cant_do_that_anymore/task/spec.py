@@ -368,7 +368,9 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
         wordings=tuple(wording.name for wording in wordings),
         conditions=conditions_for(spec.all_conditions, change, *wordings, form=form),
         selection=selection,
-        interventions=tuple(i if isinstance(i, str) else i.name for i in spec.interventions),
+        interventions=tuple(
+            sorted(i if isinstance(i, str) else i.name for i in spec.interventions)
+        ),
         reading=spec.reading,
         settings=Settings(
             **{name: getattr(spec, name) for name in SETTINGS},

@@ -128,7 +128,7 @@ class Plan:
     precision: float | None = field(default=None, metadata=INCIDENTAL)
     draws: int = field(default=1, metadata=INCIDENTAL)
     selection: Condition | None = field(default=None, metadata=INCIDENTAL)
-    interventions: tuple[str, ...] = field(default=(), metadata=INCIDENTAL)
+    interventions: tuple[str, ...] = ()
 
     @property
     def baseline(self) -> Condition:
