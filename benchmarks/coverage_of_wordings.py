@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from cant_do_that_anymore.metrics.stats.intervals import RELATIVE_DROP, Interval, Ratio
-from cant_do_that_anymore.metrics.wordings import spread_interval, summarize
+from cant_do_that_anymore.metrics.wordings import summarize
 
 K, RUNS, SHARE = 8, 2000, 0.9
 TAUS, MEANS, SIZES = (0.0, 0.03, 0.06, 0.1), (0.2, 0.5, 0.8), (100, 1000)
@@ -43,13 +43,12 @@ def simulate(mean: float, tau: float, n: int, seed: int) -> list[float]:
             if whole
         ]
         result = summarize(groups, pooled)
-        low, high = spread_interval(result.values, result.errors)
         hits.append(
             (
                 pooled.low <= true.mean() <= pooled.high,
                 pooled.low <= mean <= pooled.high,
                 result.low <= mean <= result.high,
-                low <= tau <= high,
+                result.spread_low <= tau <= result.spread_high,
                 result.p < 0.05,
             )
         )

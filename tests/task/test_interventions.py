@@ -354,7 +354,9 @@ def test_an_intervention_of_ones_own(tmp_path: Path) -> None:
     assert set(loaded.plan.interventions) == {"repeated", "calm"}
     assert helps_sentence(loaded).startswith("Calm and repeating the prompt have no detectable")
     for wrong in (replace(calm, name="placebo"), replace(calm, name="")):
-        with pytest.raises(InvalidInput, match="must ask for a move and have a name"):
+        with pytest.raises(
+            InvalidInput, match="must ask for a move under the changed rules and have a name"
+        ):
             Spec(interventions=[wrong])
 
 

@@ -41,7 +41,7 @@ class WordingValue:
 
 
 @dataclass(frozen=True)
-class Wordings:
+class WordingResults:
     """A measure by wording.
 
     Attributes:
@@ -144,7 +144,7 @@ class Results:
     bounds: dict[str, Bounds]
     outcomes: dict[str, dict[Outcome, int]]
     control_outcomes: dict[str, dict[Outcome, int]] = field(default_factory=dict)
-    wordings: Wordings | None = None
+    wordings: WordingResults | None = None
     interventions: list[InterventionEffect] = field(default_factory=list)
 
 

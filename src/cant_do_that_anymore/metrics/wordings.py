@@ -20,7 +20,7 @@ from .bounds import interval_of
 from .stats.clusters import NORMAL
 from .stats.intervals import Interval
 from .stats.score_interval import t_quantile
-from .types import Measure, Wordings, WordingValue
+from .types import Measure, WordingResults, WordingValue
 
 MAX_SPREAD = 1.0  # of values between -1 and 1
 _STEPS = 40  # of a bisection: to 12 digits
@@ -32,7 +32,7 @@ def by_wording(
     plan: Plan,
     pooled: Interval | None,
     critical_factor: float = 1.0,
-) -> Wordings | None:
+) -> WordingResults | None:
     """Return the measure by wording; None with one wording, or where fewer than two have a value.
 
     Args:
@@ -47,26 +47,17 @@ def by_wording(
     if pooled is None or alone is None or len(defined) < 2:
         return None
     summary = summarize(defined, alone, critical_factor)
-    smallest, largest = spread_interval(summary.values, summary.errors)
-    return Wordings(
-        measure.name,
-        {name: entry.value for name, entry in details.items()},
-        details,
-        summary.spread,
-        smallest,
-        largest,
-        summary.p,
-        min(pooled.low, summary.low),
-        max(pooled.high, summary.high),
-    )
+    ends = {"low": min(pooled.low, summary.low), "high": max(pooled.high, summary.high)}
+    values = {name: entry.value for name, entry in details.items()}
+    return WordingResults(measure.name, values, details, *summary._replace(**ends))
 
 
 class Summary(NamedTuple):
-    """The values of several wordings with their sampling variances, and what follows from them."""
+    """The spread between wordings, its p-value, and the interval of their mean."""
 
-    values: Sequence[float]
-    errors: Sequence[float]
     spread: float
+    spread_low: float
+    spread_high: float
     p: float
     low: float
     high: float
@@ -92,9 +83,8 @@ def summarize(
     freedom, mean, variance = len(values) - 1, sum(values) / len(values), _variance(values)
     reach = critical_factor * t_quantile(freedom) * sqrt(variance / len(values))
     return Summary(
-        values,
-        errors,
-        spread=sqrt(max(0.0, variance - sum(errors) / len(errors))),
+        sqrt(max(0.0, variance - sum(errors) / len(errors))),
+        *spread_interval(values, errors),
         p=1 - chi_squared(_heterogeneity(values, errors, 0.0), freedom),
         low=min(pooled.low, mean - reach),
         high=min(1.0, max(pooled.high, mean + reach)),

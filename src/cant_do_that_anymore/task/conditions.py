@@ -163,10 +163,12 @@ def parse_interventions(value: Any) -> tuple[str | ConditionTemplate, ...]:
         given = [*interventions(), *(item for item in given if isinstance(item, ConditionTemplate))]
     for item in given:
         if isinstance(item, ConditionTemplate):
-            if not item.name or item.name in CONDITIONS or item.about or item.read is not judge:
+            asks_for_move = not item.about and item.read is judge
+            under_change = item.rules is ConditionTemplate.rules
+            if not item.name or item.name in CONDITIONS or not (asks_for_move and under_change):
                 raise InvalidInput(
-                    f"{item.name!r} cannot be an intervention: it must ask for a move and have a "
-                    f"name that is not one of {', '.join(CONDITIONS)}"
+                    f"{item.name!r} cannot be an intervention: it must ask for a move under the "
+                    f"changed rules and have a name that is not one of {', '.join(CONDITIONS)}"
                 )
         elif item not in interventions():
             raise unknown_value("intervention", str(item), [*interventions(), ALL])

@@ -298,8 +298,7 @@ def _check_text(label: str, text: str, placeholders: Collection[str]) -> None:
         )
     for command, placeholder in _IN_BRACES.findall(text):
         if not command and placeholder not in placeholders:
-            no_placeholders = f"this text takes none; {CHANGE} belongs in 'changed'"
-            valid = nearest(placeholder, placeholders) if placeholders else no_placeholders
+            valid = nearest(placeholder, placeholders)
             raise InvalidInput(f"unknown placeholder in {label}: {placeholder!r} ({valid})")
     if MOVE in placeholders and MOVE not in text:
         raise InvalidInput(f"{label} asks about no move; write {MOVE} where the move belongs")

@@ -257,7 +257,7 @@ class Batches:
             contents = await self._with_retries(partial(self._api.results, file))
             if contents is None:
                 log.warning(
-                    ("the provider no longer has the results in %s; their requests are sent again"),
+                    "the provider no longer has the results in %s; their requests are sent again",
                     file,
                 )
             for result in contents or ():
