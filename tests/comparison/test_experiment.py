@@ -356,12 +356,19 @@ def test_a_run_made_with_the_same_options_is_taken(finished: tuple[Loopback, Pat
     assert [line.count("|") for line in rows.splitlines()] == [11, 11, 11]
 
 
-def test_an_unknown_model_stops_neither_the_others_nor_their_limit(tmp_path: Path) -> None:
-    models = ("--model", "cdta/none", "--model", "cdta/random", "--max-cost", 0)
+def test_a_model_that_fails_stops_neither_the_others_nor_their_limit(tmp_path: Path) -> None:
+    models = ("--model", "gone@http://127.0.0.1:9/v1", "--model", "cdta/random")
     result = run_command(*models, "--eval", "all_diagonal", "-n", 5, "--out", tmp_path)
     assert result.returncode == 1
-    assert "cdta/none: unknown model" in result.stderr
+    assert "gone: " in result.stderr
     assert list(table(tmp_path)) == [("cdta/random", "all_diagonal")]
+
+
+def test_an_unknown_model_ends_an_experiment_before_any_run(tmp_path: Path) -> None:
+    result = run_command("--model", "cdta/random", "--model", "cdta/none", "--out", tmp_path / "o")
+    assert result.returncode == 2
+    assert "unknown model: 'cdta/none'" in result.stderr
+    assert not (tmp_path / "o").exists()
 
 
 def test_stopping_stops_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,7 +182,7 @@ def test_a_rare_habit_is_approved_once(serve: Serve, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("field", ["best_of", "service_tier", "models", "n"])
 def test_fields_that_multiply_the_cost_are_refused_with_a_limit(field: str) -> None:
     with pytest.raises(InvalidInput, match=f"'{field}'"):
-        Spec(model="priced", max_cost=1.0, extra_body={field: 3})
+        Spec(model="openai/gpt-4o", max_cost=1.0, extra_body={field: 3})
 
 
 def test_an_estimate_of_an_unknown_model_suggests_a_name() -> None:

@@ -45,6 +45,28 @@ def test_a_field_takes_its_default_and_refuses_other_types(field: Field[Any]) ->
         assert "\n" not in str(told.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("model", "gpt-4o", "unknown model: 'gpt-4o' (did you mean 'openai/gpt-4o'?)"),
+        ("rules", "no-castle", "unknown rules: 'no-castle' (did you mean 'no-castling'?)"),
+        ("wording", "fromal", "unknown wording: 'fromal' (did you mean 'formal'?)"),
+        ("form", "fenn", "unknown form: 'fenn' (did you mean 'fen'?)"),
+        ("conditions", ["placeboo"], "unknown condition: 'placeboo' (did you mean 'placebo'?)"),
+        ("dataset", "gpt-4", "unknown dataset: 'gpt-4' (did you mean 'gpt-4-0314'?)"),
+        ("dataset", "gone.jsonl", "cannot read gone.jsonl: No such file or directory"),
+        ("pool", "comon", "unknown pool: 'comon' (did you mean 'common'?)"),
+        ("pool", "gone.jsonl", "cannot read gone.jsonl: No such file or directory"),
+    ],
+)
+def test_a_wrong_name_is_refused_when_the_spec_is_made(
+    name: str, value: Any, sentence: str
+) -> None:
+    with pytest.raises(InvalidInput) as told:
+        Spec(**{name: value})
+    assert str(told.value) == sentence
+
+
 @pytest.mark.parametrize(("name", "bound"), BOUNDS, ids=str)
 def test_a_number_beyond_a_bound_is_refused(name: str, bound: Ge | Gt | Le | Lt) -> None:
     word = fields(bound)[0].name
@@ -79,7 +101,7 @@ def test_a_number_beyond_a_bound_is_refused(name: str, bound: Ge | Gt | Le | Lt)
             {"conditions": ["changed", "standard"]},
             ("the conditions of a run must start with 'standard' and "),
         ),
-        ({"pool": "games", "dataset": "x"}, "give a pool or a dataset, not both"),
+        ({"pool": "games", "dataset": "gpt-4-0314"}, "give a pool or a dataset, not both"),
         (
             {"pool": "common", "eval": "all_diagonal"},
             COMMON.format("bishops-as-knights and all_diagonal"),
@@ -118,8 +140,8 @@ def test_values_that_mean_the_same_are_taken(given: dict[str, Any], same: dict[s
 
 
 def test_a_field_of_several_types_takes_each_of_them() -> None:
-    Spec(dataset=Path("x"), rules=NoEnPassant(), n=None, ask_above=None, seed=1)
-    Spec(dataset="x", rules=CATALOGUE["no-castling"], n=1, ask_above=1)
+    Spec(dataset=Path(__file__), rules=NoEnPassant(), n=None, ask_above=None, seed=1)
+    Spec(dataset="gpt-4-0314", rules=CATALOGUE["no-castling"], n=1, ask_above=1)
 
 
 def test_a_negative_seed_is_refused_since_it_draws_what_its_opposite_draws() -> None:

@@ -29,7 +29,8 @@ from ..metrics.stopping import (
 )
 from ..providers.base import ModelInfo, Usage
 from ..providers.request_variants import NO_TEMPERATURE, limit_of
-from ..task.spec import COMMON, Spec, plan_for
+from ..task.option_info import COMMON
+from ..task.spec import Spec, plan_for
 from ..task.types import Plan
 from .dry_run import Remaining, Step, remaining
 from .tokens import AnswerLength, answer_tokens, input_tokens

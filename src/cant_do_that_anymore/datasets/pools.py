@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from ..errors import InvalidInput, UserError, unknown_value
+from ..errors import InvalidInput, UserError
 from ..files import OWNER_ONLY, atomic_write, home
 from ..formatting import pluralize
 from ..game.position import (
@@ -25,7 +25,8 @@ from ..game.position import (
 from ..game.rule_pool import GAME_LENGTH, POOL_SIZE, POOL_VERSION, positions_in_games
 from ..game.rules import BISHOPS_AS_KNIGHTS, PieceSwap, Rules, identity_of
 from ..progress import progress
-from ..task.spec import COMMON, GAMES, SHIPPED, Spec
+from ..task.option_info import COMMON, GAMES
+from ..task.spec import SHIPPED, Spec
 from ..task.types import Plan
 from .storage import Dataset, common_positions, dataset_named
 
@@ -106,8 +107,6 @@ def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
         return Pool(COMMON, common_positions(), given=True)
     if spec.pool and not of_games:
         path = Path(spec.pool)
-        if not path.suffix and not path.exists():
-            raise unknown_value("pool", str(path), [COMMON, GAMES])
         return Pool(str(path), positions_in(path), given=True)
     if change == BISHOPS_AS_KNIGHTS and not of_games:
         return Pool(SHIPPED, shipped_pool(DIAGONAL if spec.eval == "all_diagonal" else "pool"))

@@ -23,7 +23,7 @@ from ..game.position import (
 )
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, identity_of
 from ..providers.base import Usage
-from ..task.spec import COMMON
+from ..task.option_info import COMMON
 from ..validation import parse
 
 log = logging.getLogger(__name__)

@@ -6,13 +6,19 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
+from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, unknown_value
+from ..files import home, safe_name
+from ..game.position import DATA, parse_positions
 from ..providers.access import validate_headers
 
 MODEL, TASK, LIMITS = "Model", "Task", "Limits and cost"
+# Pools by name: the positions that at least one of the shipped datasets holds, and those of the
+# bundled games.
+COMMON, GAMES = POOLS = ("common", "games")
 
 
 @dataclass(frozen=True)
@@ -101,3 +107,29 @@ def parse_plies(value: Any) -> Any:
     if not text or not any(text.groups()) or (all(text.groups()) and int(text[1]) > int(text[2])):
         raise InvalidInput(f"plies must be MIN-MAX, MIN- or -MAX, such as 30-60, not {value!r}")
     return text[0]
+
+
+def parse_pool(value: Any) -> Any:
+    """Return the name of a pool, or of a file that exists."""
+    path = Path(value) if isinstance(value, str | Path) else None
+    if path and str(path) not in POOLS and not path.exists():
+        if not path.suffix:
+            raise unknown_value("pool", str(path), POOLS)
+        parse_positions(path)  # says why it cannot be read
+    return value
+
+
+def parse_dataset(value: Any) -> Any:
+    """Return the name of a dataset that exists, or of a file."""
+    path = Path(value) if isinstance(value, str | Path) else None
+    if not path or path.is_file():
+        return value
+    if path.suffix in (".jsonl", ".gz"):
+        parse_positions(path)  # says why it cannot be read
+    shipped = json.loads((DATA / "datasets.json").read_text(encoding="utf-8"))
+    saved = sorted((home() / "datasets").glob("[!.]*/dataset.json"))
+    names = [*shipped, *(file.parent.name for file in saved)]
+    of_version = f"{safe_name(str(value))}."
+    if str(value) not in names and not any(name.startswith(of_version) for name in names):
+        raise unknown_value("dataset", str(value), names)
+    return value

@@ -17,6 +17,7 @@ from ..errors import InvalidInput
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_forbids_something, resolve_rules
 from ..providers.access import split_address
 from ..providers.base import EFFORTS, Effort, ModelInfo, Settings
+from ..providers.catalogue import parse_name
 from ..validation import check
 from .conditions import (
     OF_CONTROLS,
@@ -29,14 +30,17 @@ from .conditions import (
 )
 from .forms import FORMS, MOVES, Form, form_named
 from .option_info import (
+    COMMON,
     LIMITS,
     MODEL,
     TASK,
     OptionInfo,
     option,
     parse_body,
+    parse_dataset,
     parse_headers,
     parse_plies,
+    parse_pool,
     parse_price,
 )
 from .prompts import ALL, DEFAULT, SHIPPED_WORDINGS, Wording, parse_wording, wordings_named
@@ -44,9 +48,7 @@ from .types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Plan, Reading
 
 DEFAULT_MODEL = "cdta/reader"
 DEFAULT_SEED = 20_220_722
-# The pools: the original's, that of the bundled games, and the positions that at least one of the
-# shipped datasets holds.
-SHIPPED, GAMES, COMMON = "shipped", "games", "common"
+SHIPPED = "shipped"  # the original's pool
 # Settings that are fields of the spec under the same name and do not depend on the model.
 SETTINGS = [each.name for each in fields(Settings) if each.name != "max_tokens"]
 # Fields of a request body that can make a request cost more than its tokens at the model's price.
@@ -119,7 +121,7 @@ class Spec:
         max_error_rate: the share of samples that may have no answer.
 
     Raises:
-        InvalidInput: if an option is invalid, or options conflict.
+        InvalidInput: if an option is invalid, what it names does not exist, or options conflict.
     """
 
     model: str | None = option(
@@ -161,6 +163,7 @@ class Spec:
         TASK,
         "FILE",
         "Candidate positions: a file, games (bundled), or common (about a fifth of the requests).",
+        parse=parse_pool,
     )
     plies: str | None = option(
         None,
@@ -170,7 +173,7 @@ class Spec:
         parse=parse_plies,
     )
     dataset: str | Path | None = option(
-        None, TASK, "D", "Use these positions: a file or a dataset's name."
+        None, TASK, "D", "Use these positions: a file or a dataset's name.", parse=parse_dataset
     )
     fallback_dataset: str | None = None
     wording: str | Wording | tuple[str | Wording, ...] = option(
@@ -251,11 +254,13 @@ class Spec:
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "base_url", base_url)
         check_conditions(self.conditions)
+        wordings_named(self.wording)
+        if model or base_url:
+            parse_name(model, base_url)
         for positions, given in (("a pool", self.pool), ("plies", self.plies)):
             if given and self.dataset:
                 raise InvalidInput(f"give {positions} or a dataset, not both")
-        if str(self.pool) == COMMON:
-            self._check_common()
+        self._check_pool_fits(self.change)
         for name in sorted(UNBOUNDED_FIELDS & json.loads(str(self.extra_body) or "{}").keys()):
             if self.max_cost is not None:
                 raise InvalidInput(
@@ -263,11 +268,12 @@ class Spec:
                     "cost more than their tokens; leave out one of the two"
                 )
 
-    def _check_common(self) -> None:
-        if self.eval == "all_diagonal" or self.change != BISHOPS_AS_KNIGHTS:
+    def _check_pool_fits(self, change: Rules) -> None:
+        is_default = change == BISHOPS_AS_KNIGHTS and self.eval != "all_diagonal"
+        if str(self.pool) == COMMON and not is_default:
             raise InvalidInput(
                 f"the pool {COMMON!r} is for {BISHOPS_AS_KNIGHTS.key} and the evals all and "
-                f"all_small, not for {self.change.key} and {self.eval}; leave out --pool"
+                f"all_small, not for {change.key} and {self.eval}; leave out --pool"
             )
 
     @property

@@ -12,7 +12,8 @@ from ...comparison.naming import entrants_by_name
 from ...costs.approval import cheaper_than
 from ...costs.forecast import ON_COMMON, Forecast, estimate
 from ...formatting import dollars, duration
-from ...task.spec import COMMON, Spec
+from ...task.option_info import COMMON
+from ...task.spec import Spec
 from ...task.types import Eval
 from ..console import console
 from ..help import JSON, Command
