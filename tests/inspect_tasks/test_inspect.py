@@ -29,7 +29,7 @@ from inspect_ai.solver import TaskState
 import inspecting
 from cant_do_that_anymore import Answer
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.inspect_tasks.scorer import LENGTH, habit, habit_metrics
+from cant_do_that_anymore.inspect_tasks.scorer import habit, habit_metrics
 from cant_do_that_anymore.metrics.diagnosis import DIAGNOSIS
 from inspecting import numbers
 from testing import (
@@ -64,10 +64,16 @@ def evaluated(folder: Path, model: str | Model, **arguments: object) -> EvalLog:
 
 def check_same(log: EvalLog, **spec: Any) -> None:
     """Check that ``cdta run`` gets the same numbers."""
-    metrics = evaluate(Spec(temperature=0.0, **spec), quiet=True).results.metrics
-    assert {name: numbers(log)[name] for name in SIX} == {
-        name: pytest.approx(metrics[name], rel=1e-12) for name in SIX
+    results = evaluate(Spec(temperature=0.0, **spec), quiet=True).results
+    found = numbers(log)
+    assert {name: found[name] for name in SIX} == {
+        name: pytest.approx(results.metrics[name], rel=1e-12) for name in SIX
     }
+    intervals = {name: results.intervals[name] for name in results.intervals if name in found}
+    assert {"rule_uptake", "variant_impact_factor", "delta"} <= intervals.keys()
+    for name, interval in intervals.items():
+        ends = found[f"{name}_low"], found[f"{name}_high"]
+        assert ends == pytest.approx((interval.low, interval.high), rel=1e-9), name
 
 
 def asked(requests: Sequence[Body]) -> list[str]:
@@ -109,17 +115,17 @@ def test_a_diagnosis_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
         expected = math.nan if metrics[name] is None else metrics[name]
         assert found[name] == pytest.approx(expected, nan_ok=True), name
     assert found["rule_knowledge"] == 1
-    assert found["specific_impact_factor_stderr"] == 0
+    assert found["specific_impact_factor_low"] <= found["specific_impact_factor"]
     assert log.samples and len(log.samples) == 12 + (metrics["n_controls"] or 0)
     asked = {len(sample.scores["habit"].metadata or {}) for sample in log.samples if sample.scores}
-    assert asked == {6, 3}
+    assert asked == {6 + 1, 3 + 1}
 
 
 def test_a_log_has_the_headline_and_its_samples_show_game_and_outcomes(hosted: EvalLog) -> None:
     assert hosted.eval.model == "openai/gpt-3.5-turbo"
     headline = headline_metric(hosted)
-    assert headline and headline.name == "variant_impact_factor"
-    assert headline.metric.value == numbers(hosted)["variant_impact_factor"]
+    assert headline and headline.name == "rule_uptake"
+    assert headline.metric.value == numbers(hosted)["rule_uptake"]
     assert hosted.samples
     for sample in hosted.samples:
         moves = tuple(sample.metadata["moves"])
@@ -233,7 +239,18 @@ def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
             ("-T samples=few is not valid: n must be a whole number, not"),
         ),
         ("cdta/rando", "samples=1", "unknown model: 'cdta/rando' (did you mean"),
-        ("cdta/random", "precision=0.1", "Inspect tasks do not support precision"),
+        ("cdta/random", "precision=0.1", "Inspect tasks do not support precision; use cdta run"),
+        (
+            "cdta/random",
+            "pool=common -T rules=no-castling",
+            "the pool 'common' is for bishops-as-knights and the evals all and all_small, not for "
+            "no-castling and all; leave out -T pool",
+        ),
+        (
+            "cdta/random",
+            'max_cost=1 --extra-body {"tools":[]}',
+            "-T max_cost cannot limit requests with 'tools' in --extra-body",
+        ),
         ("cdta/random", "smaples=3", "unknown argument: 'smaples' (did you mean 'samples'"),
         ("cdta/random", f"seed={2**63}", f"-T seed={2**63} is not valid: seed must be below "),
     ],
@@ -241,7 +258,16 @@ def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
 def test_mistake_gets_one_sentence_and_exit_code_2(
     tmp_path: Path, model: str, argument: str, sentence: str
 ) -> None:
-    options = ["--model", model, "-T", argument, "--log-dir", str(tmp_path), "--display", "none"]
+    options = [
+        "--model",
+        model,
+        "-T",
+        *argument.split(),
+        "--log-dir",
+        str(tmp_path),
+        "--display",
+        "none",
+    ]
     done = CliRunner().invoke(inspect, ["eval", TASK, *options])
     assert done.exit_code == 2
     assert done.output.splitlines()[-1].startswith(f"Error: {sentence}")
@@ -285,31 +311,22 @@ SAMPLES = st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.booleans()), m
 
 def computed(samples: Samples, copies: int = 1) -> dict[str, float]:
     """What they come to, each with copies in games of their own."""
-    scores = [
-        SampleScore(
-            score=Score(
-                value={
-                    "variant_impact_factor": after - before,
-                    "variant_impact_factor_of": before,
-                    "delta": after - before,
-                    "predicted_move_proportion": before,
-                    "predicted_move_in_variant_proportion": after,
-                    "adaptation_rate": before and not after,
-                    "adaptation_rate_of": before,
-                    "variant_legal_proportion": not after,
-                    "rule_uptake": before - after,
-                    "standard_forbidden_proportion": before,
-                    "changed_forbidden_proportion": after,
-                }
-            ),
-            sample_metadata={"game": game + 100 * copy, "moves": [str(game)], LENGTH: 2 * game},
-        )
-        for copy in range(copies)
-        for game, before, after in samples
-    ]
+    scores = []
+    for copy in range(copies):
+        for game, before, after in samples:
+            outcomes = {"standard": before, "changed": after}
+            played = {name: "special" if habit else "legal" for name, habit in outcomes.items()}
+            metadata: dict[str, Any] = {f"{name}_outcome": kind for name, kind in played.items()}
+            position = {"game": game + 100 * copy, "moves": [str(game)] * 2 * game, "draw": 0}
+            scores.append(
+                SampleScore(
+                    score=Score(value={}, metadata=metadata | {"under_change": played}),
+                    sample_metadata=position | {"special_moves": ["e2e4"], "source": None},
+                )
+            )
     values = habit_metrics()(scores)  # type: ignore[arg-type]
     assert isinstance(values, dict)
-    return values
+    return {name: values[name] for name in values if not name.endswith(("_low", "_high"))}
 
 
 @given(SAMPLES)
@@ -326,16 +343,12 @@ def test_impact_factor_exists_only_where_there_was_a_habit(samples: Samples) -> 
     assert math.isnan(computed(samples)["variant_impact_factor"]) == (habits == 0)
 
 
-def test_standard_errors_agree_with_leaving_out_one_game_at_a_time() -> None:
+def test_standard_error_agrees_with_leaving_out_one_game_at_a_time() -> None:
     samples = [
         (game, (game + i) % 4 != 0, (game * i) % 3 == 0) for game in range(30) for i in range(3)
     ]
     games = range(30)
-    whole = computed(samples)
-    without = [computed([s for s in samples if s[0] != game]) for game in games]
-    for name in (*SIX, "adaptation_rate"):
-        mean = sum(numbers[name] for numbers in without) / len(games)
-        spread = sum((numbers[name] - mean) ** 2 for numbers in without)
-        jackknife = math.sqrt(spread * (len(games) - 1) / len(games))
-        error = whole["stderr" if name == "variant_impact_factor" else f"{name}_stderr"]
-        assert error == pytest.approx(jackknife, rel=0.1, abs=1e-12)
+    without = [computed([s for s in samples if s[0] != game])["rule_uptake"] for game in games]
+    spread = sum((value - sum(without) / len(games)) ** 2 for value in without)
+    jackknife = math.sqrt(spread * (len(games) - 1) / len(games))
+    assert computed(samples)["stderr"] == pytest.approx(jackknife, rel=0.1)

@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Callable, Iterator
+from inspect import signature
 from itertools import cycle
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import click
 import pytest
 from click.testing import CliRunner
-from inspect_ai import Epochs, list_tasks, task_with
+from inspect_ai import Epochs, eval_set, list_tasks, task_with
 from inspect_ai import score as score_again
 from inspect_ai._cli.main import inspect
 from inspect_ai.event import LoggerEvent, SpanBeginEvent
@@ -176,6 +178,14 @@ def test_tasks_are_found_by_their_file_and_by_import(tmp_path: Path) -> None:
     assert (log.status, log.eval.task) == ("success", "cant_do_that_anymore_small")
 
 
+def test_same_model_can_be_evaluated_twice_in_one_process(tmp_path: Path) -> None:
+    """Its requests wait for each other, and every eval has an event loop of its own."""
+    model = get_model("cdta/reader")
+    for task in ("all_diagonal", "all_small"):
+        log = evaluated(tmp_path, f"cant_do_that_anymore/{task}", model, task_args={"samples": 20})
+        assert (log.status, log.error) == ("success", None)
+
+
 def test_task_can_be_changed_like_any_other(tmp_path: Path) -> None:
     """It needs no model until it runs, and can run again."""
     task = task_with(package.cant_do_that_anymore(samples=2), epochs=2, name="twice")
@@ -194,9 +204,8 @@ def test_log_says_what_was_measured(measured: EvalLog) -> None:
     assert spec.tags
     assert spec.metadata
     assert (spec.metadata["rules"], spec.metadata["protocol"]) == ("bishops-as-knights", "3")
-    assert [name for name in numbers(measured) if "stderr" not in name][:3] == [
-        *("variant_impact_factor", "rule_uptake", "adaptation_rate")
-    ]
+    names = [name for name in numbers(measured) if not name.endswith(("stderr", "_low", "_high"))]
+    assert names[:3] == ["rule_uptake", "variant_impact_factor", "adaptation_rate"]
     for sample in measured.samples or ():
         assert sample.scores
         assert "num_previous_moves" not in sample.scores["habit"].as_dict()  # it is no score
@@ -205,6 +214,46 @@ def test_log_says_what_was_measured(measured: EvalLog) -> None:
         spans = [event.name for event in sample.events if isinstance(event, SpanBeginEvent)]
         conditions = ["standard", "changed"]
         assert [name for name in spans if name in conditions] == conditions
+
+
+def test_eval_set_measures_what_a_limit_left_out(tmp_path: Path) -> None:
+    def measured(**options: Any) -> tuple[EvalLog, int]:
+        asked = len(Player.asked)
+        with patch("inspect_ai._util.package.packages_distributions", inspecting.LISTED):
+            done, (log,) = eval_set(
+                TASK,
+                log_dir=str(tmp_path),
+                model=get_model("player/p", memoize=False),
+                task_args={"samples": 8},
+                display="none",
+                log_realtime=False,
+                **options,
+            )
+        assert done
+        return log, sum(config.temperature != 0 for _, config in Player.asked[asked:])
+
+    few, asked_first = measured(limit=3)
+    assert (few.eval.dataset.samples, asked_first) == (8, 2 * 3)
+    whole, asked_then = measured()
+    assert whole.results
+    assert (whole.eval.dataset.samples, whole.results.completed_samples) == (8, 8)
+    assert asked_then == 2 * (8 - 3)
+    assert measured()[1] == 0  # complete
+
+
+def test_parameters_have_names_types_and_defaults_and_are_in_logs_and_docs(
+    measured: EvalLog,
+) -> None:
+    parameters = dict(signature(package.cant_do_that_anymore_small).parameters)
+    parameters.pop("arguments")
+    assert parameters["samples"].default == 100
+    assert parameters["diagnose"].annotation is bool
+    assert parameters["temperature"].default is None  # as `inspect eval` says
+    args = measured.eval.task_args
+    assert args.keys() == parameters.keys()
+    assert (args["samples"], args["rules"], args["seed"]) == (12, "bishops-as-knights", 20_220_722)
+    documented = Path(__file__).parents[2].joinpath("docs/inspect.md").read_text(encoding="utf-8")
+    assert [name for name in parameters if f"`{name}`" not in documented] == []
 
 
 def test_score_again_needs_no_argument_and_takes_another_reading(measured: EvalLog) -> None:
@@ -266,9 +315,9 @@ def test_draws_of_a_position_are_samples_of_one_cluster(tmp_path: Path) -> None:
         evaluated(tmp_path / str(draws), task_args=args | {"draws": draws}) for draws in (1, 3)
     )
     assert len(ids(thrice)) == 3 * len(ids(once)) == 30
-    for name in ("predicted_move_proportion", "predicted_move_proportion_stderr", "stderr"):
+    for name in ("predicted_move_proportion", "rule_uptake", "stderr"):
         assert numbers(thrice)[name] == pytest.approx(numbers(once)[name])
-    assert numbers(once)["predicted_move_proportion_stderr"]
+    assert numbers(once)["stderr"]
 
 
 def test_groups_by_earlier_moves_of_the_changed_piece(measured: EvalLog) -> None:
@@ -290,8 +339,11 @@ def test_junk_under_the_changed_rules_is_told_in_the_log(tmp_path: Path) -> None
         if isinstance(event, LoggerEvent)
     ]
     assert len([each for each in warned if "the drop is not adaptation" in each]) == 1
-    assert log.results
-    assert log.results.scores[0].metrics["changed_unusable_proportion"].value == 1
+    found = numbers(log)
+    assert found["changed_unusable_proportion"] == 1
+    assert found["variant_impact_factor"] == -1
+    assert found["variant_impact_factor_high"] > 0  # the answers could have been anything
+    assert found["rule_uptake"] <= 0 < found["rule_uptake_high"]  # the headline
 
 
 def test_mock_runs_without_a_dataset_of_its_own(tmp_path: Path) -> None:

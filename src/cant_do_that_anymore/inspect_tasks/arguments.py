@@ -1,26 +1,109 @@
-"""The arguments of the tasks (``-T``): the options of `Spec`, as a spec."""
+"""The arguments of the tasks (``-T``): the options of `Spec` as named parameters, and as a spec."""
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from inspect import Parameter, Signature
+from typing import Any, TypeVar, get_type_hints
 
-from inspect_ai.model import Model, get_model
+import click
+from inspect_ai.model import GenerateConfig, Model, get_model
+from inspect_ai.model._generate_config import active_generate_config  # has no public name
 
-from ..errors import InvalidInput, unknown_value
-from ..task.spec import OPTIONS, Spec, parse_option
+from ..errors import InvalidInput, UserError, unknown_value
+from ..task.spec import OPTIONS, SAMPLES, Spec, parse_option
 from ..task.types import Eval
-from .model import SPEC_OPTIONS, config_of
 
 Arguments = Mapping[str, Any]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
-# The task's name, and options of ``inspect eval`` itself. Inspect's log keeps the answers.
-NOT_ARGUMENTS = (
-    *("model", "base_url", "header", "eval", "max_connections", "max_error_rate", "batch"),
-    *("tag", "fresh", "interventions"),
-)
+# Options of ``inspect eval`` that are fields of the spec; ``-T`` takes precedence.
+SPEC_OPTIONS = ("temperature", "max_tokens", "reasoning_effort", "reasoning_tokens", "extra_body")
+# What Inspect has instead: the task's name, the model's own options, and the log with its answers.
+ELSEWHERE = {
+    **{"model": "--model", "base_url": "--model-base-url", "batch": "--batch"},
+    **{"max_connections": "--max-connections", "max_error_rate": "--fail-on-error"},
+    "eval": "the task",
+}
+# What only ``cdta`` has.
+ONLY_CDTA = ("header", "tag", "fresh", "interventions", "precision")
 # The field of the spec for each argument.
 ARGUMENTS = {
-    "samples" if name == "n" else name: name for name in OPTIONS if name not in NOT_ARGUMENTS
+    "samples" if name == "n" else name: name
+    for name in OPTIONS
+    if name not in (*ELSEWHERE, *ONLY_CDTA)
 }
+_NAMES = {name: argument for argument, name in ARGUMENTS.items()}
+# An option of ``cdta`` in a message, with its value if one follows.
+_OPTION = re.compile(
+    r"(?<![\w-])(?<!cdta run )-(?:-([a-z][a-z-]+)|n\b)"
+    r"(?: (\d[\d.]*\d|\d|[A-Z][A-Z,]*\b|common|all_small|all|[a-z]+-[a-z-]+))?"
+)
+
+
+def _in_terms_of_inspect(option: re.Match[str]) -> str:
+    name, value = (option[1] or "n").replace("-", "_"), option[2]
+    if name in SPEC_OPTIONS or not {name} & {*OPTIONS, *ELSEWHERE}:
+        return option[0]
+    if name in ONLY_CDTA:
+        return f"cdta run {option[0]}"
+    if name in ELSEWHERE:
+        return " ".join(filter(None, (ELSEWHERE[name], value)))
+    value = value or ("" if OPTIONS[name].metavar else "true")
+    return f"-T {_NAMES[name]}" + f"={value}" * bool(value)
+
+
+@contextmanager
+def inspect_terms() -> Iterator[None]:
+    """Name the options of Inspect, instead of those of ``cdta``, in the message of an error."""
+    try:
+        yield
+    except UserError as problem:
+        kind = InvalidInput if isinstance(problem, InvalidInput) else UserError
+        raise kind(_OPTION.sub(_in_terms_of_inspect, str(problem))) from None
+
+
+@contextmanager
+def click_errors() -> Iterator[None]:
+    """Raise a ``UserError`` as an error of click, which Inspect prints without a stack trace."""
+    try:
+        with inspect_terms():
+            yield
+    except UserError as problem:
+        kind = click.UsageError if isinstance(problem, InvalidInput) else click.ClickException
+        raise kind(str(problem)) from None
+
+
+def parameters_of(eval: Eval) -> dict[str, Parameter]:
+    """Return the parameters of a task, from the fields of `Spec`."""
+    types = get_type_hints(Spec)
+    defaults = {item.name: item.default for item in fields(Spec)} | {"n": SAMPLES[eval]}
+    defaults |= dict.fromkeys(SPEC_OPTIONS)  # as ``inspect eval`` or the model says
+    return {
+        argument: Parameter(
+            argument,
+            Parameter.KEYWORD_ONLY,
+            default=defaults[name],
+            annotation=types[name] if defaults[name] is not None else types[name] | None,
+        )
+        for argument, name in ARGUMENTS.items()
+    }
+
+
+def with_parameters(eval: Eval) -> Callable[[_Function], _Function]:
+    """Give a function that takes ``**arguments`` the named parameters of a task.
+
+    Any others reach it as well, since it refuses them; Inspect would only warn of them.
+    """
+
+    def named(function: _Function) -> _Function:
+        others = Parameter("arguments", Parameter.VAR_KEYWORD)
+        signature = Signature([*parameters_of(eval).values(), others])
+        function.__signature__ = signature  # type: ignore[attr-defined]
+        return function
+
+    return named
 
 
 def active_model() -> Model | None:
@@ -31,23 +114,30 @@ def active_model() -> Model | None:
         return None
 
 
+def config_of(model: Model) -> GenerateConfig:
+    """Return all settings of the model in Inspect, such as ``inspect eval --top-p 0.9``."""
+    return model.config.merge(active_generate_config())
+
+
 def spec_for(eval: Eval, arguments: Arguments, model: Model | None) -> Spec:
     """Build the spec of a task; options of ``inspect eval`` apply where the arguments are silent.
 
     Raises:
         InvalidInput: if an argument is invalid.
     """
-    for name in arguments.keys() - ARGUMENTS.keys():
-        raise unknown_value("argument", name, ARGUMENTS)
-    if arguments.get("precision"):
-        raise InvalidInput(
-            "Inspect tasks do not support precision; use samples, or cdta run --precision"
-        )
-    values = {name: getattr(config_of(model), name) for name in SPEC_OPTIONS} if model else {}
+    parameters = parameters_of(eval)
+    for name in arguments.keys() - parameters.keys():
+        if name in ONLY_CDTA:
+            raise InvalidInput(f"Inspect tasks do not support {name}; use cdta run --{name}")
+        raise unknown_value("argument", name, parameters)
+    config = config_of(model) if model else GenerateConfig()
+    values = {name: getattr(config, name) for name in SPEC_OPTIONS}
+    values = {name: value for name, value in values.items() if value is not None}
     for name, value in arguments.items():
+        if value == parameters[name].default:
+            continue
         try:
             values[ARGUMENTS[name]] = parse_option(ARGUMENTS[name], value)
         except InvalidInput as problem:
             raise InvalidInput(f"-T {name}={value} is not valid: {problem}") from None
-    given = {name: value for name, value in values.items() if value is not None}
-    return Spec(eval=eval, model=str(model) if model else None, **given)
+    return Spec(eval=eval, model=str(model) if model else None, **values)

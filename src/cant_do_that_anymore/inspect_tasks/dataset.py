@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import count, takewhile
 
 from inspect_ai import SampleSource
+from inspect_ai.dataset import MemoryDataset
 from inspect_ai.dataset import Sample as InspectSample
 from inspect_ai.model import Model, get_model
 
@@ -29,7 +30,7 @@ from ..runs.evaluate import select_async
 from ..task.samples import Trial, trials_of
 from ..task.spec import Spec, plan_for
 from ..task.types import Eval
-from .arguments import Arguments, spec_for
+from .arguments import Arguments, inspect_terms, spec_for
 from .model import TaskModel
 from .scorer import CONTROL, DRAW, GAME, LENGTH, MOVES, RULES
 
@@ -51,6 +52,20 @@ def steps(most: int) -> Iterator[int]:
 # The steps left and the samples returned, for each run of a task: it may run several times, with
 # different models.
 _PROGRESS: ContextVar[tuple[Iterator[int], set[object]]] = ContextVar("progress")
+
+
+class PlannedDataset(MemoryDataset):
+    """The samples that are known, with the length of all that the task asks for.
+
+    ``inspect eval-set`` compares that length with a log to tell whether the log is complete.
+    """
+
+    def __init__(self, samples: list[InspectSample], name: str, wanted: int) -> None:
+        super().__init__(samples, name)
+        self._wanted = wanted
+
+    def __len__(self) -> int:
+        return max(self._wanted, super().__len__())
 
 
 class SearchedSamples(SampleSource):
@@ -77,6 +92,10 @@ class SearchedSamples(SampleSource):
 
     async def _select(self, spec: Spec, size: int) -> Selection:
         """Select the positions of a step; a small step needs no approval for the cost of all."""
+        with inspect_terms():
+            return await self._known_or_searched(spec, size)
+
+    async def _known_or_searched(self, spec: Spec, size: int) -> Selection:
         if selection := known_selection(spec, get_model(), self._available):
             return selection
         model = TaskModel(get_model())

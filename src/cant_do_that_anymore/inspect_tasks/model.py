@@ -3,13 +3,10 @@
 ``inspect eval cant_do_that_anymore/all --model cdta/pocket`` evaluates the bundled model.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import click
 from inspect_ai.model import (
     ChatMessage,
     GenerateConfig,
@@ -19,33 +16,21 @@ from inspect_ai.model import (
     modelapi,
 )
 from inspect_ai.model import Model as InspectModel
-from inspect_ai.model._generate_config import active_generate_config  # has no public name
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from ..errors import InvalidInput, UserError
+from ..errors import InvalidInput
 from ..game.rules import rules_named
 from ..providers.base import Answer, Message, ModelInfo, Question, RequestVariant, Settings
 from ..providers.catalogue import OUR_MODELS, info_by_name, inspect_info, model_named
 from ..providers.inspect_api import InspectAdapter
+from .arguments import SPEC_OPTIONS, click_errors, config_of
 
 PROVIDER = "cdta"
-# Options of ``inspect eval`` that are fields of the spec; ``-T`` takes precedence.
-SPEC_OPTIONS = ("temperature", "max_tokens", "reasoning_effort", "reasoning_tokens", "extra_body")
 # Options that change no answer.
 _TRANSPORT_OPTIONS = (
     *("max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections"),
     *("adaptive_connections", "batch", "cache", "cache_prompt"),
 )
-
-
-@contextmanager
-def click_errors() -> Iterator[None]:
-    """Raise a ``UserError`` as an error of click, which Inspect prints without a stack trace."""
-    try:
-        yield
-    except UserError as problem:
-        kind = click.UsageError if isinstance(problem, InvalidInput) else click.ClickException
-        raise kind(str(problem)) from None
 
 
 @modelapi(name=PROVIDER)
@@ -141,11 +126,6 @@ class TaskVariants:
     def set_variant(self, settings: Settings, variant: RequestVariant) -> None:
         """Use this variant from now on."""
         self.known = variant
-
-
-def config_of(model: InspectModel) -> GenerateConfig:
-    """Return all settings of the model in Inspect, such as ``inspect eval --top-p 0.9``."""
-    return model.config.merge(active_generate_config())
 
 
 def _other_settings(config: GenerateConfig) -> dict[str, object]:

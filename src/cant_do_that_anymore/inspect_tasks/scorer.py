@@ -1,8 +1,7 @@
 """The scorer of a sample, and the metrics over all samples."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import nan, sqrt
+from math import nan
 from typing import Any, cast, get_args
 
 from inspect_ai.scorer import (
@@ -20,21 +19,22 @@ from inspect_ai.scorer import (
 from inspect_ai.solver import TaskState
 
 from ..errors import InvalidInput, UserError, unknown_value
+from ..formatting import Number
 from ..game.notation import notate
 from ..game.position import Position
 from ..game.rules import rules_named
-from ..metrics.bounds import joined
-from ..metrics.diagnosis import CONTRASTS, DIAGNOSIS
-from ..metrics.measures import HABIT, IMPACT, STRICT, UNUSABLE, UPTAKE
-from ..metrics.stats.intervals import Difference
-from ..metrics.thinking import TEMPTATION, TOKENS, tokens
+from ..metrics.bounds import bounds_of, games_of, interval_of, ratio_of, unusable_share, widened
+from ..metrics.diagnosis import DIAGNOSIS, contrasts_for
+from ..metrics.measures import HABIT, IMPACT, STATISTICS, STRICT, UNUSABLE, UPTAKE
+from ..metrics.stats.intervals import Interval
+from ..metrics.thinking import TEMPTATION, amounts_for
 from ..metrics.types import Measure, one_each
-from ..providers.base import Answer
+from ..providers.base import Answer, Usage
 from ..task.conditions import conditions_for
 from ..task.prompts import DEFAULT
 from ..task.samples import Trial
-from ..task.types import UNUSABLE_OUTCOMES, Reading, Sample
-from .model import click_errors
+from ..task.types import UNUSABLE_OUTCOMES, Reading, Sample, ScoredAnswer
+from .arguments import click_errors
 
 # Keys of a sample's metadata. DRAW numbers the repetitions of a position, CONTROL marks controls,
 # LENGTH is the number of moves before the position, RULES the changed rules it was selected for.
@@ -42,138 +42,101 @@ GAME, MOVES, DRAW, CONTROL = "game", "moves", "draw", "control"
 LENGTH, RULES = "num_previous_moves", "rules"
 MEASURES: dict[str, Measure] = {m.name: m for m in (*HABIT, *STRICT, *TEMPTATION, *DIAGNOSIS)}
 # First in the list of metrics, since Inspect sometimes shows only a few.
-HEADLINES = (IMPACT, UPTAKE, "adaptation_rate")
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A metric, and the influence of each sample: the standard error of their mean is its own."""
-
-    value: float
-    influences: list[float]
+HEADLINES = (UPTAKE, IMPACT, "adaptation_rate")
+# Ends of keys of a score's metadata, by condition: its outcome, and its reasoning tokens.
+OUTCOME, TOKENS = "_outcome", "_thinking_tokens"
+# Further keys: the outcomes of the same moves under the changed rules, and whether the reasoning,
+# where it is shown, mentions the special move.
+UNDER_CHANGE, MENTIONS = "under_change", "mentions_special"
 
 
 @metric(scores="unreduced")
 def habit_metrics() -> Metric:
-    """All measures, and mean and deviation of the games' lengths, each with its standard error.
+    """All measures with their 95% intervals, and mean and deviation of the games' lengths.
 
-    Standard errors are Inspect's for the mean of clustered samples, applied to the influence of
-    each sample on the metric (the delta method), with games as clusters. Every epoch of a sample
-    counts; no reducer over epochs applies.
+    Values and intervals are those of ``cdta run``: clustered by game, and extended to everything
+    that unusable answers could have been. Every epoch of a sample counts; no reducer over epochs
+    applies.
     """
 
     def compute(scores: list[SampleScore]) -> Value:
-        standard_error = cast(MetricProtocol, stderr(cluster=GAME))
-        metadata = [score.sample_metadata or {} for score in scores]
-        games = joined([(entry[GAME], tuple(entry[MOVES])) for entry in metadata])
+        arms: tuple[list[Sample], list[Sample]] = ([], [])
+        for score in scores:
+            arms[CONTROL in (score.sample_metadata or {})].append(_sample_in(score))
         numbers: dict[str, float] = {}
-        for name, estimate in _estimates(scores).items():
-            numbers[name] = estimate.value
-            influences = [
-                SampleScore(score=Score(value=influence), sample_metadata={GAME: game})
-                for influence, game in zip(estimate.influences, games, strict=True)
-            ]
-            # Inspect uses a metric of this name as the error bar of the headline.
-            error_name = "stderr" if name == IMPACT else f"{name}_stderr"
-            numbers[error_name] = cast(float, standard_error(influences))
+        for name, (value, interval) in _estimates(arms).items():
+            numbers[name] = nan if value is None else value
+            if name == UPTAKE:  # Inspect uses a metric of this name as the headline's error bar
+                numbers["stderr"] = _standard_error(MEASURES[name], arms[0])
+            if interval:
+                numbers |= {f"{name}_low": interval.low, f"{name}_high": interval.high}
         return numbers
 
     return compute
 
 
-def _estimates(scores: Sequence[SampleScore]) -> dict[str, Estimate]:
-    """Compute all metrics; a sample without a value adds nothing to its metric."""
-    values = [score.score.as_dict() for score in scores]
-    present = {name for value in values for name in value}
-    metadata = [score.sample_metadata or {} for score in scores]
-
-    def column(name: str) -> list[float]:
-        return [cast(float, value.get(name, 0.0)) for value in values]
-
-    weights = [float(CONTROL not in entry) for entry in metadata]
-    lengths = [weight * entry[LENGTH] for weight, entry in zip(weights, metadata, strict=True)]
-    estimates = {
-        name: _ratio(
-            column(name),
-            weights
-            if MEASURES[name].whole is one_each
-            else column(denominator_key(MEASURES[name])),
+def _sample_in(score: SampleScore) -> Sample:
+    """Return the sample of a score, without the texts of its answers."""
+    info, metadata = score.score.metadata or {}, score.sample_metadata or {}
+    names = [key.removesuffix(OUTCOME) for key in info if key.endswith(OUTCOME)]
+    shown = info.get(MENTIONS, {})
+    replies = {
+        name: ScoredAnswer(
+            info[name + OUTCOME], None, info[UNDER_CHANGE][name], shown.get(name, False)
         )
-        for name in (*HEADLINES, *(name for name in MEASURES if name not in HEADLINES))
-        # Inspect looks for the headline before the first score.
-        if name in present or name in HEADLINES
+        for name in names
     }
-    estimates |= {
-        name: _ratio(column(name), weights) for name in UNUSABLE.values() if name in present
-    }
-    estimates |= {
-        contrast.name: (_difference if contrast.kind is Difference else _quotient_minus_one)(
-            estimates[contrast.change.name], estimates[contrast.beside.name]
+    answers = {
+        name: Answer(
+            reasoning=MENTIONS if name in shown else "",
+            usage=Usage(thinking_tokens=info.get(name + TOKENS, 0)),
         )
-        for contrast in CONTRASTS.values()
-        if {contrast.change.name, contrast.beside.name} <= present
+        for name in names
     }
-    estimates |= _mean_thinking(scores)
-    return estimates | {
-        "avg_num_previous_moves": _ratio(lengths, weights),
-        "std_num_previous_moves": _deviation(lengths, weights),
-    }
+    return Sample(position_in(metadata), metadata[DRAW], replies, answers)
 
 
-def _mean_thinking(scores: Sequence[SampleScore]) -> dict[str, Estimate]:
-    """Compute the mean reasoning tokens by condition, over samples with reasoning."""
-    metadata = [score.score.metadata or {} for score in scores]
-    return {
-        name: _ratio(
-            [entry.get(name, 0) for entry in metadata], [float(name in entry) for entry in metadata]
+def _estimates(
+    arms: tuple[Sequence[Sample], Sequence[Sample]],
+) -> dict[str, tuple[Number, Interval | None]]:
+    """Compute all metrics of samples and controls, the headlines first, with their intervals."""
+    names = list(arms[0][0].replies) if arms[0] else list(UNUSABLE)
+    estimates: dict[str, tuple[Number, Interval | None]] = {}
+    for measure in (*map(MEASURES.__getitem__, HEADLINES), *MEASURES.values()):
+        arm = arms[measure.of_controls]
+        if measure.name in estimates or not set(measure.needs) <= set(names):
+            continue
+        interval = interval_of(measure, arm)
+        if interval and measure.bounded:
+            interval = widened(interval, bounds_of(measure, arm))
+        if interval or not measure.optional:
+            estimates[measure.name] = measure.value(arm), interval
+    for condition, name in UNUSABLE.items():
+        estimates[name] = unusable_share(arms[0], condition), None
+    for contrast in contrasts_for(names):
+        interval = contrast.interval(arms)
+        interval = widened(interval, contrast.bounds(arms)) if interval else None
+        estimates[contrast.name] = contrast.value(arms), interval
+    for amount in amounts_for(names, arms[0]):
+        estimates[amount.name] = amount.value(arms[0]), amount.interval(arms[0])
+    for name in ("avg_num_previous_moves", "std_num_previous_moves"):
+        estimates[name] = STATISTICS[name].value(arms[0]), None
+    return estimates
+
+
+def _standard_error(measure: Measure, samples: Sequence[Sample]) -> float:
+    """Return Inspect's standard error, clustered by game, by the delta method."""
+    parts, wholes, _ = ratio = ratio_of(measure, samples)
+    if ratio.value is None:
+        return nan
+    scale = len(samples) / sum(wholes)
+    influences = [
+        SampleScore(
+            score=Score(value=(part - ratio.value * whole) * scale), sample_metadata={GAME: game}
         )
-        for name in TOKENS.values()
-        if any(name in entry for entry in metadata)
-    }
-
-
-def _ratio(parts: Sequence[float], wholes: Sequence[float]) -> Estimate:
-    """Return the sum of ``parts`` over the sum of ``wholes``, NaN if that is 0."""
-    n, whole = len(wholes), sum(wholes)
-    if not whole:
-        return Estimate(nan, [nan] * n)
-    ratio = sum(parts) / whole
-    return Estimate(
-        ratio, [(part - ratio * w) * n / whole for part, w in zip(parts, wholes, strict=True)]
-    )
-
-
-def _difference(first: Estimate, second: Estimate) -> Estimate:
-    influences = (a - b for a, b in zip(first.influences, second.influences, strict=True))
-    return Estimate(first.value - second.value, list(influences))
-
-
-def _quotient_minus_one(change: Estimate, beside: Estimate) -> Estimate:
-    """Return (1 + change) / (1 + beside) - 1, the corrected impact factor."""
-    left, left_beside = 1 + change.value, 1 + beside.value
-    if not left_beside:
-        return Estimate(nan, [nan] * len(change.influences))
-    quotient = left / left_beside
-    return Estimate(
-        quotient - 1,
-        [
-            (influence - quotient * influence_beside) / left_beside
-            for influence, influence_beside in zip(
-                change.influences, beside.influences, strict=True
-            )
-        ],
-    )
-
-
-def _deviation(values: Sequence[float], weights: Sequence[float]) -> Estimate:
-    """Return the population standard deviation."""
-    mean = _ratio(values, weights).value
-    squares = [weight * (value - mean) ** 2 for value, weight in zip(values, weights, strict=True)]
-    variance = _ratio(squares, weights)
-    deviation = sqrt(variance.value)
-    if not deviation:
-        return Estimate(0.0, [0.0] * len(values))
-    return Estimate(deviation, [influence / (2 * deviation) for influence in variance.influences])
+        for part, whole, game in zip(parts, wholes, games_of(samples), strict=True)
+    ]
+    return cast(float, cast(MetricProtocol, stderr(cluster=GAME))(influences))
 
 
 def denominator_key(measure: Measure) -> str:
@@ -218,10 +181,7 @@ def habit(rules: str | None = None, reading: Reading | None = None) -> Scorer:
                 f"{texts[condition.name]} is {sample.replies[condition.name].outcome}"
                 for condition in conditions
             ),
-            metadata={
-                **{f"{name}_outcome": reply.outcome for name, reply in sample.replies.items()},
-                **_thinking_tokens(sample),
-            },
+            metadata=_metadata(sample),
         )
 
     return score
@@ -282,10 +242,19 @@ def _values(sample: Sample, *, control: bool) -> dict[str, str | int | float | b
     return {**headlines, **parts, **unusable, **wholes}
 
 
-def _thinking_tokens(sample: Sample) -> dict[str, int]:
-    """Return reasoning tokens by condition, empty for a sample without reasoning."""
-    counts = {TOKENS[name]: tokens(name, sample) for name in TOKENS if name in sample.replies}
-    return counts if any(counts.values()) else {}
+def _metadata(sample: Sample) -> dict[str, Any]:
+    """Return what the metrics need of a sample, besides its position."""
+    answers, replies = sample.answers, sample.replies
+    tokens = {name + TOKENS: answer.usage.thinking_tokens for name, answer in answers.items()}
+    mentions = {
+        name: reply.thought_of_special for name, reply in replies.items() if answers[name].reasoning
+    }
+    return {
+        **{name + OUTCOME: reply.outcome for name, reply in replies.items()},
+        UNDER_CHANGE: {name: reply.under_change for name, reply in replies.items()},
+        **(tokens if any(tokens.values()) else {}),
+        **({MENTIONS: mentions} if mentions else {}),
+    }
 
 
 def _replies_text(sample: Sample) -> dict[str, str]:

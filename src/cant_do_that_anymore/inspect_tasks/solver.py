@@ -1,5 +1,6 @@
 """The solver: send the requests of every condition for a sample."""
 
+import asyncio
 import logging
 from functools import partial
 from typing import Any
@@ -18,7 +19,7 @@ from ..task.quality_guard import QualityGuard
 from ..task.samples import Trial
 from ..task.spec import plan_for
 from ..task.types import Eval, Sample
-from .arguments import Arguments, spec_for
+from .arguments import Arguments, inspect_terms, spec_for
 from .model import TRANSCRIPT, TaskModel, TaskVariants, Transcript
 from .scorer import CONTROL, DRAW, REQUEST_INFO, RULES, position_in
 
@@ -44,13 +45,16 @@ class ModelState:
 @solver
 def every_condition(eval: Eval = "all", **arguments: Any) -> Solver:
     """Ask under every condition: the standard rules, the changed ones, and those of a diagnosis."""
-    by_model: dict[int, ModelState] = {}  # a task may run with several
+    # A task may run several times, with several models.
+    states: dict[tuple[asyncio.AbstractEventLoop, int], ModelState] = {}
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         model = get_model()
-        if id(model) not in by_model:
-            by_model[id(model)] = ModelState(eval, arguments, model)
-        return await _solve(state, by_model[id(model)])
+        run = asyncio.get_running_loop(), id(model)
+        with inspect_terms():
+            if run not in states:
+                states[run] = ModelState(eval, arguments, model)
+            return await _solve(state, states[run])
 
     return solve
 

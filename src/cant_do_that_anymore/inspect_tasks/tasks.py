@@ -13,27 +13,32 @@ the replies. Imports are absolute, since ``inspect eval FILE@task`` loads this f
 from typing import Any
 
 from inspect_ai import Task, task
-from inspect_ai.dataset import MemoryDataset
 from inspect_ai.log import HeadlineMetric
 from inspect_ai.util import registry_info
 
 from cant_do_that_anymore.datasets.pools import positions_for
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.inspect_tasks.arguments import Arguments, active_model, spec_for
+from cant_do_that_anymore.inspect_tasks.arguments import (
+    Arguments,
+    active_model,
+    click_errors,
+    spec_for,
+    with_parameters,
+)
 from cant_do_that_anymore.inspect_tasks.dataset import (
+    PlannedDataset,
     SearchedSamples,
     inspect_samples,
     known_selection,
 )
-from cant_do_that_anymore.inspect_tasks.model import click_errors
 from cant_do_that_anymore.inspect_tasks.scorer import habit
 from cant_do_that_anymore.inspect_tasks.solver import every_condition
-from cant_do_that_anymore.metrics.measures import IMPACT
+from cant_do_that_anymore.metrics.measures import UPTAKE
 from cant_do_that_anymore.runs.results import PROTOCOL
 from cant_do_that_anymore.task.types import Eval
 
 # Numbers of different protocols are not comparable; the letter counts changes of the arguments.
-VERSION = f"{PROTOCOL}-A"
+VERSION = f"{PROTOCOL}-B"
 DESCRIPTIONS: dict[Eval, str] = {
     "all": "Does a model drop a habit of chess when the rules forbid it? 1,000 positions.",
     "all_small": "Does a model drop a habit of chess when the rules forbid it? 100 positions.",
@@ -45,18 +50,21 @@ TAGS = ["chess", "habits", "instruction following", "reasoning"]
 
 
 @task
+@with_parameters("all")
 def cant_do_that_anymore(**arguments: Any) -> Task:
     """Measure whether a model drops a habit of chess when the rules forbid it."""
     return _task("all", arguments)
 
 
 @task
+@with_parameters("all_small")
 def cant_do_that_anymore_small(**arguments: Any) -> Task:
     """The same with a tenth of the samples."""
     return _task("all_small", arguments)
 
 
 @task
+@with_parameters("all_diagonal")
 def cant_do_that_anymore_diagonal(**arguments: Any) -> Task:
     """The same in games that were played under the changed rules."""
     return _task("all_diagonal", arguments)
@@ -92,7 +100,7 @@ def _task(eval: Eval, arguments: Arguments) -> Task:
             scorer=habit(),
             fail_on_error=spec.max_error_rate,
             version=VERSION,
-            headline_metric=HeadlineMetric(scorer="habit", metric=IMPACT),
+            headline_metric=HeadlineMetric(scorer="habit", metric=UPTAKE),
             description=DESCRIPTIONS[eval],
             tags=TAGS,
             metadata={
@@ -106,7 +114,9 @@ def _task(eval: Eval, arguments: Arguments) -> Task:
             },
         )
         name = str(spec.dataset or f"{change.key}/{spec.pool or eval}")
-        habit_task.dataset = MemoryDataset(list(habit_task.dataset), name)
+        searched = not selection or selection.dataset.asked
+        wanted = spec.to_draw * spec.draws * (2 if spec.diagnose else 1) if searched else 0
+        habit_task.dataset = PlannedDataset(list(habit_task.dataset), name, wanted)
         return habit_task
 
 

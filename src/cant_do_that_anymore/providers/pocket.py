@@ -190,8 +190,7 @@ class PocketModel(Model):
     def __init__(self, name: str) -> None:
         self._network = load_network()
         self.info = local_info(name, connections=4 * BATCH, weights=self._network.digest)
-        self._open: dict[tuple[Tokens, int], _Batch] = {}
-        self._workers = asyncio.Semaphore(WORKERS)
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def answer(
         self, question: Question, settings: Settings, variant: RequestVariant = ()
@@ -226,6 +225,10 @@ class PocketModel(Model):
         cached = self._network.cached_scores(game, text)
         if cached is not None:
             return cached
+        if self._loop is not asyncio.get_running_loop():  # a model may outlive an event loop
+            self._loop = asyncio.get_running_loop()
+            self._open: dict[tuple[Tokens, int], _Batch] = {}
+            self._workers = asyncio.Semaphore(WORKERS)
         kind = text, len(game)
         batch = self._open.get(kind)
         if batch is None:
