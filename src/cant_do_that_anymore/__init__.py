@@ -10,11 +10,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .api import Comparisons as Comparisons
-    from .api import Run as Run
-    from .api import compare as compare
-    from .api import evaluate as evaluate
-    from .api import load as load
+    from .api.functions import compare as compare
+    from .api.functions import estimate as estimate
+    from .api.functions import evaluate as evaluate
+    from .api.functions import experiment as experiment
+    from .api.functions import load as load
+    from .api.functions import saved_runs as saved_runs
+    from .api.results import Comparison as Comparison
+    from .api.results import Estimate as Estimate
+    from .api.results import Experiment as Experiment
+    from .api.results import Run as Run
+    from .api.results import Runs as Runs
     from .game.move_parser import read_move as read_move
     from .game.position import Position as Position
     from .game.position import read_positions as read_positions
@@ -32,7 +38,8 @@ if TYPE_CHECKING:
 
 # Public names by the module that defines them.
 _NAMES = {
-    "api": ("Comparisons", "Run", "compare", "evaluate", "load"),
+    "api.functions": ("compare", "estimate", "evaluate", "experiment", "load", "saved_runs"),
+    "api.results": ("Comparison", "Estimate", "Experiment", "Run", "Runs"),
     "game.move_parser": ("read_move",),
     "game.position": ("Position", "read_positions", "shipped_pool"),
     "game.rules": ("Rules", "rules_named"),

@@ -2,14 +2,16 @@
 
 import asyncio
 import signal
-from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from .errors import Interrupted, Stopped
 
 T = TypeVar("T")
+POLL_SECONDS = 0.2  # a longer wait cannot be interrupted everywhere
 
 
 def run_interruptible(work: Coroutine[Any, Any, T], *, cached: bool = True) -> T:
@@ -36,8 +38,27 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(_until_stopped(work))
-    with ThreadPoolExecutor(1) as thread:  # such as in a notebook
-        return thread.submit(asyncio.run, work).result()
+    return _run_in_thread(work)  # such as in a notebook
+
+
+def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a thread of its own; Ctrl-C in this one cancels it."""
+    started: Future[Callable[[], object]] = Future()
+
+    async def cancellable() -> T:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task
+        started.set_result(partial(loop.call_soon_threadsafe, task.cancel))
+        return await _until_stopped(work)
+
+    with ThreadPoolExecutor(1) as thread:
+        result = thread.submit(asyncio.run, cancellable())
+        try:
+            while not wait([result], POLL_SECONDS).done:
+                pass
+        except KeyboardInterrupt:
+            started.result()()
+        return result.result()
 
 
 async def _until_stopped(work: Coroutine[Any, Any, T]) -> T:

@@ -1,11 +1,13 @@
 """From Python and in notebooks: the examples of the docs, and runs that show themselves."""
 
+import _thread
 import ast
 import asyncio
 import doctest
 import json
 import re
 import sys
+import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -16,9 +18,21 @@ import pytest
 from playwright.sync_api import Browser
 
 import cant_do_that_anymore
-from cant_do_that_anymore import Comparisons, Run, Spec, compare, evaluate, load
-from cant_do_that_anymore.errors import InvalidInput, UserError
+from cant_do_that_anymore import (
+    Comparison,
+    Experiment,
+    Run,
+    Spec,
+    compare,
+    estimate,
+    evaluate,
+    experiment,
+    load,
+    saved_runs,
+)
+from cant_do_that_anymore.errors import Incomplete, InvalidInput, Stopped, UserError
 from cant_do_that_anymore.formatting import percentage
+from cant_do_that_anymore.interrupts import run_interruptible
 
 DOCS = Path(__file__).parents[2] / "docs"
 EVIL = "</style><script>window.hacked = 1</script>\u202e"
@@ -43,7 +57,7 @@ def run() -> Run:
 
 
 @pytest.fixture
-def found(run: Run) -> Comparisons:
+def found(run: Run) -> Comparison:
     return compare(run, evaluate(Spec(model="cdta/pocket-rules", n=20), quiet=True))
 
 
@@ -66,7 +80,7 @@ def test_the_notebook_runs_and_shows_what_it_says() -> None:
     deaf, obedient, comparison, frame, folder, same = shown
     assert deaf.results.metrics["variant_impact_factor"] > -0.5
     assert obedient.results.metrics["variant_impact_factor"] == -1
-    assert comparison.verdict.startswith("cdta/pocket-rules adapts most")
+    assert comparison.summary().startswith("cdta/pocket-rules adapts most")
     outcomes = deaf.results.outcomes["changed"]
     assert len(frame) == outcomes["special"] + outcomes["forbidden"]
     assert (folder / "report.html").exists()
@@ -117,7 +131,7 @@ def test_a_run_is_loaded_by_its_folder_or_by_name(run: Run) -> None:
 
 
 def test_a_frame_has_a_row_for_each_sample(run: Run) -> None:
-    frame = run.to_frame()
+    frame = run.to_frame("samples")
     assert list(frame.id) == [sample.position.id for sample in run.samples]
     for condition in ("standard", "changed"):
         told = {name: n for name, n in run.results.outcomes[condition].items() if n}
@@ -136,19 +150,140 @@ def test_without_pandas_a_frame_is_refused_in_a_sentence(
 
 
 def test_a_comparison_holds_every_pair_and_says_its_verdict(
-    found: Comparisons, tmp_path: Path
+    found: Comparison, tmp_path: Path
 ) -> None:
-    assert repr(found) == f"<Comparisons: {found.verdict}>"
-    frame = found.to_frame()
+    assert repr(found) == f"<Comparison: {found.summary()}>"
+    frame = found.to_frame("pairs")
     assert list(frame.difference) == [each.difference for each in found.comparisons]
     assert set(frame.verdict) <= {"different", "equivalent", "inconclusive"}
-    page = found.save(tmp_path / "page.html")
-    assert found.verdict.partition(";")[0] in page.read_text(encoding="utf-8")
+    page = found.report(tmp_path / "page.html")
+    assert found.summary().partition(";")[0] in page.read_text(encoding="utf-8")
+
+
+def test_names_of_runs_are_compared_with_a_baseline(found: Comparison) -> None:
+    for entry in found.entries:
+        [run] = entry.runs
+        assert isinstance(run, Run)
+        run.save(entry.label.replace("/", "-"))
+    checked = compare("cdta-pocket", baseline="cdta-pocket-rules", tolerance=5).check
+    assert checked
+    assert (checked.verdict, checked.tolerance) == ("worse", 0.05)
+    assert compare("cdta-pocket-rules", "cdta-pocket").summary() == found.summary()
+
+
+@pytest.fixture(scope="module")
+def trial(shared_home: Path) -> Experiment:
+    """Two models under two rules, evaluated as in a notebook: in a running event loop."""
+
+    async def in_a_loop() -> Experiment:
+        models, rules = ["cdta/pocket", "cdta/pocket-rules"], ["no-castling", "bishops-as-knights"]
+        wordings = ["terse", {"standard": "Your move.", "changed": "Your move. {change}"}]
+        options: dict[str, Any] = {"wordings": wordings, "seeds": [1], "n": 12, "quiet": True}
+        return experiment(models, rules=rules, **options)
+
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor() as another:
+        patch.setenv("CDTA_HOME", str(shared_home))
+        return another.submit(asyncio.run, in_a_loop()).result()
+
+
+def test_an_experiment_ranks_every_combination(trial: Experiment) -> None:
+    assert [run.plan.wordings for run in trial.runs] == [("terse", "own")] * 4
+    assert all(isinstance(run, Run) and run.folder is None for run in trial.runs)
+    titles = [ranking.title for ranking in trial.rankings]
+    assert [line.partition(": ")[0] for line in trial.summary().splitlines()] == titles
+    frame = trial.to_frame()
+    uptake = frame[frame.measure == "rule_uptake"]
+    entries = [entry for ranking in trial.rankings for entry in ranking.entries]
+    assert list(uptake.model) == [entry.label for entry in entries]
+    assert list(uptake.rules) == [entry.change.key for entry in entries]
+    expected = [entry.results.intervals["rule_uptake"] for entry in entries]
+    assert list(zip(uptake.low, uptake.high, strict=True)) == [(i.low, i.high) for i in expected]
+    assert list(uptake.value) == [entry.results.metrics["rule_uptake"] for entry in entries]
+    assert len(trial.to_frame("samples")) == 4 * 12
+
+
+def test_an_experiment_writes_its_files_and_draws_their_plots(
+    trial: Experiment, tmp_path: Path
+) -> None:
+    files = trial.save(tmp_path / "out", "Four runs")
+    assert {file.name for file in files} >= {"results.csv", "index.html", "rules-all.png"}
+    assert "Four runs" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    report = trial.report(tmp_path / "report.html")
+    assert "Do cdta/pocket" in report.read_text(encoding="utf-8")
+    for name in ("", "bars", "headline-all-no-castling"):
+        assert trial.plot(name)._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+    assert trial.plot().get_suptitle().startswith("Headline measures by rules")
+    assert trial.runs[0].plot().get_suptitle().startswith("Headline measures when castling")
+    with pytest.raises(InvalidInput, match=r"unknown plot: 'bar' .*bars-all-no-castling"):
+        trial.plot("bar")
+    with pytest.raises(InvalidInput, match="unknown rows: 'sample'"):
+        trial.to_frame("sample")  # type: ignore[arg-type]
+
+
+def test_an_experiment_says_what_failed(tmp_path: Path) -> None:
+    gone = "gone@http://127.0.0.1:9/v1"
+    options: dict[str, Any] = {"evals": "all", "seeds": 1, "n": 5, "quiet": True}
+    found = experiment([gone, "cdta/random"], out=tmp_path / "out", **options)
+    assert list(found.failures) == ["gone"]
+    assert [run.model for run in found.runs] == ["cdta/random"]
+    assert "gone: " in found._repr_html_()
+    with pytest.raises(Incomplete, match="some runs failed: gone: "):
+        experiment(gone, **options)
+
+
+def test_an_estimate_has_a_row_for_each_step_and_figure(tmp_path: Path) -> None:
+    found = estimate(Spec(model="openai/gpt-4o", n=10), Spec(model="cdta/pocket", n=10))
+    frame = found.to_frame().set_index(["model", "step", "measure"])
+    first = found.plans[0].forecast
+    total = frame.loc["openai/gpt-4o", "total", "dollars"]
+    assert first.total.dollars
+    assert (total.low, total.value, total.high) == tuple(first.total.dollars)
+    assert found.summary().splitlines()[0].startswith("openai/gpt-4o, all: ")
+    assert [axes.get_title("left") for axes in found.plot().axes] == [
+        *("requests", "US dollars", "minutes")
+    ]
+    page = found.report(tmp_path / "estimate.html").read_text(encoding="utf-8")
+    assert first.assumptions[0][:40] in page
+
+
+def test_saved_runs_are_listed_drawn_and_reported(trial: Experiment, tmp_path: Path) -> None:
+    for number, run in enumerate(trial.runs):
+        assert isinstance(run, Run)
+        replace(run).save(tmp_path / "saved" / str(number))
+    found = saved_runs("saved")
+    assert len(found) == len(found.to_frame()) == 4
+    assert found[0].model in repr(found[:1])
+    assert set(found.to_frame("measures").value) == set(trial.to_frame().value)
+    assert sorted(found.summary().splitlines()) == sorted(trial.summary().splitlines())
+    assert str(found[0].folder) in found._repr_html_()
+    with pytest.raises(InvalidInput, match="no run matches 'nothing'"):
+        saved_runs("nothing")
+
+
+def test_interrupting_a_notebook_stops_the_work_in_its_thread() -> None:
+    cancelled = []
+
+    async def work() -> None:
+        threading.Timer(0.2, _thread.interrupt_main).start()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    async def cell() -> None:
+        run_interruptible(work())
+
+    loop = asyncio.new_event_loop()  # as a kernel's: Ctrl-C raises in the cell
+    with pytest.raises(Stopped):
+        loop.run_until_complete(cell())
+    loop.close()
+    assert cancelled == [True]
 
 
 @pytest.mark.parametrize("colour", ["rgb(0, 0, 0)", "rgb(230, 230, 230)"])
 def test_runs_and_comparisons_are_shown_in_the_colours_of_the_notebook(
-    run: Run, found: Comparisons, browser: Browser, colour: str
+    run: Run, found: Comparison, browser: Browser, colour: str
 ) -> None:
     window = browser.new_page()
     complaints: list[str] = []

@@ -70,7 +70,7 @@ def test_a_damaged_run_is_named_in_one_line_and_the_others_are_listed(
     done = cdta("runs", tmp_path, code=0)
     assert done.stdout.splitlines()[1].split()[-1] == str(tmp_path / "good")
     assert re.fullmatch(rf"cdta: {tmp_path}/bad/run.json is damaged: .*\n", done.stderr)
-    assert "contains no run" in cdta("runs", tmp_path / "home").stderr
+    assert "no run matches" in cdta("runs", tmp_path / "home").stderr
 
 
 def test_no_runs_are_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ def checked(old: Play, new: Play, tolerance: float = 0.0, n: int = 300) -> Basel
 def test_two_runs_of_one_model_are_compared_and_named_by_date_and_time() -> None:
     then, now = run_at("10T10:00:07", keeps(20)), run_at("17T09:30:00", keeps(60))
     found = compare(then, now)
-    assert found.verdict.startswith(
+    assert found.summary().startswith(
         "m 2026-11-10 10:00 adapts most; its lead over m 2026-11-17 09:30 is significant: 40.0 "
     )
     soon = replace(now, started_at="2026-11-10T10:00:59Z")

@@ -30,8 +30,10 @@ def test_a_perfect_model_leads_one_that_keeps_half_of_a_stronger_habit(tmp_path:
     assert (first["models"], first["verdict"]) == (["perfect", "half"], "different")
     assert 0.3 < first["low"] < first["difference"] < first["high"] < 1
     assert first["p_uncorrected"] < first["p"] < 0.001
-    assert compare(load(tmp_path / "half"), load(tmp_path / "perfect")).verdict.startswith(
-        "perfect adapts most; its lead over half is significant: "
+    assert (
+        compare(load(tmp_path / "half"), load(tmp_path / "perfect"))
+        .summary()
+        .startswith("perfect adapts most; its lead over half is significant: ")
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from browser import browser_or_skip, scrolling_sideways, serious_violations
-from cant_do_that_anymore.api import save_with_page
+from cant_do_that_anymore.api.results import save_with_page
 from cant_do_that_anymore.comparison.leaderboard import Ranking, ranking_of
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.formatting import visible

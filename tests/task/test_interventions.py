@@ -16,7 +16,7 @@ import pytest
 
 from batches import BatchServer
 from cant_do_that_anymore import ConditionTemplate, Position, Run, Spec, load
-from cant_do_that_anymore.api import save_with_page
+from cant_do_that_anymore.api.results import save_with_page
 from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.errors import Interrupted, InvalidInput
 from cant_do_that_anymore.game.rule_pool import example_of

@@ -15,7 +15,7 @@ from ..datasets.pools import positions_drawn, positions_for
 from ..datasets.storage import Dataset, is_own
 from ..errors import InvalidInput, NeedsApproval, NoHabit, Stopped, UserError
 from ..files import safe_name
-from ..game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE
+from ..game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, Rules
 from ..metrics.notes import versions_of
 from ..progress import overall_progress
 from ..providers.base import EFFORTS, Effort
@@ -36,8 +36,8 @@ ALL = "all"
 
 
 def evals_and_rules(
-    evals: Iterable[Eval], changes: Iterable[str], *, own_pool: bool = False
-) -> list[tuple[Eval, str]]:
+    evals: Iterable[Eval], changes: Iterable[str | Rules], *, own_pool: bool = False
+) -> list[tuple[Eval, str | Rules]]:
     """Combine every eval with every rule change, using the defaults where none are given.
 
     ``all`` stands for all rules that forbid a move. Games under the changed rules only exist for
@@ -52,7 +52,7 @@ def evals_and_rules(
 
 
 def specs_for(
-    evals_and_rules: Sequence[tuple[Eval, str]],
+    evals_and_rules: Sequence[tuple[Eval, str | Rules]],
     efforts: Sequence[Effort | None],
     seeds: Sequence[int],
     **rest: Any,
@@ -78,7 +78,7 @@ def specs_for(
 
 def specs_of(
     entrants: Mapping[str, Entrant],
-    evals_and_rules: Sequence[tuple[Eval, str]],
+    evals_and_rules: Sequence[tuple[Eval, str | Rules]],
     efforts: Sequence[Effort | None],
     seeds: Sequence[int],
     **rest: Any,
@@ -92,14 +92,15 @@ def specs_of(
 
 
 def measured(
-    specs: Mapping[str, Sequence[Spec]], out: Path, save: Save, *, quiet: bool
+    specs: Mapping[str, Sequence[Spec]], out: Path | None, save: Save, *, quiet: bool
 ) -> tuple[list[Run], dict[str, UserError]]:
     """Run all specs of each model; return the runs, and the errors by model.
 
-    If a model's runs exist already, one request checks that it has not changed, and one more for
-    each other version in them. A model that fails does not stop the others, and a missing habit
-    does not stop the model's other runs. All specs share one cost limit. Their total cost is
-    forecast after the first answers of each model.
+    Every run is saved in a folder of ``out``, if given. If a model's runs exist already, one
+    request checks that it has not changed, and one more for each other version in them. A model
+    that fails does not stop the others, and a missing habit does not stop the model's other runs.
+    All specs share one cost limit. Their total cost is forecast after the first answers of each
+    model.
 
     Raises:
         InvalidInput: if a spec is invalid, or a limit is set and a model has no known price.
@@ -121,11 +122,11 @@ def measured(
         if title in failures:
             continue
         later = (_folder(*pair, out) for pair in pairs[number:] if pair[0] not in failures)
-        n_remaining = sum(not folder.exists() for folder in later)
+        n_remaining = sum(not _exists(folder) for folder in later)
         budget.later = sum(expected[number:])
         heading = f"run {number} of {len(pairs)}: {_describe(title, spec)}"
         folder = _folder(title, spec, out)
-        exists = folder.exists()
+        exists = _exists(folder)
         try:
             with overall_progress(heading, n_remaining, [] if exists else durations):
                 run = finished_run(spec, folder, save, quiet=quiet, budget=budget)
@@ -158,7 +159,7 @@ def _check_specs(model_specs: Sequence[Spec]) -> None:
 
 
 def _check_cost(
-    specs: Mapping[str, Sequence[Spec]], out: Path, budget: Budget, *, quiet: bool
+    specs: Mapping[str, Sequence[Spec]], out: Path | None, budget: Budget, *, quiet: bool
 ) -> list[float]:
     """Forecast all runs, require approval, and return the expected cost of each.
 
@@ -173,7 +174,7 @@ def _check_cost(
         failed = False
         for spec in model_specs:
             expected.append(0.0)
-            if failed or _folder(model, spec, out).exists():
+            if failed or _exists(_folder(model, spec, out)):
                 continue
             try:
                 probe = model, spec.reasoning_effort
@@ -200,11 +201,15 @@ def _check_cost(
     return expected
 
 
-def _folder(title: str, spec: Spec, out: Path) -> Path:
+def _exists(folder: Path | None) -> bool:
+    return folder is not None and folder.exists()
+
+
+def _folder(title: str, spec: Spec, out: Path | None) -> Path | None:
     effort = [spec.reasoning_effort] if spec.reasoning_effort else []
     form = [] if spec.form == MOVES.name else [safe_name(form_named(spec.form).name)]
     parts = [safe_name(title), spec.eval, spec.change.key, *form, *effort, spec.seed]
-    return out / "-".join(map(str, parts))
+    return out / "-".join(map(str, parts)) if out else None
 
 
 def _describe(title: str, spec: Spec) -> str:
@@ -215,20 +220,21 @@ def _describe(title: str, spec: Spec) -> str:
 
 
 def finished_run(
-    spec: Spec, folder: Path, save: Save, *, quiet: bool, budget: Budget | None = None
+    spec: Spec, folder: Path | None, save: Save, *, quiet: bool, budget: Budget | None = None
 ) -> Run:
-    """Evaluate a spec and save the run to a folder, or load the run that is already there.
+    """Evaluate a spec and save the run to a folder, if given, or load the run that is there.
 
     Raises:
         InvalidInput: if the existing run does not match the spec.
         UserError: as `evaluate` does.
     """
-    if folder.exists():
+    if folder and folder.exists():
         run = load_run(folder)
         _check_matches_spec(run, spec, folder)
         return run
     run = evaluate(spec, quiet=quiet, budget=budget)
-    save(run, folder)
+    if folder:
+        save(run, folder)
     return replace(run, folder=folder)
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import click
 from annotated_types import Ge
 
-from ..api import evaluate
+from ..api.functions import evaluate
 from ..datasets.pools import drawn
 from ..errors import InvalidInput, unknown_value
 from ..files import safe_name

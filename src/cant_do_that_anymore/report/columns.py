@@ -213,6 +213,18 @@ def columns_in(view: View, rows: Sequence[Row], *, diagnosis: bool = False) -> l
     return sorted(shown, key=lambda column: column.shown[view])
 
 
+def cells_in(view: View, entries: Sequence[Entry]) -> list[list[str]]:
+    """Return a leaderboard as text: the headings, and one line of cells for each entry."""
+    rows = as_rows(entries)
+    columns = columns_in(view, rows)
+    headings = ["model", *(column.title.replace("\n", " ") for column in columns)]
+    cells = [
+        [marked(entry), *(" ".join(column.lines(row, view)) for column in columns)]
+        for entry, row in zip(entries, rows, strict=True)
+    ]
+    return [headings, *cells]
+
+
 def as_rows(entries: Sequence[Entry]) -> list[Row]:
     """Return one row per entry: every metric with its 95% interval and its error over seeds."""
     diagnosed = any(entry.is_diagnosed for entry in entries)

@@ -20,6 +20,7 @@ from ..providers.base import add_costs
 from ..runs.results import Run
 from .columns import Row, as_rows
 from .html import PAGE_NAME
+from .run_page import main_measures
 
 
 class Matrix(TypedDict):
@@ -109,6 +110,23 @@ def _default_title(entries: Sequence[Entry]) -> str:
         return f"Does {models[0]} follow {rules}?"
     names = f"{len(models)} models" if len(models) > 3 else listed(models)
     return f"Do {names} follow {rules}?"
+
+
+def measure_rows(entries: Sequence[Entry]) -> list[Row]:
+    """Return one row per entry and measure, with its 95% interval."""
+    rows: list[Row] = []
+    for entry in entries:
+        results = entry.results
+        for measure in main_measures(results):
+            limits = results.intervals.get(measure.name)
+            rows.append(
+                {"model": entry.label}
+                | dict(zip(CATEGORY[:3], entry.category, strict=False))
+                | {"samples": results.metrics["n_samples"], "measure": measure.name}
+                | {"value": results.metrics[measure.name]}
+                | {end: getattr(limits, end, None) for end in ("low", "high")}
+            )
+    return rows
 
 
 # The names of what makes a category of entries.

@@ -8,7 +8,7 @@ from ..comparison.pairwise import of_measure
 from ..comparison.verdict import verdict
 from ..formatting import in_points, number, p_value, range_in_points, visible
 from ..metrics.measures import UPTAKE
-from .columns import VERDICTS, as_rows, columns_in, marked
+from .columns import VERDICTS, cells_in
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>#|~!&$])")
 
@@ -39,13 +39,7 @@ def comparison(ranking: Ranking) -> str:
 
 
 def _of_ranking(ranking: Ranking) -> str:
-    rows = as_rows(ranking.entries)
-    columns = columns_in("markdown", rows)
-    headings = ("model", *(column.title.replace("\n", " ") for column in columns))
-    cells = [
-        [marked(entry), *(" ".join(column.lines(row, "markdown")) for column in columns)]
-        for entry, row in zip(ranking.entries, rows, strict=True)
-    ]
+    headings, *cells = cells_in("markdown", ranking.entries)
     table = _table(headings, cells)
     return f"**{_escape(ranking.title)}.** {_escape(verdict(ranking))}\n\n{table}"
 

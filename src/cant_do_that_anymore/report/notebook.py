@@ -1,16 +1,29 @@
-"""Runs and comparisons in notebooks and as data frames."""
+"""Runs, comparisons, experiments and estimates in notebooks and as data frames."""
+
+from collections.abc import Mapping, Sequence
 
 import chess
 from markupsafe import Markup
 
 from ..comparison.leaderboard import Ranking
 from ..comparison.verdict import heading, verdict
-from ..formatting import in_points, number, pluralize, range_in_points, visible
+from ..costs.estimate import Planned
+from ..formatting import (
+    dollars,
+    duration,
+    in_points,
+    number,
+    pluralize,
+    range_in_points,
+    visible,
+)
 from ..game.notation import notate, notate_game, with_move_numbers
-from ..metrics.measures import MEASURES, TILES
+from ..metrics.measures import MEASURES, TILES, UPTAKE
 from ..providers.base import Answer
+from ..runs.lookup import RunSummary
 from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, ScoredAnswer
+from .columns import RUN_COLUMNS, cells_in
 from .html import asset, interval, render
 from .run_page import first_numbers
 
@@ -89,6 +102,107 @@ def comparison_html(ranking: Ranking) -> str:
         in_points=in_points,
         range_in_points=range_in_points,
     )
+
+
+def rankings_html(ranked: Sequence[Ranking], remarks: Sequence[str] = ()) -> str:
+    """Render the verdict and the leaderboard of each ranking."""
+    titles = [f"{ranking.title}: " if len(ranked) > 1 else "" for ranking in ranked]
+    return _tables_html(
+        {
+            f"{title}{verdict(ranking)}": cells_in("markdown", ranking.entries)
+            for title, ranking in zip(titles, ranked, strict=True)
+        },
+        remarks,
+    )
+
+
+_OF_RUN = ("started_at", "model", "tag", "rules", "eval", "effort", "samples")
+
+
+def run_rows(runs: Sequence[RunSummary]) -> list[Row]:
+    """Return one row per run, with its rule uptake, cost and time."""
+    return [
+        {
+            **{name: getattr(run, name) for name in _OF_RUN},
+            UPTAKE: run.uptake,
+            **{end: getattr(run.uptake_interval, end, None) for end in ("low", "high")},
+            "cost": run.cost,
+            "seconds": run.seconds,
+            "folder": str(run.folder),
+        }
+        for run in runs
+    ]
+
+
+def runs_html(runs: Sequence[RunSummary]) -> str:
+    """Render the list of runs."""
+    rows = [
+        [*(column.text(run) for column in RUN_COLUMNS.values()), str(run.folder)] for run in runs
+    ]
+    return _tables_html({pluralize(len(runs), "run"): [[*RUN_COLUMNS, "folder"], *rows]})
+
+
+STEP_HEADINGS = ("step", "requests", "tokens each", "cost", "time")
+
+
+def step_cells(planned: Planned) -> list[list[str]]:
+    """Return a row of text for each step of a planned run, below `STEP_HEADINGS`."""
+    return [
+        [
+            title,
+            _range(f"{step.requests.low:,.0f}", f"{step.requests.high:,.0f}"),
+            f"{step.output_tokens.expected / step.requests.expected:,.0f}",
+            _range(_cost(step.dollars.low), _cost(step.dollars.high))
+            if step.dollars
+            else "unknown",
+            _range(duration(step.seconds.low), duration(step.seconds.high)),
+        ]
+        for title, step in planned.steps.items()
+    ]
+
+
+def _cost(amount: float) -> str:
+    return f"${amount:,.0f}" if amount >= 100 else dollars(amount)
+
+
+def _range(low: str, high: str) -> str:
+    """Format a range, with the unit or the currency once."""
+    if low == high:
+        return low
+    number, _, unit = low.partition(" ")
+    return f"{number if unit and high.endswith(unit) else low}–{high.removeprefix('$')}"
+
+
+def estimate_line(planned: Planned) -> str:
+    """Summarize an estimate in one line."""
+    if not planned.needs_requests:
+        reason = planned.forecast.assumptions[0]
+        return f"{planned.heading}: no requests to send, because {reason}"
+    total = planned._replace(forecast=planned.forecast._replace(at_once=None))
+    _, requests, _, cost, time = step_cells(total)[-1]
+    return f"{planned.heading}: {requests} requests, {cost}, {time}"
+
+
+def estimates_html(plans: Sequence[Planned]) -> str:
+    """Render the steps of each planned run, and what the estimates are based on."""
+    tables = {
+        estimate_line(planned): [STEP_HEADINGS, *step_cells(planned)]
+        if planned.needs_requests
+        else []
+        for planned in plans
+    }
+    return _tables_html(tables, assumptions_of(plans))
+
+
+def assumptions_of(plans: Sequence[Planned]) -> list[str]:
+    """Return what the estimates are based on, each sentence once."""
+    pending = (planned.forecast for planned in plans if planned.needs_requests)
+    return list(dict.fromkeys(line for forecast in pending for line in forecast.assumptions))
+
+
+def _tables_html(tables: Mapping[str, Sequence[Sequence[str]]], remarks: Sequence[str] = ()) -> str:
+    """Render tables below their titles; the first row of each has its headings."""
+    return render("notebook_tables.html", palette=_palette(), tables=tables, remarks=remarks)
 
 
 def _folder_text(run: Run) -> str:

@@ -258,14 +258,14 @@ def comparison_page(ranking: Ranking, out: Path) -> str:
     )
 
 
-def write_comparison(ranking: Ranking, path: Path) -> Path:
-    """Write the report of a comparison atomically, and return its path.
+def write_page(page: str, path: Path) -> Path:
+    """Write a report atomically, and return its path.
 
     Raises:
         UserError: if the report cannot be written.
     """
     try:
-        atomic_write_text(path, comparison_page(ranking, path.parent))
+        atomic_write_text(path, page)
     except OSError as problem:
         raise UserError(f"cannot write {str(path)!r} ({error_reason(problem)})") from None
     return path
@@ -280,12 +280,8 @@ def write(ranked: Sequence[Ranking], document: Document, out: Path) -> list[Path
     Raises:
         UserError: if they cannot be written.
     """
-    entries = list(chain(*(ranking.entries for ranking in ranked)))
-    plots = [
-        file
-        for stem, chart, group in chain(_charts_by_rules(entries), *map(_charts, ranked))
-        for file in save_chart(chart, group, out / stem)
-    ]
+    drawn = charts(ranked).items()
+    plots = [file for stem, plot in drawn for file in save_chart(*plot, out / stem)]
     texts = {
         TABLE: as_csv(document["results"]),
         DOCUMENT: json.dumps(document, indent=1, ensure_ascii=False) + "\n",
@@ -297,6 +293,13 @@ def write(ranked: Sequence[Ranking], document: Document, out: Path) -> list[Path
     except OSError as problem:
         raise UserError(f"cannot write to {str(out)!r} ({problem.strerror})") from None
     return [out / TABLE, out / DOCUMENT, *plots, out / INDEX]
+
+
+def charts(ranked: Sequence[Ranking]) -> dict[str, tuple[Chart, Sequence[Entry]]]:
+    """Return all plots with their entries, by the names of their files."""
+    entries = list(chain(*(ranking.entries for ranking in ranked)))
+    plots = chain(_charts_by_rules(entries), *map(_charts, ranked))
+    return {stem: (chart, group) for stem, chart, group in plots}
 
 
 def _groups_by_rules(entries: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:

@@ -199,7 +199,7 @@ def _html(run: Run) -> Iterator[str]:
             for outcome in OUTCOMES
             if any(count.get(outcome) for count in counts)
         },
-        measures=main_measures(run),
+        measures=main_measures(run.results),
         amounts=amounts,
         scale=_scale(run.results, amounts),
         thought_filters={
@@ -297,8 +297,8 @@ def _title(name: str) -> str:
     return f"{title} rules" if name in (STANDARD_CONDITION, CHANGED_CONDITION) else title
 
 
-def main_measures(run: Run) -> list[Measure | Contrast]:
+def main_measures(results: Results) -> list[Measure | Contrast]:
     """Return all measures of a run except the original's violation rates."""
-    names = run.results.metrics.keys() - {measure.name for measure in VIOLATIONS}
+    names = results.metrics.keys() - {measure.name for measure in VIOLATIONS}
     every: tuple[Measure | Contrast, ...] = (*MEASURES.values(), *CONTRASTS.values())
     return [measure for measure in every if measure.name in names]

@@ -104,7 +104,7 @@ def _measures(run: Run, *, verbose: bool) -> Table:
     table.add_column("95% interval", no_wrap=True)
     table.add_column("")
     hidden = _SHOWN_ELSEWHERE if verbose else _SHOWN_ELSEWHERE | _OF_DIAGNOSIS
-    for measure in main_measures(run):
+    for measure in main_measures(run.results):
         if measure.name not in hidden:
             value = run.results.metrics[measure.name]
             interval_text = interval(run.results.intervals.get(measure.name))

@@ -109,27 +109,30 @@ def parse_plies(value: Any) -> Any:
     return text[0]
 
 
-def parse_pool(value: Any) -> Any:
-    """Return the name of a pool, or of a file that exists."""
-    path = Path(value) if isinstance(value, str | Path) else None
-    if path and str(path) not in POOLS and not path.exists():
-        if not path.suffix:
-            raise unknown_value("pool", str(path), POOLS)
-        parse_positions(path)  # says why it cannot be read
-    return value
+def check_pool(pool: str | Path | None) -> None:
+    """Check that a pool is one of ours, or a file that exists.
+
+    Raises:
+        InvalidInput: if it is not.
+    """
+    if pool is not None and str(pool) not in POOLS and not Path(pool).exists():
+        if not Path(pool).suffix:
+            raise unknown_value("pool", str(pool), POOLS)
+        parse_positions(Path(pool))  # says why it cannot be read
 
 
-def parse_dataset(value: Any) -> Any:
-    """Return the name of a dataset that exists, or of a file."""
-    path = Path(value) if isinstance(value, str | Path) else None
-    if not path or path.is_file():
-        return value
-    if path.suffix in (".jsonl", ".gz"):
-        parse_positions(path)  # says why it cannot be read
+def check_dataset(dataset: str | Path | None) -> None:
+    """Check that a dataset is a file, or shipped or saved under this name or for this version.
+
+    Raises:
+        InvalidInput: if it is not.
+    """
+    if dataset is None or Path(dataset).is_file():
+        return
+    if Path(dataset).suffix in (".jsonl", ".gz"):
+        parse_positions(Path(dataset))  # says why it cannot be read
     shipped = json.loads((DATA / "datasets.json").read_text(encoding="utf-8"))
     saved = sorted((home() / "datasets").glob("[!.]*/dataset.json"))
-    names = [*shipped, *(file.parent.name for file in saved)]
-    of_version = f"{safe_name(str(value))}."
-    if str(value) not in names and not any(name.startswith(of_version) for name in names):
-        raise unknown_value("dataset", str(value), names)
-    return value
+    name, names = str(dataset), [*shipped, *(file.parent.name for file in saved)]
+    if name not in names and not any(each.startswith(f"{safe_name(name)}.") for each in names):
+        raise unknown_value("dataset", name, names)

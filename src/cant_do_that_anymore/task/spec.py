@@ -35,12 +35,12 @@ from .option_info import (
     MODEL,
     TASK,
     OptionInfo,
+    check_dataset,
+    check_pool,
     option,
     parse_body,
-    parse_dataset,
     parse_headers,
     parse_plies,
-    parse_pool,
     parse_price,
 )
 from .prompts import ALL, DEFAULT, SHIPPED_WORDINGS, Wording, parse_wording, wordings_named
@@ -163,7 +163,6 @@ class Spec:
         TASK,
         "FILE",
         "Candidate positions: a file, games (bundled), or common (about a fifth of the requests).",
-        parse=parse_pool,
     )
     plies: str | None = option(
         None,
@@ -173,7 +172,7 @@ class Spec:
         parse=parse_plies,
     )
     dataset: str | Path | None = option(
-        None, TASK, "D", "Use these positions: a file or a dataset's name.", parse=parse_dataset
+        None, TASK, "D", "Use these positions: a file or a dataset's name."
     )
     fallback_dataset: str | None = None
     wording: str | Wording | tuple[str | Wording, ...] = option(
@@ -260,6 +259,8 @@ class Spec:
         for positions, given in (("a pool", self.pool), ("plies", self.plies)):
             if given and self.dataset:
                 raise InvalidInput(f"give {positions} or a dataset, not both")
+        check_pool(self.pool)
+        check_dataset(self.dataset)
         self._check_pool_fits(self.change)
         for name in sorted(UNBOUNDED_FIELDS & json.loads(str(self.extra_body) or "{}").keys()):
             if self.max_cost is not None:

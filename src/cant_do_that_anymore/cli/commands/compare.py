@@ -1,20 +1,14 @@
 """The command ``cdta compare``: compare runs."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from ...comparison.leaderboard import ranking_of
-from ...comparison.verdict import check_baseline
+from ...api.functions import compare
 from ...errors import InvalidInput
 from ...report.document import comparison_facts
-from ...report.pages import write_comparison
 from ...report.tables import comparison_table
-from ...runs.lookup import find_runs
-from ...runs.results import Run
-from ...runs.storage import load_run
 from ...task.option_info import TASK
 from ..console import console
 from ..help import FORMATS, JSON, PERCENTAGE, Command, Option, chosen_format, output_option
@@ -67,33 +61,19 @@ def compare_command(
     if baseline is None and tolerance is not None:
         raise InvalidInput("--tolerance needs --baseline RUN")
     text_format = chosen_format(formats)
-    groups = _load([baseline, *names] if baseline is not None else names)
-    ranking = ranking_of(*groups)
-    check = None
-    if baseline is not None:
-        check = check_baseline(ranking, groups[0], (tolerance or 0.0) / 100)
+    found = compare(*names, baseline=baseline, tolerance=tolerance or 0.0)
+    check = found.check
     if as_json:
         facts = {"baseline": check._asdict()} if check else {}
-        click.echo(json.dumps(comparison_facts(ranking) | facts))
+        click.echo(json.dumps(comparison_facts(found) | facts))
     elif text_format:
-        click.echo(text_format.comparison(ranking))
+        click.echo(text_format.comparison(found))
     else:
-        console().print(comparison_table(ranking))
+        console().print(comparison_table(found))
     is_data = as_json or bool(text_format)
     if output:
-        click.echo(f"report: {write_comparison(ranking, output)}", err=is_data)
+        click.echo(f"report: {found.report(output)}", err=is_data)
     if check:
         if not as_json:  # which has the sentence
             click.echo(check.sentence, err=bool(text_format))
         click.get_current_context().exit(1 if check.verdict == "worse" else 0)
-
-
-def _load(names: Sequence[str]) -> list[list[Run]]:
-    """Return the runs that each name stands for; a run that several stand for counts once."""
-    seen: set[Path] = set()
-    groups = []
-    for name in names:
-        folders = [folder for folder in find_runs([name]) if folder.resolve() not in seen]
-        seen |= {folder.resolve() for folder in folders}
-        groups.append([load_run(folder) for folder in folders])
-    return groups

@@ -7,11 +7,11 @@ import click
 from rich.box import MARKDOWN
 from rich.table import Table
 
-from ...client.session import model_info
+from ...api.functions import estimate
 from ...comparison.naming import entrants_by_name
-from ...costs.approval import cheaper_than
-from ...costs.forecast import ON_COMMON, Forecast, estimate
-from ...formatting import dollars, duration
+from ...costs.estimate import Planned
+from ...costs.forecast import ON_COMMON
+from ...report.notebook import STEP_HEADINGS, assumptions_of, estimate_line, step_cells
 from ...task.option_info import COMMON
 from ...task.spec import Spec
 from ...task.types import Eval
@@ -45,89 +45,32 @@ def estimate_command(
     cdta estimate --model openai/o4-mini --reasoning-effort low
     """
     titles = entrants_by_name(models, rest["base_url"]) if models else {"": {}}
-    specs = [
-        (title, Spec(eval=eval_, **rest | options))
-        for title, options in titles.items()
-        for eval_ in evals
-    ]
-    forecasts = [(title or model_info(spec).name, spec, estimate(spec)) for title, spec in specs]
+    found = estimate(
+        *(Spec(eval=eval_, **rest | options) for options in titles.values() for eval_ in evals)
+    )
     if as_json:
-        click.echo(json.dumps([_as_json(*forecast) for forecast in forecasts]))
+        click.echo(json.dumps([planned.to_json() for planned in found.plans]))
         return
-    effort, pool = rest["reasoning_effort"], rest["pool"]
-    settings = [f"{effort} effort" if effort else "", f"pool {pool}" if pool else ""]
     terminal, wide = console(), console(NO_FOLDING)
-    for title, spec, forecast in forecasts:
-        heading = ", ".join(filter(None, (title, spec.eval, *settings)))
-        if not forecast.total.requests.high:
-            reason = forecast.assumptions[0]
-            wide.print(f"{heading}: no requests to send, because {reason}", highlight=False)
+    for planned in found.plans:
+        if not planned.needs_requests:
+            wide.print(estimate_line(planned), highlight=False)
             continue
-        wide.print(f"{heading}\n", highlight=False)
-        wide.print(_table(forecast))
-        if cheaper := _cheaper(spec, forecast):
+        wide.print(f"{planned.heading}\n", highlight=False)
+        wide.print(_table(planned))
+        if cheaper := planned.cheaper:
             terminal.print(f"- cheaper: {', '.join(cheaper)}", highlight=False)
         if f"--pool {COMMON}" in cheaper:
             terminal.print(f"- {ON_COMMON}", highlight=False)
-    pending = (forecast for _, _, forecast in forecasts if forecast.total.requests.high)
-    for assumption in dict.fromkeys(line for each in pending for line in each.assumptions):
+    for assumption in assumptions_of(found.plans):
         terminal.print(f"- {assumption}", highlight=False)
 
 
-def _cheaper(spec: Spec, forecast: Forecast) -> list[str]:
-    """Return options that usually cost less, if the run may need approval."""
-    cost = forecast.total.dollars
-    if not cost or cost.high <= (Spec.ask_above or 0.0):
-        return []
-    return cheaper_than(spec, searches=bool(forecast.key))
-
-
-def _as_json(title: str, spec: Spec, forecast: Forecast) -> dict[str, Any]:
-    steps = {name: getattr(forecast, name) for name in ("dataset", "measuring", "total", "at_once")}
-    return {
-        "model": title,
-        "eval": spec.eval,
-        **{
-            name: figures
-            and {key: value and value._asdict() for key, value in figures._asdict().items()}
-            for name, figures in steps.items()
-        },
-        "assumptions": forecast.assumptions,
-        "cheaper": _cheaper(spec, forecast),
-    }
-
-
-def _table(forecast: Forecast) -> Table:
+def _table(planned: Planned) -> Table:
     """Return a Markdown table: a row for each step, and one for a model that does not reason."""
     table = Table(box=MARKDOWN, pad_edge=True)
-    table.add_column("step")
-    for heading in ("requests", "tokens each", "cost", "time"):
-        table.add_column(heading, justify="right")
-    steps = {"dataset": forecast.dataset, "measuring": forecast.measuring}
-    rows = {title: step for title, step in steps.items() if step.requests.high}
-    if len(rows) > 1:
-        rows["total"] = forecast.total
-    if forecast.at_once:
-        rows["without reasoning"] = forecast.at_once
-    for title, step in rows.items():
-        requests, cost = step.requests, step.dollars
-        table.add_row(
-            title,
-            _range(f"{requests.low:,.0f}", f"{requests.high:,.0f}"),
-            f"{step.output_tokens.expected / requests.expected:,.0f}",
-            _range(_dollars(cost.low), _dollars(cost.high)) if cost else "unknown",
-            _range(duration(step.seconds.low), duration(step.seconds.high)),
-        )
+    for heading in STEP_HEADINGS:
+        table.add_column(heading, justify="left" if heading == STEP_HEADINGS[0] else "right")
+    for cells in step_cells(planned):
+        table.add_row(*cells)
     return table
-
-
-def _dollars(amount: float) -> str:
-    return f"${amount:,.0f}" if amount >= 100 else dollars(amount)
-
-
-def _range(low: str, high: str) -> str:
-    """Format a range, with the unit or the currency once."""
-    if low == high:
-        return low
-    number, _, unit = low.partition(" ")
-    return f"{number if unit and high.endswith(unit) else low}–{high.removeprefix('$')}"

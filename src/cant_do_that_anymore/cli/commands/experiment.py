@@ -1,32 +1,26 @@
 """The command ``cdta experiment``: evaluate several models several times."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import click
 
-from ...api import save_with_page
-from ...comparison.entries import Entry, entries_of
-from ...comparison.experiment import evals_and_rules, measured, specs_of
-from ...comparison.leaderboard import rankings
+from ...api.functions import experiment as evaluate_all
+from ...api.functions import failed, load
+from ...api.results import Experiment, create_folder
 from ...comparison.naming import Entrant, entrants_by_name
-from ...errors import Incomplete, InvalidInput, UserError
-from ...files import atomic_write_text, check_new_dir
+from ...errors import InvalidInput
+from ...files import atomic_write_text
 from ...formatting import pluralize
 from ...game.rules import BISHOPS_AS_KNIGHTS
 from ...providers.base import Effort
 from ...report.document import build_document
-from ...report.pages import write
 from ...report.tables import experiment_table
 from ...runs.lookup import find_runs
-from ...runs.results import Run
-from ...runs.storage import load_run
 from ...task.forms import MOVES
 from ...task.option_info import TASK
-from ...task.spec import DEFAULT_MODEL
 from ...task.types import Eval
 from ..approval import with_approval
 from ..console import console
@@ -148,28 +142,30 @@ def experiment(
         )
     out, text_format = out or OUT, chosen_format(rest)
     if plots_only:
-        _show(entries_of(map(load_run, find_runs(paths))), out, title, text_format, as_json=as_json)
-        return
-    own_pool = rest["pool"] is not None
-    tasks = evals_and_rules(filter(None, evals), filter(None, changes), own_pool=own_pool)
-    seeds = range(seed, seed + runs)
-    names = models or ((None,) if rest["base_url"] else (DEFAULT_MODEL,))
-    entrants = entrants_by_name(names, rest["base_url"])
-
-    def run_all(above: float | None) -> tuple[list[Run], dict[str, UserError]]:
-        options = rest | {"ask_above": above}
-        specs = specs_of(entrants, tasks, efforts, seeds, forms=forms, **options)
-        _create(out)
+        found = Experiment([load(folder) for folder in find_runs(paths)])
+    else:
+        entrants_by_name(models or [None], rest["base_url"])  # rejects addresses with a secret
         if file := file_in(paths):
+            create_folder(out)
             _copy(file, out)
-        return measured(specs, out, save_with_page, quiet=quiet)
-
-    finished, failures = with_approval(rest["ask_above"], run_all, cached=not rest["fresh"])
-    if finished:
-        _show(entries_of(finished), out, title, text_format, as_json=as_json)
-    if failures:
-        reasons = "; ".join(f"{model}: {problem}" for model, problem in failures.items())
-        raise Incomplete(f"some runs failed: {reasons}")
+        found = with_approval(
+            rest["ask_above"],
+            lambda above: evaluate_all(
+                models,
+                rules=[change for change in changes if change],
+                evals=[eval_ for eval_ in evals if eval_],
+                efforts=efforts,
+                forms=forms,
+                seeds=range(seed, seed + runs),
+                out=out,
+                quiet=quiet,
+                **rest | {"ask_above": above},
+            ),
+            cached=not rest["fresh"],
+        )
+    _show(found, out, title, text_format, as_json=as_json)
+    if found.failures:
+        raise failed(found.failures)
 
 
 def _copy(file: Path, out: Path) -> None:
@@ -179,34 +175,18 @@ def _copy(file: Path, out: Path) -> None:
         atomic_write_text(copy, file.read_text(encoding="utf-8"))
 
 
-def _create(out: Path) -> None:
-    """Create the folder of results before the work, to fail early."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        check_new_dir(out / "run")
-    except OSError as problem:
-        raise InvalidInput(f"cannot write to {str(out)!r} ({problem.strerror})") from None
-
-
 def _show(
-    entries: Sequence[Entry],
-    out: Path,
-    title: str,
-    text_format: ModuleType | None,
-    *,
-    as_json: bool,
+    found: Experiment, out: Path, title: str, text_format: ModuleType | None, *, as_json: bool
 ) -> None:
-    _create(out)
-    ranked = rankings(entries)
-    document = build_document(ranked, out, title)
-    files = [str(file) for file in write(ranked, document, out)]
+    files = [str(file) for file in found.save(out, title)]
+    document = build_document(found.rankings, out, title)
     if as_json:
         click.echo(json.dumps({**document, "files": files}))
         return
     if text_format:
-        click.echo(text_format.leaderboards(ranked))
+        click.echo(text_format.leaderboards(found.rankings))
     else:
-        console().print(experiment_table(ranked, document))
+        console().print(experiment_table(found.rankings, document))
     table, numbers, *plots, page = files
     plots_line = f"plus {pluralize(len(plots) // 2, 'plot')} (PNG and SVG)"
     for line in (table, numbers, plots_line, page):

@@ -14,23 +14,15 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ...api.functions import load, saved_runs
 from ...errors import InvalidInput, UserError
 from ...files import home
 from ...formatting import visible
 from ...report.columns import RUN_COLUMNS
 from ...report.html import PAGE_NAME
 from ...report.pages import INDEX
-from ...report.run_page import write_page
-from ...runs.lookup import (
-    LATEST,
-    RunSummary,
-    find_run,
-    find_runs,
-    folders_in,
-    known_folders,
-    listed,
-)
-from ...runs.storage import FACTS, load_run
+from ...runs.lookup import LATEST, RunSummary, find_run, find_runs
+from ...runs.storage import FACTS
 from ..console import console
 from ..help import JSON, PATH, Command, output_option
 
@@ -52,9 +44,7 @@ def report(names: tuple[str, ...], output: Path | None) -> None:
             "folder of each run"
         )
     for folder in folders:
-        path = output or folder / PAGE_NAME
-        write_page(load_run(folder), path)
-        click.echo(path)
+        click.echo(load(folder).report(output or folder / PAGE_NAME))
 
 
 @click.command(cls=Command)
@@ -79,9 +69,7 @@ def _page_of(name: str) -> Path:
         if (location / INDEX).is_file() and not (location / FACTS).exists():
             return location / INDEX
     path = find_run(name) / PAGE_NAME
-    if not path.exists():
-        write_page(load_run(path.parent), path)
-    return path
+    return path if path.exists() else load(path.parent).report(path)
 
 
 WIDE, UNLIMITED = 200, 10_000
@@ -96,8 +84,7 @@ def list_runs(places: tuple[Path, ...], as_json: bool) -> None:
     numbers are those of run.json. "rule uptake" has its 95% interval, and "cost" includes all
     answers. Other commands accept any part of a folder's name.
     """
-    folders = [folder for parent in places for folder in _runs_in(parent)] or known_folders()
-    runs, damaged = listed(folders)
+    runs = saved_runs(*places)
     if as_json:
         click.echo(json.dumps([asdict(run) | {"folder": str(run.folder)} for run in runs]))
     elif runs:
@@ -105,15 +92,8 @@ def list_runs(places: tuple[Path, ...], as_json: bool) -> None:
         _print(runs, console(None if sys.stdout.isatty() else WIDE))
     else:
         click.echo("no runs yet; start one with `cdta run`")
-    for problem in damaged:
+    for problem in runs.damaged:
         click.echo(visible(f"cdta: {problem}"), err=True)
-
-
-def _runs_in(parent: Path) -> list[Path]:
-    folders = folders_in(parent)
-    if not folders:
-        raise InvalidInput(f"{str(parent)!r} contains no run")
-    return folders
 
 
 def _print(runs: Sequence[RunSummary], screen: Console) -> None:

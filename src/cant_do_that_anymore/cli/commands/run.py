@@ -6,7 +6,8 @@ from typing import Any, get_args
 
 import click
 
-from ...api import evaluate, load, save_with_page
+from ...api.functions import evaluate, load
+from ...api.results import save_with_page
 from ...report.tables import summary
 from ...runs.lookup import check_writable, find_run, new_run_dir
 from ...runs.records import import_records

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
-from io import StringIO
+from io import BytesIO, StringIO
 from math import ceil
 from pathlib import Path
 from textwrap import fill
@@ -132,6 +132,16 @@ def draw_metric(
     return value
 
 
+class Plot(Figure):
+    """A figure that notebooks show as an image."""
+
+    def _repr_png_(self) -> bytes:
+        image = BytesIO()
+        with mpl.rc_context(STYLE):
+            self.savefig(image, format="png")
+        return image.getvalue()
+
+
 def panels(
     width: float, height: float, n: int, *, narrow: bool, shared: bool = True
 ) -> tuple[Figure, list[Axes]]:
@@ -140,7 +150,7 @@ def panels(
     Panels side by side have a ``shared`` y-axis.
     """
     size = (NARROW, 1 + n * (height - 1)) if narrow else (width, height)
-    figure = Figure(figsize=size, layout="constrained")
+    figure = Plot(figsize=size, layout="constrained")
     rows, columns = (n, 1) if narrow else (1, n)
     axes = figure.subplots(rows, columns, sharey=shared and not narrow, squeeze=False)
     return figure, list(axes.flat)
@@ -196,6 +206,12 @@ class Chart(Protocol):
 
     def __call__(self, group: Sequence[Entry], *, narrow: bool = False) -> Figure:
         """Draw the figure."""
+
+
+def figure_of(chart: Chart, entries: Sequence[Entry]) -> Figure:
+    """Draw a figure in our style."""
+    with mpl.rc_context(STYLE):
+        return chart(entries)
 
 
 def svg_of(chart: Chart, entries: Sequence[Entry], *, narrow: bool) -> str:

@@ -1,0 +1,195 @@
+"""The functions of the Python API: each does what a command does, and returns its results."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from ..client.budget import Budget
+from ..client.session import model_info
+from ..comparison.experiment import evals_and_rules, measured, specs_of
+from ..comparison.leaderboard import ranking_of
+from ..comparison.naming import Entrant, entrants_by_name
+from ..comparison.verdict import check_baseline
+from ..costs import forecast
+from ..costs.estimate import Planned
+from ..errors import Incomplete, UserError
+from ..game.rules import Rules
+from ..providers.base import Effort, Model
+from ..runs import evaluate as evaluation
+from ..runs import results
+from ..runs.lookup import find_run, find_runs, known_folders, listed
+from ..runs.storage import load_run
+from ..task.forms import MOVES, Form
+from ..task.spec import DEFAULT_MODEL, DEFAULT_SEED, Spec
+from ..task.types import Eval
+from .results import Comparison, Estimate, Experiment, Run, Runs, create_folder, save_with_page
+
+
+def evaluate(
+    spec: Spec, model: Model | None = None, *, quiet: bool = False, budget: Budget | None = None
+) -> Run:
+    """Evaluate a model: ``model`` if given, otherwise the one that the spec names.
+
+    Answers are cached under ``CDTA_HOME``, so the same call resumes an interrupted run.
+    The run itself is not saved: ``run.save()`` writes its folder and its report.
+
+    Raises:
+        InvalidInput: if the spec is invalid.
+        Incomplete: if the run was interrupted or too many answers are missing.
+        UserError: if the model cannot be reached, or answers cannot be saved.
+    """
+    return _with_methods(evaluation.evaluate(spec, model, quiet=quiet, budget=budget))
+
+
+def experiment(
+    models: str | Sequence[str | Entrant | None] = (),
+    *,
+    rules: str | Rules | Sequence[str | Rules] = (),
+    evals: Eval | Sequence[Eval] = (),
+    wordings: Any = (),
+    forms: str | Form | Sequence[str | Form] = MOVES.name,
+    efforts: Effort | Sequence[Effort | None] | None = None,
+    seeds: int | Sequence[int] = 3,
+    out: Path | str | None = None,
+    quiet: bool = False,
+    **options: Any,
+) -> Experiment:
+    """Evaluate every model under every combination, and rank them.
+
+    Args:
+        models: names as in `Spec`, or mappings with fields of `Spec` for one model.
+        rules: rule changes or their keys; ``all`` for every one that ships.
+        evals: by default ``all`` and ``all_diagonal``; with rules or a pool, ``all``.
+        wordings: names or texts of wordings; with several, each position gets one of them.
+        forms: how positions are shown.
+        efforts: reasoning efforts; they share the positions selected at the lowest.
+        seeds: the seeds, or how many; runs that differ only in the seed are pooled.
+        out: a folder for the runs; those that it holds already are not repeated.
+        quiet: whether to hide the progress.
+        options: other fields of `Spec`, the same for all runs.
+
+    Raises:
+        InvalidInput: if an option is invalid.
+        NeedsApproval: if all runs together may cost more than ``ask_above``.
+        Incomplete: if no run was finished; otherwise the experiment has the ``failures``.
+    """
+    one_model = None if options.get("base_url") else DEFAULT_MODEL
+    entrants = entrants_by_name(_as_list(models) or [one_model], options.get("base_url"))
+    tasks = evals_and_rules(_as_list(evals), _as_list(rules), own_pool=bool(options.get("pool")))
+    first = options.pop("seed", DEFAULT_SEED)
+    wording = {"wording": wordings} if wordings else {}
+    specs = specs_of(
+        entrants,
+        tasks,
+        _as_list(efforts) or [None],
+        range(first, first + seeds) if isinstance(seeds, int) else seeds,
+        forms=_as_list(forms),
+        **options | wording,
+    )
+    if out:
+        create_folder(Path(out))
+    runs, failures = measured(specs, Path(out) if out else None, save_with_page, quiet=quiet)
+    if not runs:
+        raise failed(failures)
+    return Experiment([_with_methods(run) for run in runs], failures)
+
+
+def failed(failures: Mapping[str, UserError]) -> Incomplete:
+    """Return the error that names all models that failed."""
+    reasons = "; ".join(f"{model}: {problem}" for model, problem in failures.items())
+    return Incomplete(f"some runs failed: {reasons}")
+
+
+def estimate(*specs: Spec) -> Estimate:
+    """Estimate what runs still need; it sends no request and needs no key.
+
+    Cached answers are not counted; they show how long the others will be.
+
+    Raises:
+        InvalidInput: if a spec is invalid.
+    """
+    models = [(spec.model or model_info(spec).name, spec.base_url) for spec in specs]
+    entrants = entrants_by_name([{"model": name, "base_url": url} for name, url in models])
+    names = {(each["model"], each["base_url"]): title for title, each in entrants.items()}
+    return Estimate(
+        [
+            Planned(names[name, url.rstrip("/") if url else None], spec, forecast.estimate(spec))
+            for (name, url), spec in zip(models, specs, strict=True)
+        ]
+    )
+
+
+def load(name: Path | str, rules: Rules | None = None) -> Run:
+    """Load a run by its folder, part of its name, its model's name, its tag, or ``latest``.
+
+    For a run under custom rules, pass them as ``rules``.
+
+    Raises:
+        InvalidInput: if no run or several match the name, or the folder is incomplete, was changed
+            after it was written, or has a run under other rules.
+    """
+    return _with_methods(load_run(find_run(name), rules))
+
+
+def saved_runs(*names: Path | str) -> Runs:
+    """List saved runs, newest first.
+
+    Args:
+        names: folders of runs, or names as `load` takes them; by default all runs under
+            ``CDTA_HOME`` and in the current folder.
+
+    Raises:
+        InvalidInput: if a name matches none.
+    """
+    return Runs(*listed(find_runs(names) if names else known_folders()))
+
+
+def compare(
+    *runs: results.Run | Path | str,
+    baseline: results.Run | Path | str | None = None,
+    tolerance: float = 0.0,
+) -> Comparison:
+    """Compare every pair of models in every measure, on the positions that both have.
+
+    Runs of one model that differ only in the seed are pooled, unless there is no other model; then
+    each run is separate.
+
+    Args:
+        runs: runs, or their names as `load` takes them; a folder of runs stands for all of them.
+        baseline: a run; the ``check`` of the result says whether the other is worse.
+        tolerance: the drop in rule uptake that the check accepts, in points.
+
+    Raises:
+        InvalidInput: if there are fewer than two runs, or they differ in protocol, rules, eval,
+            selection or pool.
+    """
+    groups = _loaded([*([] if baseline is None else [baseline]), *runs])
+    ranking = ranking_of(*groups)
+    check = None if baseline is None else check_baseline(ranking, groups[0], tolerance / 100)
+    return Comparison(ranking.entries, ranking.comparisons, check)
+
+
+def _loaded(given: Iterable[results.Run | Path | str]) -> list[list[results.Run]]:
+    """Return the runs that each name stands for; a run that several stand for counts once."""
+    seen: set[Path] = set()
+    groups: list[list[results.Run]] = []
+    for item in given:
+        if isinstance(item, results.Run):
+            groups.append([item])
+            continue
+        folders = [folder for folder in find_runs([item]) if folder.resolve() not in seen]
+        seen |= {folder.resolve() for folder in folders}
+        groups.append([load_run(folder) for folder in folders])
+    return groups
+
+
+def _with_methods(run: results.Run) -> Run:
+    return Run(**{field.name: getattr(run, field.name) for field in fields(run)})
+
+
+def _as_list(value: Any) -> list[Any]:
+    """Return a list of values that was given as one, none or several."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple | range) else [value]

@@ -1,0 +1,349 @@
+"""Runs, comparisons, experiments and estimates, with methods for frames, plots and reports."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, overload
+
+from ..comparison.entries import entries_of
+from ..comparison.leaderboard import Ranking, rankings
+from ..comparison.verdict import BaselineCheck, verdict
+from ..costs.estimate import Planned
+from ..errors import InvalidInput, UserError, unknown_value
+from ..files import check_new_dir
+from ..report.document import build_document, measure_rows, pair_row
+from ..report.html import PAGE_NAME
+from ..report.notebook import (
+    comparison_html,
+    estimate_line,
+    estimates_html,
+    rankings_html,
+    run_html,
+    run_line,
+    run_rows,
+    runs_html,
+    sample_rows,
+)
+from ..report.run_page import write_page
+from ..report.sentences import headline
+from ..runs import results
+from ..runs.lookup import (
+    RunSummary,
+    check_free,
+    new_run_dir,
+)
+from ..runs.storage import load_run, save_run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+Rows = Literal["measures", "pairs", "samples"]
+# Plots by preference, by the beginning of their names.
+_PLOTS = ("rules", "curve", "headline")
+
+
+class Result(ABC):
+    """What runs, comparisons and experiments have in common."""
+
+    @property
+    @abstractmethod
+    def rankings(self) -> Sequence[Ranking]:
+        """The leaderboards, each with the best model first; that of a run has one entry."""
+
+    def summary(self) -> str:
+        """Return the headline: what was found, and how certain it is."""
+        ranked = self.rankings
+        titles = [f"{ranking.title}: " if len(ranked) > 1 else "" for ranking in ranked]
+        return "\n".join(t + verdict(ranking) for t, ranking in zip(titles, ranked, strict=True))
+
+    def to_frame(self, rows: Rows = "measures") -> "DataFrame":
+        """Return the results as a pandas frame.
+
+        Args:
+            rows: ``measures`` for one row per model and measure, the best model first, with the
+                value and its 95% interval (``low``, ``high``); ``pairs`` for one row per pair of
+                models and measure; ``samples`` for one row per sample: position, special moves,
+                and each reply with its outcome.
+
+        Raises:
+            UserError: if pandas is not installed.
+        """
+        ranked = self.rankings
+        entries = list(chain(*(ranking.entries for ranking in ranked)))
+        if rows == "measures":
+            return _frame(measure_rows(entries))
+        if rows == "pairs":
+            return _frame([pair_row(each) for ranking in ranked for each in ranking.comparisons])
+        if rows == "samples":
+            runs = ((entry, run) for entry in entries for run in entry.runs)
+            return _frame(
+                [{"model": entry.label, **row} for entry, run in runs for row in sample_rows(run)]
+            )
+        raise unknown_value("rows", rows, ("measures", "pairs", "samples"))
+
+    def plot(self, name: str = "") -> "Figure":
+        """Draw a plot of the report as a matplotlib figure.
+
+        Args:
+            name: the name of a file of ``cdta experiment``, or its beginning: ``headline``,
+                ``bars``, ``diagonal``, ``curve`` (several efforts) or ``rules`` (several rules).
+
+        Raises:
+            InvalidInput: if there is no such plot of these results.
+        """
+        from ..report.pages import charts  # imports matplotlib
+        from ..report.plots.style import figure_of
+
+        plots = charts(self.rankings)
+        for wanted in (name,) if name else _PLOTS:
+            for stem, plot in plots.items():
+                if stem == wanted or stem.startswith(f"{wanted}-"):
+                    return figure_of(*plot)
+        raise unknown_value("plot", name, plots)
+
+    def report(self, path: Path | str) -> Path:
+        """Write the HTML report to a file, and return its path.
+
+        Raises:
+            UserError: if it cannot be written.
+        """
+        from ..report import pages  # imports matplotlib
+
+        ranked, path = self.rankings, Path(path)
+        document = build_document(ranked, path.parent)
+        return pages.write_page(pages.experiment_page(ranked, document), path)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.summary()}>"
+
+    def _repr_html_(self) -> str:
+        return rankings_html(self.rankings)
+
+
+class Run(Result, results.Run):
+    """The results of one model on one dataset, with methods to save and display them."""
+
+    @property
+    def rankings(self) -> Sequence[Ranking]:
+        """A leaderboard with this run alone."""
+        return rankings(entries_of([self]))
+
+    def summary(self) -> str:
+        """Return the headline: how often the model follows the new rule, and how certain it is."""
+        return headline(self)
+
+    def save(self, path: Path | str | None = None) -> Path:
+        """Write the run folder with its report, and return its path.
+
+        Without ``path``, the folder is a new one under ``CDTA_HOME``.
+
+        Raises:
+            InvalidInput: if ``path`` already exists.
+            UserError: if the folder cannot be written.
+        """
+        folder = Path(path) if path else new_run_dir(self)
+        check_free(folder)
+        save_with_page(self, folder)
+        object.__setattr__(self, "folder", folder)  # the only field that ever changes
+        return folder
+
+    def report(self, path: Path | str) -> Path:
+        """Write the HTML report to a file, and return its path.
+
+        Raises:
+            UserError: if it cannot be written.
+        """
+        write_page(self, Path(path))
+        return Path(path)
+
+    def __repr__(self) -> str:
+        return run_line(self)
+
+    def _repr_html_(self) -> str:
+        return run_html(self)
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(Result, Ranking):
+    """A comparison of models: the leaderboard, every pair, and the verdict.
+
+    Attributes:
+        check: whether the run is worse than the baseline, if one was given.
+    """
+
+    check: BaselineCheck | None = None
+
+    @property
+    def rankings(self) -> Sequence[Ranking]:
+        """Its only leaderboard."""
+        return [self]
+
+    def report(self, path: Path | str) -> Path:
+        """Write the HTML report, as ``cdta compare -o`` does, and return its path.
+
+        Raises:
+            UserError: if it cannot be written.
+        """
+        from ..report import pages  # imports matplotlib
+
+        path = Path(path)
+        return pages.write_page(pages.comparison_page(self, path.parent), path)
+
+    def _repr_html_(self) -> str:
+        return comparison_html(self)
+
+
+@dataclass(frozen=True, repr=False)
+class Experiment(Result):
+    """Several runs side by side.
+
+    Attributes:
+        runs: all that were finished.
+        failures: the errors of models that failed, by name.
+    """
+
+    runs: Sequence[Run]
+    failures: Mapping[str, UserError] = field(default_factory=dict)
+
+    @cached_property
+    def rankings(self) -> Sequence[Ranking]:
+        """A leaderboard for each eval, rule change, form and pool, the best model first."""
+        return rankings(entries_of(self.runs))
+
+    def save(self, folder: Path | str, title: str = "") -> list[Path]:
+        """Write tables, plots and the report into a folder, and return the files.
+
+        Raises:
+            UserError: if they cannot be written.
+        """
+        from ..report.pages import write  # imports matplotlib
+
+        folder = Path(folder)
+        create_folder(folder)
+        return write(self.rankings, build_document(self.rankings, folder, title), folder)
+
+    def _repr_html_(self) -> str:
+        return rankings_html(self.rankings, [f"{n}: {e}" for n, e in self.failures.items()])
+
+
+@dataclass(frozen=True, repr=False)
+class Runs(Result, Sequence[RunSummary]):
+    """A list of saved runs, newest first; plots and reports load and pool them.
+
+    Attributes:
+        summaries: what ``run.json`` says about each.
+        damaged: the errors of runs that cannot be read.
+    """
+
+    summaries: Sequence[RunSummary]
+    damaged: Sequence[InvalidInput] = ()
+
+    @property
+    def rankings(self) -> Sequence[Ranking]:
+        """The leaderboards of all runs, which are loaded."""
+        return rankings(entries_of(load_run(run.folder) for run in self))
+
+    def to_frame(self, rows: Rows | Literal["runs"] = "runs") -> "DataFrame":
+        """Return one row per run with its rule uptake, or the ``rows`` of an experiment.
+
+        Raises:
+            UserError: if pandas is not installed.
+        """
+        return _frame(run_rows(self)) if rows == "runs" else super().to_frame(rows)
+
+    def __len__(self) -> int:
+        return len(self.summaries)
+
+    @overload
+    def __getitem__(self, index: int) -> RunSummary: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "Runs": ...
+
+    def __getitem__(self, index: int | slice) -> "RunSummary | Runs":
+        """Return a run, or some of them."""
+        found = self.summaries[index]
+        return found if isinstance(found, RunSummary) else Runs(found)
+
+    def __repr__(self) -> str:
+        models = dict.fromkeys(run.model for run in self)
+        return f"<Runs: {len(self)} of {', '.join(models) or 'no model'}>"
+
+    def _repr_html_(self) -> str:
+        return runs_html(self)
+
+
+@dataclass(frozen=True, repr=False)
+class Estimate:
+    """What planned runs still need: requests, tokens, cost and time, with 95% ranges.
+
+    Attributes:
+        plans: each planned run with its forecast.
+    """
+
+    plans: Sequence[Planned]
+
+    def summary(self) -> str:
+        """Return one line per run: its requests, cost and time."""
+        return "\n".join(map(estimate_line, self.plans))
+
+    def to_frame(self) -> "DataFrame":
+        """Return one row per run, step and figure, with the value expected, ``low`` and ``high``.
+
+        Raises:
+            UserError: if pandas is not installed.
+        """
+        return _frame(list(chain(*(planned.rows() for planned in self.plans))))
+
+    def plot(self) -> "Figure":
+        """Draw requests, cost and time as a matplotlib figure."""
+        from ..report.plots.estimates import estimate_chart  # imports matplotlib
+
+        return estimate_chart(self.plans)
+
+    def report(self, path: Path | str) -> Path:
+        """Write an HTML page to a file, and return its path.
+
+        Raises:
+            UserError: if it cannot be written.
+        """
+        from ..report.pages import write_page  # imports matplotlib
+
+        return write_page(f"<!doctype html><meta charset=utf-8>{self._repr_html_()}", Path(path))
+
+    def __repr__(self) -> str:
+        return f"<Estimate: {self.summary()}>"
+
+    def _repr_html_(self) -> str:
+        return estimates_html(self.plans)
+
+
+def save_with_page(run: results.Run, folder: Path) -> None:
+    """Write the folder of a run with its report.
+
+    Raises:
+        UserError: if they cannot be written.
+    """
+    save_run(run, folder)
+    write_page(run, folder / PAGE_NAME)
+
+
+def create_folder(folder: Path) -> None:
+    """Create the folder of an experiment before the work, to fail early."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        check_new_dir(folder / "run")
+    except OSError as problem:
+        raise InvalidInput(f"cannot write to {str(folder)!r} ({problem.strerror})") from None
+
+
+def _frame(rows: Sequence[Mapping[str, object]]) -> "DataFrame":
+    try:
+        from pandas import DataFrame
+    except ImportError:
+        raise UserError("a frame needs pandas: pip install pandas") from None
+    return DataFrame(rows)
