@@ -70,10 +70,11 @@ def test_the_readme_shows_both_prompts_as_they_are_sent(condition: str) -> None:
     assert f"\n\n{quoted}\n\n" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_document_of_the_commands_says_what_they_say() -> None:
-    written = runpy.run_path(str(ROOT / "tools" / "commands.py"))["page"]()
-    assert (ROOT / "docs" / "commands.md").read_text(encoding="utf-8") == written, (
-        "python tools/commands.py writes it"
+@pytest.mark.parametrize("name", ["api", "commands"])
+def test_documents_made_from_the_code_are_up_to_date(name: str) -> None:
+    written = runpy.run_path(str(ROOT / "tools" / f"{name}.py"))["page"]()
+    assert (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") == written, (
+        f"python tools/{name}.py writes it"
     )
 
 

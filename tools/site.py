@@ -3,8 +3,7 @@
     pip install '.[docs]' && python tools/site.py -o FOLDER
 
 The Markdown is read as it is on any code host. In a copy, docs/ becomes the root, a file outside of
-it keeps its path, links follow, and ``<!-- ::: name -->`` becomes the docstrings of that name. A
-link or a picture that leads nowhere ends the build.
+it keeps its path, and links follow. A link or a picture that leads nowhere ends the build.
 """
 
 import argparse
@@ -20,7 +19,6 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).parents[1].resolve()
 DOCS = ROOT / "docs"
 LINK = re.compile(r'(\]\(|src=")([^)"#\s:]+)(?=[)"#])')
-DOCSTRINGS = re.compile(r"<!-- (::: \S+) -->")
 
 
 def main() -> None:
@@ -49,8 +47,7 @@ def copy(path: Path, stage: Path) -> None:
     shutil.copy(path, place)
     if path.suffix == ".md":
         text = path.read_text(encoding="utf-8")
-        there = DOCSTRINGS.sub(r"\1", LINK.sub(partial(moved, path), text))
-        place.write_text(there, encoding="utf-8")
+        place.write_text(LINK.sub(partial(moved, path), text), encoding="utf-8")
         for _, target in LINK.findall(text):
             copy(linked(path, target), stage)
 
