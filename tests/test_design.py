@@ -243,7 +243,7 @@ def test_a_setting_is_one_field() -> None:
 
 @pytest.mark.parametrize("name", [each.name for each in fields(Settings)])
 def test_no_field_of_the_settings_can_be_forgotten(name: str, tmp_path: Path) -> None:
-    other = Settings(0.25, 99, 7, "none", 77, '{"top_k": 3}')
+    other = Settings(0.25, 99, 7, "none", 77, '{"top_k": 3}', server_seed=True)
     value = getattr(other, name)
     options = {name: value}
     run = measure("cdta/random", dataset=positions(2), **options)

@@ -61,12 +61,77 @@ def test_a_missing_key_is_not_called_a_wrong_one(model: tuple[str, ...], serve: 
     cdta("run", *command, *DATASET, code=0, CDTA_API_KEY=KEY)
 
 
-def test_a_server_that_lists_no_model_gets_a_hint_with_an_example(serve: Serve) -> None:
-    server = serve(habit, listed=())
-    assert refused("--base-url", server.url) == (
-        f"{server.url} lists no model; load one there, or name the one to evaluate, for example: "
-        "--model llama3.1:8b"
-    )
+EXAMPLE = "name the model to evaluate, for example: --model llama3.1:8b"
+
+
+@dataclass
+class Secretive(Loopback):
+    """A server whose list of models has another status without a key, as LiteLLM's."""
+
+    status: int = 500
+
+    async def models(self, http: web.Request) -> web.Response:
+        has_key = "Authorization" in http.headers
+        return await super().models(http) if has_key else error(self.status, "Internal Error")
+
+
+@pytest.mark.parametrize(
+    ("server", "problem"),
+    [
+        (Loopback(habit, listed=()), "{url} lists no model"),  # transformers serve
+        (Secretive(habit, listed=()), "the server at {url} does not list its models (HTTP 500)"),
+    ],
+)
+def test_a_server_that_lists_no_model_gets_a_hint_at_key_and_name(
+    server: Loopback, problem: str, serve: Serve
+) -> None:
+    url = serve(server).url
+    hint = f"if it needs a key, set CDTA_API_KEY; otherwise {EXAMPLE}"
+    assert refused("--base-url", url) == f"{problem.format(url=url)}; {hint}"
+    assert refused("--base-url", url, key=KEY) == f"{url} lists no model; {EXAMPLE}"
+
+
+def test_no_more_tokens_are_requested_than_the_list_of_models_allows(
+    serve: Serve, tmp_path: Path
+) -> None:
+    @dataclass
+    class Short(Loopback):
+        async def models(self, http: web.Request) -> web.Response:
+            return web.json_response({"data": [{"id": "m", "max_model_len": 5000}]})
+
+    server = serve(Short(habit))
+    options = ("--reasoning-effort", "low", "--out", tmp_path / "run")
+    cdta("run", "--base-url", server.url, *options, *DATASET, code=0)
+    assert {request["max_tokens"] for request in server.requests} == {4000 + 16}
+    note = "reasoning model: allowed up to 4,000 reasoning tokens"
+    assert note in results_in(tmp_path / "run")["notes"]
+
+
+@pytest.mark.parametrize("supported", [True, False])
+def test_a_seed_per_request_is_sent_where_the_server_supports_it(
+    supported: bool, serve: Serve, tmp_path: Path
+) -> None:
+    async def refuse(request: Body, _: int) -> web.Response | None:
+        wrong = "seed" in request and not supported
+        return error(400, "Unrecognized request argument supplied: seed") if wrong else None
+
+    server = serve(habit, fault=refuse)
+
+    def seeds(*options: object) -> list[int | None]:
+        server.requests.clear()
+        cdta("run", "--base-url", server.url, "--fresh", "--draws", 2, *options, *DATASET, code=0)
+        return sorted(request.get("seed", 0) for request in server.requests)
+
+    assert set(seeds()) == {0}
+    sent = seeds("--server-seed", "--out", tmp_path / "run")
+    report = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    note = "the model does not support a seed, so none was sent"
+    assert (note in report) == (0 in sent) == (not supported)
+    assert "server seed" in report.lower()
+    if supported:
+        assert len(set(sent)) == len(sent) == 4 * 2 * 2
+        assert max(filter(None, sent)) < 2**31
+        assert seeds("--server-seed") == sent != seeds("--server-seed", "--seed", 1)
 
 
 @pytest.mark.parametrize(

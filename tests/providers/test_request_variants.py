@@ -90,6 +90,7 @@ def test_a_content_filter_is_a_refusal(serve: Serve) -> None:
 REFUSALS = {
     "max_completion_tokens": ["no max_tokens", "use max_completion_tokens"],
     "no temperature": ["Unsupported: temperature"],
+    "no seed": ["Unrecognized request argument supplied: seed"],
     "user first": ["must alternate", "first turn: user", "a user comes first", "must start: user"],
     "no system": ["must alternate", "only users", "Unexpected role: system"],
 }

@@ -44,13 +44,14 @@ def cache_key(variant_key: str, request: Request) -> str:
 def with_request_seed(model: ModelInfo, request: Request, settings: Settings) -> Settings:
     """Return the settings with a seed derived from the request, stable across versions.
 
-    A remote model gets the settings unchanged, since seeds are not sent to servers.
+    A remote model gets the settings unchanged, unless the user wants seeds sent to it.
     """
-    if model.endpoint:
+    if model.endpoint and not settings.server_seed:
         return settings
     parts = [model.name, model.endpoint, prompt_texts(request), settings.temperature]
     parts += [settings.max_tokens, settings.seed, request.purpose, request.draw]
-    return replace(settings, seed=int(digest(parts)[:12], 16))
+    digits = 12 if model.is_local else 7  # servers take 31 bits
+    return replace(settings, seed=int(digest(parts)[:digits], 16))
 
 
 class CachedVariant(NamedTuple):

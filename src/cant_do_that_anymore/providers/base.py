@@ -63,10 +63,12 @@ class Settings:
     Attributes:
         temperature: 0 for the most likely answer; None for models that do not support it.
         max_tokens: the token limit of a reply, reasoning not included.
-        seed: makes the built-in models repeatable; it is never sent to a server.
+        seed: makes the built-in models repeatable; it is sent to a server only with
+            ``server_seed``, and then differs from request to request.
         reasoning_effort: the effort to request; None for the model's default.
         reasoning_tokens: the token limit of the reasoning; None for as many as needed.
         extra_body: further fields of the request body, as JSON.
+        server_seed: whether requests to a server contain a seed.
     """
 
     # Files with a setting that is unknown here are refused: it may change answers.
@@ -81,6 +83,7 @@ class Settings:
     reasoning_effort: Effort | None = None
     reasoning_tokens: int | None = None
     extra_body: str = ""
+    server_seed: bool = False
 
     @cached_property
     def non_defaults(self) -> dict[str, object]:

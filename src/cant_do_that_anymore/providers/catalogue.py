@@ -332,16 +332,13 @@ def _only_model_at(base_url: str, access: Access) -> str:
     async def served() -> list[str]:
         server = ServerModel(server_info("", base_url), access)
         try:
-            return list(await server.models_served())
+            if names := list(await server.models_served()):
+                return names
+            raise InvalidInput(f"{base_url} lists no model; {server.naming_hint}")
         finally:
             await server.close()
 
     names = run_interruptible(served())
-    if not names:
-        raise InvalidInput(
-            f"{base_url} lists no model; load one there, or name the one to evaluate, for example: "
-            "--model llama3.1:8b"
-        )
     if len(names) > 1:
         raise InvalidInput(f"{base_url} serves {shortlist(names)}; name one with --model")
     return names[0]

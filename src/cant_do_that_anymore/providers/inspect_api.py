@@ -53,6 +53,7 @@ from .openai_api import (
 from .redact import Redactor
 from .request_variants import (
     EFFORT_FIELD,
+    NO_SEED,
     NO_SYSTEM,
     NO_TEMPERATURE,
     RENAMED_LIMIT,
@@ -98,6 +99,7 @@ def _config_for(name: str, settings: Settings, variant: RequestVariant = ()) -> 
     return GenerateConfig(
         max_tokens=limit,
         temperature=None if NO_TEMPERATURE in variant else settings.temperature,
+        seed=settings.seed if settings.server_seed and NO_SEED not in variant else None,
         stop_seqs=list(STOP_SEQUENCES) if is_base_model(name) else None,
         reasoning_effort=effort,
         reasoning_tokens=settings.reasoning_tokens,

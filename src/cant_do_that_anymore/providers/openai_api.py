@@ -27,6 +27,7 @@ from .http import Connector, keepalive_socket, proxy_for, unreachable
 from .redact import Redactor
 from .request_variants import (
     MIN_REASONING_TOKENS,
+    NO_SEED,
     NO_TEMPERATURE,
     RENAMED_LIMIT,
     STOP_SEQUENCES,
@@ -81,14 +82,20 @@ class ServerModel(Model):
         self._redact = Redactor(*access.secrets, shown=self._served_as)
         self._has_answered = False
         self._fingerprint = self._suggestion = ""
+        self._context_length: int | None = None  # of prompt and reply, if the server's list says it
         self._session: aiohttp.ClientSession | None = None
         self.path = "/chat/completions" if self._api == "chat" else "/completions"
 
     async def answer(
         self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
-        """Send one request to the server."""
-        time_out = LONG_TIME_OUT if limit_of(variant, settings) > MIN_REASONING_TOKENS else TIME_OUT
+        """Send one request to the server, unless its token limit cannot be granted."""
+        limit = limit_of(variant, settings)
+        if self._context_length and limit >= self._context_length:
+            room = f"{self._context_length:,} tokens for prompt and reply"
+            refused = f"{self.info.endpoint} has {room}, so it cannot grant {limit:,} for the reply"
+            raise RequestRejected(refused, f"the context has {room}")
+        time_out = LONG_TIME_OUT if limit > MIN_REASONING_TOKENS else TIME_OUT
         request = self.request(question, settings, variant)
         response = await self.send("POST", self.path, time_out=time_out, json=request)
         if response.status == 404:
@@ -109,17 +116,30 @@ class ServerModel(Model):
         Raises:
             UserError: if the server does not list its models, or not without a valid key.
         """
+        received = ""
         try:
             response = await self.send("GET", "/models", time_out=LIST_TIME_OUT)
             if response.status in ACCESS_STATUSES:
                 raise self.fault(response)
+            received = "" if response.is_success else f" (HTTP {response.status})"
             listing = json.loads(self._redact(response.body.decode("utf-8", "replace")))
-            return {card["id"]: card for card in listing["data"] if isinstance(card["id"], str)}
+            listed = {card["id"]: card for card in listing["data"] if isinstance(card["id"], str)}
         except (ValueError, LookupError, TypeError, RecursionError, TransientError):
             raise UserError(
-                f"the server at {self.info.endpoint} does not list its models; name the one to "
-                f"evaluate, for example: --model llama3.1:8b{self._v1_hint}"
+                f"the server at {self.info.endpoint} does not list its models{received}; "
+                f"{self.naming_hint}{self._v1_hint}"
             ) from None
+        length = listed.get(self._served_as, {}).get("max_model_len")  # of vLLM and SGLang
+        self._context_length = length if isinstance(length, int) else None
+        return listed
+
+    @property
+    def naming_hint(self) -> str:
+        """What to do about a server that lists no model."""
+        hint = "name the model to evaluate, for example: --model llama3.1:8b"
+        if self._access.sent:
+            return hint
+        return f"if it needs a key, set {self._access.key_variable}; otherwise {hint}"
 
     async def warnings(self) -> list[str]:
         """Return a warning if the server lists models, but not this one."""
@@ -164,6 +184,8 @@ class ServerModel(Model):
         request[RENAMED_LIMIT if RENAMED_LIMIT in variant else "max_tokens"] = limit_of(
             variant, settings
         )
+        if settings.server_seed and NO_SEED not in variant:
+            request["seed"] = settings.seed
         if settings.reasoning_effort:
             request |= effort_encodings(settings.reasoning_effort)[
                 effort_encoding(variant, settings)

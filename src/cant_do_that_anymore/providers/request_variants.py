@@ -79,6 +79,7 @@ def as_text(messages: tuple[Message, ...]) -> str:
 
 RENAMED_LIMIT = "max_completion_tokens"
 NO_TEMPERATURE = "no temperature"
+NO_SEED = "no seed"
 USER_FIRST = "user first"
 NO_SYSTEM = "no system"
 ASKED_ONCE = "asked once"
@@ -93,6 +94,7 @@ _OUT_OF_RANGE = r"above|below|between|range|less than|greater than|maximum|minim
 _REJECTION_PATTERNS = {
     RENAMED_LIMIT: re.compile(r"max_tokens|max_completion_tokens"),
     NO_TEMPERATURE: re.compile(rf"^(?!.*({_OUT_OF_RANGE})).*temperature"),
+    NO_SEED: re.compile(r"\bseed\b"),
     USER_FIRST: re.compile(r"alternat|first.*user|user.*first|must (start|begin).*user"),
     # Some templates count the system message among the turns that must alternate.
     NO_SYSTEM: re.compile(rf"({_NOT}).*system|system.*({_NOT})|alternat|only user"),
@@ -103,6 +105,7 @@ _ABOUT_EFFORT = re.compile(r"effort|reason|thinking|unrecogni[sz]ed|unknown|extr
 _NOTES = {
     RENAMED_LIMIT: "the server expects the token limit as max_completion_tokens",
     NO_TEMPERATURE: "the model does not support a temperature, so none was sent",
+    NO_SEED: "the model does not support a seed, so none was sent",
     USER_FIRST: "the server requires a user turn first, so one was added before White's first move",
     NO_SYSTEM: "the server supports no system message, so the task is in the first user turn",
     ASKED_ONCE: (

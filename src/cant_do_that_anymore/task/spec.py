@@ -108,6 +108,7 @@ class Spec:
             needed.
         select_effort: the reasoning effort when building the dataset; None for the same.
         extra_body: extra JSON fields for every request body.
+        server_seed: send a seed with every request, derived from ``seed`` and the request.
         price: US dollars per million input and output tokens, as ``IN,OUT``; None for the list
             price.
         max_cost: budget in US dollars; no request that could exceed it is sent.
@@ -153,6 +154,9 @@ class Spec:
     )
     extra_body: str | Mapping[str, Any] = option(
         "", MODEL, "JSON", "Extra fields for every request body.", parse=parse_body
+    )
+    server_seed: bool = option(
+        False, MODEL, "", "Send a seed with every request, so that servers may repeat answers."
     )
     eval: Eval = option("all", TASK, "E", _join(*SAMPLES))
     rules: str | Rules = option(

@@ -24,7 +24,7 @@ from ...providers.base import (
 from ...providers.openai_api import ServerModel
 from ...providers.request_variants import fallbacks, limit_of
 from ..budget import STOPPED
-from ..cache import request_key
+from ..cache import request_key, with_request_seed
 from ..client import Client, OnStatus
 from ..pricing import FREE, Price
 from ..store import Store
@@ -258,7 +258,8 @@ class BatchClient(Client):
         lines: dict[Pending, bytes] = {}
         size, cost = 0, 0.0
         for pending in requests[: self._max_requests]:
-            question, settings = pending.request.question, pending.settings
+            question = pending.request.question
+            settings = with_request_seed(self.model.info, pending.request, pending.settings)
             line = self._api.line(pending.key, question, settings, pending.variant)
             size += len(line)
             cost += pending.max_cost(self._price)
