@@ -199,6 +199,7 @@ def _answers(url: str) -> bool:
 def run_cdta(url: str, home: Path, *options: object) -> subprocess.CompletedProcess[str]:
     """Run ``cdta run`` in games under the changed rules, which need no search."""
     command = [*CDTA, "run", "--base-url", url, "--eval", "all_diagonal", *map(str, options)]
+    command += ["--reasoning-tokens", "0"]  # it never stops by itself, which could be reasoning
     key = {} if "--no-key" in options else {"CDTA_API_KEY": KEY}
     command = [part for part in command if part != "--no-key"]
     environment = os.environ | {"CDTA_HOME": str(home)} | key

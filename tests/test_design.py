@@ -26,7 +26,7 @@ from cant_do_that_anymore.client.pricing import max_input_tokens
 from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.formatting import number
+from cant_do_that_anymore.formatting import format_setting, number
 from cant_do_that_anymore.game.rules import CATALOGUE
 from cant_do_that_anymore.metrics import measures
 from cant_do_that_anymore.metrics.types import Measure
@@ -248,7 +248,7 @@ def test_no_field_of_the_settings_can_be_forgotten(name: str, tmp_path: Path) ->
     options = {name: value}
     run = measure("cdta/random", dataset=positions(2), **options)
     assert facts_of(run)["settings"][name] == value
-    assert escape(str(value)) in page(run)
+    assert escape(format_setting(value)) in page(run)
     ask = Request(question(("e2e4",)), "measuring", "standard")
     changed = replace(Settings(), **options)
     assert request_key(RandomModel.info, ask, changed) != request_key(

@@ -217,6 +217,7 @@ def test_every_concession_is_noted_and_named_as_in_the_protocol() -> None:
     assert variant_notes([*REFUSALS, ASKED_ONCE]) == [
         "the server expects the token limit as max_completion_tokens",
         "the model does not support a temperature, so none was sent",
+        "the model does not support a seed, so none was sent",
         "the server requires a user turn first, so one was added before White's first move",
         "the server supports no system message, so the task is in the first user turn",
         "reasoning model: it was not asked to reason aloud; use --reasoning-effort instead of cot/",
