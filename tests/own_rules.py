@@ -3,6 +3,7 @@
 import chess
 
 from cant_do_that_anymore import Rules
+from cant_do_that_anymore.game.rules import copy_as
 
 
 class NoEnPassant(Rules):
@@ -17,3 +18,27 @@ class NoEnPassant(Rules):
 
     def affects(self, board: chess.Board, move: chess.Move) -> bool:
         return board.is_en_passant(move)
+
+
+class _FurtherBoard(chess.Board):
+    def attacks_mask(self, square: chess.Square) -> chess.Bitboard:
+        if not self.knights & chess.BB_SQUARES[square]:
+            return super().attacks_mask(square)
+        steps = {(file, rank) for file in (-3, -1, 1, 3) for rank in (-3, -1, 1, 3)}
+        file, rank = chess.square_file(square), chess.square_rank(square)
+        return sum(
+            chess.BB_SQUARES[chess.square(file + x, rank + y)]
+            for x, y in steps
+            if abs(x) != abs(y) and 0 <= file + x < 8 and 0 <= rank + y < 8
+        )
+
+
+class KnightsJumpFurther(Rules):
+    """Knights make moves that no piece makes in chess."""
+
+    key = "knights-jump-further"
+    title = "Knights jump three squares and one"
+    statement = "Knights now jump three squares straight and one aside, and no longer as usual."
+
+    def view(self, board: chess.Board) -> chess.Board:
+        return copy_as(_FurtherBoard, board)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore import compare
-from cant_do_that_anymore.comparison.leaderboard import ranking_of
+from cant_do_that_anymore.comparison.leaderboard import differences_in_plan, ranking_of
 from cant_do_that_anymore.comparison.verdict import BaselineCheck, check_baseline
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.providers.base import Settings
@@ -81,6 +81,16 @@ def test_a_run_that_only_repeats_cached_answers_shows_no_change(backwards: bool)
     both = [then, replace(same, notes=[ALL_CACHED])]
     with pytest.raises(InvalidInput, match=r"17 10:00:00 only repeats .* --fresh or --tag NAME"):
         compare(*(both[::-1] if backwards else both))
+
+
+def test_a_longer_run_that_repeats_all_shared_answers_is_noted() -> None:
+    """New samples make it more than a repetition, but a comparison is on the shared ones."""
+    then, longer = run_at("10T10:00:00", keeps(20)), run_at("17T10:00:00", keeps(60))
+    longer = replace(longer, samples=[*then.samples[:200], *longer.samples[200:]])
+    then = replace(then, samples=then.samples[:200])
+    [note] = differences_in_plan(compare(then, longer).entries)
+    assert "have the same answers in all 200 shared samples" in note
+    assert not differences_in_plan(compare(then, run_at("17T10:00:00", keeps(60))).entries)
 
 
 @pytest.mark.parametrize(

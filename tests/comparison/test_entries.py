@@ -72,6 +72,23 @@ def test_what_two_runs_of_one_seed_share_is_counted_once_everywhere() -> None:
     assert apart.error_over_seeds(IMPACT) == pytest.approx(0.5 / 2)
 
 
+@pytest.mark.parametrize("failed", [[3], [3, 7], range(20)])
+def test_a_run_with_failed_samples_and_its_repetition_are_counted_once(failed: list[int]) -> None:
+    """The repetition takes all other answers from the cache."""
+    complete = run(after=HALF)
+    outcomes = [*complete.samples]
+    for index in failed:
+        error = replace(outcomes[index].replies[CHANGED_CONDITION], outcome="error", move=None)
+        replies = {**outcomes[index].replies, CHANGED_CONDITION: error}
+        outcomes[index] = replace(outcomes[index], replies=replies)
+    incomplete = replace(complete, samples=outcomes)
+    for runs in ([incomplete, complete], [complete, incomplete], [incomplete, incomplete]):
+        (entry,) = entries_of(runs)
+        assert len(entry.samples) == 20
+        (shorter,) = entries_of([incomplete, replace(complete, samples=complete.samples[:8])])
+        assert len(shorter.answered) == len({s.position.id for s in shorter.answered})
+
+
 def test_without_a_habit_there_is_no_impact_factor_and_no_error_of_it() -> None:
     (entry,) = entries_of([run("m", "adapted", "legal", seed=seed) for seed in (1, 2)])
     assert entry.results.metrics[IMPACT] is None

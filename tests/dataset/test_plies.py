@@ -37,10 +37,16 @@ def test_a_pool_keeps_positions_of_these_lengths_alone(plies: str, fits: range) 
     ]
 
 
-@pytest.mark.parametrize("plies", ["12-8", "-", "8", "a-b", "8-12-16", "-1-3"])
+@pytest.mark.parametrize("plies", ["12-8", "-", "8", "a-b", "8-12-16", "-1-3", "８-９"])
 def test_what_is_no_range_is_refused_in_one_sentence(plies: str) -> None:
     with pytest.raises(InvalidInput, match=r"plies must be MIN-MAX, MIN- or -MAX, such as 30-60"):
         Spec(plies=plies)
+
+
+@pytest.mark.parametrize(("plies", "same"), [("08-012", "8-12"), ("0-6", "-6"), ("020-", "20-")])
+def test_one_range_has_one_spelling(plies: str, same: str) -> None:
+    """It is part of the pool's name, and runs on other pools are not ranked together."""
+    assert Spec(plies=plies).plies == same
 
 
 def test_a_range_without_positions_says_which_there_are() -> None:

@@ -3,11 +3,12 @@
 import re
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import count, pairwise, product
 from math import sqrt
 from pathlib import Path
 from random import Random
 from statistics import stdev
+from typing import Any
 
 import pytest
 
@@ -108,6 +109,7 @@ def test_the_interval_of_the_spread_is_that_of_equal_errors_in_closed_form() -> 
         assert sqrt(max(0.0, between)) == pytest.approx(end, abs=1e-6)
 
 
+CALLS = count()
 TEXTS = {"standard": "Chess. {position}.", "changed": "Chess. {change} {position}."}
 
 
@@ -163,3 +165,26 @@ def test_forms_of_ones_own_that_differ_late_in_a_game_have_other_identities(tmp_
     loaded = load(tmp_path / "run")
     assert loaded.plan.form.identity == run.plan.form.identity
     assert loaded.plan.form == load(tmp_path / "run").plan.form
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"name": "a@b"}, "must be a text without '@', not 'a@b'"),  # would have no digest
+        ({"name": ""}, "must be a text without '@', not ''"),
+        ({"description": None}, "needs a description .*, not None"),
+        ({"render": lambda _: None}, "must return messages with text, .* not None"),
+        ({"render": lambda _: []}, r"must return messages with text, .* not \[\]"),
+        ({"render": lambda _: "e2e4"}, r"must return messages with text, .* not \['e', "),
+        ({"render": lambda _: [Message("user", 5)]}, "must return messages with text"),  # type: ignore[arg-type]
+        ({"render": lambda _: [Message("user", str(next(CALLS)))]}, "other messages when"),
+    ],
+)
+def test_forms_that_cannot_work_are_refused(fields: dict[str, Any], sentence: str) -> None:
+    form: dict[str, Any] = {
+        "name": "f",
+        "description": "A FEN",
+        "render": lambda _: [Message("user", "x")],
+    }
+    with pytest.raises(InvalidInput, match=sentence):
+        measure("cdta/random", dataset=positions(4), form=Form(**form | fields))

@@ -34,6 +34,7 @@ from cant_do_that_anymore.providers.pocket import (
     load_network,
 )
 from cant_do_that_anymore.task.conditions import question
+from own_rules import KnightsJumpFurther
 
 POSITIONS = shipped_pool("pool")[::40]
 DIAGONAL = shipped_pool("diagonal")[::25]
@@ -172,6 +173,10 @@ def test_it_knows_every_move_that_any_rules_allow(rules: Rules) -> None:
     promoting = chess.Board("1n5k/P1P5/8/8/8/8/p1p5/1N5K w - - 0 1")
     for board in (promoting, *(position.board() for position in [*POSITIONS[::5], *DIAGONAL])):
         assert {move.uci() for move in rules.legal_moves(board)} <= load_network().token.keys()
+
+
+def test_held_to_rules_of_ones_own_it_plays_the_moves_that_it_knows() -> None:
+    assert played(POCKET_RULES, [()], KnightsJumpFurther()) in [[m] for m in ("e2e4", "d2d4")]
 
 
 class TestReader:

@@ -353,11 +353,17 @@ def test_an_intervention_of_ones_own(tmp_path: Path) -> None:
     assert facts_of(loaded) == facts_of(run)
     assert set(loaded.plan.interventions) == {"repeated", "calm"}
     assert helps_sentence(loaded).startswith("Calm and repeating the prompt have no detectable")
-    for wrong in (replace(calm, name="placebo"), replace(calm, name="")):
-        with pytest.raises(
-            InvalidInput, match="must ask for a move under the changed rules and have a name"
-        ):
-            Spec(interventions=[wrong])
+    other: dict[str, Any] = {"added": lambda *_: "Hurry."}
+    for wrong, sentence in (
+        ([replace(calm, name="placebo")], "must ask for a move .* and have a name"),
+        ([replace(calm, name="")], "must ask for a move .* and have a name"),
+        ([calm, replace(calm, **other)], "two interventions are named 'calm'"),
+        ([replace(calm, tokens=-5)], "must be a whole number from 0, not -5"),
+        ([replace(calm, added=lambda *_: None)], "added of 'calm' must return a text, not None"),  # type: ignore[arg-type]
+        ([replace(calm, text=lambda *_: 5)], "text of 'calm' must return a text, not 5"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InvalidInput, match=sentence):
+            measure("cdta/random", dataset=positions(4), interventions=wrong)
 
 
 def _json(*command: object) -> dict[str, Any]:

@@ -73,6 +73,11 @@ class Entry:
         return self.runs[0].plan
 
     @property
+    def origin(self) -> tuple[str, ...]:
+        """Its model, and the selection of its positions."""
+        return _origin(self.runs[0])
+
+    @property
     def effort(self) -> Effort | None:
         """The requested reasoning effort; None for the model's default."""
         return self.plan.settings.reasoning_effort
@@ -272,8 +277,8 @@ def _pool(model: str, label: str, group: Sequence[_NewOfRun]) -> Entry:
 
 
 def _without_repeats(runs: Sequence[Run]) -> list[_NewOfRun]:
-    # Of runs with one seed the longest comes first, so that shorter ones count as repeats.
-    ordered = sorted(runs, key=lambda run: (run.plan.settings.seed, -len(run.samples)))
+    # Of runs with one seed that with the most answers comes first: others count as its repeats.
+    ordered = sorted(runs, key=lambda run: (run.plan.settings.seed, -len(run.answered)))
     pooled: list[_NewOfRun] = []
     for run in ordered:
         # Only runs with the same seed share answers.
@@ -286,14 +291,18 @@ def _without_repeats(runs: Sequence[Run]) -> list[_NewOfRun]:
 
 
 def new_samples(samples: list[Sample], earlier: Sequence[Sequence[Sample]]) -> list[Sample]:
-    """Return the samples that no earlier run contains."""
+    """Return the samples that no earlier run contains.
+
+    A sample without an answer is requested again by the next run, so it says nothing about whether
+    the others were.
+    """
     new = samples
     for of_run in earlier:
-        known_replies = {(s.position.id, s.draw): s.replies for s in of_run}
-        repeated = [s for s in new if (s.position.id, s.draw) in known_replies]
+        known = {(s.position.id, s.draw): s for s in of_run}
+        pairs = [(s, known.get((s.position.id, s.draw))) for s in new]
         # If some answers differ, all were requested again, including those that agree.
-        if all(known_replies[s.position.id, s.draw] == s.replies for s in repeated):
-            new = [s for s in new if (s.position.id, s.draw) not in known_replies]
+        if all(k.replies == s.replies for s, k in pairs if k and s.answered and k.answered):
+            new = [s for s, k in pairs if not k or (s.answered and not k.answered)]
     return new
 
 

@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import groupby
+from itertools import combinations, groupby
 
 from ..errors import InvalidInput
+from ..formatting import pluralize
 from ..game.rules import identity_of
 from ..metrics.measures import UPTAKE
 from ..runs.results import ALL_CACHED, Run
@@ -152,7 +153,7 @@ def differences_in_plan(entries: Sequence[Entry], but: Collection[str] = ()) -> 
             f"{run.dataset.origin} {run.dataset.selection}".strip()
         ),
     }
-    notes = _on_prompts(entries)
+    notes = [*_on_prompts(entries), *_on_repeats(entries)]
     for setting, value_of in settings.items():
         values = [
             " and ".join(sorted({format_value(value_of(r)) for r in e.runs})) for e in entries
@@ -174,6 +175,27 @@ def _on_prompts(entries: Sequence[Entry]) -> list[str]:
     if all(len(different) == 1 for different in prompts.values()):
         return []
     return ["these runs used different prompts, which may explain the difference"]
+
+
+def _on_repeats(entries: Sequence[Entry]) -> list[str]:
+    """Return a note on each two measurements of one model that share answers and differ in none."""
+    notes = []
+    for first, second in combinations(entries, 2):
+        same_settings = first.plan.settings == second.plan.settings  # with the seed
+        if (
+            first.origin == second.origin
+            and same_settings
+            and not first.plan.differences(second.plan)
+        ):
+            ours, theirs = first.by_position(), second.by_position()
+            shared = [(ours[key].replies, theirs[key].replies) for key in ours if key in theirs]
+            if shared and all(one == other for one, other in shared):
+                notes.append(
+                    f"{first.label} and {second.label} have the same answers in all "
+                    f"{pluralize(len(shared), 'shared sample')}; answers from the cache cannot "
+                    "show a change, so measure again with --fresh or --tag NAME"
+                )
+    return notes
 
 
 def _of_plan(name: str, run: Run) -> object:

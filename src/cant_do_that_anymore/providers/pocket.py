@@ -216,7 +216,8 @@ class PocketModel(Model):
         moves, scores = network.moves, scores[: len(network.moves)]
         if name == POCKET_RULES:
             legal = question.rules.legal_moves(board_after(question.moves))
-            moves = sorted(move.uci() for move in legal)
+            # Rules of your own may allow moves that no piece can make in chess.
+            moves = sorted({move.uci() for move in legal} & network.token.keys())
             scores = scores[[network.token[move] for move in moves]]
         return _pick(moves, scores, settings) if moves else ""
 

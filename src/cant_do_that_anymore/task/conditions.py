@@ -170,9 +170,19 @@ def parse_interventions(value: Any) -> tuple[str | ConditionTemplate, ...]:
                     f"{item.name!r} cannot be an intervention: it must ask for a move under the "
                     f"changed rules and have a name that is not one of {', '.join(CONDITIONS)}"
                 )
+            if not isinstance(item.tokens, int) or item.tokens < 0:
+                raise InvalidInput(
+                    f"tokens of the intervention {item.name!r} must be a whole number from 0, not "
+                    f"{item.tokens!r}"
+                )
         elif item not in interventions():
             raise unknown_value("intervention", str(item), [*interventions(), ALL])
-    return tuple(dict.fromkeys(given))
+    unique = tuple(dict.fromkeys(given))
+    names = [item.name for item in unique if isinstance(item, ConditionTemplate)]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInput(f"two interventions are named {name!r}; give each its own name")
+    return unique
 
 
 def conditions_for(
@@ -190,19 +200,24 @@ def conditions_for(
         condition_named(
             template,
             template.rules(change),
-            [
-                Prompt(
-                    template.text(wording, change, form),
-                    template.added(wording, change),
-                    wording.role,
-                    template.again,
-                )
-                for wording in wordings
-            ],
+            [_prompt(template, wording, change, form) for wording in wordings],
             form,
         )
         for template in map(_template, names)
     )
+
+
+def _prompt(template: ConditionTemplate, wording: Wording, change: Rules, form: Form) -> Prompt:
+    """Return the texts of a condition in one wording.
+
+    Raises:
+        InvalidInput: if a function of the template returns no text.
+    """
+    text, added = template.text(wording, change, form), template.added(wording, change)
+    for field, value in (("text", text), ("added", added)):
+        if not isinstance(value, str):
+            raise InvalidInput(f"{field} of {template.name!r} must return a text, not {value!r}")
+    return Prompt(text, added, wording.role, template.again)
 
 
 def question(

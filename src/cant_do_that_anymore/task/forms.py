@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import sha256
 from random import Random
+from reprlib import repr as shortened
 from typing import Any
 
 import chess
@@ -36,10 +37,7 @@ class Form:
         """The name; with a digest of what it renders, if it is not one of `FORMS`."""
         if FORMS.get(self.name) == self or "@" in self.name:
             return self.name
-        game = _random_game()
-        positions = [Position(0, game[:ply], ()) for ply in range(len(game) + 1)]
-        rendered = [self.description, *(list(self.render(position)) for position in positions)]
-        return f"{self.name}@{sha256(repr(rendered).encode()).hexdigest()[:8]}"
+        return f"{self.name}@{sha256(repr(_rendered(self)).encode()).hexdigest()[:8]}"
 
 
 @cache
@@ -49,6 +47,13 @@ def _random_game(plies: int = 80) -> tuple[str, ...]:
     for _ in range(plies):
         board.push(random.choice(list(board.legal_moves)))
     return tuple(move.uci() for move in board.move_stack)
+
+
+def _rendered(form: Form) -> list[Any]:
+    """Return the description of a form, and the turns of every position of a game."""
+    game = _random_game()
+    positions = [Position(0, game[:ply], ()) for ply in range(len(game) + 1)]
+    return [form.description, *(list(form.render(position)) for position in positions)]
 
 
 @lru_cache(maxsize=8192)
@@ -123,13 +128,41 @@ def form_named(value: Any) -> Form:
     """Return a form by its name, or one of your own.
 
     Raises:
-        InvalidInput: if there is no such form.
+        InvalidInput: if there is no such form, or your own cannot work.
     """
     if isinstance(value, Form):
+        if FORMS.get(value.name) != value:
+            _check_own(value)
         return value
     if not isinstance(value, str) or value not in FORMS:
         raise unknown_value("form", str(value), FORMS)
     return FORMS[value]
+
+
+@cache
+def _check_own(form: Form) -> None:
+    """Reject a form that cannot work, as far as one game shows."""
+    if not isinstance(form.name, str) or not form.name.strip() or "@" in form.name:
+        raise InvalidInput(f"the name of a form must be a text without '@', not {form.name!r}")
+    if not isinstance(form.description, str):
+        raise InvalidInput(
+            f"the form {form.name!r} needs a description (a clause of the prompt), not "
+            f"{form.description!r}"
+        )
+    turns = form.render(Position(0, _random_game(), ()))
+    listed = list(turns) if isinstance(turns, Iterable) else []
+    if not listed or not all(
+        isinstance(each, Message) and isinstance(each.content, str) for each in listed
+    ):
+        raise InvalidInput(
+            f"render of the form {form.name!r} must return messages with text, such as "
+            f"[Message('user', 'e2e4')], not {shortened(listed or turns)}"
+        )
+    if _rendered(form) != _rendered(form):
+        raise InvalidInput(
+            f"render of the form {form.name!r} returns other messages when it is called again "
+            "for the same position; it must depend on the position alone"
+        )
 
 
 @cache

@@ -100,13 +100,14 @@ def parse_price(value: Any) -> tuple[float, float] | None:
 
 
 def parse_plies(value: Any) -> Any:
-    """Return a range of lengths, if it is valid."""
+    """Return a range of lengths, if it is valid: one spelling of it, since it names the pool."""
     if value is None:
         return None
-    text = re.fullmatch(r"(\d{0,4})-(\d{0,4})", str(value))
+    text = re.fullmatch(r"([0-9]{0,4})-([0-9]{0,4})", str(value))
     if not text or not any(text.groups()) or (all(text.groups()) and int(text[1]) > int(text[2])):
         raise InvalidInput(f"plies must be MIN-MAX, MIN- or -MAX, such as 30-60, not {value!r}")
-    return text[0]
+    least, most = (str(int(bound)) if bound else "" for bound in text.groups())
+    return f"{'' if least == '0' and most else least}-{most}"
 
 
 def check_pool(pool: str | Path | None) -> None:
