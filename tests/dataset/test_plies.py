@@ -115,7 +115,7 @@ def test_inside_and_outside_the_common_pool(tmp_path: Path) -> None:
     assert facts_of(run_of([]))["rule_uptake_by"] == {}
 
 
-def test_the_estimate_says_that_the_common_pool_is_another_population() -> None:
+def test_the_estimate_says_that_the_common_pool_is_another_population(small_pools: None) -> None:
     options = ["estimate", "--model", "openai/gpt-4o", "--reasoning-effort", "none"]
     suggested = cdta(*options, code=0).stdout
     chosen = cdta(*options, "--pool", "common", code=0).stdout
