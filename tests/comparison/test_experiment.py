@@ -408,10 +408,11 @@ def test_a_habit_that_a_model_lacks_does_not_end_its_experiment(
     monkeypatch.setattr(rule_pool, "POOL_SIZE", 60)
     with serving(Loopback(never_castles)) as server:
         rules = ("--rules", "no-castling,knights-as-bishops")
-        done = measure(server, tmp_path, *rules, "--runs", 1)
+        done = measure(server, tmp_path, *rules, "--runs", 1, "--form", "moves,moves+fen")
     assert done.returncode == 1
     (told,) = [line for line in done.stderr.splitlines() if "some runs failed" in line]
-    assert "under no-castling: " in told and "plays the special move in 0 of " in told
+    assert "under no-castling: " in told and "under no-castling in the form moves+fen: " in told
+    assert "plays the special move in 0 of " in told
     assert [row["rules"] for row in table(tmp_path).values()] == ["knights-as-bishops"]
 
 

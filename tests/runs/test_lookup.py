@@ -119,6 +119,7 @@ def test_a_list_has_the_newest_first_and_names_what_is_damaged(runs: dict[str, P
     number = made("number", 5, Path("mine/number"))
     (number / "run.json").write_text(json.dumps(facts | {"cost": {"measuring": "x"}}))
     shutil.copytree(runs["alpha again"], "mine/.part-1")
+    assert find_run("beta") == runs["beta"]  # loading it tells why it cannot be read
     found, damaged = listed(known_folders())
     assert [run.model for run in found] == ["openai/gpt-4o-mini", "alpha", "openai/gpt-4o"]
     assert [str(each).partition(" is damaged")[0] for each in damaged] == [

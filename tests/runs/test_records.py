@@ -192,3 +192,19 @@ def test_several_records_are_imported_into_one_folder_and_pooled(tmp_path: Path)
     refused = cdta("experiment", "--plots-only", records[0], "--out", out)
     assert refused.returncode == 2
     assert "`cdta import` imports a record file" in refused.stderr
+
+
+def test_two_records_in_one_file_are_not_taken_for_one(tmp_path: Path) -> None:
+    """Their samples have the same ids, so the requests would look like a chain of thought."""
+    record = write_record(tmp_path / "a", [(p, (special(p), special(p))) for p in POOL[:3]])
+    record.write_text(record.read_text() * 2)
+    with pytest.raises(InvalidInput, match="contains 2 records; split it into one file each"):
+        import_records([record])
+
+
+def test_a_record_with_several_wordings_says_whose_prompts_are_shown(tmp_path: Path) -> None:
+    record = write_record(tmp_path / "a", [(p, (special(p), special(p))) for p in POOL[:3]])
+    first, rest = record.read_text().split("Play chess.", 1)
+    record.write_text(f"{first}Chess, please.{rest}")
+    [run] = import_records([record])
+    assert "the record has 2 wordings; the prompts shown are its first ones" in run.notes

@@ -167,7 +167,7 @@ def test_an_edited_file_of_samples_is_not_believed(
     [
         ("run.json", "{", "run.json is damaged"),
         ("run.json", "{}", "run.json was written by another version of this program"),
-        ("run.json", json.dumps({"format": FORMAT}), "run.json is damaged"),
+        ("run.json", json.dumps({"format": FORMAT}), "run.json is damaged or of another version"),
         ("run.json", "[]", "run.json is damaged"),
         ("run.json", None, "is not a run folder"),
         ("samples.jsonl", "{}\n", "samples.jsonl, line 1: not a sample"),

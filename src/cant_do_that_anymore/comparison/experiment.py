@@ -137,7 +137,8 @@ def measured(
         except (Stopped, NeedsApproval):
             raise
         except NoHabit as error:
-            failures[f"{title} under {spec.change.key}"] = error
+            form = "" if spec.form == MOVES.name else f" in the form {form_named(spec.form).name}"
+            failures[f"{title} under {spec.change.key}{form}"] = error
         except BudgetExceeded as error:
             failures[title] = error
             break

@@ -196,7 +196,8 @@ def _matching_runs(name: str | Path) -> Sequence[Path]:
     with suppress(OSError):  # too long for a path
         if at_path := _runs_at(Path(name)):
             return at_path
-    runs, _ = listed(known_folders())
+    folders = known_folders()
+    runs, _ = listed(folders)
     text, part = str(name), str(name).casefold()
     if text == LATEST:
         matches = runs[:1]
@@ -206,6 +207,8 @@ def _matching_runs(name: str | Path) -> Sequence[Path]:
         ]
     if matches:
         return [run.folder for run in matches]
+    if unreadable := [folder for folder in folders if part in folder.name.casefold()]:
+        return unreadable  # whoever loads them gets the reason
     advice = (
         f"give a folder, part of its name, a model name, a tag, or {LATEST!r} (see `cdta runs`)"
     )

@@ -101,6 +101,8 @@ def _read(path: Path) -> Run:
     specs = [line["spec"] for line in lines if "spec" in line]
     if not specs:
         raise InvalidInput(f"{path} is not a record file: no line has the key 'spec'")
+    if len(specs) > 1:
+        raise InvalidInput(f"{path} contains {len(specs)} records; split it into one file each")
     try:
         return _run(specs[0], [line for line in lines if "type" in line])
     except KeyError as missing:
@@ -122,7 +124,10 @@ def _run(spec: Line, events: Sequence[Line]) -> Run:
             metrics[sample] = parse(Metrics, event["data"], "a metrics event")
     if not metrics:
         raise ValueError("it has no samples")
-    plan, samples = _scored(spec, list(metrics.values()), [sampling[sample] for sample in metrics])
+    requests = [sampling[sample] for sample in metrics]
+    plan, samples = _scored(spec, list(metrics.values()), requests)
+    pairs = zip(requests, samples, strict=True)
+    wordings = {_prompt(of_sample[0], sample.position) for of_sample, sample in pairs}
     solver = str(spec["completion_fns"][0])
     version = version_of_all(versions_of(samples), solver)
     stamps = [datetime.fromisoformat(event["created_at"]) for event in events]
@@ -138,6 +143,9 @@ def _run(spec: Line, events: Sequence[Line]) -> Run:
         results=Results({}, {}, {}, {}, {}),
         notes=[
             "imported from a record, which does not contain the temperature or the token limit",
+            *[f"the record has {len(wordings)} wordings; the prompts shown are its first ones"][
+                : len(wordings) - 1
+            ],
             *[f"left out {pluralize(failed, 'sample')} of the record without answers"][:failed],
         ],
         started_at=f"{datetime.fromisoformat(spec['created_at']):%Y-%m-%dT%H:%M:%SZ}",

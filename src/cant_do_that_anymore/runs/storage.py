@@ -203,9 +203,9 @@ def read_facts(folder: Path) -> RunFile:
     if isinstance(dataset := facts.get("dataset"), dict):
         dataset["positions"] = []
     try:
-        return parse(RunFile, facts, str(path))
+        return parse(RunFile, facts, "the file")
     except InvalidInput as error:
-        raise InvalidInput(f"{path} is damaged: {error}") from None
+        raise InvalidInput(f"{path} is damaged or of another version: {error}; {AGAIN}") from None
 
 
 def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
