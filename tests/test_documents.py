@@ -70,7 +70,7 @@ def test_the_readme_shows_both_prompts_as_they_are_sent(condition: str) -> None:
     assert f"\n\n{quoted}\n\n" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["api", "commands"])
+@pytest.mark.parametrize("name", ["api", "commands", "results"])
 def test_documents_made_from_the_code_are_up_to_date(name: str) -> None:
     written = runpy.run_path(str(ROOT / "tools" / f"{name}.py"))["page"]()
     assert (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") == written, (

@@ -10,6 +10,8 @@ from unicodedata import category
 Number = float | int | None
 _INVISIBLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 _UNUSUAL = re.compile(r"[^\n\t -~]")
+# Absolute paths up to the name of the file, but not addresses.
+_FOLDERS = re.compile(r"(?<![\w:/.])(?:/|[A-Za-z]:\\)(?:[^\s/\\'\"]+[/\\])+")
 
 
 def format_points(value: Number, *, signed: bool = False) -> str:
@@ -197,3 +199,16 @@ def _visible_character(character: str) -> str:
 def spelled(character: str) -> str:
     """Return a character as its code point."""
     return f"⟨U+{ord(character):04X}⟩"
+
+
+def without_folders(value: Any) -> Any:
+    """Return JSON values with absolute paths cut to their file names.
+
+    >>> without_folders(["at /home/me/a.jsonl", "http://a/b/c"])
+    ['at a.jsonl', 'http://a/b/c']
+    """
+    if isinstance(value, dict):
+        return {key: without_folders(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_folders(item) for item in value]
+    return _FOLDERS.sub("", value) if isinstance(value, str) else value

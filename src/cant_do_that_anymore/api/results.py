@@ -15,7 +15,8 @@ from ..costs.estimate import Planned
 from ..errors import InvalidInput, UserError, unknown_value
 from ..files import check_new_dir
 from ..report.document import build_document, measure_rows, pair_row
-from ..report.html import PAGE_NAME
+from ..report.export import export
+from ..report.html import PAGE_NAME, write_text
 from ..report.notebook import (
     comparison_html,
     estimate_line,
@@ -115,7 +116,33 @@ class Result(ABC):
 
         ranked, path = self.rankings, Path(path)
         document = build_document(ranked, path.parent)
-        return pages.write_page(pages.experiment_page(ranked, document), path)
+        return write_text(pages.experiment_page(ranked, document), path)
+
+    def texts(self, format: str, organization: str = "") -> dict[str, str]:
+        """Return what `export` writes, by file name.
+
+        Raises:
+            InvalidInput: if the format is unknown.
+        """
+        return export(self.rankings, format, organization)
+
+    def export(self, format: str, path: Path | str, organization: str = "") -> list[Path]:
+        """Write the results in a form that others read, and return the files.
+
+        Args:
+            format: ``csv``, ``jsonl`` or ``markdown`` for a table with one row per model; ``eee``
+                for the schema of Every Eval Ever.
+            path: a file; for ``eee`` a folder.
+            organization: who ran the evaluation, for ``eee``.
+
+        Raises:
+            InvalidInput: if the format is unknown.
+            UserError: if a file cannot be written.
+        """
+        path, files = Path(path), []
+        for name, text in self.texts(format, organization).items():
+            files.append(write_text(text, path / name if format == "eee" else path))
+        return files
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.summary()}>"
@@ -191,7 +218,7 @@ class Comparison(Result, Ranking):
         from ..report import pages  # imports matplotlib
 
         path = Path(path)
-        return pages.write_page(pages.comparison_page(self, path.parent), path)
+        return write_text(pages.comparison_page(self, path.parent), path)
 
     def _repr_html_(self) -> str:
         return comparison_html(self)
@@ -311,9 +338,7 @@ class Estimate:
         Raises:
             UserError: if it cannot be written.
         """
-        from ..report.pages import write_page  # imports matplotlib
-
-        return write_page(f"<!doctype html><meta charset=utf-8>{self._repr_html_()}", Path(path))
+        return write_text(f"<!doctype html><meta charset=utf-8>{self._repr_html_()}", Path(path))
 
     def __repr__(self) -> str:
         return f"<Estimate: {self.summary()}>"

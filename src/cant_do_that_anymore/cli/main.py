@@ -71,6 +71,10 @@ COMMANDS: Table = {
             ".compare:compare_command",
             "Compare models and test whether differences are significant.",
         ),
+        "export": (
+            ".export:export_command",
+            "Export runs as a table, or in the schema of Every Eval Ever.",
+        ),
         "rescore": (".run:rescore", "Score the replies of a run again, without sending requests."),
         "import": (".run:import_command", "Import record files of OpenAI Evals as runs."),
     },

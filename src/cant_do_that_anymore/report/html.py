@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from ..errors import UserError, error_reason
+from ..files import atomic_write_text
 from ..formatting import (
     amount,
     dollars,
@@ -81,6 +84,20 @@ def _digest(content: str) -> str:
 
 
 PAGE_NAME = "report.html"
+
+
+def write_text(text: str, path: Path) -> Path:
+    """Write a report or a table atomically, in folders that are created, and return its path.
+
+    Raises:
+        UserError: if it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write_text(path, text)
+    except OSError as problem:
+        raise UserError(f"cannot write {str(path)!r} ({error_reason(problem)})") from None
+    return path
 
 
 def interval(bounds: Interval | None) -> str:

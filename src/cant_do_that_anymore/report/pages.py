@@ -12,7 +12,7 @@ from markupsafe import Markup
 from ..comparison.entries import Entry
 from ..comparison.leaderboard import OUTCOMES, Ranking
 from ..comparison.verdict import advice, heading
-from ..errors import UserError, error_reason
+from ..errors import UserError
 from ..files import atomic_write_text, safe_name
 from ..formatting import brief, in_points, pluralize
 from ..metrics.diagnosis import KNOWLEDGE
@@ -256,19 +256,6 @@ def comparison_page(ranking: Ranking, out: Path) -> str:
         remarks=all_notes(ranking.entries),
         **_shared_parts([ranking], document),
     )
-
-
-def write_page(page: str, path: Path) -> Path:
-    """Write a report atomically, and return its path.
-
-    Raises:
-        UserError: if the report cannot be written.
-    """
-    try:
-        atomic_write_text(path, page)
-    except OSError as problem:
-        raise UserError(f"cannot write {str(path)!r} ({error_reason(problem)})") from None
-    return path
 
 
 TABLE, DOCUMENT = "results.csv", "results.json"

@@ -1,0 +1,391 @@
+"""Export results for others: CSV, JSON lines, Markdown, and the schema of Every Eval Ever (EEE).
+
+EEE 0.3.0 has one JSON file per model with all aggregate results, and beside it one with a line per
+sample and condition. It contains no server's address, and nothing exported names a folder of this
+machine.
+"""
+
+import json
+import re
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from itertools import chain
+from typing import Any
+from uuid import UUID
+
+import chess
+
+from ..comparison.entries import Entry
+from ..comparison.leaderboard import Ranking
+from ..errors import InvalidInput, unknown_value
+from ..formatting import without_folders
+from ..metrics.diagnosis import Contrast
+from ..metrics.measures import SHARES
+from ..metrics.stats.intervals import Difference, Method
+from ..metrics.types import Measure
+from ..providers.catalogue import OUR_MODELS, PROVIDERS
+from ..runs.results import Run
+from ..task.conditions import KNOWS_FORBIDDEN
+from ..task.forms import MOVES
+from ..task.spec import SAMPLES, Spec
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample, answers_of
+from .columns import as_rows
+from .document import as_csv
+from .markdown import leaderboards
+from .run_page import main_measures
+
+Json = dict[str, Any]
+SCHEMA, LIBRARY, BENCHMARK = "0.3.0", "cant-do-that-anymore", "cant_do_that_anymore"
+SOURCE = "https://github.com/cant-do-that-anymore/cant-do-that-anymore"
+# Measures without a perfect value of which less is better all the same.
+LESS_IS_BETTER = ("delta", "reminder_effect")
+# The measure whose mean over the samples is that of the scores under a condition.
+OF_CONDITION: dict[str, tuple[str, Callable[[Sample], bool]]] = {
+    STANDARD_CONDITION: (SHARES[STANDARD_CONDITION], lambda sample: sample.had_habit),
+    CHANGED_CONDITION: ("variant_legal_proportion", lambda sample: sample.adapted),
+}
+_BOUNDED = ", widened to cover every reading of answers without a move"
+METHODS: dict[Method, str] = {
+    "score": "score interval",
+    "score by games": "score interval, clustered by game",
+    "t over games": "t interval over games",
+    "score, bounded": f"score interval{_BOUNDED}",
+    "score by games, bounded": f"score interval, clustered by game{_BOUNDED}",
+}
+
+
+def export(ranked: Sequence[Ranking], format_: str, organization: str = "") -> dict[str, str]:
+    """Return the exported texts by file name.
+
+    Raises:
+        InvalidInput: if the format is unknown.
+    """
+    if format_ not in FORMATS:
+        raise unknown_value("format", format_, FORMATS)
+    return FORMATS[format_](ranked, organization)
+
+
+def _rows(ranked: Sequence[Ranking]) -> list[Json]:
+    rows = as_rows(list(chain(*(ranking.entries for ranking in ranked))))
+    return [without_folders(row) for row in rows]
+
+
+def _eee(ranked: Sequence[Ranking], organization: str) -> dict[str, str]:
+    by_label: dict[str, list[Entry]] = {}
+    for entry in chain(*(ranking.entries for ranking in ranked)):
+        by_label.setdefault(entry.label, []).append(entry)
+    files: dict[str, str] = {}
+    for entries in by_label.values():
+        files |= _Evaluation(entries, organization).files()
+    return files
+
+
+FORMATS: Mapping[str, Callable[[Sequence[Ranking], str], dict[str, str]]] = {
+    "eee": _eee,
+    "csv": lambda ranked, _: {"results.csv": as_csv(_rows(ranked))},
+    "jsonl": lambda ranked, _: {
+        "results.jsonl": "".join(json.dumps(row) + "\n" for row in _rows(ranked))
+    },
+    "markdown": lambda ranked, _: {"results.md": without_folders(leaderboards(ranked)) + "\n"},
+}
+
+
+@dataclass(frozen=True)
+class _Evaluation:
+    """The results of one model as EEE has them; its entries differ in rules, eval, form or pool."""
+
+    entries: Sequence[Entry]
+    organization: str
+    now: str = field(default_factory=lambda: str(int(time.time())))
+
+    @property
+    def run(self) -> Run:
+        """The first run, which stands for all in what they share."""
+        return self.entries[0].runs[0]
+
+    def files(self) -> dict[str, str]:
+        """Return the aggregate file and that of the samples, by their paths in EEE's repository."""
+        lines = [json.dumps(line, ensure_ascii=False) + "\n" for line in self._instances()]
+        samples = "".join(lines)
+        digest = sha256(samples.encode())
+        name = str(UUID(bytes=digest.digest()[:16], version=4))
+        developer, _, model = str(self._model()["id"]).partition("/")
+        folder = "/".join(re.sub(r"[^\w.-]+", "_", part) for part in (LIBRARY, developer, model))
+        stem = f"data/{folder}/{name}"
+        path = f"{stem}_samples.jsonl"
+        detailed = {
+            "format": "jsonl",
+            "file_path": path,
+            "hash_algorithm": "sha256",
+            "checksum": digest.hexdigest(),
+            "total_rows": len(lines),
+        }
+        aggregate = without_folders(self._aggregate() | {"detailed_evaluation_results": detailed})
+        text = json.dumps(aggregate, indent=1, ensure_ascii=False) + "\n"
+        return {f"{stem}.json": text, path: samples}
+
+    @property
+    def id(self) -> str:
+        """The benchmark, the model and the time of the export."""
+        return f"{BENCHMARK}/{self._model()['id']}/{self.now}"
+
+    def _model(self) -> Json:
+        """Return the model, with its developer and who runs it as far as its name tells."""
+        run, details = self.run, {"deployment_type": "unknown", "model_availability": "unknown"}
+        name, api = run.model, str(run.identity.get("api", ""))
+        addresses = {service.address: provider for provider, service in PROVIDERS.items()}
+        platform = addresses.get(run.endpoint) or (name.split("/")[0] if api == "inspect" else "")
+        if name in OUR_MODELS:
+            details = {"deployment_type": "self_deployed", "model_availability": "open_weights"}
+        elif run.endpoint in addresses:
+            name, details["deployment_type"] = f"{platform}/{name}", "externally_managed"
+        model_id = name if "/" in name else f"unknown/{name}"
+        facts = {"version": run.version, "tag": run.identity.get("tag"), "api": api}
+        return {
+            "name": run.model,
+            "id": model_id,
+            "developer": model_id.partition("/")[0],
+            **({"inference_platform": platform} if platform else {}),
+            "additional_details": details | _texts(facts),
+        }
+
+    def _aggregate(self) -> Json:
+        run, ours = self.run, self.run.model in OUR_MODELS
+        versions = {name: version for name, version in run.versions.items() if name != LIBRARY}
+        return {
+            "schema_version": SCHEMA,
+            "evaluation_id": self.id,
+            "evaluation_timestamp": run.started_at,
+            "retrieved_timestamp": self.now,
+            "source_metadata": {
+                "source_name": "Can't Do That Anymore",
+                "source_type": "evaluation_run",
+                "source_organization_name": self.organization or "unknown",
+                "evaluator_relationship": "first_party" if ours else "third_party",
+            },
+            "eval_library": {
+                "name": LIBRARY,
+                "version": run.versions[LIBRARY],
+                "additional_details": versions | {"protocol": run.protocol, "url": SOURCE},
+            },
+            "model_info": self._model(),
+            "evaluation_results": [
+                self._result(entry, measure)
+                for entry in self.entries
+                for measure in main_measures(entry.results)
+                if entry.results.metrics[measure.name] is not None
+            ],
+        }
+
+    def _result(self, entry: Entry, measure: Measure | Contrast) -> Json:
+        dataset = replace(entry.runs[0].dataset, built_now=False, saved_at="", endpoint="")
+        games = entry.results.metrics["n_games"]
+        return {
+            "evaluation_result_id": f"{_task(entry)}.{measure.name}",
+            "evaluation_name": _task(entry),
+            "evaluation_timestamp": entry.runs[0].started_at,
+            "source_data": {
+                "dataset_name": f"positions of chess games ({dataset.provenance})",
+                "source_type": "url",
+                "url": [SOURCE],
+                "additional_details": _texts({"pool": entry.pool, "games": games}),
+            },
+            "metric_config": _metric(measure),
+            "score_details": _score(entry, measure.name),
+            "generation_config": _generation(entry, str(self._model()["id"])),
+        }
+
+    def _instances(self) -> Iterator[Json]:
+        shared = {"schema_version": SCHEMA, "evaluation_id": self.id}
+        shared |= {"model_id": self._model()["id"], "interaction_type": "single_turn"}
+        for entry in self.entries:
+            for sample in entry.answered:
+                for condition in entry.plan.conditions:
+                    yield shared | _instance(entry, sample, condition)
+
+
+def _texts(facts: Mapping[str, object]) -> dict[str, str]:
+    """Return facts as texts, without empty ones."""
+    return {name: str(value) for name, value in facts.items() if value not in (None, "", (), [])}
+
+
+def _task(entry: Entry) -> str:
+    """Return the name of an evaluation: eval, rules, and any form, selection or pool of its own."""
+    form = "" if entry.form == MOVES.name else entry.form
+    parts = [entry.eval, entry.category[1], form, entry.selection and "drawn", entry.pool]
+    return ".".join([BENCHMARK, *(part.replace(" ", "-") for part in parts if part)])
+
+
+def _ends(measure: Measure | Contrast) -> tuple[float | str, float | str]:
+    """Return the least and the greatest value that a measure can have.
+
+    A ratio is unbounded if a sample can add to its part and nothing to its whole.
+    """
+    if isinstance(measure, Contrast):
+        return -1.0, 1.0 if issubclass(measure.kind, Difference) else "Infinity"
+    ratios = [part / whole for part, whole in measure.pairs if whole]
+    alone = [part for part, whole in measure.pairs if not whole]
+    low = "-Infinity" if min(alone, default=0) < 0 else min(ratios)
+    return low, "Infinity" if max(alone, default=0) > 0 else max(ratios)
+
+
+def _metric(measure: Measure | Contrast) -> Json:
+    low, high = _ends(measure)
+    less = measure.perfect == low or measure.name in LESS_IS_BETTER
+    neither = not less and measure.perfect != high
+    remark = {"direction": "describes the model; neither more nor less is better"}
+    return {
+        "evaluation_description": measure.meaning,
+        "metric_id": f"{BENCHMARK}.{measure.name}",
+        "metric_name": measure.title,
+        "metric_kind": "relative_change" if "Infinity" in f"{low}{high}" else "proportion",
+        "metric_unit": "proportion",
+        "lower_is_better": less,
+        "score_type": "continuous",
+        "min_score": low,
+        "max_score": high,
+        "additional_details": _texts({"perfect": measure.perfect}) | (remark if neither else {}),
+    }
+
+
+def _score(entry: Entry, name: str) -> Json:
+    results = entry.results
+    interval, bounds = results.intervals.get(name), results.bounds.get(name)
+    error = entry.error_over_seeds(name)
+    uncertainty: Json = {"num_samples": results.metrics["n_samples"]}
+    if interval:
+        uncertainty["confidence_interval"] = {
+            "lower": interval.low,
+            "upper": interval.high,
+            "confidence_level": 0.95,
+            "method": METHODS[interval.method],
+        }
+    if error is not None:
+        uncertainty["standard_error"] = {"value": error, "method": "over seeds"}
+    limits = {"bounds_low": bounds.low, "bounds_high": bounds.high} if bounds else {}
+    return {
+        "score": results.metrics[name],
+        "uncertainty": uncertainty,
+        "details": _texts({**limits, "notes": " | ".join(entry.notes)}),
+    }
+
+
+def _generation(entry: Entry, model_id: str) -> Json:
+    run, plan, settings = entry.runs[0], entry.plan, entry.plan.settings
+    changed = next(each for each in plan.conditions if each.name == CHANGED_CONDITION)
+    others = {
+        "wordings": ", ".join(plan.wordings),
+        "form": entry.form,
+        "conditions": ", ".join(condition.name for condition in plan.conditions),
+        "reading": plan.reading,
+        "draws": plan.draws,
+        "seeds": ", ".join(str(each.plan.settings.seed) for each in entry.runs),
+        **{name: getattr(settings, name) for name in ("reasoning_effort", "reasoning_tokens")},
+        "extra_body": settings.extra_body,
+    }
+    return {
+        "generation_args": {
+            "temperature": None if run.own_temperature else settings.temperature,
+            "max_tokens": settings.max_tokens,
+            "reasoning": any(answer.is_thoughtful for answer in answers_of(run.samples)),
+            "prompt_template": changed.prompts[0].text,
+            "execution_command": command_of(run, model_id),
+        },
+        "additional_details": _texts(others),
+    }
+
+
+def command_of(run: Run, model_id: str) -> str:
+    """Return a command that repeats the run; an own server is ``URL``."""
+    plan = run.plan
+    conditions = {condition.name for condition in plan.conditions}
+    options: dict[str, object] = {
+        "eval": plan.eval,
+        "rules": plan.change.key,
+        "wording": ",".join(plan.wordings),
+        "form": plan.form.name,
+        "reading": plan.reading,
+        "interventions": ",".join(plan.interventions) or (),
+        "draws": plan.draws,
+        "precision": plan.precision,
+        "seed": plan.settings.seed,
+        "temperature": plan.settings.temperature,
+        "reasoning_effort": plan.settings.reasoning_effort,
+    }
+    given = {name: value for name, value in options.items() if value != getattr(Spec, name)}
+    own_server = run.endpoint and model_id.startswith("unknown/")
+    words = ["cdta", "run", "--model", run.model if own_server else model_id]
+    words += ["--base-url", "URL"] if own_server else []
+    for name, value in given.items():
+        words += [f"--{name.replace('_', '-')}", str(value)]
+    words += ["-n", str(plan.wanted)] if plan.wanted != SAMPLES[plan.eval] else []
+    words += ["--diagnose"] if KNOWS_FORBIDDEN in conditions else []
+    return shlex.join(words)
+
+
+def _instance(entry: Entry, sample: Sample, condition: Condition) -> Json:
+    """Return a sample under one condition: the prompt, the reply, the move read and its score."""
+    position, name = sample.position, condition.name
+    reply, answer = sample.replies[name], sample.answers[name]
+    measure, holds = OF_CONDITION.get(name, ("", None))
+    raw, reference = _prompt(sample, condition), _references(sample, condition)
+    is_correct = reply.outcome == "right" if condition.about else reply.move in reference
+    usage = answer.usage
+    return {
+        "evaluation_name": f"{_task(entry)}.{name}",
+        **({"evaluation_result_id": f"{_task(entry)}.{measure}"} if measure else {}),
+        "sample_id": f"{position.id}-{sample.draw}",
+        "sample_hash": sha256((raw + "".join(reference)).encode()).hexdigest(),
+        "input": {"raw": raw, "reference": reference},
+        "output": {
+            "raw": [answer.text],
+            **({"reasoning_trace": [answer.reasoning]} if answer.reasoning else {}),
+        },
+        "answer_attribution": [
+            {
+                "turn_idx": 0,
+                "source": "output.raw",
+                "extracted_value": reply.move or reply.outcome,
+                "extraction_method": f"custom: {entry.plan.reading} reading",
+                "is_terminal": True,
+            }
+        ],
+        "evaluation": {
+            "score": float(holds(sample) if holds else is_correct),
+            "is_correct": is_correct,
+        },
+        "token_usage": {
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "total_tokens": usage.input_tokens + usage.output_tokens,
+            "reasoning_tokens": usage.thinking_tokens,
+        },
+        "metadata": {
+            "condition": name,
+            "outcome": reply.outcome,
+            "game": str(position.game),
+            "special_moves": " ".join(position.special_moves),
+            "fen": position.board().fen(),
+            "wording": without_folders(entry.plan.wording_of(position)),
+        },
+    }
+
+
+def _prompt(sample: Sample, condition: Condition) -> str:
+    try:
+        messages = condition.question(sample.position).messages
+    except InvalidInput:  # a form of one's own, which no saved run can render
+        return condition.prompt(sample.position).text
+    return "\n\n".join(f"{message.role}: {message.content}" for message in messages)
+
+
+def _references(sample: Sample, condition: Condition) -> list[str]:
+    """Return the right answers: yes or no, or all moves that are legal under the rules."""
+    board = sample.position.board()
+    if condition.about:
+        move = chess.Move.from_uci(condition.about(sample.position, condition.rules))
+        return ["yes" if condition.rules.is_legal(board, move) else "no"]
+    return sorted(move.uci() for move in condition.rules.legal_moves(board))

@@ -1,0 +1,177 @@
+"""Exported results: complete by EEE's schema, consistent, and without folders or addresses."""
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from cant_do_that_anymore import Experiment, Run, load
+from cant_do_that_anymore.api.results import save_with_page
+from cant_do_that_anymore.errors import InvalidInput
+from testing import (
+    Body,
+    Loopback,
+    Serve,
+    adapting,
+    cdta,
+    habit,
+    is_changed,
+    measure,
+    moves_in,
+    number_of,
+    positions,
+)
+
+# The fields that schema 0.3.0 requires, by place; benchmarks/eee.py validates against the schema.
+AGGREGATE = (
+    *("schema_version", "evaluation_id", "retrieved_timestamp", "evaluation_results"),
+    *(f"source_metadata.{name}" for name in ("source_type", "source_organization_name")),
+    *("source_metadata.evaluator_relationship", "eval_library.name", "eval_library.version"),
+    *("model_info.name", "model_info.id", "model_info.additional_details.deployment_type"),
+    "model_info.additional_details.model_availability",
+    *(f"detailed_evaluation_results.{name}" for name in ("format", "file_path")),
+)
+RESULT = (
+    *("evaluation_name", "source_data.dataset_name", "source_data.source_type"),
+    *("source_data.url", "score_details.score"),
+    *(f"metric_config.{name}" for name in ("lower_is_better", "min_score", "max_score")),
+    *(f"score_details.uncertainty.confidence_interval.{end}" for end in ("lower", "upper")),
+)
+INSTANCE = (
+    *("schema_version", "evaluation_id", "model_id", "evaluation_name", "sample_id"),
+    *("interaction_type", "input.raw", "input.reference", "output.raw", "answer_attribution"),
+    *("evaluation.score", "evaluation.is_correct"),
+    *(f"token_usage.{kind}_tokens" for kind in ("input", "output", "total")),
+)
+PATH = r"data/[^/]+/[^/]+/[^/]+/[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+
+
+def respond(request: Body) -> str:
+    """Adapt in two of three positions; in every fifth reply under the changed rules say no move."""
+    number = number_of(moves_in(request))
+    if is_changed(request) and number % 5 == 0:
+        return "What a game!"
+    return adapting(request) if is_changed(request) and number % 3 else habit(request)
+
+
+@pytest.fixture
+def server(serve: Serve) -> Loopback:
+    return serve(respond)
+
+
+def missing(document: Any, places: tuple[str, ...]) -> Iterator[str]:
+    for place in places:
+        value = document
+        for name in place.split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+        if value in (None, "", [], {}):
+            yield place
+
+
+def exported(run: Run, folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    aggregate, samples = run.export("eee", folder, "me")
+    assert re.fullmatch(PATH, aggregate.relative_to(folder).with_suffix("").as_posix())
+    lines = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()]
+    return json.loads(aggregate.read_text(encoding="utf-8")), lines
+
+
+def test_every_required_field_is_there_and_scores_agree(server: Loopback, tmp_path: Path) -> None:
+    run = measure(server, dataset=positions(30), diagnose=True)
+    document, lines = exported(run, tmp_path)
+    assert list(missing(document, AGGREGATE)) == []
+    results = {each["evaluation_result_id"]: each for each in document["evaluation_results"]}
+    assert len(results) == len(document["evaluation_results"]) > 10
+    for result in results.values():
+        assert list(missing(result, RESULT)) == []
+        name = result["metric_config"]["metric_id"].partition(".")[2]
+        interval = run.results.intervals[name]
+        stated = result["score_details"]["uncertainty"]["confidence_interval"]
+        assert result["score_details"]["score"] == run.results.metrics[name]
+        assert (stated["lower"], stated["upper"]) == (interval.low, interval.high)
+        assert ("bounds_low" in result["score_details"]["details"]) == (name in run.results.bounds)
+        assert ("widened" in stated["method"]) == interval.method.endswith("bounded")
+    assert any("widened" in str(result["score_details"]) for result in results.values())
+    assert len(lines) == 30 * len(run.plan.conditions)
+    assert [place for line in lines for place in missing(line, INSTANCE)] == []
+    assert {line["evaluation_id"] for line in lines} == {document["evaluation_id"]}
+    linked = {line.get("evaluation_result_id") for line in lines} - {None}
+    assert len(linked) == 2
+    for key in linked:
+        scores = [
+            line["evaluation"]["score"] for line in lines if line.get("evaluation_result_id") == key
+        ]
+        assert fmean(scores) == pytest.approx(results[key]["score_details"]["score"])
+
+
+def test_the_direction_and_the_bounds_of_each_measure(server: Loopback, tmp_path: Path) -> None:
+    document, _ = exported(measure(server, dataset=positions(12)), tmp_path)
+    configs = [each["metric_config"] for each in document["evaluation_results"]]
+    found = {
+        config["metric_id"].partition(".")[2]: (
+            config["lower_is_better"],
+            config["min_score"],
+            config["max_score"],
+        )
+        for config in configs
+    }
+    assert found == {
+        "rule_uptake": (False, "-Infinity", 1),
+        "adaptation_rate": (False, 0, 1),
+        "variant_legal_proportion": (False, 0, 1),
+        "standard_forbidden_proportion": (False, 0, 1),
+        "changed_forbidden_proportion": (True, 0, 1),
+        "variant_impact_factor": (True, -1, "Infinity"),
+        "delta": (True, -1, 1),
+        "predicted_move_proportion": (False, 0, 1),
+        "predicted_move_in_variant_proportion": (True, 0, 1),
+    }
+    neither = {c["metric_id"] for c in configs if "direction" in c["additional_details"]}
+    assert {name.partition(".")[2] for name in neither} == {
+        *("standard_forbidden_proportion", "predicted_move_proportion")
+    }
+
+
+def test_no_folder_and_no_address_is_exported(server: Loopback, tmp_path: Path) -> None:
+    wording = tmp_path / "own.toml"
+    wording.write_text('standard = "Move."\nchanged = "Move. {change}"\n')
+    runs = [
+        measure(server, dataset=positions(12), wording=str(wording), seed=seed) for seed in (1, 2)
+    ]
+    found = Experiment(runs)
+    for form in ("eee", "csv", "jsonl", "markdown"):
+        text = "".join(found.texts(form).values())
+        assert str(tmp_path) not in text and str(positions(12).parent) not in text
+        assert form != "eee" or server.url not in text
+    [document] = [json.loads(t) for name, t in found.texts("eee").items() if name.endswith(".json")]
+    args = document["evaluation_results"][0]["generation_config"]["generation_args"]
+    assert args["execution_command"].startswith(
+        "cdta run --model m --base-url URL --wording own.toml"
+    )
+    error = document["evaluation_results"][0]["score_details"]["uncertainty"]["standard_error"]
+    assert error["method"] == "over seeds"
+
+
+def test_the_command_prints_tables_and_writes_files(
+    server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save_with_page(measure(server, dataset=positions(12)), tmp_path / "run")
+    table = list(
+        csv.DictReader(cdta("export", "run", "--format", "csv", code=0).stdout.splitlines())
+    )
+    [line] = cdta("export", "run", "--format", "jsonl", code=0).stdout.splitlines()
+    uptake = load("run").results.metrics["rule_uptake"]
+    assert json.loads(line)["rule_uptake"] == uptake
+    assert table[0]["rule_uptake"] == f"{uptake:.6f}"
+    assert "| 1 | 12 | 0.50 " in cdta("export", "run", code=0).stdout
+    printed = cdta("export", "run", "--format", "eee", "-o", "shared", code=0).stdout.splitlines()
+    assert [Path(name).is_file() for name in printed] == [True, True]
+    cdta("export", "run", "-o", "deep/table.md", code=0)
+    assert Path("deep/table.md").read_text(encoding="utf-8").startswith("**Bishops")
+    with pytest.raises(InvalidInput, match="unknown format: 'cvs'"):
+        load("run").texts("cvs")
