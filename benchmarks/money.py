@@ -9,9 +9,9 @@ runs again, until it is finished. The table shows, for each way of reasoning:
 
 - how many scenarios had a command that spent more than `--max-cost`, or more than `--ask-above` and
   what was in flight: its dearest requests, as many as there are connections (a batch is one);
-- how often the rest of the cost was within the forecast after the first answers, within the last
-  forecast that approval compared, and within that one if a user was asked to approve;
-- the median of the high end divided by the low end of these forecasts;
+- how often the rest of the cost was within the forecast after the first answers, within the latest
+  forecast when half of the cost was charged, and within the one that a user approved last;
+- the median of the high end divided by the low end of the first two;
 - how often a user was asked.
 
 In some scenarios, the first command runs in two processes at once, which share the cache. Each has
@@ -45,6 +45,7 @@ from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.client import client
 from cant_do_that_anymore.client.batch import client as batch_client
 from cant_do_that_anymore.client.batch import jobs
+from cant_do_that_anymore.client.budget import Budget
 from cant_do_that_anymore.client.pricing import BATCH_RATE
 from cant_do_that_anymore.comparison import experiment
 from cant_do_that_anymore.costs import approval
@@ -213,6 +214,7 @@ class Outcome:
     Attributes:
         over: by how much commands spent more than a limit and what was in flight.
         forecasts: what the servers had charged at each forecast, and the forecast of the rest.
+        approved: the number of the forecast that a user approved last.
         total: what they charged in the end.
         approvals: how often a user was asked.
         refused: whether the limit was refused as too low.
@@ -221,6 +223,7 @@ class Outcome:
 
     over: float = 0.0
     forecasts: list[tuple[float, Range]] = field(default_factory=list)
+    approved: int = 0
     total: float = 0.0
     approvals: int = 0
     refused: bool = False
@@ -232,6 +235,11 @@ class Outcome:
             return None
         charged, cost = self.forecasts[number]
         return cost.low - 1e-9 <= self.total - charged <= cost.high + 1e-9
+
+    @property
+    def at_half(self) -> int:
+        """The number of the latest forecast when half of the cost was charged."""
+        return max(0, sum(charged <= self.total / 2 for charged, _ in self.forecasts) - 1)
 
     def width(self, number: int) -> float | None:
         """The high end of a forecast divided by its low end."""
@@ -258,13 +266,19 @@ class Trial:
     def _recording(self) -> Iterator[None]:
         check = approval.check_approval
 
-        def record(figures: Sequence[Figures], *args: Any, **more: Any) -> None:
-            cost = Range(0.0, 0.0, 0.0)
+        def record(
+            figures: Sequence[Figures],
+            specs: Sequence[Spec],
+            budget: Budget,
+            *args: Any,
+            **more: Any,
+        ) -> None:
+            cost = Range(*[budget.later] * 3)
             for each in figures:
                 cost = cost.plus(each.dollars or Range(0.0, 0.0, 0.0))
             if cost.high:
                 self.outcome.forecasts.append((self._charged, cost))
-            check(figures, *args, **more)
+            check(figures, specs, budget, *args, **more)
 
         with (
             patch.object(approval, "check_approval", record),
@@ -340,6 +354,7 @@ class Trial:
                 except NeedsApproval as needed:
                     above = needed.approve
                     outcome.approvals += 1
+                    outcome.approved = len(outcome.forecasts) - 1
                     continue
                 except NoHabit:
                     outcome.end = "no habit"
@@ -402,12 +417,12 @@ def _line(seed: int, scenario: Scenario, outcome: Outcome, seconds: float) -> st
     spec, server = scenario.spec, scenario.server
     ranges = [
         f"{cost.low:.2f}-{cost.high:.2f}|{outcome.total - charged:.2f}"
-        for charged, cost in (outcome.forecasts[:1] + outcome.forecasts[-1:])
+        for charged, cost in outcome.forecasts
     ]
     marks = [
         f"over by {outcome.over:.2f}" if outcome.over > 1e-9 else "",
         "MISSED" if outcome.holds(0) is False else "",
-        "MISSED LAST" if outcome.holds(-1) is False else "",
+        "MISSED AT HALF" if outcome.holds(outcome.at_half) is False else "",
     ]
     return (
         f"{seed}: {scenario.kind} {server['tokens']}, {100 * scenario.rate:.1f}% n={scenario.n} "
@@ -422,25 +437,28 @@ def _line(seed: int, scenario: Scenario, outcome: Outcome, seconds: float) -> st
 
 def _print_table(outcomes: Sequence[tuple[Scenario, Outcome]]) -> None:
     print_heading(
-        *("reasoning", "scenarios", "over a limit", "in the first range", "in the last range"),
-        *("in the approved range", "first width", "last width", "approvals"),
+        *("reasoning", "scenarios", "over a limit", "in the first range", "at half"),
+        *("in the approved range", "first width", "width at half", "approvals"),
     )
     groups = {kind: (kind,) for kind in KINDS} | {"as in the first answers": SEEN, "all": KINDS}
     for title, kinds in groups.items():
         some = [outcome for scenario, outcome in outcomes if scenario.kind in kinds]
         shares, widths = [], []
-        for number in (0, -1):
-            held = [each for outcome in some if (each := outcome.holds(number)) is not None]
-            shares.append(f"{100 * mean(held):.0f}% of {len(held)}" if held else "")
-            known = [width for outcome in some if (width := outcome.width(number))]
-            widths.append(f"{median(known):.1f}" if known else "")
         approved = [outcome for outcome in some if outcome.approvals]
-        held = [each for outcome in approved if (each := outcome.holds(-1)) is not None]
-        shares.append(f"{100 * mean(held):.0f}% of {len(held)}" if held else "")
+        for runs, numbers in (
+            (some, [0] * len(some)),
+            (some, [outcome.at_half for outcome in some]),
+            (approved, [outcome.approved for outcome in approved]),
+        ):
+            pairs = list(zip(runs, numbers, strict=True))
+            held = [each for run, number in pairs if (each := run.holds(number)) is not None]
+            shares.append(f"{100 * mean(held):.0f}% of {len(held)}" if held else "")
+            known = [width for run, number in pairs if (width := run.width(number))]
+            widths.append(f"{median(known):.1f}" if known else "")
         asked = [outcome.approvals for outcome in some] or [0]
         print_row(
             *(title, str(len(some)), str(sum(outcome.over > 1e-9 for outcome in some))),
-            *(*shares, *widths, f"{mean(asked):.1f}, at most {max(asked)}"),
+            *(*shares, *widths[:2], f"{mean(asked):.1f}, at most {max(asked)}"),
         )
     ends = Counter(outcome.end for _, outcome in outcomes)
     print(f"\nEnds: {dict(ends)}; limits refused: {sum(each.refused for _, each in outcomes)}.")

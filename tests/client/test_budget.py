@@ -173,7 +173,8 @@ def test_what_answers_cost_is_unknown_where_any_was_not_counted(
     [(3.0, "about $33.00 in total, 1 of about 11 requests"), (None, "1 of about 11 requests")],
 )
 def test_no_cost_is_projected_of_uncounted_answers(cost: float | None, expected: str) -> None:
-    running_cost = RunningCost(Pricing(lambda _: Price(1.0, 1.0)), 2)
+    pricing = Pricing(lambda _: Price(1.0, 1.0))
+    running_cost = RunningCost(pricing, 2, Budget(), lambda _: None)
     running_cost.observe(Answer("e2e4", usage=Usage(2, 1), cost=cost), "dataset")
     assert ", ".join(running_cost.in_total(10, 0)) == expected
 

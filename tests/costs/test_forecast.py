@@ -139,6 +139,18 @@ def test_an_effort_sets_the_reasoning(options: dict[str, Any], tokens: tuple[int
     assert (cost(found.total) == (0, 0, 0)) == (options.get("model") == "cdta/random")
 
 
+@pytest.mark.parametrize(
+    ("model", "reasons"),
+    [("o3", True), ("o3-pro", True), ("o4-mini-2025-04-16", True), ("gpt-4o", False)],
+)
+def test_a_model_that_is_known_to_reason_has_no_row_without_reasoning(
+    model: str, reasons: bool
+) -> None:
+    done = cdta("estimate", "--model", f"openai/{model}")
+    assert ("| without reasoning |" in done.stdout) != reasons
+    assert ("--reasoning-effort low" in done.stdout) == reasons
+
+
 def test_finding_habits_and_measuring_may_take_different_efforts() -> None:
     found = planned("openai/o4-mini", n=10, reasoning_effort="high", select_effort="low")
     told = " ".join(found.assumptions)
@@ -354,6 +366,8 @@ def test_a_run_knows_its_cost_and_what_was_spent_now(halves: Loopback, tmp_path:
     assert facts["cost"]["measuring"] == first.cost.measuring
     assert load_run(tmp_path / "run").cost == first.cost
     assert facts_of(second)["cost"]["spent"] == second.cost.spent
+    save_run(second, tmp_path / "repeated" / "run")
+    assert f"${second.cost.total:.2f}" in cdta("runs", tmp_path / "repeated", code=0).stdout
 
 
 def test_a_run_knows_how_long_its_cached_answers_took(halves: Loopback, tmp_path: Path) -> None:
@@ -404,7 +418,7 @@ def test_the_widest_table_fits_80_columns() -> None:
     options = ["--reasoning-effort", "max", "--eval", "all,all_diagonal", "-n", "2000"]
     done = cdta("estimate", "--model", "openai/o1-pro", *options, "--max-connections", "1")
     assert "days" in done.stdout
-    assert "\n- cheaper: --pool common, --precision 0.1, --batch\n" in done.stdout
+    assert "\n- cheaper: --pool common, --precision 0.1, --batch, " in done.stdout
     assert all(len(line.rstrip()) <= 80 for line in done.stdout.splitlines())
 
 
@@ -417,6 +431,10 @@ GPT_4O = ("--model", "openai/gpt-4o")
         (GPT_4O, ["--pool common", "--eval all_small", "--precision 0.1", "--batch"]),
         ((*GPT_4O, "-n", 10, "--reasoning-effort", "none"), []),
         (("--model", "openai/o1-pro", "-n", 50), ["--pool common", "--batch"]),
+        (
+            ("--model", "openai/o3", "-n", 50),
+            ["--pool common", "--batch", "--reasoning-effort low"],
+        ),
         (("--model", "openai/gpt-4-0314"), ["--eval all_small", "--precision 0.1", "--batch"]),
     ],
 )

@@ -3,14 +3,14 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import chess
 import pytest
-from genai_prices.types import ConditionalPrice, StartDateConstraint
+from genai_prices.types import ConditionalPrice, StartDateConstraint, TimeOfDateConstraint
 
 from cant_do_that_anymore.client import pricing
 from cant_do_that_anymore.comparison.experiment import evals_and_rules, measured, specs_for
@@ -20,8 +20,8 @@ from cant_do_that_anymore.errors import Incomplete, InvalidInput, NeedsApproval
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.rules import board_after
 from cant_do_that_anymore.runs.storage import save_run
-from charging import INPUT, OUTPUT, Charging, charge, paid, price, price_list
-from players import in_every_second
+from charging import INPUT, OUTPUT, Charging, Losing, charge, paid, price, price_list
+from players import in_every_fifth, in_every_second
 from testing import (
     Body,
     Loopback,
@@ -49,10 +49,10 @@ class Clock(datetime):
         return cls.fromtimestamp(cls.moment.timestamp(), tz)
 
 
-DEARER_TOMORROW = [
-    ConditionalPrice(StartDateConstraint(date(2026, 1, 1)), prices=price()),
-    ConditionalPrice(StartDateConstraint(date(2026, 11, 18)), prices=price(10)),
-]
+DEARER: dict[str, StartDateConstraint | TimeOfDateConstraint] = {
+    "from a day on": StartDateConstraint(date(2026, 11, 18)),
+    "at times of day": TimeOfDateConstraint(time(0, 0), time(8, 0)),
+}
 
 
 @dataclass
@@ -69,12 +69,19 @@ class Midnight(Loopback):
         return completion
 
 
-def test_a_limit_holds_when_prices_change(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("when", DEARER)
+def test_a_limit_holds_when_prices_change(
+    when: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prices = [
+        ConditionalPrice(prices=price()),
+        ConditionalPrice(DEARER[when], prices=price(10)),
+    ]
     monkeypatch.setattr(pricing, "datetime", Clock)
     Clock.moment = datetime(2026, 11, 17, 23, 50, tzinfo=UTC)
     server = serve(Midnight(habit))
     run = partial(measure, server, model="priced", dataset=positions(60), max_connections=1)
-    with price_list(DEARER_TOMORROW):
+    with price_list(prices):
         spec = Spec(model="priced", base_url=server.url, dataset=positions(60))
         forecast = estimate(spec).measuring.dollars
         with pytest.raises(Incomplete, match="stopped at --max-cost"):
@@ -119,6 +126,62 @@ def test_a_model_that_begins_to_reason_is_stopped_near_the_limit_with_what_chang
         measure(server, price=(2, 20), dataset=dataset, n=60, **limits)
     assert server.charged / 50 <= 1 + in_flight(3_000) / 50
     assert "Set --max-cost USD or a higher --ask-above to continue" in str(problem.value)
+
+
+@pytest.mark.usefixtures("priced")
+def test_a_run_that_leaves_its_forecast_gets_another_one(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = serve(Charging(in_every_second, thinks=reasons(100, late(60))))
+    measure(server, model="priced", n=60, ask_above=100.0, max_connections=CONNECTIONS)
+    (warning,) = [each for each in caplog.messages if "the rest will cost" in each]
+    assert "answers now take about" in warning
+    spent, low, high = map(float, re.findall(r"\$([\d.]+)", warning)[:3])
+    assert low < server.charged - spent < high
+
+
+@pytest.mark.usefixtures("priced")
+@pytest.mark.parametrize("hits", [in_every_second, in_every_fifth])
+def test_the_total_is_what_the_server_charged_in_all_commands(
+    hits: Callable[[Body], str], serve: Serve
+) -> None:
+    """Also for the answers that only showed how long they are."""
+    server = serve(Charging(hits, thinks=lambda _: 0))
+    with pytest.raises(NeedsApproval):
+        measure(server, model="priced", n=12, ask_above=0.5)
+    finished = measure(server, model="priced", n=12, ask_above=None)
+    assert finished.cost.total == pytest.approx(server.charged)
+
+
+@pytest.mark.usefixtures("priced", "impatient")
+def test_lost_answers_count_at_their_maximum_for_limits_and_at_the_average_in_the_total(
+    serve: Serve,
+) -> None:
+    server = serve(Losing(habit, thinks=lambda _: 500, every=5))
+    run = partial(measure, server, model="priced", dataset=positions(20), max_connections=1)
+    sentence = r"\$(.*) spent, and at most \$(.*) for answers that were lost or not counted"
+    with pytest.raises(Incomplete, match=sentence) as problem:
+        run(max_cost=25.0)
+    known, at_most = map(float, re.findall(r"\$([\d.]+)", str(problem.value))[:2])
+    assert known < server.charged < known + at_most <= 25
+    before = server.charged
+    finished = run(ask_above=None)
+    assert finished.cost.spent == pytest.approx(server.charged - before, rel=0.01)
+    assert any("got lost in transit and may have been billed" in note for note in finished.notes)
+
+
+@pytest.mark.usefixtures("priced")
+def test_a_limit_that_is_too_low_gets_advice_that_fits_it(serve: Serve) -> None:
+    server = serve(Charging(in_every_second, thinks=lambda _: 500))
+    with pytest.raises(InvalidInput) as problem:
+        measure(server, model="priced", n=200, max_cost=60.0)
+    advice = re.findall(r"--max-cost (\d+) would be enough, or about -n (\d+)", str(problem.value))
+    ((enough, samples),) = advice
+    assert str(problem.value).endswith("--reasoning-effort low")
+    measure(server, model="priced", n=int(samples), max_cost=60.0)
+    before = server.charged
+    measure(server, model="priced", n=200, max_cost=float(enough))
+    assert server.charged - before <= float(enough)
 
 
 @pytest.mark.usefixtures("priced")

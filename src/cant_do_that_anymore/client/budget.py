@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import ceil, inf
 from statistics import fmean
@@ -41,15 +41,18 @@ class Budget:
 
     Attributes:
         approved: the dollars that may be spent without asking; None for no such limit.
-        paid: the dollars spent so far.
+        paid: the dollars spent so far, at most.
+        unknown: how much of that is the maximum cost of answers that were lost or not counted.
         later: the expected cost of other runs of the command, which are still to come.
+        high: the most that the command will spend by its latest forecast.
     """
 
     def __init__(self, limit: float = inf, approved: float | None = None) -> None:
         self._limit = limit
         self.approved = approved
-        self.paid = 0.0
+        self.paid = self.unknown = 0.0
         self.later = 0.0
+        self.high = inf
         self._reserved: list[float] = []
         self._settled = asyncio.Event()
 
@@ -70,8 +73,7 @@ class Budget:
         waited = False
         if self.approved is not None and self.paid >= self.approved > 0:
             raise NeedsApproval(
-                f"{dollars(self.paid)} spent, all that --ask-above {self.approved:g} allows"
-                f"{change}",
+                f"{self.spent}, all that --ask-above {self.approved:g} allows{change}",
                 approve=2 * self.paid,
             )
         while amount > self.left:
@@ -81,8 +83,8 @@ class Budget:
                 if amount > self._limit:
                     advice = f"set --max-cost {ceil(100 * amount) / 100:g} or more to continue"
                 raise BudgetExceeded(
-                    f"stopped at --max-cost: {dollars(self.paid)} of {limit} spent, and the next "
-                    f"{kind} may cost {dollars(amount)}",
+                    f"stopped at --max-cost {self._limit:g}: {self.spent}, and the next {kind} may "
+                    f"cost {dollars(amount)}",
                     resume=advice,
                 )
             if self._settled.is_set():  # the next run may use another event loop
@@ -92,10 +94,20 @@ class Budget:
         self._reserved.append(amount)
         return waited
 
-    def settle(self, reserved: float, cost: float) -> None:
-        """Pay the actual cost of a request and release the rest of its reservation."""
+    @property
+    def spent(self) -> str:
+        """What was spent so far, as text."""
+        at_most = f", and at most {dollars(self.unknown)} for answers that were lost or not counted"
+        return f"{dollars(self.paid - self.unknown)} spent{at_most if self.unknown else ''}"
+
+    def settle(self, reserved: float, cost: float | None) -> None:
+        """Pay the actual cost of a request, and release the rest of its reservation.
+
+        If the cost is unknown, all that was reserved is paid.
+        """
         self._reserved.remove(reserved)
-        self.pay(cost)
+        self.unknown += reserved if cost is None else 0.0
+        self.pay(reserved if cost is None else cost)
 
     def pay(self, cost: float) -> None:
         """Pay a cost without a reservation, because another command sent the request."""
@@ -111,7 +123,8 @@ class Meter:
 
     Attributes:
         used: the tokens of all answers.
-        spent: their cost in US dollars; None if the tokens of any answer were not counted.
+        known: their cost in US dollars; None if the tokens of any answer were not counted.
+        lost: how many answers were lost, and may have been billed.
         budget: what may be spent.
         pricing: the prices of a single request; None if unknown.
         stopping: set when no more requests are to be sent.
@@ -120,7 +133,8 @@ class Meter:
 
     def __init__(self, budget: Budget, pricing: Pricing | None, stopping: asyncio.Event) -> None:
         self.used = Usage()
-        self.spent: float | None = 0.0
+        self.known: float | None = 0.0
+        self.lost = 0
         self.budget = budget
         self.pricing = pricing
         self.stopping = stopping
@@ -132,11 +146,18 @@ class Meter:
         self.lengths.append(answer.usage.output_tokens)
         price = pricing.now if pricing else None
         if not price or not price.is_metered(answer):
-            self.spent = None
+            self.known = None
             return answer
         cost = price.of(answer.usage, 1)
-        self.spent = None if self.spent is None else self.spent + cost
+        self.known = add_costs(self.known, cost)
         return replace(answer, cost=cost)
+
+    @property
+    def spent(self) -> float | None:
+        """The cost of all requests, with lost answers at the average; None if unknown."""
+        if self.known is None:
+            return None
+        return self.known * (1 + self.lost / max(1, len(self.lengths)))
 
 
 class MeteredModel(Model):
@@ -160,20 +181,21 @@ class MeteredModel(Model):
         price = meter.pricing.dearest if meter.pricing else FREE
         max_cost = price.max_cost(question, limit_of(variant, settings))
         waited = await meter.budget.reserve(max_cost, change=longer_answers(meter.lengths))
-        cost = max_cost
+        cost: float | None = None
         try:
             if waited and meter.stopping.is_set():
                 raise TransientError(STOPPED)
             answer = meter.record(
                 await self._model.answer(question, settings, variant), meter.pricing
             )
-            cost = max_cost if answer.cost is None else answer.cost
+            cost = answer.cost
             return answer
         except (RequestRejected, UserError):
             cost = 0.0
             raise
         except TransientError as error:
-            cost = max_cost if error.maybe_billed else 0.0
+            meter.lost += error.maybe_billed
+            cost = None if error.maybe_billed else 0.0
             raise
         finally:
             meter.budget.settle(max_cost, cost)
@@ -206,8 +228,6 @@ def check_price(spec: Spec, model: ModelInfo) -> None:
 
 # The cost of answers to come is that of so many recent ones.
 RECENT = 50
-# Share of what may be spent without approval from which on projections are trusted.
-FIRST_CHECK = 0.25
 # Answers that take so many times the tokens of the first ones are a change worth naming.
 LONGER = 1.5
 
@@ -218,18 +238,25 @@ class RunningCost:
     Args:
         pricing: the prices; None if unknown.
         per_sample: requests per position once it is selected.
-        budget: what may be spent; None to follow without a limit.
+        budget: what may be spent.
+        on_change: called when the total will exceed the forecast, with what changed.
 
     Attributes:
         per_sample: as given.
     """
 
     def __init__(
-        self, pricing: Pricing | None, per_sample: int, budget: Budget | None = None
+        self,
+        pricing: Pricing | None,
+        per_sample: int,
+        budget: Budget,
+        on_change: Callable[[str], None],
     ) -> None:
         self.per_sample = per_sample
         self._pricing = pricing
         self._budget = budget
+        self._on_change = on_change
+        self._paid, self._next_check = budget.paid, 0
         self._answers: list[Answer] = []
         self._recent: dict[str, deque[Answer]] = {}
 
@@ -275,23 +302,18 @@ class RunningCost:
         return total
 
     def check(self, to_search: float, to_measure: float) -> None:
-        """Check that the projected total, given the requests still to come, is approved.
+        """Compare the projected total, given the requests still to come, with the forecast.
 
         Raises:
-            NeedsApproval: if it is not.
+            NeedsApproval: if it exceeds the forecast and what is approved.
         """
-        budget = self._budget
-        if not budget or not budget.approved or budget.paid < FIRST_CHECK * budget.approved:
+        budget, seen = self._budget, len(self._answers)
+        if budget.paid == self._paid or seen < self._next_check:  # from the cache, or checked
             return
         expected = self.expected(to_search, to_measure) or 0.0
-        total = budget.paid + budget.later + expected
-        if total > budget.approved:
-            raise NeedsApproval(
-                f"{dollars(budget.paid)} spent so far, and the total will be about "
-                f"{dollars(total)}, above the {dollars(budget.approved)} allowed without "
-                f"approval{self._change()}",
-                approve=2 * total,
-            )
+        if budget.paid + budget.later + expected > budget.high:
+            self._paid, self._next_check = budget.paid, seen + RECENT
+            self._on_change(self._change())
 
     def _change(self) -> str:
         """Say what changed since the first answers."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..client.budget import Budget, BudgetExceeded, check_price
 from ..client.session import model_info
-from ..costs.approval import check_approval, forecast_of_spec
+from ..costs.approval import cheaper_than, check_approval, forecast_of_spec
 from ..costs.forecast import Figures, Forecast
 from ..datasets.pools import positions_drawn, positions_for
 from ..datasets.storage import Dataset, is_own
@@ -171,6 +171,7 @@ def _check_cost(
     measuring: list[Figures] = []
     expected: list[float] = []
     probed: dict[object, Forecast] = {}
+    cheaper: list[list[str]] = []
     for model, model_specs in specs.items():
         failed = False
         for spec in model_specs:
@@ -187,18 +188,20 @@ def _check_cost(
                 continue
             if result:
                 probed.setdefault(probe, result)
+                cheaper.append(cheaper_than(spec, result))
                 is_new = result.key is not None and (model, result.key) not in finding
-                figures = result.total if is_new or not result.key else result.measuring
-                expected[-1] = figures.dollars.expected if figures.dollars else 0.0
+                own = result.total if is_new or not result.key else result.measuring
+                expected[-1] = own.dollars.expected if own.dollars else 0.0
                 measuring.append(result.measuring)
                 if result.key:
                     known = finding.get((model, result.key), result.dataset)
                     finding[model, result.key] = max(known, result.dataset)
                 else:
                     measuring.append(result.dataset)
-    check_approval(
-        [*finding.values(), *measuring], list(chain(*specs.values())), searches=bool(finding)
-    )
+    figures, every_spec = [*finding.values(), *measuring], list(chain(*specs.values()))
+    first, *others = cheaper or [[]]
+    for_all = [option for option in first if all(option in other for other in others)]
+    check_approval(figures, every_spec, budget, cheaper=for_all)
     return expected
 
 

@@ -4,17 +4,18 @@ import logging
 from collections.abc import Collection, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, floor, log10
 from statistics import fmean
 
-from ..client.budget import Budget, BudgetExceeded
+from ..client.budget import Budget, BudgetExceeded, Meter, RunningCost, longer_answers
 from ..client.client import Client
 from ..client.pricing import Pricing, pricing_for
 from ..client.session import create_model, model_info, open_client
 from ..datasets.pools import positions_for
+from ..datasets.selection import PROBED_POSITIONS
 from ..datasets.storage import Dataset, is_own
 from ..errors import InvalidInput, NeedsApproval, UserError
-from ..formatting import between, dollars
+from ..formatting import between, dollars, pluralize
 from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..interrupts import run_interruptible
 from ..metrics.stopping import expected_sample_size
@@ -22,7 +23,7 @@ from ..progress import progress_display
 from ..providers.base import Answer, ModelInfo, Request, add_costs
 from ..task.spec import Spec, check_batch, plan_for
 from ..task.types import Plan, Sample, answers_of
-from .dry_run import PROBED_SAMPLES, PROBES, Step, remaining
+from .dry_run import PROBES, Step, remaining
 from .forecast import Figures, Forecast, Range, forecast
 
 log = logging.getLogger(__name__)
@@ -31,6 +32,8 @@ log = logging.getLogger(__name__)
 MIN_ANSWERS = 5
 # A limit is refused if the low end of the forecast is this many times as much.
 HOPELESS = 2
+# So few samples are not worth suggesting.
+MIN_SAMPLES = 10
 # A precision that tells whether a habit is mostly dropped or mostly kept.
 ROUGH_PRECISION = 0.1
 # Maximum cost of the first requests, as a share of what may be spent without approval.
@@ -57,7 +60,24 @@ async def require_approval(
         return
     result = await forecast_with_probes(spec, plan, client, quiet=quiet, measures=measures)
     figures = result.total if measures else result.dataset
-    check_approval([figures], [spec], searches=bool(result.key), measures=measures)
+    cheaper = cheaper_than(spec, result, measures=measures)
+    check_approval([figures], [spec], client.meter.budget, cheaper=cheaper)
+
+
+def follow_cost(
+    spec: Spec, plan: Plan, client: Client, per_sample: int, *, measures: bool = True
+) -> RunningCost:
+    """Follow the cost of a run; forecast the rest again when it will exceed the forecast."""
+    info, budget = client.model.info, client.meter.budget
+
+    def forecast_again(change: str) -> None:
+        result = forecast(spec, plan, info, client.cache)
+        figures = result.total if measures else result.dataset
+        cheaper = cheaper_than(spec, result, measures=measures)
+        latest = longer_answers(client.meter.lengths)
+        check_approval([figures], [spec], budget, latest or change, cheaper=cheaper)
+
+    return RunningCost(pricing_for(spec, info), per_sample, budget, forecast_again)
 
 
 def _has_limit(spec: Spec, info: ModelInfo) -> bool:
@@ -93,7 +113,7 @@ async def forecast_with_probes(
         for wanted in (MIN_ANSWERS, PROBES, None)[: 3 if measures else 2]:
             rest = remaining(spec, plan, info, client.cache)
             step = rest.dataset if rest.dataset.probes and wanted else rest.measuring
-            missing = (wanted or PROBED_SAMPLES * rest.per_sample) - step.answered
+            missing = (wanted or PROBED_POSITIONS * rest.per_sample) - step.answered
             probes = step.probes[: max(0, missing)]
             cost = sum(step.max_cost(request, price) for request in probes)
             if used := rest.dataset.used + rest.measuring.used:  # what other answers will cost
@@ -132,50 +152,68 @@ def forecast_of_spec(
 
 
 def check_approval(
-    figures: Sequence[Figures], specs: Sequence[Spec], *, searches: bool, measures: bool = True
+    figures: Sequence[Figures],
+    specs: Sequence[Spec],
+    budget: Budget,
+    change: str | None = None,
+    *,
+    cheaper: Sequence[str],
 ) -> None:
-    """Compare the forecast of all specs with their common limits; raises as `require_approval`."""
-    cost, requests = Range(0.0, 0.0, 0.0), Range(0.0, 0.0, 0.0)
+    """Compare the forecast of all specs with their common limits; raises as `require_approval`.
+
+    At first, the high end has to be approved. If something changed later, what is spent and the
+    expected rest have to be, and a limit that is too low only gets a warning.
+    """
+    cost, requests = Range(*[budget.later] * 3), Range(0.0, 0.0, 0.0)
     for each in figures:
         cost, requests = cost.plus(each.dollars or Range(0, 0, 0)), requests.plus(each.requests)
-    above, limit = specs[0].ask_above, specs[0].max_cost
+    above, limit, is_first = specs[0].ask_above, specs[0].max_cost, change is None
     counts = between(f"{requests.low:,.0f}", f"{requests.high:,.0f}")
     projected = (
+        f"{'' if is_first else f'{budget.spent}{change}; '}the rest will cost "
         f"{between(dollars(cost.low), dollars(cost.high))}, about {dollars(cost.expected)} "
         f"({counts} requests)"
     )
-    if limit is not None and cost.low > limit:
+    hint = f"; to save money, try {', '.join(cheaper)}" if cheaper else ""
+    total = cost.high if is_first else budget.paid + cost.expected
+    earlier, budget.high = budget.high, budget.paid + cost.high
+    if limit is not None and cost.low + (0.0 if is_first else budget.paid) > limit:
+        affordable = int(specs[0].to_draw * limit / cost.expected)
+        fewer = f", or about -n {affordable} within this limit" if affordable >= MIN_SAMPLES else ""
         too_little = (
-            f"--max-cost {limit:g} is too little to finish: the rest will cost {projected}; "
-            f"--max-cost {ceil(100 * cost.high) / 100:g} would be enough"
+            f"--max-cost {limit:g} is too little to finish: {projected}; "
+            f"--max-cost {_round_up(cost.high):.12g} would be enough{fewer}{hint}"
         )
-        if cost.low > HOPELESS * limit:
+        if cost.low > HOPELESS * limit and is_first:
             raise InvalidInput(too_little)
         log.warning(too_little)
-    if limit is not None or above is None or cost.high <= above:
-        return
-    first, *others = (cheaper_than(spec, searches=searches, measures=measures) for spec in specs)
-    cheaper = ", ".join(option for option in first if all(option in other for other in others))
-    hint = f"; to save money, try {cheaper}" if cheaper else ""
-    raise NeedsApproval(
-        f"the rest will cost {projected}, which may exceed the {dollars(above)} of --ask-above"
-        f"{hint}",
-        approve=max(cost.high, 2 * cost.expected),
-        cached=not specs[0].fresh,
-    )
+    elif limit is None and above is not None and total > above:
+        raise NeedsApproval(
+            f"{projected}, which may exceed the {dollars(above)} of --ask-above{hint}",
+            approve=max(cost.high, 2 * cost.expected),
+            cached=not specs[0].fresh,
+        )
+    elif not is_first and total > earlier:
+        log.warning(projected)
 
 
-def cheaper_than(spec: Spec, *, searches: bool, measures: bool = True) -> list[str]:
+def _round_up(amount: float) -> float:
+    """Round an amount up to two digits, or to cents."""
+    unit = max(0.01, 10.0 ** (floor(log10(amount)) - 1))
+    return ceil(amount / unit) * unit
+
+
+def cheaper_than(spec: Spec, result: Forecast, *, measures: bool = True) -> list[str]:
     """Return options that usually make evaluating the same model cheaper.
 
     Args:
         spec: the planned evaluation.
-        searches: whether the dataset still has to be built.
+        result: its forecast.
         measures: whether the run goes on after the dataset is built.
     """
     options = []
     default_rules = spec.change == BISHOPS_AS_KNIGHTS and spec.eval != "all_diagonal"
-    if searches and spec.pool is None and default_rules:
+    if result.key and spec.pool is None and default_rules:
         options.append("--pool common")
     if measures and spec.eval == "all" and spec.n is None:
         options.append("--eval all_small")
@@ -188,6 +226,8 @@ def cheaper_than(spec: Spec, *, searches: bool, measures: bool = True) -> list[s
         options.append(f"--precision {ROUGH_PRECISION:g}")
     if not spec.batch and _supports_batches(spec):
         options.append("--batch")
+    if result.answer.reasons and spec.reasoning_effort not in ("none", "minimal", "low"):
+        options.append("--reasoning-effort low")
     return options
 
 
@@ -217,6 +257,12 @@ class Cost:
     measuring: float | None = None
     dataset: float | None = None
     spent: float | None = None
+
+
+def on_lost_answers(meter: Meter) -> list[str]:
+    """Say how lost answers are counted, if there are any."""
+    lost = f"{pluralize(meter.lost, 'answer')} got lost in transit and may have been billed"
+    return [f"{lost}; the cost counts them at the average of the others"] if meter.lost else []
 
 
 def cost_of(

@@ -12,9 +12,14 @@ from ..client.cache import ModelCache
 from ..client.pricing import Price, searches_whole_pool
 from ..datasets.pools import given_dataset, positions_drawn, positions_for
 from ..datasets.search import Query, Search, SelectionConfig
-from ..datasets.selection import controls_for, existing_dataset, selection_requests
+from ..datasets.selection import (
+    controls_for,
+    existing_dataset,
+    first_requests,
+    selection_requests,
+)
 from ..datasets.storage import Dataset
-from ..game.position import Position, checked
+from ..game.position import Position
 from ..metrics.stopping import expected_sample_size, is_reached, stages
 from ..providers.base import Answer, ModelInfo, Question, Request, RequestVariant, Settings, Usage
 from ..providers.request_variants import limit_of
@@ -27,8 +32,6 @@ from ..task.types import Plan, Sample
 MAX_CACHED = 100
 # Requests that show how long the next ones are, and that are sent before a cost is approved.
 PROBES = 20
-# Samples that show how long answers under the changed rules are.
-PROBED_SAMPLES = 2
 
 
 @dataclass
@@ -185,11 +188,8 @@ def _replay_search(
 
 def _add_probes(config: SelectionConfig, cache: ModelCache, step: Step) -> None:
     """Add requests that only show how long the answers are, while there is nothing to measure."""
-    plan, first = config.plan, config.ordered[:PROBED_SAMPLES]
-    positions = [checked(position, plan.change) for position in first]
-    for trial, conditions in trials_for(positions, [], plan):
-        for request in cache.limited(list(trial.requests(conditions)), plan.settings):
-            step.add(request, cache.answer(request, plan.settings))
+    for _, request in first_requests(config, cache):
+        step.add(request, cache.answer(request, config.plan.settings))
     step.next_requests, step.to_ask = step.to_ask, []
 
 

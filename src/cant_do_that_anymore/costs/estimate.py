@@ -44,7 +44,7 @@ class Planned(NamedTuple):
         cost = self.forecast.total.dollars
         if not cost or cost.high <= (Spec.ask_above or 0.0):
             return []
-        return cheaper_than(self.spec, searches=bool(self.forecast.key))
+        return cheaper_than(self.spec, self.forecast)
 
     def rows(self) -> list[dict[str, object]]:
         """Return one row for each step and figure: the expected value, with a 95% range."""

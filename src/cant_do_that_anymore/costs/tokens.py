@@ -64,6 +64,11 @@ class AnswerLength(NamedTuple):
     basis: str
     at_once: bool = False
 
+    @property
+    def reasons(self) -> bool:
+        """Whether every answer is expected to include reasoning."""
+        return self.low > self.reply and not self.at_once
+
 
 def reasoning_tokens_at(effort: Effort | None) -> tuple[float, float, str]:
     """Return the least and most expected tokens of a reasoning model's answer, and their source.
@@ -84,9 +89,13 @@ def reasoning_tokens_at(effort: Effort | None) -> tuple[float, float, str]:
 
 
 def is_known_to_reason(model: str) -> bool:
-    """Whether the published tables list a model under this name as a reasoning model."""
-    listed = {name.split(",")[0] for row in REASONING_TOKENS.values() for name in row}
-    return model.rpartition("/")[2] in listed
+    """Whether the published tables list a model, or an earlier version, as one that reasons.
+
+    Models that reason within a budget reply at once without one.
+    """
+    listed = {name for row in REASONING_TOKENS.values() for name in row if "," not in name}
+    name = model.rpartition("/")[2]
+    return any(name == each or name.startswith(f"{each}-") for each in listed)
 
 
 def counter_for(model: str) -> tuple[Counter, bool]:
@@ -140,8 +149,9 @@ MIN_CACHED = 4
 DRIFT = {(False, True): 0.03, (True, True): 0.15, (False, False): 0.1, (True, False): 0.5}
 # Standard deviations on either side of the mean.
 WIDTH = 2.0
-# If so many of the latest answers are so many times longer than the others, only they count.
-LATEST, LONGER = 10, 1.5
+# If so many of the latest answers are significantly longer than all together, only they count, and
+# the lengths of later answers may differ from theirs as much as in the other step.
+LATEST = 10
 
 Cached = Sequence[tuple[Question, Usage]]
 
@@ -232,8 +242,9 @@ def _assumed(
 
 def _measured(cached: Cached, *, same_step: bool) -> AnswerLength:
     tokens = [usage.output_tokens for _, usage in cached]
-    if len(tokens) > LATEST and mean(tokens[-LATEST:]) > LONGER * mean(tokens):
-        cached, tokens = cached[-LATEST:], tokens[-LATEST:]
+    change = mean(tokens[-LATEST:]) - mean(tokens)
+    if len(tokens) > LATEST and change > WIDTH * stdev(tokens) / sqrt(LATEST):
+        cached, tokens, same_step = cached[-LATEST:], tokens[-LATEST:], False
     average, reasoning = mean(tokens), mean(usage.thinking_tokens for _, usage in cached)
     error = stdev(tokens) / sqrt(len(tokens)) if len(tokens) > 1 else 0.0
     spread = WIDTH * sqrt((error / average) ** 2 + DRIFT[reasoning > 0, same_step] ** 2)

@@ -24,13 +24,14 @@ from ..client.cache import ModelCache
 from ..client.client import Client
 from ..client.pricing import searches_whole_pool
 from ..errors import Incomplete, NoHabit
-from ..game.position import Position
+from ..game.position import Position, checked
 from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..progress import progress, progress_display, status_callback
 from ..providers.base import ModelInfo, Request
 from ..providers.catalogue import OPENAI_BASE_MODELS
 from ..task.forms import MOVES
 from ..task.quality_guard import QualityGuard
+from ..task.samples import trials_for
 from ..task.spec import Spec
 from ..task.types import Plan
 from .futility import FUTILITY_ERROR, MAX_REQUESTS
@@ -39,6 +40,9 @@ from .search import BUILT, Query, Search, SelectionConfig
 from .storage import Dataset, imported_for, save_dataset, saved_dataset, shipped_datasets
 
 log = logging.getLogger(__name__)
+
+# Positions that show how long answers under the changed rules are.
+PROBED_POSITIONS = 2
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,16 @@ async def _find_controls(
             async for _ in answers:
                 pass
     return controls_for(dataset, samples, config, client.cache)
+
+
+def first_requests(
+    config: SelectionConfig, cache: ModelCache
+) -> Iterator[tuple[Position, Request]]:
+    """Yield requests that show how long the answers of a run are, while no position is found."""
+    plan, first = config.plan, config.ordered[:PROBED_POSITIONS]
+    for trial, conditions in trials_for([checked(each, plan.change) for each in first], [], plan):
+        for request in cache.limited(list(trial.requests(conditions)), plan.settings):
+            yield trial.position, request
 
 
 def selection_requests(dataset: Dataset, config: SelectionConfig) -> Iterator[Request]:
@@ -238,9 +252,12 @@ async def _build_dataset(
                         break
             if gave_up and not search.done:
                 raise NoHabit(_hopeless(version, search, running_cost, spec))
-    for request in search.unobserved:
-        if unneeded := client.cache.answer(request, config.settings):
-            search.add_cost(unneeded)
+    unneeded = [client.cache.answer(request, config.settings) for request in search.unobserved]
+    for position, request in first_requests(config, client.cache):
+        if position not in search.hits:  # they only showed how long the answers are
+            unneeded.append(client.cache.answer(request, config.plan.settings))
+    for answer in filter(None, unneeded):
+        search.add_cost(answer)
     built = search.dataset(version)
     if not spec.fresh and not built.failed:
         save_dataset(built, config.digest, config.facts)

@@ -17,7 +17,7 @@ from ..client.budget import Budget, RunningCost
 from ..client.client import Client
 from ..client.pricing import pricing_for
 from ..client.session import create_model, open_client
-from ..costs.approval import cost_of, require_approval
+from ..costs.approval import cost_of, follow_cost, on_lost_answers, require_approval
 from ..datasets.pools import Pool, positions_for
 from ..datasets.selection import Selection, select_positions
 from ..datasets.storage import Dataset, is_own, notes_on_dataset
@@ -80,7 +80,7 @@ async def _run(
         if not budget:  # a caller that passes a budget has already approved the cost
             await require_approval(spec, plan, client, quiet=quiet)
         for stage in stages(plan):  # each stage reuses the cached answers of the one before
-            running_cost = RunningCost(pricing, per_position, client.meter.budget)
+            running_cost = follow_cost(spec, plan, client, per_position)
             selection = await select_positions(
                 spec, stage, source, client, running_cost, hoped=_hoped(spec), quiet=quiet
             )
@@ -117,6 +117,7 @@ async def _run(
             *([] if spec.dataset else on_moved_alias(dataset, versions)),
             *notes_on_dataset(dataset),
             *([] if client.n_new else [ALL_CACHED]),
+            *on_lost_answers(client.meter),
         ],
         started_at=started_at,
         seconds=round(seconds_now + max(0.0, of_answers - client.seconds_of_new), 2),
@@ -199,7 +200,7 @@ async def select_async(
 ) -> Selection:
     """Do the same in a running event loop, after approval of the cost of the billed plan."""
     await require_approval(spec, billed, client, quiet=quiet, measures=False)
-    running_cost = RunningCost(pricing_for(spec, client.model.info), 0, client.meter.budget)
+    running_cost = follow_cost(spec, plan, client, 0, measures=False)
     return await select_positions(
         spec, plan, source, client, running_cost, hoped=_hoped(spec), quiet=quiet
     )

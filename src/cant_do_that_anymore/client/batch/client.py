@@ -283,10 +283,10 @@ class BatchClient(Client):
                 lambda: not any(map(self._answer_by_another, lines)),
             )
             if file:
-                cost = reserve  # unless the actual cost is known
+                cost = None  # unless the actual cost is known
                 cost = await self._follow(file, list(lines))
         finally:
-            self.meter.budget.settle(reserve, reserve if cost is None else cost)
+            self.meter.budget.settle(reserve, cost)
 
     async def _follow(self, file: str, in_batch: Sequence[Pending]) -> float | None:
         """Wait for a batch, deliver its results and return its cost; None if stopped."""
