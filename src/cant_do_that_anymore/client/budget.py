@@ -228,6 +228,8 @@ def check_price(spec: Spec, model: ModelInfo) -> None:
 
 # The cost of answers to come is that of so many recent ones.
 RECENT = 50
+# So many answers show what changed.
+LATEST = 10
 # Answers that take so many times the tokens of the first ones are a change worth naming.
 LONGER = 1.5
 
@@ -312,7 +314,7 @@ class RunningCost:
             return
         expected = self.expected(to_search, to_measure) or 0.0
         if budget.paid + budget.later + expected > budget.high:
-            self._paid, self._next_check = budget.paid, seen + RECENT
+            self._paid, self._next_check = budget.paid, seen + LATEST
             self._on_change(self._change())
 
     def _change(self) -> str:
@@ -324,7 +326,7 @@ class RunningCost:
 
 def longer_answers(lengths: Sequence[int]) -> str:
     """Say that the latest answers are longer than the first; empty if they are not."""
-    first, last = lengths[:RECENT], lengths[-RECENT // 5 :]
+    first, last = lengths[:RECENT], lengths[-LATEST:]
     if not lengths or fmean(last) <= LONGER * fmean(first):
         return ""
     return f": answers now take about {fmean(last):,.0f} tokens, the first took {fmean(first):,.0f}"
