@@ -79,6 +79,7 @@ class Server:
         command: from the Python of its environment, the weights and the port.
         wants_key: whether it is started with a key.
         names: whether the model must be named, by its folder: the server lists none before.
+        options: of every run.
     """
 
     title: str
@@ -86,6 +87,7 @@ class Server:
     command: Callable[[Path, Weights, int], Sequence[object]]
     wants_key: bool = False
     names: bool = False
+    options: tuple[object, ...] = ()
 
 
 SERVERS = (
@@ -107,6 +109,7 @@ SERVERS = (
             *("--host", "127.0.0.1", "--port", port, "--device", "cpu"),
         ],
         names=True,
+        options=("--max-connections", 1),  # 5.22.2 stopped answering six requests at once
     ),
     Server(
         "llama-cpp-python",
@@ -183,7 +186,11 @@ def serving(command: Sequence[object], port: int, log: Path) -> Iterator[str]:
         yield url
     finally:
         process.terminate()
-        process.wait()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:  # busy with an answer that nobody waits for
+            process.kill()
+            process.wait()
 
 
 def _answers(url: str) -> bool:
@@ -233,7 +240,7 @@ def check(found: Found, url: str, weights: Weights, n: int, home: Path) -> None:
     """Run chat, chat again, completions and a diagnosis, and print a row of the table."""
     server = found.server
     name = str(weights.folder) if server.names else NAME
-    named = ("--model", name) if server.names else ()
+    named = ("--model", name, *server.options) if server.names else server.options
     if server.wants_key:
         refused = run_cdta(url, home, "--no-key", "-n", n).stderr
         assert "needs a key" in refused, refused  # or "if it needs a key"
@@ -243,7 +250,7 @@ def check(found: Found, url: str, weights: Weights, n: int, home: Path) -> None:
     chat, slow = measured(url, home, *named, "-n", n)
     again, quick = measured(url, home, *named, "-n", n)
     assert chat == again, "cached answers are the same"
-    text, _ = measured(url, home, "--model", f"completions/{name}", "-n", n)
+    text, _ = measured(url, home, *server.options, "--model", f"completions/{name}", "-n", n)
     diagnosis, _ = measured(url, home, *named, "-n", n, "--diagnose")
     seconds = f"{slow:.0f} s", f"{quick:.0f} s"
     print_row(server.title, found.version, *map(_read, (chat, text, diagnosis)), *seconds)
@@ -253,6 +260,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pythons", nargs="+", type=Path, help="of environments with the servers")
     parser.add_argument("-n", type=int, default=3, help="samples of each run")
+    parser.add_argument("--only", default="", help="a part of a server's name; it and the proxy")
     parser.add_argument("--weights", type=Path, help="a folder with the converted weights")
     given = parser.parse_args()
     servers, gguf, converter = found_in([python.absolute() for python in given.pythons])
@@ -267,9 +275,8 @@ def main() -> None:
             "model_list": [{"model_name": NAME, "litellm_params": proxied | {"api_key": KEY}}],
             "general_settings": {"master_key": "os.environ/LITELLM_MASTER_KEY"},
         }
-        for index, found in enumerate(
-            [found for found in servers.values() if found.server != PROXY]
-        ):
+        chosen = [found for found in servers.values() if given.only in found.server.title]
+        for index, found in enumerate(found for found in chosen if found.server != PROXY):
             log, home = folder / f"log {index}", folder / f"home {index}"
             with serving(found.server.command(found.python, weights, PORT), PORT, log) as url:
                 check(found, url, weights, given.n, home)
