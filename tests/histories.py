@@ -45,12 +45,15 @@ USUAL: Options = {
     "extra_body": "",
     "precision": None,
     "max_connections": 2,
+    "form": "moves",
+    "draws": 1,
+    "interventions": (),
 }
 OTHERS: dict[str, list[Any]] = {
     "server": [1, 2],
     "positions": ["dataset", "diagonal"],
     "rules": ["bishops-as-rooks", "own"],
-    "wording": ["file"],
+    "wording": ["file", "terse,user-turn"],
     "n": [5, 40],
     "seed": [2],
     "temperature": [0.0],
@@ -62,6 +65,9 @@ OTHERS: dict[str, list[Any]] = {
     "extra_body": ['{"top_k": 2}'],
     "precision": [0.4],
     "max_connections": [1, 4],
+    "form": ["moves+fen"],
+    "draws": [2],
+    "interventions": [("legal-moves", "reason-first")],
 }
 
 

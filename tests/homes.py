@@ -26,7 +26,12 @@ from cant_do_that_anymore.comparison.experiment import measured
 from cant_do_that_anymore.errors import Stopped, UserError
 from cant_do_that_anymore.report.run_page import write_page
 from cant_do_that_anymore.runs.evaluate import evaluate
-from cant_do_that_anymore.runs.identity_check import ModelChanged
+from cant_do_that_anymore.runs.identity_check import (
+    DIFFERENCES_TO_REJECT,
+    MAX_PROBES,
+    REPEATS,
+    ModelChanged,
+)
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import (
     CONTROLS,
@@ -47,7 +52,7 @@ Options = dict[str, Any]
 
 AHEAD = 4
 """So many questions for each connection may be begun before it is known that they are needed."""
-LOOKS = 5
+LOOKS = MAX_PROBES + DIFFERENCES_TO_REJECT * REPEATS
 """So often it may be looked whether it is the same model; once, if the first answer is the same."""
 
 

@@ -8,7 +8,7 @@ import pytest
 from cant_do_that_anymore.files import atomic_write_text
 from coins import Coins
 from dying import has_died, started
-from histories import history, shortest, three_servers
+from histories import USUAL, Step, history, shortest, three_servers
 from homes import Fresh
 from testing import needs_posix
 
@@ -34,6 +34,16 @@ def test_after_every_step_all_numbers_are_those_of_a_fresh_home(
     for seed in range(first, first + TOGETHER):
         broken = shortest(seed, servers, fresh, history(seed, STEPS))
         assert not broken, broken
+
+
+def test_answers_of_an_earlier_model_do_not_pass_for_those_of_the_current_one(
+    servers: list[Coins], fresh: Fresh
+) -> None:
+    """The check of the model is about positions that the run uses, not about others of the file."""
+    diagonal = Step("run", (USUAL | {"positions": "diagonal"},))
+    steps = [diagonal, Step("become", (0, 1)), Step("run", (USUAL,)), diagonal]
+    broken = shortest(32, servers, fresh, steps)
+    assert not broken, broken
 
 
 def test_who_dies_while_it_writes_leaves_half_of_it(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def _answered(
             (config.request(Query(number, 0)) for number in numbers),
             config.settings,
         )
-    elif spec.dataset:
+    elif spec.dataset or not source.version:  # it was not selected by the model
         requests = _measuring_requests(positions_drawn(source, spec, plan), plan)
     else:
         requests, selected_by = _measuring_requests(source.positions, plan), source.version
