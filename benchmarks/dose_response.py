@@ -30,6 +30,7 @@ HEADS = ("dose", "habit", *MEASURES, "all wordings", "spread", *HELD_OUT)
 
 def measure(folder: Path, **options: Any) -> Run:
     """Measure the reader in a folder."""
+    pocket.load_network.cache_clear()
     with patch.object(pocket, "DATA", folder):
         return evaluate(Spec(model="cdta/reader", n=N, **options), quiet=True)
 
