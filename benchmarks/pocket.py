@@ -1,6 +1,8 @@
-"""How fast the embedded model is at the pool's lengths, and how much memory it takes.
+"""How fast the bundled models are at the pool's lengths, and how much memory they take.
 
-python benchmarks/pocket.py
+    python benchmarks/pocket.py
+
+Uses every fourth position of the pool. The rate per CPU second depends little on other load.
 """
 
 import asyncio
@@ -8,8 +10,9 @@ import os
 import resource
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
@@ -18,14 +21,26 @@ from cant_do_that_anymore.providers.pocket import (
     BATCH,
     POCKET,
     POCKET_RULES,
+    READER,
     WORKERS,
     PocketModel,
     load_network,
 )
+from cant_do_that_anymore.task.forms import MOVES
+from cant_do_that_anymore.task.prompts import DEFAULT, Prompt
 
 
-def network_rate(positions: Sequence[Position]) -> float:
-    """Positions a second in full batches, with nothing around the network."""
+def print_rate(name: str, positions: Sequence[Position], work: Callable[[], object]) -> None:
+    """Time the work on some positions."""
+    begun, used = time.perf_counter(), time.process_time()
+    work()
+    wall, cpu = time.perf_counter() - begun, time.process_time() - used
+    n = len(positions)
+    print(f"{name}: {n / wall:,.0f} positions/s, {n / cpu:,.0f} per CPU second", flush=True)
+
+
+def evaluate_batches(positions: Sequence[Position]) -> None:
+    """Evaluate positions in full batches, with nothing around the network."""
     network = load_network()
     by_length = defaultdict(list)
     for position in positions:
@@ -35,34 +50,33 @@ def network_rate(positions: Sequence[Position]) -> float:
         for alike in by_length.values()
         for start in range(0, len(alike), BATCH)
     ]
-    begun = time.perf_counter()
     with ThreadPoolExecutor(WORKERS) as workers:
         list(workers.map(network.scores, batches))
-    return len(positions) / (time.perf_counter() - begun)
 
 
-async def model_rate(name: str, positions: Sequence[Position]) -> float:
-    """Positions a second through the protocol, as many at once as suit the model."""
+async def ask(name: str, positions: Sequence[Position]) -> None:
+    """Ask a model about positions, as many at once as suit it, under a changed rule."""
     model = PocketModel(name)
     at_once = asyncio.Semaphore(model.info.connections)
+    prompt = Prompt(DEFAULT.changed_prompt(BISHOPS_AS_KNIGHTS))
 
     async def asked(position: Position) -> None:
         async with at_once:
-            question = Question(BISHOPS_AS_KNIGHTS, position.moves, ())
+            messages = prompt.messages(position, "", MOVES)
+            question = Question(BISHOPS_AS_KNIGHTS, position.moves, messages)
             await model.answer(question, Settings(0.0, model.info.max_tokens))
 
-    begun = time.perf_counter()
     await asyncio.gather(*map(asked, positions))
-    return len(positions) / (time.perf_counter() - begun)
 
 
 def main() -> None:
-    positions = shipped_pool("pool")
+    positions = shipped_pool("pool")[::4]
     load = os.getloadavg()[0]
     print(f"{len(positions):,} positions, {WORKERS} workers, load before: {load:.1f}")
-    print(f"network: {network_rate(positions):,.0f} positions/s")
-    for name in (POCKET, POCKET_RULES):
-        print(f"{name}: {asyncio.run(model_rate(name, positions)):,.0f} positions/s")
+    load_network()
+    print_rate("network", positions, lambda: evaluate_batches(positions))
+    for name in (READER, POCKET, POCKET_RULES):
+        print_rate(name, positions, partial(asyncio.run, ask(name, positions)))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"peak resident memory: {peak:,.0f} MB")
 
