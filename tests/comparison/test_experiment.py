@@ -195,6 +195,17 @@ def test_finished_runs_of_a_bundled_model_are_taken_without_a_request(tmp_path: 
     assert (again[0][0].samples, again[1]) == (first[0][0].samples, {})
 
 
+def test_a_run_that_another_process_saved_meanwhile_is_taken(tmp_path: Path) -> None:
+    specs = {"random": [Spec("cdta/random", eval="all_diagonal", n=5)]}
+
+    def save_second(run: Run, folder: Path) -> None:
+        save_run(run, folder)
+        save_run(run, folder)  # as the other process does
+
+    runs, failures = experiment.measured(specs, tmp_path, save_second, quiet=True)
+    assert (len(runs[0].samples), failures) == (5, {})
+
+
 @pytest.mark.parametrize("where", ["home", "another"])
 def test_a_run_is_not_taken_for_one_of_another_model_behind_the_same_name(
     where: str, server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
