@@ -139,7 +139,6 @@ def form_named(value: Any) -> Form:
     return FORMS[value]
 
 
-@cache
 def _check_own(form: Form) -> None:
     """Reject a form that cannot work, as far as one game shows."""
     if not isinstance(form.name, str) or not form.name.strip() or "@" in form.name:
