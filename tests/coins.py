@@ -95,7 +95,7 @@ OWN_RULES: list[Rules] = [
 def write(folder: Path, name: str, edition: int) -> None:
     """One of the files that are edited: a pool, a dataset or a wording."""
     if name == "wording":
-        task = f"Play in edition {edition}. Say the next move in UCI, nothing else."
+        task = f"Play in edition {edition}. {{position}}. Say the next move in UCI, nothing else."
         texts = {
             "standard": f"{task} It is chess.",
             "changed": f"{task} {{change}}",
