@@ -1,10 +1,8 @@
 """From Python and in notebooks: the examples of the docs, and runs that show themselves."""
 
 import _thread
-import ast
 import asyncio
 import doctest
-import json
 import re
 import sys
 import threading
@@ -70,33 +68,6 @@ def test_the_examples_of_the_document_say_what_is_true() -> None:
     outcome = tried.run(parsed, out=told.append)
     assert outcome.attempted > 10
     assert outcome.failed == 0, "".join(told)
-
-
-def test_the_notebook_runs_and_shows_what_it_says() -> None:
-    cells = json.loads((DOCS / "notebook.ipynb").read_text(encoding="utf-8"))["cells"]
-    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    with ThreadPoolExecutor() as another:  # in this one a browser may have a loop of its own
-        shown = another.submit(asyncio.run, executed(code)).result()
-    deaf, obedient, comparison, frame, folder, same = shown
-    assert deaf.results.metrics["variant_impact_factor"] > -0.5
-    assert obedient.results.metrics["variant_impact_factor"] == -1
-    assert comparison.summary().startswith("cdta/pocket-rules adapts most")
-    outcomes = deaf.results.outcomes["changed"]
-    assert len(frame) == outcomes["special"] + outcomes["forbidden"]
-    assert (folder / "report.html").exists()
-    assert same is True
-
-
-async def executed(cells: list[str]) -> list[Any]:
-    """What a notebook shows below its cells: the last value of each. It has a loop of its own."""
-    names: dict[str, Any] = {}
-    shown = []
-    for cell in cells:
-        *before, last = ast.parse(cell).body
-        assert isinstance(last, ast.Expr)
-        exec(compile(ast.Module(before, []), "cell", "exec"), names)
-        shown.append(eval(compile(ast.Expression(last.value), "cell", "eval"), names))
-    return shown
 
 
 def test_the_package_shows_its_names_and_has_them() -> None:

@@ -16,9 +16,9 @@ from ..game.position import Position
 from ..game.rule_pool import example_of
 from ..game.rules import STANDARD, Rules, identity_of, placebo_of, resolve_rules, rules_named
 from ..providers.base import Question
-from .forms import MOVES, Form, saved_form
+from .forms import MOVES, Form, form_named, saved_form
 from .knowledge import allowed_move, forbidden_move, judge_knowledge
-from .prompts import ALL, DEFAULT, LEGAL_MOVES, Prompt, Wording
+from .prompts import ALL, DEFAULT, LEGAL_MOVES, Prompt, Wording, parse_wording, wordings_named
 from .scorer import judge, judge_last_line
 from .types import (
     CHANGED_CONDITION,
@@ -224,15 +224,20 @@ def question(
     position: Position,
     rules: Rules,
     condition: str = CHANGED_CONDITION,
-    wording: Wording = DEFAULT,
-    form: Form = MOVES,
+    wording: Wording | str | Mapping[str, str] = DEFAULT,
+    form: Form | str = MOVES,
 ) -> Question:
     """Return the prompt for a position under a condition, as a run with these rules sends it.
+
+    With several wordings, it is that of the position. Wording and form are given as in `Spec`.
 
     Raises:
         InvalidInput: if the condition is unknown, or the rules or the wording do not allow it.
     """
-    (resolved,) = conditions_for([condition], resolve_rules(rules), wording, form=form)
+    wordings = wordings_named(parse_wording(wording))
+    (resolved,) = conditions_for(
+        [condition], resolve_rules(rules), *wordings, form=form_named(form)
+    )
     return resolved.question(position)
 
 

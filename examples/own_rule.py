@@ -1,0 +1,45 @@
+"""A rule, a wording and a form of your own: may a model castle on the king's side?
+
+python examples/own_rule.py [MODEL]
+"""
+
+import sys
+
+import chess
+
+from cant_do_that_anymore import Form, Message, Rules, Spec, evaluate, question
+
+
+class OnlyLongCastling(Rules):
+    key = "only-long-castling"
+    title = "Only castling on the queen's side is allowed"
+    statement = "Kings castle only on the queen's side now. Castling on the king's side is illegal."
+
+    def view(self, board):
+        view = board.copy(stack=False)
+        view.castling_rights &= chess.BB_FILE_A
+        return view
+
+    def affects(self, board, move):  # optional; it makes mining faster
+        return board.is_kingside_castling(move)
+
+
+WORDING = {
+    "standard": "{position}. Reply with your move in UCI notation.",
+    "changed": "One rule is new: {change}\n\n{position}. Reply with your move in UCI notation.",
+}
+
+
+def last_moves(position):
+    """The board as a FEN, and the last four moves."""
+    moves = " ".join(position.moves[-4:])
+    return [Message("user", f"{position.board().fen()}\nLast moves: {moves}")]
+
+
+FORM = Form("fen+last", "The position is given in FEN, with the last moves", last_moves)
+
+model = sys.argv[1] if len(sys.argv) > 1 else "cdta/pocket-rules"
+run = evaluate(Spec(model=model, rules=OnlyLongCastling(), wording=WORDING, form=FORM, n=30))
+prompt = question(run.samples[0].position, OnlyLongCastling(), "changed", WORDING, FORM)
+print(*(message.content for message in prompt.messages), sep="\n\n")
+print(f"\n{run.summary()}")

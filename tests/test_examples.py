@@ -1,0 +1,87 @@
+"""The examples do what they say, as a reader would run them."""
+
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cant_do_that_anymore.datasets import pools
+from cant_do_that_anymore.game import rule_pool
+from testing import Body, Serve, adapting, habit, is_changed
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Examples write files into the current folder."""
+    monkeypatch.chdir(tmp_path)
+
+
+def run(name: str, *arguments: object) -> int | str | None:
+    """Run an example in this process, and return its exit code."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [name, *map(str, arguments)])
+        try:
+            runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+        except SystemExit as end:
+            return end.code
+    return 0
+
+
+def adapts(request: Body) -> str:
+    return adapting(request) if is_changed(request) else habit(request)
+
+
+@pytest.mark.parametrize(("old", "new", "code"), [(adapts, habit, 1), (habit, adapts, 0)])
+def test_a_new_server_that_is_worse_fails_ci(
+    old: Any, new: Any, code: int, serve: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
+    urls = serve(old).url, serve(new).url
+    assert run("compare_servers.py", *urls, "-n", 20, "--tolerance", 5) == code
+    assert ("check fails" if code else "check passes") in capsys.readouterr().out
+    assert "rule uptake" in Path("comparison.html").read_text(encoding="utf-8")
+
+
+def test_an_own_rule_wording_and_form_reach_the_model(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for module in (rule_pool, pools):
+        monkeypatch.setattr(module, "POOL_SIZE", 300)
+    assert run("own_rule.py") == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("One rule is new: Kings castle only on the queen's side now.")
+    assert "given in FEN, with the last moves. Reply with" in printed
+    assert "\nLast moves: " in printed
+    assert "It follows the new rule in 100%" in printed
+
+
+def test_replies_in_logs_are_scored(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("score_logs.py", EXAMPLES / "logs.jsonl") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "    3   60%  legal",
+        "    1   20%  forbidden by the rule",
+        "    1   20%  no move",
+    ]
+
+
+def test_the_notebook_runs_in_a_kernel_and_shows_what_is_stored_in_it() -> None:
+    tool = runpy.run_path(str(ROOT / "tools" / "notebook.py"))
+    stored = tool["nbformat"].read(EXAMPLES / "notebook.ipynb", as_version=4)
+    again = tool["executed"]()  # the kernel has a running event loop
+    cells = [
+        pair for pair in zip(stored.cells, again.cells, strict=True) if pair[0].cell_type == "code"
+    ]
+    assert len(cells) == 11
+    for before, after in cells:
+        assert before.outputs, before.source
+        assert list(map(shown, after.outputs)) == list(map(shown, before.outputs)), before.source
+
+
+def shown(output: Any) -> tuple[str, list[str]]:
+    """The text of an output, and its kinds."""
+    data = output.get("data", {})
+    return output.get("text") or data["text/plain"], sorted(data)
