@@ -1,5 +1,6 @@
 """How much the wording matters: one wording per position, and the spread between wordings."""
 
+import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -23,7 +24,7 @@ from cant_do_that_anymore.task.conditions import CONDITIONS, question
 from cant_do_that_anymore.task.forms import FORMS, Form
 from cant_do_that_anymore.task.prompts import SHIPPED_WORDINGS, shipped_wording, statements_of
 from loopback import Body, Responder
-from testing import POOL, adapting, habit, measure, moves_in, positions, serving
+from testing import POOL, adapting, cdta, habit, measure, moves_in, positions, serving
 
 RULES = [rules for rules in CATALOGUE.values() if rules.forbids_something]
 
@@ -188,3 +189,17 @@ def test_forms_that_cannot_work_are_refused(fields: dict[str, Any], sentence: st
     }
     with pytest.raises(InvalidInput, match=sentence):
         measure("cdta/random", dataset=positions(4), form=Form(**form | fields))
+
+
+def test_an_experiment_shows_the_results_by_wording_and_form_in_every_output(
+    tmp_path: Path,
+) -> None:
+    what = ("--model", "cdta/pocket", "--wording", "terse,formal", "--form", "moves,pgn")
+    command = ("experiment", *what, "--eval", "all", "--runs", "1", "-n", "20", "-o", str(tmp_path))
+    terminal, markdown = (cdta(*command, *more, code=0).stdout for more in ((), ("--markdown",)))
+    matrix = json.loads((tmp_path / "results.json").read_text())["matrix"]
+    assert matrix["columns"] == ["moves", "pgn"] and [*matrix["rows"]] == ["terse", "formal", "all"]
+    for name, values in matrix["rows"].items():
+        cells = [f"{value:.3f}" for value in values]
+        assert f"| {name} | {' | '.join(cells)} |" in markdown
+        assert [name, *cells] in [line.split() for line in terminal.splitlines()]

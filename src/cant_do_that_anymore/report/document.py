@@ -14,7 +14,7 @@ from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking
 from ..comparison.pairwise import Comparison
 from ..comparison.verdict import verdict
-from ..formatting import Number, format_setting, listed, named_fields
+from ..formatting import Number, format_setting, listed, named_fields, number
 from ..metrics.measures import UPTAKE
 from ..providers.base import add_costs
 from ..runs.results import Run
@@ -67,7 +67,7 @@ def build_document(ranked: Sequence[Ranking], out: Path, title: str = "") -> Doc
             for ranking in ranked
             for comparison in chain(*ranking.pairs)
         ],
-        "matrix": _matrix(entries),
+        "matrix": matrix_of(entries),
         "runs": [_run_row(entry, run, out) for entry in entries for run in entry.runs],
         "total": {
             "runs": sum(len(entry.samples_by_run) for entry in entries),
@@ -82,7 +82,7 @@ def build_document(ranked: Sequence[Ranking], out: Path, title: str = "") -> Doc
     }
 
 
-def _matrix(entries: Sequence[Entry]) -> Matrix | None:
+def matrix_of(entries: Sequence[Entry]) -> Matrix | None:
     """Return the rule uptake of all entries by wording, if wordings or forms vary."""
     wordings = dict.fromkeys(
         chain(*(entry.results.wordings.by_wording for entry in entries if entry.results.wordings))
@@ -101,6 +101,12 @@ def _matrix(entries: Sequence[Entry]) -> Matrix | None:
     rows["all" if wordings else UPTAKE] = [entry.results.metrics[UPTAKE] for entry in entries]
     headings = [", ".join(facet[place] for place in varying) for facet in facets]
     return {"columns": [heading or entries[0].label for heading in headings], "rows": rows}
+
+
+def matrix_cells(matrix: Matrix) -> list[list[str]]:
+    """Return the headings of a matrix, then its rows, as text."""
+    headings = ["rule uptake by wording", *matrix["columns"]]
+    return [headings, *([name, *map(number, row)] for name, row in matrix["rows"].items())]
 
 
 def _default_title(entries: Sequence[Entry]) -> str:

@@ -9,13 +9,18 @@ from ..comparison.verdict import verdict
 from ..formatting import in_points, number, p_value, range_in_points, visible
 from ..metrics.measures import UPTAKE
 from .columns import VERDICTS, cells_in
+from .document import matrix_cells, matrix_of
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>#|~!&$])")
 
 
 def leaderboards(ranked: Sequence[Ranking]) -> str:
-    """Format the verdict and the leaderboard of each ranking."""
-    return "\n\n".join(_of_ranking(ranking) for ranking in ranked)
+    """Format the verdict and the leaderboard of each ranking, and results by wording and form."""
+    parts = [_of_ranking(ranking) for ranking in ranked]
+    if matrix := matrix_of([entry for ranking in ranked for entry in ranking.entries]):
+        headings, *rows = matrix_cells(matrix)
+        parts.append(_table(headings, rows))
+    return "\n\n".join(parts)
 
 
 def comparison(ranking: Ranking) -> str:
@@ -46,7 +51,7 @@ def _of_ranking(ranking: Ranking) -> str:
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     rule = ["---", *("---:" for _ in headings[1:])]
-    lines = (headings, rule, *([_escape(cell) for cell in row] for row in rows))
+    lines = (map(_escape, headings), rule, *(map(_escape, row) for row in rows))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

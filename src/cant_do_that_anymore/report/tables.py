@@ -35,7 +35,7 @@ from .columns import (
     legend,
     marked,
 )
-from .document import Document
+from .document import Document, matrix_cells
 from .html import interval
 from .run_page import control_shares, knowledge_rows, main_measures
 from .sentences import (
@@ -267,11 +267,12 @@ def _matrix(document: Document) -> Iterator[RenderableType]:
     """Yield the table of rule uptake by wording and by what else varies, if any does."""
     if matrix := document["matrix"]:
         table = Table(box=None, pad_edge=False, header_style="bold")
-        table.add_column("rule uptake by wording", no_wrap=True)
-        for column in matrix["columns"]:
+        (first, *columns), *rows = matrix_cells(matrix)
+        table.add_column(first, no_wrap=True)
+        for column in columns:
             table.add_column(column, justify="right", overflow="fold")
-        for name, values in matrix["rows"].items():
-            table.add_row(name, *map(number, values))
+        for row in rows:
+            table.add_row(*row)
         yield table
         yield Text()
 
