@@ -171,6 +171,7 @@ def serving(command: Sequence[object], port: int, log: Path) -> Iterator[str]:
     """Run a server until the body ends, which begins when it answers; yields its address."""
     url, started = f"http://127.0.0.1:{port}/v1", time.monotonic()
     quiet = {"VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1"}
+    quiet |= {"OMP_NUM_THREADS": "1"}  # on a busy machine, threads wait for each other
     with log.open("w") as output:
         process = subprocess.Popen(
             ["nice", *(str(part) for part in command)],
