@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from cant_do_that_anymore import load
+from cant_do_that_anymore import Position, load
 from cant_do_that_anymore.errors import InvalidInput
+from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, Rules
 from cant_do_that_anymore.metrics.wordings import spread_interval
 from cant_do_that_anymore.providers.base import Message
@@ -203,3 +204,13 @@ def test_an_experiment_shows_the_results_by_wording_and_form_in_every_output(
         cells = [f"{value:.3f}" for value in values]
         assert f"| {name} | {' | '.join(cells)} |" in markdown
         assert [name, *cells] in [line.split() for line in terminal.splitlines()]
+
+
+@pytest.mark.parametrize(("form", "found"), [("fen", 1), ("board", 1), ("moves", 2), ("pgn", 2)])
+def test_positions_that_a_form_shows_alike_are_one(form: str, found: int, tmp_path: Path) -> None:
+    orders = ("e2e4 e7e5 g1f3 b8c6 b1c3 g8f6", "e2e4 e7e5 b1c3 g8f6 g1f3 b8c6")
+    both = [Position(i, tuple(order.split()), ("f1b5",)) for i, order in enumerate(orders)]
+    write_positions(tmp_path / "both.jsonl", both)
+    with serving(lambda _: "f1b5") as server:
+        run = measure(server, pool=str(tmp_path / "both.jsonl"), form=form, keep_looking=True)
+    assert len(run.samples) == found

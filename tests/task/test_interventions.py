@@ -27,6 +27,7 @@ from cant_do_that_anymore.game.rules import (
     Rules,
     placebo_of,
 )
+from cant_do_that_anymore.metrics.stats.tests import p_value
 from cant_do_that_anymore.providers.base import Answer, Message, Question
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.report.sentences import helps_sentence
@@ -397,8 +398,12 @@ def test_with_a_diagnosis_interventions_are_also_asked_at_control_positions(tmp_
     for name, effect in effects.items():
         plays = [Counter(c.plays_special(each) for c in run.controls) for each in ("changed", name)]
         assert effect.controls == pytest.approx(plays[1][True] / plays[0][True] - 1)
-    moved = replace(effects["repeated"], controls_low=-0.6, controls_high=-0.2)
-    still = replace(effects["reminded"], controls_low=-0.1, controls_high=0.2)
+        changes = [c.plays_special(name) - c.plays_special("changed") for c in run.controls]
+        alone = p_value(changes, [control.position.game for control in run.controls])
+        assert alone <= effect.controls_p_holm <= min(1, 2 * alone) + 1e-12
+    both: dict[str, Any] = {"controls_low": -0.6, "controls_high": -0.1}
+    moved = replace(effects["repeated"], **both, controls_p_holm=0.04)
+    still = replace(effects["reminded"], **both, controls_p_holm=0.06)
     told = helps_sentence(replace(run, results=replace(run.results, interventions=[moved, still])))
     assert "At control positions, the usual move also changes with repeating" in told
     assert "reminder" not in told.partition("At control")[2]

@@ -23,7 +23,7 @@ from ..client.pricing import is_counted
 from ..errors import Interrupted, NoHabit
 from ..game.position import Position, checked
 from ..game.rules import identity_of
-from ..providers.base import Answer, ModelInfo, Request, Settings, Usage, add_costs
+from ..providers.base import Answer, Message, ModelInfo, Request, Settings, Usage, add_costs
 from ..providers.request_variants import NO_TEMPERATURE
 from ..task.forms import MOVES
 from ..task.quality_guard import QualityGuard
@@ -110,12 +110,19 @@ class SelectionConfig:
     def ordered(self) -> list[Position]:
         """The pool in seeded order.
 
-        A pool in random order stays as it is, so that rules with similar pools share requests.
+        A pool in random order stays as it is, so that rules with similar pools share requests. Of
+        positions that the form shows alike (other moves led to the same board), the first remains.
         """
-        positions = self.pool.positions
-        if self.pool.mixed:
-            return list(positions)
-        return Random(ORDER_SEED).sample(positions, len(positions))
+        positions, form = self.pool.positions, self.plan.form
+        mixed = (
+            positions if self.pool.mixed else Random(ORDER_SEED).sample(positions, len(positions))
+        )
+        if form is MOVES:
+            return list(mixed)
+        shown: dict[tuple[Message, ...], Position] = {}
+        for position in mixed:
+            shown.setdefault(tuple(form.render(position)), position)
+        return list(shown.values())
 
     def request(self, query: Query) -> Request:
         """Return the request about a position.

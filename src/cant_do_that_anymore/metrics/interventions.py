@@ -33,7 +33,11 @@ def effects_of(
         for name in plan.interventions
     ]
     corrected = holm([effect.p for effect in effects])
-    effects = [replace(e, p_holm=p) for e, p in zip(effects, corrected, strict=True)]
+    elsewhere = holm([_controls_p(name, controls) for name in plan.interventions])
+    effects = [
+        replace(effect, p_holm=p, controls_p_holm=other)
+        for effect, p, other in zip(effects, corrected, elsewhere, strict=True)
+    ]
     return sorted(effects, key=lambda e: inf if e.difference is None else -e.difference)
 
 
@@ -47,7 +51,7 @@ def _effect(
     uptake = _measure(name, STANDARD_CONDITION, STANDARD_CONDITION)
     difference = replace(_measure(name, CHANGED_CONDITION, STANDARD_CONDITION), pairs=_CHANGE)
     closes = _measure(name, CHANGED_CONDITION, CHANGED_CONDITION)
-    usual = impact(name, name, "", CHANGED_CONDITION, name, perfect=0, of_controls=True)
+    usual = _usual_moves(name)
     usable = answered(samples)
     p = _p(usable, name)
     return InterventionEffect(
@@ -60,6 +64,17 @@ def _effect(
         *_estimate(usual, controls, critical_factor),
         *extra_cost,
     )
+
+
+def _usual_moves(name: str) -> Measure:
+    """Build the measure of how an intervention changes the usual moves at control positions."""
+    return impact(name, name, "", CHANGED_CONDITION, name, perfect=0, of_controls=True)
+
+
+def _controls_p(name: str, controls: Sequence[Sample]) -> float:
+    usable = answered(controls)
+    changes = [_usual_moves(name).part(control) for control in usable]
+    return p_value(changes, games_of(usable))
 
 
 def _p(samples: Sequence[Sample], name: str) -> float:

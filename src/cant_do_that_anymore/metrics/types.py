@@ -86,6 +86,7 @@ class InterventionEffect:
             compared with the changed rules alone; None without a diagnosis.
         extra_tokens: additional tokens per sample, input and output.
         extra_dollars: their cost; None if it is not known.
+        controls_p_holm: the p-value of the change at control positions, corrected like ``p_holm``.
     """
 
     name: str
@@ -105,6 +106,7 @@ class InterventionEffect:
     controls_high: Number
     extra_tokens: Number
     extra_dollars: Number
+    controls_p_holm: float = 1.0
 
     @property
     def is_significant(self) -> bool:
@@ -116,9 +118,11 @@ class InterventionEffect:
 
     @property
     def changes_other_play(self) -> bool:
-        """Whether it significantly changes the usual moves at control positions."""
+        """Whether it changes the usual moves at control positions, after correction as above."""
         low, high = self.controls_low, self.controls_high
-        return low is not None and high is not None and not low <= 0 <= high
+        if low is None or high is None:
+            return False
+        return self.controls_p_holm < SIGNIFICANT and not low <= 0 <= high
 
 
 @dataclass(frozen=True)
