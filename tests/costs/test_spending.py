@@ -21,7 +21,7 @@ from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.rules import board_after
 from cant_do_that_anymore.runs.storage import save_run
 from charging import INPUT, OUTPUT, Charging, Losing, charge, paid, price, price_list
-from players import in_every_fifth, in_every_second
+from players import in_every_second
 from testing import (
     Body,
     Loopback,
@@ -141,15 +141,20 @@ def test_a_run_that_leaves_its_forecast_gets_another_one(
 
 
 @pytest.mark.usefixtures("priced")
-@pytest.mark.parametrize("hits", [in_every_second, in_every_fifth])
-def test_the_total_is_what_the_server_charged_in_all_commands(
-    hits: Callable[[Body], str], serve: Serve
-) -> None:
-    """Also for the answers that only showed how long they are."""
-    server = serve(Charging(hits, thinks=lambda _: 0))
+@pytest.mark.parametrize("without", [0, 30])
+def test_the_total_is_what_the_server_charged_in_all_commands(without: int, serve: Serve) -> None:
+    """Also if the first positions have no habit, and only showed how long the answers are."""
+    seen: dict[tuple[str, ...], int] = {}
+
+    def plays(request: Body) -> str:
+        number = seen.setdefault(moves_in(request), len(seen))
+        return in_every_second(request) if number >= without else "a2a3"
+
+    server = serve(Charging(plays, thinks=lambda _: 0))
     with pytest.raises(NeedsApproval):
-        measure(server, model="priced", n=12, ask_above=0.5)
-    finished = measure(server, model="priced", n=12, ask_above=None)
+        measure(server, model="priced", n=60, ask_above=4.0)
+    assert len(server.requests) == 20 + 4
+    finished = measure(server, model="priced", n=60, ask_above=None)
     assert finished.cost.total == pytest.approx(server.charged)
 
 

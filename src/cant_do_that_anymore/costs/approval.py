@@ -193,7 +193,7 @@ def check_approval(
             approve=max(cost.high, 2 * cost.expected),
             cached=not specs[0].fresh,
         )
-    elif not is_first and total > earlier:
+    elif not is_first and cost.high and total > earlier:
         log.warning(projected)
 
 
