@@ -59,9 +59,15 @@ async def require_approval(
     if not _has_limit(spec, client.model.info):
         return
     result = await forecast_with_probes(spec, plan, client, quiet=quiet, measures=measures)
+    _check(spec, result, client.meter.budget, measures=measures)
+
+
+def _check(
+    spec: Spec, result: Forecast, budget: Budget, change: str | None = None, *, measures: bool
+) -> None:
     figures = result.total if measures else result.dataset
     cheaper = cheaper_than(spec, result, measures=measures)
-    check_approval([figures], [spec], client.meter.budget, cheaper=cheaper)
+    check_approval([figures], [spec], budget, change, cheaper=cheaper)
 
 
 def follow_cost(
@@ -72,10 +78,8 @@ def follow_cost(
 
     def forecast_again(change: str) -> None:
         result = forecast(spec, plan, info, client.cache)
-        figures = result.total if measures else result.dataset
-        cheaper = cheaper_than(spec, result, measures=measures)
         latest = longer_answers(client.meter.lengths)
-        check_approval([figures], [spec], budget, latest or change, cheaper=cheaper)
+        _check(spec, result, budget, latest or change, measures=measures)
 
     return RunningCost(pricing_for(spec, info), per_sample, budget, forecast_again)
 
