@@ -372,6 +372,14 @@ def _json(*command: object) -> dict[str, Any]:
     return results
 
 
+def test_the_order_of_interventions_makes_no_other_run() -> None:
+    runs = [
+        measure("cdta/random", dataset=positions(4), interventions=names)
+        for names in ("legal-moves,repeated", ["repeated", "legal-moves"])
+    ]
+    assert not runs[0].plan.differences(runs[1].plan)
+
+
 def test_interventions_are_named_at_the_command_line() -> None:
     given = ("run", "--model", "cdta/random", "--dataset", positions(2), "-n", 2, "--json")
     names = {

@@ -177,12 +177,15 @@ def parse_interventions(value: Any) -> tuple[str | ConditionTemplate, ...]:
                 )
         elif item not in interventions():
             raise unknown_value("intervention", str(item), [*interventions(), ALL])
-    unique = tuple(dict.fromkeys(given))
+    order = [*CONDITIONS]  # so that runs do not differ in the order in which they are given
+    unique = sorted(
+        dict.fromkeys(given), key=lambda item: order.index(item) if item in order else len(order)
+    )
     names = [item.name for item in unique if isinstance(item, ConditionTemplate)]
     for name in names:
         if names.count(name) > 1:
             raise InvalidInput(f"two interventions are named {name!r}; give each its own name")
-    return unique
+    return tuple(unique)
 
 
 def conditions_for(
