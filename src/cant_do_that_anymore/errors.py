@@ -9,6 +9,10 @@ class UserError(Exception):
 
     exit_code = 1
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what notebooks show instead of a stack trace."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class InvalidInput(UserError, ValueError):
     """Invalid input; the message says what would be valid."""

@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +230,15 @@ def test_saved_runs_are_listed_drawn_and_reported(trial: Experiment, tmp_path: P
     assert str(found[0].folder) in found._repr_html_()
     with pytest.raises(InvalidInput, match="no run matches 'nothing'"):
         saved_runs("nothing")
+
+
+def test_a_notebook_shows_a_mistake_as_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    shell = import_module("IPython.core.interactiveshell").InteractiveShell.instance()
+    shell.run_cell("import cant_do_that_anymore as c; c.Spec(model='gpt-4o')")
+    shown = capsys.readouterr().out.strip()
+    assert shown == "InvalidInput: unknown model: 'gpt-4o' (did you mean 'openai/gpt-4o'?)"
+    shell.run_cell("c.saved_runs()[:0].plot()")
+    assert "there are no runs yet" in capsys.readouterr().out
 
 
 def test_interrupting_a_notebook_stops_the_work_in_its_thread() -> None:

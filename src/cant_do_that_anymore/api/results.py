@@ -271,7 +271,13 @@ class Runs(Result, Sequence[RunSummary]):
 
     @property
     def rankings(self) -> Sequence[Ranking]:
-        """The leaderboards of all runs, which are loaded."""
+        """The leaderboards of all runs, which are loaded.
+
+        Raises:
+            InvalidInput: if there are none, or one cannot be loaded.
+        """
+        if not self:
+            raise InvalidInput("there are no runs yet; evaluate(Spec(...)).save() saves one")
         return rankings(entries_of(load_run(run.folder) for run in self))
 
     def to_frame(self, rows: Rows | Literal["runs"] = "runs") -> "DataFrame":

@@ -23,7 +23,7 @@ from ..providers.base import Answer
 from ..runs.lookup import RunSummary
 from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, ScoredAnswer
-from .columns import RUN_COLUMNS, cells_in
+from .columns import RUN_COLUMNS, VERDICTS, cells_in
 from .html import asset, interval, render
 from .run_page import first_numbers
 
@@ -99,6 +99,7 @@ def comparison_html(ranking: Ranking) -> str:
         verdict=verdict(ranking),
         heading=heading(ranking.entries),
         pairs=ranking.pairs,
+        verdicts=VERDICTS,
         in_points=in_points,
         range_in_points=range_in_points,
     )
