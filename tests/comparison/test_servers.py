@@ -16,6 +16,7 @@ from cant_do_that_anymore.comparison.naming import entrants_by_name
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.storage import load_run
+from cant_do_that_anymore.task.conditions import interventions
 from cant_do_that_anymore.task.spec import DEFAULT_SEED
 from loopback import Loopback, serving
 from players import habit, perfect, wavering
@@ -131,6 +132,14 @@ def test_models_are_called_by_as_much_as_tells_them_apart() -> None:
 
 def measured_by(file: Path, *arguments: object) -> Done:
     return cdta("experiment", file, "--quiet", "--out", file.with_name("out"), *arguments)
+
+
+def test_an_option_without_a_value_is_true_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('model = "cdta/random"\neval = "all_diagonal"\nruns = 1\ninterventions = true')
+    assert measured_by(file, "-n", 2).returncode == 0
+    [run] = map(load_run, folders_in(tmp_path / "out"))
+    assert list(run.plan.interventions) == sorted(interventions())
 
 
 def test_a_file_says_what_is_measured_and_the_command_line_goes_before_it(

@@ -84,7 +84,8 @@ def _parsed(key: str, value: Any, option: click.Option) -> Any:
     if key == "model":
         return [_model_in(model) for model in _given(key, _as_list(value))]
     if option.multiple:
-        return _texts(key, value)
+        alone = OPTIONS[key].without_value if key in OPTIONS else None
+        return _texts(key, alone if alone and value is True else value)
     if key in OPTIONS:
         return validate_option(key, _given(key, value))
     return check(bool, value, key) if option.is_flag else str(check(str | int, value, key))
