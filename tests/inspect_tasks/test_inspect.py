@@ -28,7 +28,8 @@ from inspect_ai.solver import TaskState
 
 import inspecting
 from cant_do_that_anymore import Answer
-from cant_do_that_anymore.errors import InvalidInput
+from cant_do_that_anymore.errors import InvalidInput, UserError
+from cant_do_that_anymore.inspect_tasks.arguments import inspect_terms
 from cant_do_that_anymore.inspect_tasks.scorer import habit, habit_metrics
 from cant_do_that_anymore.metrics.diagnosis import DIAGNOSIS
 from inspecting import numbers
@@ -271,6 +272,25 @@ def test_mistake_gets_one_sentence_and_exit_code_2(
     done = CliRunner().invoke(inspect, ["eval", TASK, *options])
     assert done.exit_code == 2
     assert done.output.splitlines()[-1].startswith(f"Error: {sentence}")
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("set --max-cost 12.5 or more", "set -T max_cost=12.5 or more"),
+        ("--max-cost needs a price, or use -n", "-T max_cost needs a price, or use -T samples"),
+        ("give --price IN,OUT, or --pool common", "give -T price=IN,OUT, or -T pool=common"),
+        ("try --rules no-castling (8%)", "try -T rules=no-castling (8%)"),
+        ("use --keep-looking to continue", "use -T keep_looking=true to continue"),
+        ("try --eval all_small or --fresh", "try the task all_small or cdta run --fresh"),
+        ("it is not --base-url; --max-tokens", "it is not --model-base-url; --max-tokens"),
+        ("pip download --no-deps evals", "pip download --no-deps evals"),
+    ],
+)
+def test_errors_name_the_options_of_inspect(message: str, expected: str) -> None:
+    with pytest.raises(UserError) as error, inspect_terms():
+        raise UserError(message)
+    assert str(error.value) == expected
 
 
 def test_our_models_refuse_the_questions_of_other_tasks() -> None:
