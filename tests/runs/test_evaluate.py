@@ -177,16 +177,20 @@ def test_the_error_says_why_answers_are_useless(spoiled: list[Answer], sentence:
     assert str(problem.value) == f"20 of the first 20 replies {sentence}"
 
 
+@pytest.mark.parametrize("draws", [1, 5])
 @pytest.mark.parametrize(("share", "least", "most"), [(0.1, 0, 0), (0.2, 0, 0.01), (0.4, 0.99, 1)])
-def test_few_replies_cut_off_rarely_end_a_run(share: float, least: float, most: float) -> None:
-    """Of 300 runs of 1,000 replies, looked at after every reply."""
+def test_few_replies_cut_off_rarely_end_a_run(
+    share: float, least: float, most: float, draws: int
+) -> None:
+    """Of 300 runs of 1,000 positions, looked at after every reply; all draws share a fate."""
     random, stopped = Random(1), 0
     for _ in range(300):
-        guard = QualityGuard(Settings())
+        guard = QualityGuard(Settings(), draws)
         try:
             for _ in range(1_000):
                 cut_off = random.random() < share
-                guard.observe(CUT_OFF, usable=not cut_off, baseline=False)
+                for _ in range(draws):
+                    guard.observe(CUT_OFF, usable=not cut_off, baseline=False)
         except Incomplete:
             stopped += 1
     assert least <= stopped / 300 <= most

@@ -38,7 +38,7 @@ class ModelState:
         with open_cache(self.model.info) as cache:  # known if its dataset was built
             variant = cache.variant(self.plan.settings)
         self.negotiator = Negotiator(self.model, TaskVariants(variant))
-        self.guard = QualityGuard(self.plan.settings)
+        self.guard = QualityGuard(self.plan.settings, self.plan.draws)
         self.drops = DropMonitor()
 
 

@@ -139,7 +139,7 @@ async def _measure(
 ) -> list[Sample]:
     """Ask about every position under every condition and score the answers; controls come last."""
     samples: list[Sample] = []
-    guard, spill = QualityGuard(plan.settings), spill_file()
+    guard, spill = QualityGuard(plan.settings, plan.draws), spill_file()
     trials = trials_for(selection.positions, selection.controls, plan)
     requests = (
         request
