@@ -95,10 +95,15 @@ class Budget:
         return waited
 
     @property
+    def known(self) -> float:
+        """Dollars spent so far, without answers that were lost or not counted."""
+        return self.paid - self.unknown
+
+    @property
     def spent(self) -> str:
         """What was spent so far, as text."""
         at_most = f", and at most {dollars(self.unknown)} for answers that were lost or not counted"
-        return f"{dollars(self.paid - self.unknown)} spent{at_most if self.unknown else ''}"
+        return f"{dollars(self.known)} spent{at_most if self.unknown else ''}"
 
     def settle(self, reserved: float, cost: float | None) -> None:
         """Pay the actual cost of a request, and release the rest of its reservation.
@@ -313,7 +318,7 @@ class RunningCost:
         if budget.paid == self._paid or seen < self._next_check:  # from the cache, or checked
             return
         expected = self.expected(to_search, to_measure) or 0.0
-        if budget.paid + budget.later + expected > budget.high:
+        if budget.known + budget.later + expected > budget.high:
             self._paid, self._next_check = budget.paid, seen + LATEST
             self._on_change(self._change())
 

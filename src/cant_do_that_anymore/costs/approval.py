@@ -179,8 +179,8 @@ def check_approval(
         f"({counts} requests)"
     )
     hint = f"; to save money, try {', '.join(cheaper)}" if cheaper else ""
-    total = cost.high if is_first else budget.paid + cost.expected
-    earlier, budget.high = budget.high, budget.paid + cost.high
+    total = cost.high if is_first else budget.known + cost.expected
+    earlier, budget.high = budget.high, budget.known + cost.high
     if limit is not None and cost.low + (0.0 if is_first else budget.paid) > limit:
         affordable = int(specs[0].to_draw * limit / cost.expected)
         fewer = f", or about -n {affordable} within this limit" if affordable >= MIN_SAMPLES else ""
