@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 MIN_ANSWERS = 5
 # A limit is refused if the low end of the forecast is this many times as much.
 HOPELESS = 2
+# A new forecast is shown if it is so many times the high end of the one before.
+NOTABLE = 1.2
 # So few samples are not worth suggesting.
 MIN_SAMPLES = 10
 # A precision that tells whether a habit is mostly dropped or mostly kept.
@@ -197,7 +199,7 @@ def check_approval(
             approve=max(cost.high, 2 * cost.expected),
             cached=not specs[0].fresh,
         )
-    elif not is_first and cost.high and total > earlier:
+    elif not is_first and total > NOTABLE * earlier:
         log.warning(projected)
 
 
