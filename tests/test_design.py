@@ -21,6 +21,7 @@ from markupsafe import escape
 import inspecting
 from cant_do_that_anymore import Answer, Position, Spec, evaluate
 from cant_do_that_anymore.api.results import save_with_page
+from cant_do_that_anymore.cli.commands import show  # noqa: F401 (help that lists the conditions)
 from cant_do_that_anymore.client.cache import request_key
 from cant_do_that_anymore.client.pricing import max_input_tokens
 from cant_do_that_anymore.datasets.pools import Pool

@@ -76,7 +76,9 @@ def test_the_line_of_a_command_is_the_first_of_its_own_help(names: tuple[str, ..
         assert "\nOptions:\n" not in shown(*names)
 
 
-WRITING = ["run", "experiment", "rescore", "import", "report", "compare", "mine", "selfplay"]
+WRITING = [
+    *("run", "experiment", "rescore", "import", "export", "report", "compare", "mine", "selfplay"),
+]
 TABLES = [
     "run",
     "rescore",

@@ -123,7 +123,7 @@ def test_a_model_that_begins_to_reason_is_stopped_near_the_limit_with_what_chang
     server = serve(Charging(in_every_second, thinks=reasons(3_000, when)))
     limits: dict[str, Any] = {"ask_above": 1.0, "max_connections": CONNECTIONS}
     with pytest.raises(NeedsApproval, match=sentence) as problem:
-        measure(server, price=(2, 20), dataset=dataset, n=60, **limits)
+        measure(server, price=(2, 20), dataset=dataset, n=80, **limits)
     assert server.charged / 50 <= 1 + in_flight(3_000) / 50
     assert "Set --max-cost USD or a higher --ask-above to continue" in str(problem.value)
 

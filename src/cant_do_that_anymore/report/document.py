@@ -221,7 +221,7 @@ def settings_text(run: Run) -> str:
     others = [
         f"{title.lower()} {format_setting(value)}"
         for title, value in named_fields(run.plan.settings)
-        if title != "Seed" and value not in (None, "")
+        if title != "Seed" and value not in (None, "") and value is not False
     ]
     plan = run.plan
     fixed = [f"wording {plan.wording}", f"form {plan.form.name}", f"reading {plan.reading}"]
