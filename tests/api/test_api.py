@@ -172,6 +172,12 @@ def test_an_experiment_ranks_every_combination(trial: Experiment) -> None:
     assert len(trial.to_frame("samples")) == 4 * 12
 
 
+def test_samples_that_several_runs_share_are_in_the_frame_once(trial: Experiment) -> None:
+    run = trial.runs[0]
+    parts = [replace(run, samples=run.samples[:8]), replace(run, samples=run.samples[4:])]
+    assert list(Experiment(parts).to_frame("samples").id) == list(run.to_frame("samples").id)
+
+
 def test_an_experiment_writes_its_files_and_draws_their_plots(
     trial: Experiment, tmp_path: Path
 ) -> None:

@@ -80,9 +80,12 @@ class Result(ABC):
         if rows == "pairs":
             return _frame([pair_row(each) for ranking in ranked for each in ranking.comparisons])
         if rows == "samples":
-            runs = ((entry, run) for entry in entries for run in entry.runs)
             return _frame(
-                [{"model": entry.label, **row} for entry, run in runs for row in sample_rows(run)]
+                [
+                    {"model": entry.label, **row}
+                    for entry in entries
+                    for row in sample_rows(entry.samples)
+                ]
             )
         raise unknown_value("rows", rows, ("measures", "pairs", "samples"))
 

@@ -22,7 +22,7 @@ from ..metrics.measures import MEASURES, TILES, UPTAKE
 from ..providers.base import Answer
 from ..runs.lookup import RunSummary
 from ..runs.results import Run
-from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, ScoredAnswer
+from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, Sample, ScoredAnswer
 from .columns import RUN_COLUMNS, VERDICTS, cells_in
 from .html import asset, interval, render
 from .run_page import first_numbers
@@ -30,10 +30,10 @@ from .run_page import first_numbers
 Row = dict[str, object]
 
 
-def sample_rows(run: Run) -> list[Row]:
+def sample_rows(samples: Sequence[Sample]) -> list[Row]:
     """Return one row per sample: position, special moves, and each reply with its outcome."""
     rows = []
-    for sample in run.samples:
+    for sample in samples:
         position, board, answers = sample.position, sample.position.board(), sample.answers
         row: Row = {
             "id": position.id,
