@@ -8,7 +8,7 @@ import pytest
 from cant_do_that_anymore import load, rules_named
 from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.game.rule_pool import example_of
-from cant_do_that_anymore.task.conditions import OF_DIAGNOSIS
+from cant_do_that_anymore.task.conditions import DIAGNOSIS_CONDITIONS
 from testing import cdta, measure, perfect, serving
 
 
@@ -72,14 +72,14 @@ def test_prompts_are_byte_for_byte_what_a_server_gets(
     with serving(lambda _: "a2a3") as server:
         measure(server, model=kind, n=1, diagnose=True, **spec)
     sent = [body.get("messages", body.get("prompt")) for body in server.requests]
-    options = [word for name in OF_DIAGNOSIS for word in ("--condition", name)]
+    options = [word for name in DIAGNOSIS_CONDITIONS for word in ("--condition", name)]
     model = f"{kind}@{server.url}"
     shown = cdta(
         *("prompt", "--json", "--rules", rules, "--wording", wording, "--model", model, *options),
         code=0,
     )
     printed = json.loads(shown.stdout)
-    assert list(printed) == list(OF_DIAGNOSIS)
+    assert list(printed) == list(DIAGNOSIS_CONDITIONS)
     for prompt in printed.values():
         assert prompt in sent
     if not kind.startswith("cot/"):  # where each request is followed by one with the reasoning

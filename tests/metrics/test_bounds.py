@@ -25,7 +25,7 @@ from cant_do_that_anymore.metrics.measures import MEASURES
 from cant_do_that_anymore.metrics.stats.intervals import ratio_difference
 from cant_do_that_anymore.metrics.types import Bounds, Measure
 from cant_do_that_anymore.providers.base import Answer
-from cant_do_that_anymore.task.conditions import OF_DIAGNOSIS, QUESTIONS
+from cant_do_that_anymore.task.conditions import DIAGNOSIS_CONDITIONS, QUESTIONS
 from cant_do_that_anymore.task.types import Outcome, Sample, ScoredAnswer
 
 POOL = shipped_pool("pool")
@@ -36,7 +36,7 @@ OF_KNOWLEDGE: list[Outcome] = ["right", "wrong", "unreadable"]
 outcomes = st.fixed_dictionaries(
     {
         name: st.sampled_from(OF_KNOWLEDGE if name in QUESTIONS else OF_MOVES)
-        for name in OF_DIAGNOSIS
+        for name in DIAGNOSIS_CONDITIONS
     }
 )
 few = st.lists(outcomes, min_size=1, max_size=4)
@@ -89,7 +89,7 @@ class Watched(dict[str, Any]):
 def test_a_measure_needs_the_conditions_that_it_looks_at_and_no_others(measure: Measure) -> None:
     looked_at: set[str] = set()
     for habit, move, known in product(OF_MOVES[:2], OF_MOVES[:2], OF_KNOWLEDGE[:2]):
-        told = {name: known if name in QUESTIONS else move for name in OF_DIAGNOSIS}
+        told = {name: known if name in QUESTIONS else move for name in DIAGNOSIS_CONDITIONS}
         (sample,) = samples_of([told | {"standard": habit}])
         replies, said = (Watched(each, looked_at) for each in (sample.replies, sample.answers))
         measure.value([replace(sample, replies=replies, stored=said)])
@@ -156,7 +156,9 @@ def test_answers_that_never_came_are_in_no_number_but_in_the_bounds() -> None:
 
 
 def test_answers_about_knowledge_do_not_touch_other_numbers() -> None:
-    told: Told = {name: "unreadable" if name in QUESTIONS else "special" for name in OF_DIAGNOSIS}
+    told: Told = {
+        name: "unreadable" if name in QUESTIONS else "special" for name in DIAGNOSIS_CONDITIONS
+    }
     samples = samples_of([told] * 5)
     bounded = {measure.name for measure in BOUNDED if bounds_of(measure, samples)}
     assert bounded == {m.name for m in DIAGNOSIS if set(m.needs) & set(QUESTIONS)}

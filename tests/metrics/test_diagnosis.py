@@ -27,7 +27,7 @@ from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.evaluate import select
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import facts_of, load_run, rescored, save_run
-from cant_do_that_anymore.task.conditions import OF_CONTROLS, OF_DIAGNOSIS
+from cant_do_that_anymore.task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_CONDITIONS
 from cant_do_that_anymore.task.types import answers_of
 from players import (
     CANNOT_STOP,
@@ -246,7 +246,7 @@ def test_controls_are_habits_that_stay_legal(perfect: Run) -> None:
         board, move = control.position.board(), chess.Move.from_uci(habit)
         for rules in (STANDARD, BISHOPS_AS_KNIGHTS, placebo_of(BISHOPS_AS_KNIGHTS)):
             assert rules.is_legal(board, move)
-        assert tuple(control.replies) == OF_CONTROLS
+        assert tuple(control.replies) == CONTROL_CONDITIONS
         assert control.position.moves not in members
     assert len({control.position.moves for control in perfect.controls}) == N
     assert perfect.results.metrics["n_controls"] == perfect.results.metrics["n_samples"] == N
@@ -335,7 +335,7 @@ def test_a_diagnosis_is_read_back_and_rescored(upset: Run, tmp_path: Path) -> No
     assert (loaded.samples, loaded.controls) == (upset.samples, upset.controls)
     assert json.dumps(facts_of(loaded)) == json.dumps(facts_of(upset))
     assert loaded.plan == upset.plan
-    assert [each.name for each in loaded.plan.conditions] == list(OF_DIAGNOSIS)
+    assert [each.name for each in loaded.plan.conditions] == list(DIAGNOSIS_CONDITIONS)
     exact = rescored(loaded, "exact")
     assert numbers(exact) == numbers(upset)
     assert exact.controls == upset.controls

@@ -12,7 +12,7 @@ from cant_do_that_anymore.game.position import Position
 from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES
 from cant_do_that_anymore.providers.base import Answer, Usage
-from cant_do_that_anymore.task.conditions import OF_CONTROLS, OF_DIAGNOSIS
+from cant_do_that_anymore.task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_CONDITIONS
 from cant_do_that_anymore.task.scorer import original_violations
 from testing import POOL, Asked, Play, plan_of, played, run_of
 
@@ -135,23 +135,23 @@ def test_the_measures_are_those_of_the_protocol() -> None:
 
 
 def test_moves_and_answers_about_knowledge_are_counted_by_kinds_of_their_own() -> None:
-    for condition in plan_of(names=OF_DIAGNOSIS).conditions:
+    for condition in plan_of(names=DIAGNOSIS_CONDITIONS).conditions:
         kinds = ["right", "wrong"] if condition.name.startswith("knows_") else OF_MOVES
         assert condition.outcomes == [*kinds, *UNUSABLE]
 
 
 def test_numbers_over_controls_are_made_of_their_answers_and_others_are_not() -> None:
-    plan = plan_of(names=OF_DIAGNOSIS)
+    plan = plan_of(names=DIAGNOSIS_CONDITIONS)
 
     def asked(position: Position, names: tuple[str, ...], placebo: str) -> Asked:
         special = position.special_moves[0]
         said = {name: placebo if name == "placebo" else special for name in names}
         return position, {name: Answer(text, usage=Usage(1, 0)) for name, text in said.items()}
 
-    asked_samples = [asked(p, OF_DIAGNOSIS, p.special_moves[0]) for p in POOL[:10]]
+    asked_samples = [asked(p, DIAGNOSIS_CONDITIONS, p.special_moves[0]) for p in POOL[:10]]
     placebos = [p.special_moves[0] for p in POOL[10:15]] + [""] * 5
     asked_controls = [
-        asked(p, OF_CONTROLS, said) for p, said in zip(POOL[10:20], placebos, strict=True)
+        asked(p, CONTROL_CONDITIONS, said) for p, said in zip(POOL[10:20], placebos, strict=True)
     ]
     found = run_of(asked_samples, plan, asked_controls).results
     assert found.metrics["usage_prompt_tokens"] == 6 * 10 + 3 * 10
@@ -167,7 +167,7 @@ def test_numbers_over_controls_are_made_of_their_answers_and_others_are_not() ->
     assert dict(said) == {"special": 10} | dict.fromkeys([*OF_MOVES[1:], *UNUSABLE], 0)
     assert found.control_outcomes["placebo"]["unreadable"] == 5
     one_control = run_of(asked_samples, plan, asked_controls[:1]).results
-    assert [*one_control.control_outcomes] == [*OF_CONTROLS]
+    assert [*one_control.control_outcomes] == [*CONTROL_CONDITIONS]
     wider = run_of(asked_samples, replace(plan, precision=0.1), asked_controls).results
     for plain, stretched in (
         (found.intervals, wider.intervals),

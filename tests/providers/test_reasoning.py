@@ -83,7 +83,7 @@ def test_thinking_is_turned_off_in_the_way_that_works(serve: Serve) -> None:
     run = measure(server, n=6, reasoning_effort="none")
     assert run.results.metrics["variant_impact_factor"] == -1
     assert set(server.limits) == {16}
-    assert not any(answer.is_thoughtful for answer in answers_of(run.samples))
+    assert not any(answer.has_reasoning for answer in answers_of(run.samples))
     assert "the effort was sent as chat_template_kwargs" in run.notes
 
 

@@ -20,7 +20,7 @@ from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.report.sentences import diagnosis_answers, headline
 from cant_do_that_anymore.report.tables import experiment_table, summary
 from cant_do_that_anymore.runs.results import Run
-from cant_do_that_anymore.task.conditions import OF_DIAGNOSIS
+from cant_do_that_anymore.task.conditions import DIAGNOSIS_CONDITIONS
 from cant_do_that_anymore.task.types import Outcome
 from testing import POOL, Asked, plan_of, played, printed, run_of, snapshot, text_of
 
@@ -40,8 +40,8 @@ def asked(position: Position, knows: bool | None, keeps: bool) -> Asked:
     said = ("perhaps",) * 2 if knows is None else answers
     special = position.special_moves[0]
     moves = ("special", "special" if keeps else "legal", "special", "legal")
-    told: dict[str, Answer | Outcome] = dict(zip(OF_DIAGNOSIS, moves, strict=False))  # type: ignore[arg-type]
-    told |= {name: Answer(text) for name, text in zip(OF_DIAGNOSIS[4:], said, strict=True)}
+    told: dict[str, Answer | Outcome] = dict(zip(DIAGNOSIS_CONDITIONS, moves, strict=False))  # type: ignore[arg-type]
+    told |= {name: Answer(text) for name, text in zip(DIAGNOSIS_CONDITIONS[4:], said, strict=True)}
     told["standard"] = Answer(special)
     return position, told
 
@@ -53,7 +53,7 @@ def diagnosed(counts: Counts, controls: Sequence[Outcome] = ("special",) * 8) ->
         (p, {"standard": "special", "changed": said, "placebo": "special"})
         for p, said in zip(POOL[500:], controls, strict=False)
     ]
-    return run_of(samples, plan_of(len(samples), OF_DIAGNOSIS), others)
+    return run_of(samples, plan_of(len(samples), DIAGNOSIS_CONDITIONS), others)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def of_placebo(placebo: Callable[[int], Outcome], at_controls: Mapping[str, Outc
     samples = [asked(p, knows=True, keeps=True) for p in POOL[:40]]
     return run_of(
         [(p, {**told, "placebo": placebo(n)}) for n, (p, told) in enumerate(samples)],
-        plan_of(40, OF_DIAGNOSIS),
+        plan_of(40, DIAGNOSIS_CONDITIONS),
         [(p, {"standard": "special", **at_controls}) for p in POOL[500:530]],
     )
 
@@ -79,7 +79,7 @@ def moved() -> Run:
 
 def habitless() -> Run:
     position, told = asked(POOL[0], True, True)
-    return run_of([(position, {**told, "standard": "legal"})], plan_of(1, OF_DIAGNOSIS))
+    return run_of([(position, {**told, "standard": "legal"})], plan_of(1, DIAGNOSIS_CONDITIONS))
 
 
 SILENT: Counts = {(True, True): 10, (False, True): 5, (None, True): 4, (None, False): 2}

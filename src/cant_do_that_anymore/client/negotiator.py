@@ -194,7 +194,7 @@ class Negotiator:
     def _next_variant(self, answer: Answer, settings: Settings) -> RequestVariant | None:
         """Return another variant for the same request, if the answer calls for one."""
         variant, current = answer.conceded, self._store.variant(settings)
-        if not self._model.info.may_think or answer.stop_reason == "error":
+        if not self._model.info.may_reason or answer.stop_reason == "error":
             return None
         cut_off, reasons = answer.stop_reason == "length", _reasons(answer)
         if settings.reasoning_effort == "none":
@@ -234,7 +234,7 @@ class Negotiator:
             if not _reasons(after):
                 self._store.set_variant(settings, after.conceded)
             return after
-        if not (_reasons(before) or after.is_thoughtful):
+        if not (_reasons(before) or after.has_reasoning):
             return before  # long text, but no reasoning
         if after.stop_reason == "length":
             self._raises_left -= budget > 0
@@ -264,4 +264,4 @@ def _is_cut_off_text(answer: Answer) -> bool:
 
 def _reasons(answer: Answer) -> bool:
     """Whether the model reasoned first: visibly, or by using all tokens before any text."""
-    return answer.is_thoughtful or (answer.stop_reason == "length" and not answer.text.strip())
+    return answer.has_reasoning or (answer.stop_reason == "length" and not answer.text.strip())

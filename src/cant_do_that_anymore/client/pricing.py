@@ -72,7 +72,7 @@ def is_counted(answer: Answer) -> bool:
     Every prompt has input tokens, and every answer with text or reasoning has output tokens.
     """
     usage = answer.usage
-    if not usage.output_tokens and (answer.text or answer.is_thoughtful):
+    if not usage.output_tokens and (answer.text or answer.has_reasoning):
         return False
     return usage.input_tokens > 0
 

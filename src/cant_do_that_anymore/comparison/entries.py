@@ -16,8 +16,8 @@ from ..metrics.compute import compute
 from ..metrics.diagnosis import KNOWLEDGE
 from ..metrics.measures import IMPACT, MEASURES, UPTAKE
 from ..metrics.notes import is_broken, notes_on
+from ..metrics.reasoning import tokens
 from ..metrics.stopping import critical_factor_of
-from ..metrics.thinking import tokens
 from ..metrics.types import Results
 from ..providers.base import EFFORTS, Effort
 from ..runs.results import Run

@@ -244,7 +244,7 @@ class _SearchModel:
         self._given_up = 0
         self._in_flight = 0 if spec.batch else 2 * (spec.max_connections or info.connections)
         confirms = NO_TEMPERATURE in step.variant
-        may_confirm = confirms or (info.may_think and not step.answered)
+        may_confirm = confirms or (info.may_reason and not step.answered)
         self._confirmations = CONFIRMATIONS * confirms, CONFIRMATIONS * may_confirm
 
     def draw(self, missing: float, random: Random) -> tuple[float, float | None]:

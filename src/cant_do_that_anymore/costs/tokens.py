@@ -225,7 +225,7 @@ def _assumed(
         basis = f"{most // 10:,} to {most:,} tokens for reasoning aloud, and {text}"
         return AnswerLength(reply + most / 10, reply + most, reply, f"assumed: {basis}")
     effort, limit = settings.reasoning_effort, settings.reasoning_tokens
-    if not info.may_think or effort == "none" or limit == 0:
+    if not info.may_reason or effort == "none" or limit == 0:
         return AnswerLength(reply, reply, reply, f"assumed: {text}")
     low, high, source = reasoning_tokens_at(effort)
     if limit:

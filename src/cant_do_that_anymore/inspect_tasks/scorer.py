@@ -26,8 +26,8 @@ from ..game.rules import rules_named
 from ..metrics.bounds import bounds_of, games_of, interval_of, ratio_of, unusable_share, widened
 from ..metrics.diagnosis import DIAGNOSIS, contrasts_for
 from ..metrics.measures import HABIT, IMPACT, STATISTICS, STRICT, UNUSABLE, UPTAKE
+from ..metrics.reasoning import TEMPTATION, amounts_for
 from ..metrics.stats.intervals import Interval
-from ..metrics.thinking import TEMPTATION, amounts_for
 from ..metrics.types import Measure, one_each
 from ..providers.base import Answer, Usage
 from ..task.conditions import conditions_for
@@ -220,7 +220,7 @@ def _answer_in(stored: dict[str, Any] | None) -> Answer:
 
 def _values(sample: Sample, *, control: bool) -> dict[str, str | int | float | bool | None]:
     """Return the numerator of every measure, and its denominator where it is not 1."""
-    has_reasoning = any(answer.is_thoughtful for answer in sample.answers.values())
+    has_reasoning = any(answer.has_reasoning for answer in sample.answers.values())
     measures = [
         m
         for m in MEASURES.values()

@@ -19,9 +19,9 @@ from .bounds import (
 from .diagnosis import Grouping, contrasts_for
 from .interventions import effects_of
 from .measures import MEASURES, STATISTICS, UPTAKE, measures_for
+from .reasoning import amounts_for
 from .stats.intervals import Interval, Ratio
 from .stopping import critical_factor_of
-from .thinking import amounts_for
 from .types import Measure, Results
 from .wordings import by_wording
 

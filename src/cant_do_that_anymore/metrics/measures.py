@@ -14,9 +14,9 @@ from ..task.scorer import VIOLATION_NAMES, original_violations
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Sample
 from .bounds import games_of
 from .diagnosis import DIAGNOSIS, KNOWLEDGE
+from .reasoning import TEMPTATION
 from .stats.intervals import DIFFERENCE, RELATIVE_CHANGE, RELATIVE_DROP, SHARE_OF_SOME
 from .stats.tests import p_value
-from .thinking import TEMPTATION
 from .types import Measure, Metric
 
 # The main measure, which decides every ranking, and the original's.

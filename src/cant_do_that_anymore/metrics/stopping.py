@@ -13,7 +13,7 @@ from dataclasses import replace
 from math import ceil
 
 from ..formatting import percentage, pluralize
-from ..task.conditions import OF_CONTROLS, OF_DIAGNOSIS
+from ..task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_CONDITIONS, MOST_REQUESTS
 from ..task.types import Plan, Sample
 from .bounds import answered, bounds_of, interval_of, ratio_of, widened
 from .measures import IMPACT, MEASURES
@@ -138,11 +138,12 @@ def on_diagnosis() -> str:
         for enough in (enough_for_corrected, enough_for_specific)
     )
     return (
-        f"diagnosis: {len(OF_DIAGNOSIS)} requests per sample and {len(OF_CONTROLS)} per control, "
-        f"so up to {len(OF_DIAGNOSIS) + len(OF_CONTROLS)} per sample instead of 2. For an "
-        f"interval of ±{HALF_WIDTH:g}, the corrected impact factor needs about -n {corrected} "
-        f"and the specific one {specific}. This assumes that the model drops half of its habit "
-        f"or none, and plays {percentage(USUAL_SHARE, 0)} special moves under the placebo"
+        f"diagnosis: {len(DIAGNOSIS_CONDITIONS)} requests per sample and "
+        f"{len(CONTROL_CONDITIONS)} per control, so up to {MOST_REQUESTS} per sample instead of 2. "
+        f"For an interval of ±{HALF_WIDTH:g}, the corrected impact factor needs about "
+        f"-n {corrected} and the specific one {specific}. This assumes that the model drops half "
+        f"of its habit or none, and plays {percentage(USUAL_SHARE, 0)} special moves under the "
+        "placebo"
     )
 
 

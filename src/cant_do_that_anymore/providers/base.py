@@ -144,7 +144,7 @@ class Answer:
     seconds: float = field(default=0.0, compare=False)
 
     @property
-    def is_thoughtful(self) -> bool:
+    def has_reasoning(self) -> bool:
         """Whether the answer has reasoning, shown or only counted."""
         return bool(self.reasoning or self.usage.thinking_tokens)
 
@@ -183,7 +183,7 @@ class ModelInfo:
         provider: the provider in the model's name, or "" for the user's own server.
         connections: the default concurrency limit.
         max_tokens: the default token limit of a reply.
-        may_think: whether it may turn out to be a reasoning model.
+        may_reason: whether it may turn out to be a reasoning model.
         thinking_tokens: the token limit of a chain of thought, which takes a request of its own; 0
             for none.
         is_local: whether it answers on this machine and for nothing.
@@ -197,7 +197,7 @@ class ModelInfo:
     provider: str = ""
     connections: int = 16
     max_tokens: int = CHAT_TOKENS
-    may_think: bool = True
+    may_reason: bool = True
     thinking_tokens: int = 0
     is_local: bool = False
     price_query: Mapping[str, str] = field(default_factory=dict)
@@ -215,7 +215,7 @@ def local_info(name: str, connections: int, **identity: object) -> ModelInfo:
         name=name,
         identity={"name": name, **identity},
         connections=connections,
-        may_think=False,
+        may_reason=False,
         is_local=True,
         no_batches=f"{name} runs on this machine at no cost; leave out --batch",
     )

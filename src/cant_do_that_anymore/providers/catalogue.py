@@ -21,7 +21,7 @@ from ..errors import InvalidInput, shortlist, unknown_value
 from ..interrupts import run_interruptible
 from .access import Access, normalize_address, resolve_headers, split_address
 from .base import BASE_MODEL_TOKENS, CHAT_TOKENS, Api, Model, ModelInfo
-from .chain_of_thought import THINKING_TOKENS, ThinkingModel, with_thinking
+from .chain_of_thought import THINKING_TOKENS, ChainOfThought, with_chain_of_thought
 from .local import HumanModel, RandomModel
 from .request_variants import STOP_SEQUENCES
 
@@ -137,7 +137,7 @@ def server_info(
         provider=provider,
         connections=32,
         max_tokens=CHAT_TOKENS if is_chat else BASE_MODEL_TOKENS,
-        may_think=is_chat,
+        may_reason=is_chat,
         price_query={"model_ref": name, "provider_api_url": endpoint},
         no_batches="" if has_batches else f"{name} has no batch API; leave out --batch",
     )
@@ -167,7 +167,7 @@ def inspect_info(
         endpoint=base_url,
         provider=provider,
         max_tokens=CHAT_TOKENS if is_chat else BASE_MODEL_TOKENS,
-        may_think=is_chat,
+        may_reason=is_chat,
         price_query={
             "model_ref": name.partition("/")[2],
             "provider_id": _PRICE_LIST_NAMES.get(provider, provider),
@@ -216,7 +216,7 @@ class Name:
             model = service.load(self._server_info(service), self._access(service))
         else:
             model = self._own() or self._hosted()
-        return ThinkingModel(model, self.thinking_tokens) if self.thinking_tokens else model
+        return ChainOfThought(model, self.thinking_tokens) if self.thinking_tokens else model
 
     def info(self) -> ModelInfo:
         """Return the information about the model that needs no key and no request."""
@@ -225,7 +225,7 @@ class Name:
         else:
             own = self._own()
             info = own.info if own else inspect_info(str(self.model), tag=self.tag)
-        return with_thinking(info, self.thinking_tokens) if self.thinking_tokens else info
+        return with_chain_of_thought(info, self.thinking_tokens) if self.thinking_tokens else info
 
     def _service(self) -> Provider | None:
         """Return the server or the provider that needs no Inspect AI, if it is one."""

@@ -15,7 +15,7 @@ THINK = (
 CONCLUDE = "Now give your reply, in exactly the form that was asked for."
 
 
-def with_thinking(inner: ModelInfo, thinking_tokens: int = THINKING_TOKENS) -> ModelInfo:
+def with_chain_of_thought(inner: ModelInfo, thinking_tokens: int = THINKING_TOKENS) -> ModelInfo:
     """Return what is known about a model with chain of thought.
 
     It has its own name and versions, since its moves may differ from those of the model without
@@ -29,7 +29,7 @@ def with_thinking(inner: ModelInfo, thinking_tokens: int = THINKING_TOKENS) -> M
         name=name,
         identity={**inner.identity, **thinking},
         provider="",
-        may_think=False,  # until the inner model turns out to be a reasoning model
+        may_reason=False,  # until the inner model turns out to be a reasoning model
         thinking_tokens=thinking_tokens,
         no_batches=(
             f"{name} needs two requests per answer, one after the other, so it cannot be batched; "
@@ -38,11 +38,11 @@ def with_thinking(inner: ModelInfo, thinking_tokens: int = THINKING_TOKENS) -> M
     )
 
 
-class ThinkingModel(Model):
+class ChainOfThought(Model):
     """A model with chain of thought: one request for the reasoning, one for the reply."""
 
     def __init__(self, inner: Model, thinking_tokens: int = THINKING_TOKENS) -> None:
-        self.info = with_thinking(inner.info, thinking_tokens)
+        self.info = with_chain_of_thought(inner.info, thinking_tokens)
         self._inner = inner
         self._prefix = self.info.name.partition("/")[0]
 
@@ -51,19 +51,19 @@ class ThinkingModel(Model):
     ) -> Answer:
         """Send two requests, for the reasoning and the reply; one if it is a reasoning model."""
         if ASKED_ONCE in variant:
-            self.info = replace(self.info, may_think=True)
+            self.info = replace(self.info, may_reason=True)
             reply = await self._inner.answer(question, settings, variant)
             return replace(reply, version=f"{self._prefix}/{reply.version}")
-        think_prompt = with_user_turn(question.messages, THINK)
+        reasoning_prompt = with_user_turn(question.messages, THINK)
         longer = replace(settings, max_tokens=max(self.info.thinking_tokens, settings.max_tokens))
         reasoning = await self._inner.answer(
-            replace(question, messages=think_prompt), longer, variant
+            replace(question, messages=reasoning_prompt), longer, variant
         )
         silent = reasoning.stop_reason == "length" and not reasoning.text.strip()
-        if self._inner.info.may_think and (reasoning.is_thoughtful or silent):
+        if self._inner.info.may_reason and (reasoning.has_reasoning or silent):
             return await self.answer(question, settings, (*variant, ASKED_ONCE))
         turn = Message("assistant", reasoning.text.strip() or "...")  # some reject an empty turn
-        conclude = with_user_turn((*think_prompt, turn), CONCLUDE)
+        conclude = with_user_turn((*reasoning_prompt, turn), CONCLUDE)
         reply = await self._inner.answer(replace(question, messages=conclude), settings, variant)
         usage = reasoning.usage + reply.usage
         return replace(
@@ -84,7 +84,7 @@ class ThinkingModel(Model):
 
     def wrap(self, wrapper: Callable[[Model], Model]) -> Model:
         """Return the model with the requests of the inner model wrapped: two per answer."""
-        return ThinkingModel(self._inner.wrap(wrapper), self.info.thinking_tokens)
+        return ChainOfThought(self._inner.wrap(wrapper), self.info.thinking_tokens)
 
     async def close(self) -> None:
         """Close the inner model's connections."""

@@ -97,7 +97,7 @@ def _has_reasoning(row: Row) -> bool:
     return row["reasoning_effort"] is not None or bool(tokens)
 
 
-def _more_thinking(entry: Entry) -> float | None:
+def _extra_reasoning(entry: Entry) -> float | None:
     before, after = map(entry.thinking_tokens, (STANDARD_CONDITION, CHANGED_CONDITION))
     return None if before is None or after is None else after - before
 
@@ -179,7 +179,7 @@ COLUMNS: tuple[Column, ...] = (
         shown={"terminal": 0, "page": 1},
         only_if=_has_reasoning,
     ),
-    _data("thinking_tokens_difference", _more_thinking),
+    _data("thinking_tokens_difference", _extra_reasoning),
     *(
         _data(f"{name}_bounds_{end}", partial(_bound, name, end), name in _OF_DIAGNOSIS)
         for name in (UPTAKE, IMPACT, *_OF_DIAGNOSIS)

@@ -290,7 +290,7 @@ def _generation(entry: Entry, model_id: str) -> Json:
         "generation_args": {
             "temperature": None if run.own_temperature else settings.temperature,
             "max_tokens": settings.max_tokens,
-            "reasoning": any(answer.is_thoughtful for answer in answers_of(run.samples)),
+            "reasoning": any(answer.has_reasoning for answer in answers_of(run.samples)),
             "prompt_template": changed.prompts[0].text,
             "execution_command": command_of(run, model_id),
         },

@@ -45,7 +45,7 @@ from ..metrics.measures import (
     TILES,
     VIOLATIONS,
 )
-from ..metrics.thinking import Amount, amounts_for
+from ..metrics.reasoning import Amount, amounts_for
 from ..metrics.types import Measure, Results
 from ..runs.results import Run
 from ..runs.storage import temperatures

@@ -15,7 +15,7 @@ from ..metrics.diagnosis import (
     KNOWLEDGE,
     knowing_of,
 )
-from ..metrics.thinking import thought_longer
+from ..metrics.reasoning import reasoned_longer
 from ..providers.base import Answer
 from ..runs.results import Run
 from ..task.conditions import KNOWS_FORBIDDEN
@@ -125,5 +125,5 @@ REASONING_FILTERS: dict[str, tuple[str, Callable[[Sample], bool]]] = {
         "mentions the special move",
         lambda sample: sample.replies[CHANGED_CONDITION].thought_of_special,
     ),
-    "longer": ("longer reasoning", thought_longer),
+    "longer": ("longer reasoning", reasoned_longer),
 }

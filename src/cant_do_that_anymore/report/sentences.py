@@ -17,7 +17,7 @@ from ..metrics.diagnosis import (
     range_of,
 )
 from ..metrics.measures import SHARES, UPTAKE
-from ..metrics.thinking import LONGER, TOKENS
+from ..metrics.reasoning import LONGER, TOKENS
 from ..metrics.types import InterventionEffect, Results
 from ..runs.results import Run
 from ..task.conditions import QUESTIONS
@@ -25,7 +25,7 @@ from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
 from .html import amount_interval
 
 # What the placebo changes where the habit stays legal, and what the rule changes then.
-OF_CONTROLS = [measure for measure in DIAGNOSIS if measure.of_controls]
+CONTROL_MEASURES = [measure for measure in DIAGNOSIS if measure.of_controls]
 MIN_EFFECT = 0.1  # of the rule uptake; anything smaller counts as no effect
 
 
@@ -248,7 +248,7 @@ def _placebo_answer(results: Results) -> str:
 
 def _collateral_answer(run: Run) -> str:
     answered = [control for control in run.controls if control.answered]
-    changes = [ends for m in OF_CONTROLS if (ends := range_of(run.results, m.name))]
+    changes = [ends for m in CONTROL_MEASURES if (ends := range_of(run.results, m.name))]
     if not answered or not changes:
         few = "too few" if answered else "no"
         return f"We cannot tell: this run has {few} control positions, whose habit stays legal."

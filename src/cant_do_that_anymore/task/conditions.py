@@ -33,8 +33,9 @@ PLACEBO, REMINDED = "placebo", "reminded"
 # Legality questions: about a special move, and about a move that the changed rules allow.
 KNOWS_FORBIDDEN, KNOWS_ALLOWED = QUESTIONS = ("knows_forbidden", "knows_allowed")
 # The conditions of a diagnosis, for every position.
-OF_DIAGNOSIS = (STANDARD_CONDITION, CHANGED_CONDITION, PLACEBO, REMINDED, *QUESTIONS)
-OF_CONTROLS = (STANDARD_CONDITION, CHANGED_CONDITION, PLACEBO)
+DIAGNOSIS_CONDITIONS = (STANDARD_CONDITION, CHANGED_CONDITION, PLACEBO, REMINDED, *QUESTIONS)
+CONTROL_CONDITIONS = (STANDARD_CONDITION, CHANGED_CONDITION, PLACEBO)
+MOST_REQUESTS = len(DIAGNOSIS_CONDITIONS) + len(CONTROL_CONDITIONS)  # per sample of a diagnosis
 
 
 @dataclass(frozen=True)
@@ -280,7 +281,7 @@ def _template(given: str | ConditionTemplate) -> ConditionTemplate:
 
 def control_conditions(plan: Plan) -> tuple[Condition, ...]:
     """Return the conditions of control positions, with the interventions of the plan."""
-    names = {*OF_CONTROLS, *plan.interventions}
+    names = {*CONTROL_CONDITIONS, *plan.interventions}
     return tuple(condition for condition in plan.conditions if condition.name in names)
 
 

@@ -20,8 +20,8 @@ from ..providers.base import EFFORTS, Effort, ModelInfo, Settings
 from ..providers.catalogue import parse_name
 from ..validation import check
 from .conditions import (
-    OF_CONTROLS,
-    OF_DIAGNOSIS,
+    DIAGNOSIS_CONDITIONS,
+    MOST_REQUESTS,
     ConditionTemplate,
     check_conditions,
     conditions_for,
@@ -198,8 +198,7 @@ class Spec:
         False,
         TASK,
         "",
-        f"Diagnose why the habit stays: up to {len(OF_DIAGNOSIS) + len(OF_CONTROLS)} requests per "
-        "sample instead of 2.",
+        f"Diagnose why the habit stays: up to {MOST_REQUESTS} requests per sample instead of 2.",
     )
     interventions: str | Sequence[str | ConditionTemplate] = option(
         (),
@@ -297,7 +296,7 @@ class Spec:
     @property
     def all_conditions(self) -> tuple[str | ConditionTemplate, ...]:
         """All conditions of the run."""
-        of_diagnosis = OF_DIAGNOSIS if self.diagnose else ()
+        of_diagnosis = DIAGNOSIS_CONDITIONS if self.diagnose else ()
         return tuple(dict.fromkeys((*self.conditions, *of_diagnosis, *self.interventions)))
 
     @property
@@ -366,7 +365,7 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
     if spec.batch:
         check_batch(spec, model)
     for effort in (spec.reasoning_effort, spec.select_effort):
-        if effort not in (None, "none") and not model.may_think:
+        if effort not in (None, "none") and not model.may_reason:
             raise InvalidInput(
                 f"{model.name} is not a reasoning model; leave out the effort {effort!r}"
             )

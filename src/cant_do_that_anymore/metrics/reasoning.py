@@ -55,7 +55,7 @@ def tokens(condition: str, sample: Sample) -> int:
     return sample.answers[condition].usage.thinking_tokens
 
 
-def thought_longer(sample: Sample) -> bool:
+def reasoned_longer(sample: Sample) -> bool:
     """Whether the model reasoned longer under the changed rules than under the standard ones."""
     return sample.answered and _difference(sample) > 0
 
