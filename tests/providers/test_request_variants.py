@@ -12,12 +12,15 @@ from cant_do_that_anymore.providers.request_variants import (
     ASKED_ONCE,
     NO_SYSTEM,
     NO_TEMPERATURE,
+    STOP_SEQUENCES,
     arrange_messages,
+    as_text,
     effort_encodings,
     fallbacks,
     limit_of,
     variant_notes,
     with_reasoning_budget,
+    with_user_turn,
 )
 from loopback import Fault
 from testing import POOL, Body, Serve, fails, habit, measure, moves_in, positions
@@ -204,8 +207,26 @@ def test_a_form_lays_out_the_turns_and_adds_its_room_to_the_limit() -> None:
     }.items():
         arranged = arrange_messages(turns, (form,))
         assert [turn.role for turn in arranged] == [*roles.split(), "user"]
+    assert arrange_messages(turns, ("user first",))[1].content == "The game begins. You play White."
     settings = Settings(max_tokens=16, reasoning_tokens=100)
     assert (limit_of((), settings), limit_of(("room to think: 50",), settings)) == (116, 66)
+
+
+def test_a_text_is_added_to_the_last_user_turn_or_as_a_new_one() -> None:
+    system, move, reply = (
+        Message("system", "s"),
+        Message("user", "e2e4"),
+        Message("assistant", "e5"),
+    )
+    question = Message("user", "Why?")
+    assert with_user_turn((system, move), "Why?") == (system, Message("user", "e2e4\n\nWhy?"))
+    assert with_user_turn((system, reply), "Why?") == (system, reply, question)
+
+
+def test_a_base_model_gets_a_transcript_and_stops_at_the_next_turn() -> None:
+    turns = (Message("system", "Play."), Message("user", "e2e4"))
+    assert as_text(turns) == "System: Play.\nUser: e2e4\nAssistant:"
+    assert STOP_SEQUENCES == ("System:", "User:", "Assistant:", "-----")
 
 
 def test_every_concession_is_noted_and_named_as_in_the_protocol() -> None:
