@@ -1,9 +1,10 @@
 """Tables for the terminal: runs, experiments, comparisons."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-from rich.console import Group, JustifyMethod, RenderableType
-from rich.table import Table
+from rich.console import Group, RenderableType
+from rich.table import Column, Table
 from rich.text import Text
 
 from ..comparison.entries import Entry
@@ -49,6 +50,9 @@ from .sentences import (
 # Not in the table of metrics: shown beside other numbers, or derived from the outcomes.
 _SHOWN_ELSEWHERE = {*FORBIDDEN.values(), "variant_legal_proportion"}
 _OF_DIAGNOSIS = {*(measure.name for measure in DIAGNOSIS), *CONTRASTS}
+# Tables without lines, and their columns.
+_table = partial(Table, box=None, pad_edge=False, header_style="bold")
+_left, _right = partial(Column, no_wrap=True), partial(Column, no_wrap=True, justify="right")
 MOST_WITH_SHARES = 3  # conditions that fit in a line with their shares; with more, only counts
 
 
@@ -85,11 +89,8 @@ def _by_wording(results: Results) -> Iterator[RenderableType]:
     """Yield the table of the main measure by wording, highest first, if there are several."""
     if not results.wordings:
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("wording", no_wrap=True)
-    for column in ("samples", "rule uptake"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("95% interval", no_wrap=True)
+    headings = _left("wording"), _right("samples"), _right("rule uptake"), _left("95% interval")
+    table = _table(*headings)
     for name, entry in results.wordings.sorted:
         ends = f"[{number(entry.low)}, {number(entry.high)}]" if entry.low is not None else ""
         table.add_row(name, number(entry.n), number(entry.value), ends)
@@ -98,11 +99,7 @@ def _by_wording(results: Results) -> Iterator[RenderableType]:
 
 
 def _measures(run: Run, *, verbose: bool) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("measure", no_wrap=True)
-    table.add_column("value", no_wrap=True, justify="right")
-    table.add_column("95% interval", no_wrap=True)
-    table.add_column("")
+    table = _table(_left("measure"), _right("value"), _left("95% interval"), "")
     hidden = _SHOWN_ELSEWHERE if verbose else _SHOWN_ELSEWHERE | _OF_DIAGNOSIS
     for measure in main_measures(run.results):
         if measure.name not in hidden:
@@ -129,11 +126,8 @@ def _remark(measure: Measure | Contrast, results: Results) -> str:
 def _knowledge(run: Run) -> Iterator[RenderableType]:
     """Yield the table of habits by knowledge of the rule, and the line on controls."""
     rows = knowledge_rows(run)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(f"of {number(sum(row.number for row in rows))} with the habit", no_wrap=True)
-    for column in ("drop it", "keep it"):
-        table.add_column(column, justify="right", no_wrap=True)
-        table.add_column("", justify="right", no_wrap=True)
+    total = f"of {number(sum(row.number for row in rows))} with the habit"
+    table = _table(_left(total), *map(_right, ("drop it", "", "keep it", "")))
     for row in rows:
         cells = (text for p in row.parts for text in (number(p.number), percentage(p.share)))
         table.add_row(f"{row.title}: {number(row.number)}", *cells)
@@ -148,10 +142,8 @@ def _what_helps(run: Run) -> Iterator[RenderableType]:
     """Yield the sentence and the table on interventions, if the run has any."""
     if not run.results.interventions:
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("what helps", no_wrap=True)
-    for column in ("rule uptake", "points", "95% interval", "p (Holm)", "closes", "tokens"):
-        table.add_column(column, no_wrap=True, justify="right")
+    headings = "rule uptake", "points", "95% interval", "p (Holm)", "closes", "tokens"
+    table = _table(_left("what helps"), *map(_right, headings))
     table.add_row("(no intervention)", number(run.results.metrics[UPTAKE]))
     for effect in run.results.interventions:
         low, high = effect.difference_low, effect.difference_high
@@ -170,8 +162,7 @@ def _what_helps(run: Run) -> Iterator[RenderableType]:
 def _outcomes(run: Run) -> Table:
     if run.plan.interventions:  # too many conditions for columns
         return _outcomes_by_row(run)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("outcome")
+    table = _table("outcome")
     roomy = len(run.plan.conditions) <= MOST_WITH_SHARES
     for condition in run.plan.conditions:
         heading = condition.name.replace("_", "\n")
@@ -191,7 +182,7 @@ def _outcomes(run: Run) -> Table:
 def _outcomes_by_row(run: Run) -> Table:
     counts = run.results.outcomes
     outcomes = [each for each in OUTCOMES if any(count.get(each) for count in counts.values())]
-    table = Table("condition", box=None, pad_edge=False, header_style="bold")
+    table = _table("condition")
     for outcome in outcomes:
         table.add_column(outcome, justify="right")
     for name, count in counts.items():
@@ -266,11 +257,9 @@ def experiment_table(ranked: Sequence[Ranking], document: Document) -> Renderabl
 def _matrix(document: Document) -> Iterator[RenderableType]:
     """Yield the table of rule uptake by wording and by what else varies, if any does."""
     if matrix := document["matrix"]:
-        table = Table(box=None, pad_edge=False, header_style="bold")
         (first, *columns), *rows = matrix_cells(matrix)
-        table.add_column(first, no_wrap=True)
-        for column in columns:
-            table.add_column(column, justify="right", overflow="fold")
+        folded = (Column(column, justify="right", overflow="fold") for column in columns)
+        table = _table(_left(first), *folded)
         for row in rows:
             table.add_row(*row)
         yield table
@@ -309,11 +298,8 @@ def _leaderboard(name: str, entries: Sequence[Entry], *, diagnosis: bool = False
     rows = as_rows(entries)
     columns = columns_in("terminal", rows, diagnosis=diagnosis)
     # One space between columns, since model names are long.
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column(name, overflow="fold")
-    for column in columns:
-        justify: JustifyMethod = "left" if column.interval else "right"
-        table.add_column(column.title, justify=justify, no_wrap=True)
+    headings = ((_left if column.interval else _right)(column.title) for column in columns)
+    table = _table(Column(name, overflow="fold"), *headings, padding=(0, 1, 0, 0))
     for entry, row in zip(entries, rows, strict=True):
         cells = (_cell(*column.lines(row, "terminal")) for column in columns)
         table.add_row(Text(marked(entry)), *cells, style="yellow" if entry.is_suspect else "")
@@ -350,13 +336,12 @@ def comparison_table(ranking: Ranking) -> RenderableType:
 
 
 def _pairs(ranking: Ranking) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column("lead of ... over", overflow="fold", min_width=12)
-    table.add_column("shared", justify="right")
-    table.add_column("rule uptake", no_wrap=True)
-    table.add_column("p", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    table.add_column("impact\nfactor", no_wrap=True)
+    table = _table(
+        Column("lead of ... over", overflow="fold", min_width=12),
+        Column("shared", justify="right"),
+        *(_left("rule uptake"), _right("p"), _left(""), _left("impact\nfactor")),
+        padding=(0, 1, 0, 0),
+    )
     for pair in ranking.pairs:
         [uptake], [impact] = (of_measure(pair, name) for name in (UPTAKE, IMPACT))
         table.add_row(
