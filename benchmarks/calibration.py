@@ -1,4 +1,4 @@
-"""Is what is measured what was planted? Mixtures of two models whose behaviour is known.
+"""Is what is measured what was planted? Mixtures of two models whose behavior is known.
 
     python benchmarks/calibration.py -o docs/images/calibration.png    # about five minutes
 
@@ -155,13 +155,13 @@ def draw(found: Mapping[float, Mapping[str, Numbers]], path: Path) -> None:
     figure.savefig(path, dpi=160)
 
 
-def _points(axes: Axes, numbers: Sequence[Numbers], shift: float, colour: str, label: str) -> None:
+def _points(axes: Axes, numbers: Sequence[Numbers], shift: float, color: str, label: str) -> None:
     x = [each.planted + shift for each in numbers]
     y = [each.measured for each in numbers]
     below = [max(0.0, each.measured - each.low) for each in numbers]
     above = [max(0.0, each.high - each.measured) for each in numbers]
     axes.errorbar(
-        x, y, yerr=[below, above], fmt="o", markersize=3, linewidth=1, color=colour, label=label
+        x, y, yerr=[below, above], fmt="o", markersize=3, linewidth=1, color=color, label=label
     )
 
 

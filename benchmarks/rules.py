@@ -1,4 +1,4 @@
-"""Every rule of the catalogue out of the box: a run from an empty home with each of two models.
+"""Every rule of the catalog out of the box: a run from an empty home with each of two models.
 
     python benchmarks/rules.py
 
@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from cant_do_that_anymore.game.position import shipped_pool
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOG
 
 SAMPLES = 200
 HEADINGS = (
@@ -67,7 +67,7 @@ def main() -> None:
 def cases() -> Iterator[tuple[str, ...]]:
     """The options of each line."""
     yield ("--rules", BISHOPS_AS_KNIGHTS.key)
-    for rules in CATALOGUE.values():
+    for rules in CATALOG.values():
         if rules == BISHOPS_AS_KNIGHTS:
             yield ("--pool", "games")
         elif rules.forbids_something:

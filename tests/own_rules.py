@@ -1,4 +1,4 @@
-"""Rules that are in no catalogue."""
+"""Rules that are in no catalog."""
 
 import chess
 

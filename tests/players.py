@@ -1,4 +1,4 @@
-"""Models whose behaviour is known, as answers of the loopback server: whom the tests measure."""
+"""Models whose behavior is known, as answers of the loopback server: whom the tests measure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ SPECIAL = {
 
 
 def number_of(moves: tuple[str, ...]) -> int:
-    """A number that the moves so far decide, for behaviour that differs and yet repeats."""
+    """A number that the moves so far decide, for behavior that differs and yet repeats."""
     return sum(map(ord, "".join(moves)))
 
 

@@ -28,7 +28,7 @@ from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.formatting import format_setting, number
-from cant_do_that_anymore.game.rules import CATALOGUE
+from cant_do_that_anymore.game.rules import CATALOG
 from cant_do_that_anymore.metrics import measures
 from cant_do_that_anymore.metrics.types import Measure
 from cant_do_that_anymore.providers.access import Access
@@ -42,7 +42,7 @@ from cant_do_that_anymore.providers.base import (
     Settings,
     Usage,
 )
-from cant_do_that_anymore.providers.catalogue import PROVIDERS, Provider
+from cant_do_that_anymore.providers.catalog import PROVIDERS, Provider
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.report import columns
 from cant_do_that_anymore.report.run_page import page
@@ -70,7 +70,7 @@ def saved_and_loaded(run: Run, folder: Path) -> Run:
 
 def test_a_condition_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     politely = ConditionTemplate(
-        lambda _: CATALOGUE["queens-as-rooks"],
+        lambda _: CATALOG["queens-as-rooks"],
         lambda wording, *_: wording.standard_prompt() + " If you please.",
     )
     monkeypatch.setitem(CONDITIONS, "politely", politely)
@@ -153,7 +153,7 @@ def test_a_wording_is_one_file_and_a_form_one_entry(
 def test_a_rule_that_is_no_swap_is_one_class(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(CATALOGUE, NoEnPassant.key, NoEnPassant())
+    monkeypatch.setitem(CATALOG, NoEnPassant.key, NoEnPassant())
 
     moves = ("e2e4", "a7a6", "e4e5", "d7d5")
     (tmp_path / "games.pgn").write_text("1. e4 a6 2. e5 d5 3. exd6 *\n")

@@ -6,7 +6,7 @@ import pytest
 
 from cant_do_that_anymore.datasets import pools
 from cant_do_that_anymore.game import rule_pool
-from cant_do_that_anymore.game.rules import CATALOGUE
+from cant_do_that_anymore.game.rules import CATALOG
 from testing import cdta, measure
 
 
@@ -37,7 +37,7 @@ def test_the_diagonal_eval_tells_the_two_apart() -> None:
 
 
 @pytest.mark.usefixtures("small_pools")
-@pytest.mark.parametrize("key", [key for key in CATALOGUE if CATALOGUE[key].forbids_something])
+@pytest.mark.parametrize("key", [key for key in CATALOG if CATALOG[key].forbids_something])
 def test_every_rule_runs_out_of_the_box(key: str) -> None:
     for model, ends in (("cdta/pocket", (0, 0)), ("cdta/pocket-rules", (-1, 1))):
         metrics = measure(model, rules=key, n=10, temperature=0).results.metrics

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.providers.access import Access
-from cant_do_that_anymore.providers.catalogue import model_named, server_info
+from cant_do_that_anymore.providers.catalog import model_named, server_info
 from cant_do_that_anymore.providers.openai_api import ServerModel
 from cant_do_that_anymore.providers.redact import PIECE_LENGTH, Redactor
 from cant_do_that_anymore.providers.responses import Response

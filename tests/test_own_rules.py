@@ -23,7 +23,7 @@ from cant_do_that_anymore import (
 from cant_do_that_anymore.datasets.storage import all_datasets
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game import rule_pool
-from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD, copy_as, identity_of, placebo_of
+from cant_do_that_anymore.game.rules import CATALOG, STANDARD, copy_as, identity_of, placebo_of
 from own_rules import NoEnPassant
 from testing import POOL, cdta, measure
 
@@ -58,7 +58,7 @@ def test_a_run_under_rules_of_ones_own_is_read_back_only_with_them(tmp_path: Pat
     ):
         load(tmp_path / "run")
     with pytest.raises(InvalidInput, match="not under those given, 'no-castling'"):
-        load(tmp_path / "run", rules=CATALOGUE["no-castling"])
+        load(tmp_path / "run", rules=CATALOG["no-castling"])
     result = cdta("compare", tmp_path / "run", tmp_path / "run", code=2)
     assert "load(FOLDER, rules=...)" in result.stderr
 
@@ -95,9 +95,9 @@ def test_rules_that_were_edited_are_other_rules(home: Path) -> None:
     assert sides == {0}
 
 
-def test_rules_of_the_catalogue_are_known_by_their_key_and_equal_rules_by_one_digest() -> None:
+def test_rules_of_the_catalog_are_known_by_their_key_and_equal_rules_by_one_digest() -> None:
     assert identity_of(STANDARD) == "standard"
-    assert identity_of(CATALOGUE["rooks-as-bishops"]) == "rooks-as-bishops"
+    assert identity_of(CATALOG["rooks-as-bishops"]) == "rooks-as-bishops"
     assert identity_of(NoEnPassant()) == identity_of(NoEnPassant())
     assert identity_of(NoEnPassant()) == "no-en-passant-cf963b25"  # in every process
 
@@ -219,4 +219,4 @@ def test_every_way_to_give_rules_refuses_those_that_cannot_work(
 
 def test_the_placebo_of_rules_that_name_none_is_that_nobody_castles() -> None:
     assert isinstance(NoEnPassant(), Rules)
-    assert placebo_of(NoEnPassant()) == CATALOGUE["no-castling"]
+    assert placebo_of(NoEnPassant()) == CATALOG["no-castling"]

@@ -23,7 +23,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOG
 from cant_do_that_anymore.runs.results import PROTOCOL
 
 ROOT = Path(__file__).parents[1]
@@ -109,7 +109,7 @@ def rules() -> list[dict[str, Any]]:
         found = json.loads((out / "results.json").read_text())["results"]
     return [
         {"rules": key, "models": _of(key, found)}
-        for key, each in CATALOGUE.items()
+        for key, each in CATALOG.items()
         if each.forbids_something
     ]
 

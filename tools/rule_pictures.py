@@ -1,4 +1,4 @@
-"""Draw every rule of the catalogue for docs/rules.md, and write the table there.
+"""Draw every rule of the catalog for docs/rules.md, and write the table there.
 
     python tools/rule_pictures.py
 
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from cant_do_that_anymore.game.rules import CATALOGUE, Rules
+from cant_do_that_anymore.game.rules import CATALOG, Rules
 from cant_do_that_anymore.report.html import asset
 from cant_do_that_anymore.report.svg import pieces, rule_picture
 
@@ -28,7 +28,7 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     with opened_browser() as browser:
         window = browser.new_page(color_scheme="light", device_scale_factor=2)
-        for rules in CATALOGUE.values():
+        for rules in CATALOG.values():
             if picture := rule_picture(rules):
                 window.set_content(
                     f"<style>{asset('page.css')} .board {{ width: {SIZE}px }}</style>"
@@ -42,7 +42,7 @@ def main() -> None:
 
 def table() -> Iterator[str]:
     yield "\n| key | statement | a special move |\n| --- | --- | --- |\n"
-    for rules in CATALOGUE.values():
+    for rules in CATALOG.values():
         if rules.forbids_something:
             yield f"| `{rules.key}` | {rules.statement} | {shown(rules)} |\n"
     yield "\n"

@@ -23,15 +23,15 @@ from model import Pocket, load_habit
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD
+from cant_do_that_anymore.game.rules import CATALOG, STANDARD
 
 TOKENS = {move: token for token, move in enumerate(vocabulary().values())}
 MOVES = list(TOKENS)
 BEGIN = len(MOVES)
 DATA = Path(__file__).resolve().parents[1] / "src" / "cant_do_that_anymore" / "data"
 HELD_OUT_RULES = ("bishops-as-rooks", "knights-as-queens", "rooks-as-bishops", "pawns-one-step")
-TRAINED_RULES = tuple(key for key in CATALOGUE if key not in ("standard", *HELD_OUT_RULES))
-FORBIDDING_RULES = tuple(key for key, rules in CATALOGUE.items() if rules.forbids_something)
+TRAINED_RULES = tuple(key for key in CATALOG if key not in ("standard", *HELD_OUT_RULES))
+FORBIDDING_RULES = tuple(key for key, rules in CATALOG.items() if rules.forbids_something)
 MAX_LEGAL = 96
 """More legal moves than this are left out: few positions have them."""
 
@@ -56,7 +56,7 @@ class RuleGames:
 
 
 def _legal(board: chess.Board, rules_key: str) -> NDArray[np.int16]:
-    tokens = [TOKENS[move.uci()] for move in CATALOGUE[rules_key].legal_moves(board)][:MAX_LEGAL]
+    tokens = [TOKENS[move.uci()] for move in CATALOG[rules_key].legal_moves(board)][:MAX_LEGAL]
     return np.array(tokens + [-1] * (MAX_LEGAL - len(tokens)), dtype=np.int16)
 
 

@@ -18,13 +18,13 @@ from random import Random
 import numpy as np
 from games import vocabulary
 
-from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD, PieceSwap, Rules, placebo_of
+from cant_do_that_anymore.game.rules import CATALOG, STANDARD, PieceSwap, Rules, placebo_of
 from cant_do_that_anymore.providers.pocket import Tokenizer
 from cant_do_that_anymore.task.prompts import DEFAULT, SHIPPED_WORDINGS, shipped_wording
 
 PHRASES = tomllib.loads((Path(__file__).parent / "phrases.toml").read_text())
 HELD_OUT_RULES = ("bishops-as-rooks", "knights-as-queens", "rooks-as-bishops", "pawns-one-step")
-TRAINED_RULES = tuple(key for key in CATALOGUE if key not in ("standard", *HELD_OUT_RULES))
+TRAINED_RULES = tuple(key for key in CATALOG if key not in ("standard", *HELD_OUT_RULES))
 PIECES = {2: "knight", 3: "bishop", 4: "rook", 5: "queen"}
 LICENSE = Path(__file__).parents[1] / "LICENSE"
 QUERIED = "a1a8"
@@ -163,7 +163,7 @@ def write(count: int, make: Callable[[], str], forbidden: set[str]) -> list[str]
 def shipped_sentences() -> set[str]:
     """The sentences of the shipped wordings and rules, which no training text may have."""
     found = set()
-    for rules in CATALOGUE.values():
+    for rules in CATALOG.values():
         for wording in map(shipped_wording, WORDINGS):
             texts = (wording.standard_prompt(), wording.changed_prompt(rules), rules.statement)
             for text in (*texts, wording.reminder_prompt(rules), wording.legality_question):
@@ -176,7 +176,7 @@ def training_texts(seed: int, per_rule: int) -> dict[str, list[str]]:
     writer, forbidden = Writer(seed), shipped_sentences()
     texts = {STANDARD.key: write(5 * per_rule, writer.standard, forbidden)}
     for key in TRAINED_RULES:
-        texts[key] = write(per_rule, lambda: writer.changed(CATALOGUE[key]), forbidden)  # noqa: B023
+        texts[key] = write(per_rule, lambda: writer.changed(CATALOG[key]), forbidden)  # noqa: B023
     return texts | {"question": write(100, writer.question, forbidden)}
 
 
@@ -184,7 +184,7 @@ def heldout_texts(seed: int) -> dict[str, str]:
     """Texts to measure with, as "KIND RULES": shipped ones, and held-out and trained phrases."""
     held, trained = Writer(seed + 1, held_out=True), Writer(seed + 1)
     texts = {f"standard {name}": shipped_wording(name).standard_prompt() for name in WORDINGS}
-    for key, rules in CATALOGUE.items():
+    for key, rules in CATALOG.items():
         if not rules.forbids_something:
             continue
         for name, wording in ((name, shipped_wording(name)) for name in WORDINGS):

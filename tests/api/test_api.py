@@ -275,15 +275,15 @@ def test_interrupting_a_notebook_stops_the_work_in_its_thread() -> None:
     assert done.stdout.split() == ["cancelled", "stopped"]
 
 
-@pytest.mark.parametrize("colour", ["rgb(0, 0, 0)", "rgb(230, 230, 230)"])
+@pytest.mark.parametrize("color", ["rgb(0, 0, 0)", "rgb(230, 230, 230)"])
 def test_runs_and_comparisons_are_shown_in_the_colours_of_the_notebook(
-    run: Run, found: Comparison, browser: Browser, colour: str
+    run: Run, found: Comparison, browser: Browser, color: str
 ) -> None:
     window = browser.new_page()
     complaints: list[str] = []
     window.on("console", lambda message: complaints.append(message.text))
     shown = replace(run, notes=[EVIL])._repr_html_() + found._repr_html_()
-    window.set_content(f"<body style='color: {colour}'>{shown}<p id=after>after</p>")
+    window.set_content(f"<body style='color: {color}'>{shown}<p id=after>after</p>")
     numbers = window.locator("[data-metric]").evaluate_all(
         "all => all.map(one => [one.dataset.metric, JSON.parse(one.value)])"
     )
@@ -298,7 +298,7 @@ def test_runs_and_comparisons_are_shown_in_the_colours_of_the_notebook(
     used = window.locator(".lede, .value, td, .cdta, #after").evaluate_all(
         "all => [...new Set(all.map(one => getComputedStyle(one).color))]"
     )
-    assert used == [colour]
+    assert used == [color]
     assert EVIL[:-1] in window.locator(".soft").first.inner_text()
     assert window.locator("script").count() == 0
     assert window.evaluate("window.hacked") is None

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore.client.client import WINDOW
-from cant_do_that_anymore.game.rules import CATALOGUE
+from cant_do_that_anymore.game.rules import CATALOG
 from faults import error
 from testing import Body, Loopback, cdta, habit, moves_in, positions, serving
 
@@ -49,11 +49,11 @@ def test_the_package_is_a_program_of_its_own() -> None:
 
 def test_rules_are_listed_with_what_the_model_is_told() -> None:
     listed = {entry["key"]: entry for entry in json.loads(cdta("rules", "--json").stdout)}
-    assert [*listed] == [key for key, rules in CATALOGUE.items() if rules.forbids_something]
+    assert [*listed] == [key for key, rules in CATALOG.items() if rules.forbids_something]
     assert listed["no-castling"] == {
         "key": "no-castling",
         "title": "Castling is forbidden",
-        "statement": CATALOGUE["no-castling"].statement,
+        "statement": CATALOG["no-castling"].statement,
         "illegal": "12. O-O-O",
         "fen": "r3kb1r/p2nqppp/5n2/1B2p1B1/4P3/1Q6/PPP2PPP/R3K2R w KQkq - 1 12",
     }

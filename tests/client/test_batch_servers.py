@@ -18,7 +18,7 @@ from cant_do_that_anymore.client.store import Store
 from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
 from cant_do_that_anymore.providers.base import Request, Settings
-from cant_do_that_anymore.providers.catalogue import model_named
+from cant_do_that_anymore.providers.catalog import model_named
 from charging import charge
 from faults import Reset
 from testing import (

@@ -17,7 +17,7 @@ from cant_do_that_anymore.client.store import Store
 from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.providers import openai_api
 from cant_do_that_anymore.providers.base import Answer, Request, Settings, Usage
-from cant_do_that_anymore.providers.catalogue import model_named
+from cant_do_that_anymore.providers.catalog import model_named
 from cant_do_that_anymore.providers.chain_of_thought import CONCLUDE
 from charging import Charging, Losing, charge
 from faults import CutOff, Reset, Silence

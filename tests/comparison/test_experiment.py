@@ -23,7 +23,7 @@ from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import Stopped, UserError
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import write_positions
-from cant_do_that_anymore.game.rules import CATALOGUE, board_after
+from cant_do_that_anymore.game.rules import CATALOG, board_after
 from cant_do_that_anymore.report.document import build_document
 from cant_do_that_anymore.report.plots.headlines import headline_chart
 from cant_do_that_anymore.report.plots.shares import bar_chart, line_chart
@@ -402,7 +402,7 @@ def test_rules_may_be_all_and_games_under_them_are_there_for_the_usual_ones_alon
     assert evals_and_rules([], []) == [("all", usual), ("all_diagonal", usual)]
     assert evals_and_rules([], ["no-castling", usual]) == [("all", "no-castling"), ("all", usual)]
     every = [rules for _, rules in evals_and_rules(["all_small"], ["all"])]
-    assert set(CATALOGUE) - set(every) == {"standard", "bishops-as-queens", "rooks-as-queens"}
+    assert set(CATALOG) - set(every) == {"standard", "bishops-as-queens", "rooks-as-queens"}
     more = [rules for _, rules in evals_and_rules([], ["all", usual, "mistyped"])]
     assert more == [*every, "mistyped"]  # which is then refused
 

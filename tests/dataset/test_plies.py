@@ -11,7 +11,7 @@ from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.datasets.storage import common_positions
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.rule_pool import positions_in_games
-from cant_do_that_anymore.game.rules import CATALOGUE
+from cant_do_that_anymore.game.rules import CATALOG
 from cant_do_that_anymore.metrics.groups import by_common, by_length, is_curve
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.report.run_page import page
@@ -71,7 +71,7 @@ def test_bundled_games_give_long_positions_and_the_default_pool_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("cant_do_that_anymore.game.rule_pool.POOL_SIZE", 60)
-    rules = CATALOGUE["no-castling"]
+    rules = CATALOG["no-castling"]
     usual, late = list(positions_in_games(rules)), lengths(rules=rules, plies="30-60", pool="games")
     assert len(late) == 60 and min(late) >= 30
     assert positions_for(Spec(rules=rules)).positions == usual

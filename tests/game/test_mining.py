@@ -32,7 +32,7 @@ from cant_do_that_anymore.game.mining import (
 )
 from cant_do_that_anymore.game.mining.openings import Openings
 from cant_do_that_anymore.game.position import read_positions
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, STANDARD, Rules
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOG, STANDARD, Rules
 from testing import cdta, needs_linux, needs_posix, open_pipe
 from written_games import (
     SET_UP,
@@ -53,7 +53,7 @@ else:
     from backports import zstd
 
 GAMES = st.lists(st.integers(0, 2**16), max_size=60).map(played)
-CHANGES = st.sampled_from([rules for rules in CATALOGUE.values() if rules is not STANDARD])
+CHANGES = st.sampled_from([rules for rules in CATALOG.values() if rules is not STANDARD])
 WANTED = MiningCriteria(BISHOPS_AS_KNIGHTS)
 GAMES_IN_ALL = 1_000
 ITALIAN = TAGS + "1. e4 e5 2. Nf3 Nc6 3. Bc4 *\n\n"
@@ -262,7 +262,7 @@ def test_a_position_is_kept_once_or_as_often_as_it_was_played(tmp_path: Path) ->
 def test_castling_is_found_of_both_players_and_to_both_sides() -> None:
     long = "1. d4 d5 2. e4 Nc6 3. e5 Bf5 4. e6 Qd6 5. a3 O-O-O *"
     text = TAGS + "1. e4 e5 2. Nf3 Nf6 3. Be2 Be7 4. O-O O-O *\n\n" + TAGS + long
-    found = lines(mined_text(text, MiningCriteria(CATALOGUE["no-castling"], every=True)))
+    found = lines(mined_text(text, MiningCriteria(CATALOG["no-castling"], every=True)))
     assert [(game, len(moves), special) for game, moves, special in found] == [
         (0, 6, "e1g1"),
         (0, 7, "e8g8"),

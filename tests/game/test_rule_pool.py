@@ -15,10 +15,10 @@ from cant_do_that_anymore.game.rule_pool import (
     positions_in_games,
     shipped_games,
 )
-from cant_do_that_anymore.game.rules import CATALOGUE, STANDARD, Rules, board_after, rules_named
+from cant_do_that_anymore.game.rules import CATALOG, STANDARD, Rules, board_after, rules_named
 
 DOCS = Path(__file__).parents[2] / "docs"
-every_rule = pytest.mark.parametrize("rules", CATALOGUE.values(), ids=lambda rules: rules.key)
+every_rule = pytest.mark.parametrize("rules", CATALOG.values(), ids=lambda rules: rules.key)
 DRAWN = {
     "knights-as-bishops": "83ee8ac43287",
     "knights-as-rooks": "83ee8ac43287",

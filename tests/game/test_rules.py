@@ -13,7 +13,7 @@ from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import (
     BISHOPS_AS_KNIGHTS,
-    CATALOGUE,
+    CATALOG,
     STANDARD,
     Rules,
     board_after,
@@ -22,9 +22,9 @@ from cant_do_that_anymore.game.rules import (
 )
 from written_games import random_positions
 
-CHANGES = [rules for rules in CATALOGUE.values() if rules != STANDARD]
+CHANGES = [rules for rules in CATALOG.values() if rules != STANDARD]
 every_change = pytest.mark.parametrize("rules", CHANGES, ids=lambda rules: rules.key)
-every_rule = pytest.mark.parametrize("rules", CATALOGUE.values(), ids=lambda rules: rules.key)
+every_rule = pytest.mark.parametrize("rules", CATALOG.values(), ids=lambda rules: rules.key)
 LETTERS = {"knights": "n", "bishops": "b", "rooks": "r", "queens": "q"}
 RESTRICTIONS = {
     "no-castling": "castling = false",
@@ -187,7 +187,7 @@ def test_unknown_rules_name_the_nearest() -> None:
 
 
 def test_every_pair_of_pieces_has_rules() -> None:
-    assert len(CATALOGUE) == 1 + 4 * 3 + len(RESTRICTIONS)
+    assert len(CATALOG) == 1 + 4 * 3 + len(RESTRICTIONS)
     assert rules_named("queens-as-rooks").statement == (
         "All queens now move exactly as rooks do. "
         "Queens can no longer move diagonally: such a move is now illegal."
@@ -228,7 +228,7 @@ def test_rules_are_values_that_travel_to_other_processes(rules: Rules) -> None:
     travelled = pickle.loads(pickle.dumps(rules))
     assert travelled == rules
     assert {travelled: 1}[rules] == 1
-    assert [other for other in CATALOGUE.values() if other == travelled] == [rules]
+    assert [other for other in CATALOG.values() if other == travelled] == [rules]
 
 
 @every_rule

@@ -25,7 +25,7 @@ from cant_do_that_anymore.game.position import (
 )
 from cant_do_that_anymore.game.rules import (
     BISHOPS_AS_KNIGHTS,
-    CATALOGUE,
+    CATALOG,
     PieceSwap,
     Rules,
     board_after,
@@ -167,7 +167,7 @@ def test_positions_are_few_a_game_and_even_over_the_strata(engine: SimpleEngine)
 def test_rules_that_forbid_nothing_or_swap_nothing_are_refused(key: str, reason: str) -> None:
     unused = cast(SimpleEngine, None)
     with pytest.raises(InvalidInput, match=reason):
-        next(selfplay.play_positions(unused, CATALOGUE[key], 1, seed=0))
+        next(selfplay.play_positions(unused, CATALOG[key], 1, seed=0))
 
 
 def test_play_gives_up(engine: SimpleEngine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +192,7 @@ def test_play_gives_up(engine: SimpleEngine, monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_a_game_ends_as_the_changed_rules_say(fen: str, changed: str, over: bool) -> None:
-    assert selfplay.is_over(engine_board(fen, CATALOGUE[changed])) is over
+    assert selfplay.is_over(engine_board(fen, CATALOG[changed])) is over
 
 
 def test_a_game_ends_with_the_third_repetition() -> None:
@@ -207,11 +207,11 @@ def test_a_game_ends_with_the_third_repetition() -> None:
 
 
 @given(
-    st.sampled_from([key for key in CATALOGUE if isinstance(CATALOGUE[key], PieceSwap)]),
+    st.sampled_from([key for key in CATALOG if isinstance(CATALOG[key], PieceSwap)]),
     st.randoms(use_true_random=False),
 )
 def test_special_moves_are_all_lost_moves_or_none_if_in_doubt(key: str, random: Random) -> None:
-    rules = CATALOGUE[key]
+    rules = CATALOG[key]
     assert isinstance(rules, PieceSwap)
     board = chess.Board()
     for _ in range(random.randrange(60)):
@@ -253,7 +253,7 @@ def leaves_doubt(board: chess.Board, move: chess.Move, rules: Rules) -> bool:
 )
 def test_earlier_moves_are_those_that_the_change_concerns(key: str, count: int) -> None:
     moves = ("e2e4", "e7e5", "f1c4", "f8c5", "g1f3", "g8f6", "e1g1", "c5b6")
-    assert earlier_moves(Position(0, moves, ("c4f7",)), CATALOGUE[key]) == count
+    assert earlier_moves(Position(0, moves, ("c4f7",)), CATALOG[key]) == count
 
 
 # The command

@@ -16,7 +16,7 @@ import pytest
 from cant_do_that_anymore import Position, load
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import write_positions
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, Rules
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOG, Rules
 from cant_do_that_anymore.metrics.wordings import spread_interval
 from cant_do_that_anymore.providers.base import Message
 from cant_do_that_anymore.report.sentences import wording_sentence
@@ -27,7 +27,7 @@ from cant_do_that_anymore.task.prompts import SHIPPED_WORDINGS, shipped_wording,
 from loopback import Body, Responder
 from testing import POOL, adapting, cdta, habit, measure, moves_in, positions, serving
 
-RULES = [rules for rules in CATALOGUE.values() if rules.forbids_something]
+RULES = [rules for rules in CATALOG.values() if rules.forbids_something]
 
 
 @pytest.mark.parametrize(("name", "rules"), [*product(SHIPPED_WORDINGS, RULES)], ids=str)

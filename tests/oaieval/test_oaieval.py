@@ -16,7 +16,7 @@ from cant_do_that_anymore import shipped_pool
 from cant_do_that_anymore.datasets.pools import drawn
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.oaieval.solvers import solver_named
-from cant_do_that_anymore.providers.catalogue import info_by_name
+from cant_do_that_anymore.providers.catalog import info_by_name
 from testing import Body, Done, Spec, cdta, habit, mixed, oaieval, openai_server, serving
 
 CHAT, BASE = "generation/direct/gpt-3.5-turbo", "chess/generation/direct/gpt-3.5-turbo-instruct"

@@ -1,4 +1,4 @@
-"""What lets one in at a server: headers, organisations, proxies, ``.env``, Azure's version."""
+"""What lets one in at a server: headers, organizations, proxies, ``.env``, Azure's version."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from aiohttp import web
 from cant_do_that_anymore.client.session import create_model, model_info
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.providers.base import Answer
-from cant_do_that_anymore.providers.catalogue import info_by_name, model_named
+from cant_do_that_anymore.providers.catalog import info_by_name, model_named
 from cant_do_that_anymore.providers.http import proxy_for
 from testing import (
     Body,

@@ -14,7 +14,7 @@ from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.base import Answer, Model, Settings
-from cant_do_that_anymore.providers.catalogue import model_named
+from cant_do_that_anymore.providers.catalog import model_named
 from cant_do_that_anymore.providers.local import draw_board
 from cant_do_that_anymore.task.conditions import conditions_for
 from cant_do_that_anymore.task.prompts import DEFAULT

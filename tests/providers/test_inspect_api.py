@@ -24,14 +24,14 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.providers.base import Settings, TransientError
-from cant_do_that_anymore.providers.catalogue import EXTRAS, model_named
+from cant_do_that_anymore.providers.catalog import EXTRAS, model_named
 from cant_do_that_anymore.task.types import Outcome
 from testing import SPECIAL, Loopback, Run, ask, measure, positions
 
 ROOT = Path(__file__).parents[2]
 KEY = "sk-planted-0123456789"
 
-Behaviour = Callable[[int, list[ChatMessage]], ModelOutput]
+Behavior = Callable[[int, list[ChatMessage]], ModelOutput]
 
 
 class ProviderError(Exception):
@@ -41,7 +41,7 @@ class ProviderError(Exception):
 
 
 class Provider(ModelAPI):
-    behaviour: Behaviour
+    behavior: Behavior
     calls = 0
 
     async def generate(
@@ -52,7 +52,7 @@ class Provider(ModelAPI):
         config: GenerateConfig,
     ) -> ModelOutput:
         Provider.calls += 1
-        return Provider.behaviour(Provider.calls, input)
+        return Provider.behavior(Provider.calls, input)
 
     def should_retry(self, ex: Exception) -> bool:
         return isinstance(ex, ProviderError) and ex.status_code in (408, 429, 500, 503)
@@ -75,8 +75,8 @@ def habit(_: int, messages: list[ChatMessage]) -> ModelOutput:
     return said(SPECIAL[tuple(turn for turn in turns if len(turn) <= 5)])
 
 
-def measured(behaviour: Behaviour) -> Run:
-    Provider.behaviour, Provider.calls = staticmethod(behaviour), 0
+def measured(behavior: Behavior) -> Run:
+    Provider.behavior, Provider.calls = staticmethod(behavior), 0
     options = {"dataset": positions(4), "max_connections": 1, "max_error_rate": 0.5}
     return measure("scripted/m", **options)
 
@@ -124,7 +124,7 @@ def test_a_reply_without_a_move_is_what_its_end_says(stop_reason: str) -> None:
     ],
 )
 def test_an_output_that_is_no_answer_may_be_billed(output: ModelOutput, words: str) -> None:
-    Provider.behaviour = staticmethod(lambda *_: output)
+    Provider.behavior = staticmethod(lambda *_: output)
     with pytest.raises(TransientError, match=words) as fault:
         ask(model_named("scripted/m"), "e2e4")
     assert fault.value.maybe_billed

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from cant_do_that_anymore.errors import UserError
 from cant_do_that_anymore.game.position import DATA, Position, shipped_pool
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, STANDARD, Rules
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOG, STANDARD, Rules
 from cant_do_that_anymore.providers import pocket as module
 from cant_do_that_anymore.providers.base import Answer, Message, Question, Settings
-from cant_do_that_anymore.providers.catalogue import model_named
+from cant_do_that_anymore.providers.catalog import model_named
 from cant_do_that_anymore.providers.pocket import (
     BATCH,
     POCKET,
@@ -168,7 +168,7 @@ def test_of_a_long_game_it_reads_the_end_and_keeps_whose_move_it_is(length: int)
     assert [load_network().moves[token] for token in read] == moves[length - len(read) :]
 
 
-@pytest.mark.parametrize("rules", CATALOGUE.values(), ids=str)
+@pytest.mark.parametrize("rules", CATALOG.values(), ids=str)
 def test_it_knows_every_move_that_any_rules_allow(rules: Rules) -> None:
     promoting = chess.Board("1n5k/P1P5/8/8/8/8/p1p5/1N5K w - - 0 1")
     for board in (promoting, *(position.board() for position in [*POSITIONS[::5], *DIAGONAL])):

@@ -13,7 +13,7 @@ from aiohttp import web
 from cant_do_that_anymore.errors import UserError
 from cant_do_that_anymore.providers import openai_api
 from cant_do_that_anymore.providers.base import Answer, RequestRejected, TransientError, Usage
-from cant_do_that_anymore.providers.catalogue import model_named
+from cant_do_that_anymore.providers.catalog import model_named
 from cant_do_that_anymore.providers.responses import (
     error_message,
     fingerprint_in,

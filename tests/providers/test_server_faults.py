@@ -19,7 +19,7 @@ from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
 from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.providers import http, openai_api
 from cant_do_that_anymore.providers.base import Answer, Message, Question, Settings
-from cant_do_that_anymore.providers.catalogue import model_named
+from cant_do_that_anymore.providers.catalog import model_named
 from faults import FAULTS, error
 from testing import (
     POOL,

@@ -6,7 +6,7 @@ import chess
 import pytest
 
 from cant_do_that_anymore import Position, Rules, rules_named
-from cant_do_that_anymore.game.rules import CATALOGUE
+from cant_do_that_anymore.game.rules import CATALOG
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.report.svg import rule_picture
 from own_rules import NoEnPassant
@@ -49,7 +49,7 @@ def test_dots_are_new_moves_and_crosses_lost_ones() -> None:
     }
 
 
-@pytest.mark.parametrize("rules", CATALOGUE.values(), ids=lambda rules: rules.key)
+@pytest.mark.parametrize("rules", CATALOG.values(), ids=lambda rules: rules.key)
 def test_every_rule_that_forbids_anything_has_a_picture(rules: Rules) -> None:
     assert bool(rule_picture(rules)) == rules.forbids_something
     if rules.forbids_something:

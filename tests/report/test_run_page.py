@@ -224,11 +224,11 @@ def test_a_third_condition_is_everywhere_on_the_page(show: Show) -> None:
     assert opened.text(f"article{third} pre") == "<i>no</i>"
     linked = show("three", link="#half_told=special")
     assert linked.place == "1 of 1"
-    colours = {
+    colors = {
         linked.page.locator(f"article{name} h3").evaluate("h3 => getComputedStyle(h3).color")
         for name in (".standard", ".changed", third)
     }
-    assert len(colours) == 3
+    assert len(colors) == 3
 
 
 def test_arrows_of_three_equal_answers_lie_side_by_side(three: Run, show: Show) -> None:
@@ -665,13 +665,13 @@ def test_failures_come_first_and_link_to_their_samples(show: Show) -> None:
 
 def test_dark_screens_get_a_dark_page_and_paper_a_white_one(real: Path, show: Show) -> None:
     opened = show(real / "report.html")
-    colour = "getComputedStyle(document.documentElement).backgroundColor"
+    color = "getComputedStyle(document.documentElement).backgroundColor"
     opened.page.emulate_media(color_scheme="light")
-    assert opened.page.evaluate(colour) == "rgb(251, 250, 247)"
+    assert opened.page.evaluate(color) == "rgb(251, 250, 247)"
     opened.page.emulate_media(color_scheme="dark")
-    assert opened.page.evaluate(colour) == "rgb(22, 24, 27)"
+    assert opened.page.evaluate(color) == "rgb(22, 24, 27)"
     opened.page.emulate_media(color_scheme="dark", media="print")
-    assert opened.page.evaluate(colour) == "rgb(255, 255, 255)"
+    assert opened.page.evaluate(color) == "rgb(255, 255, 255)"
     assert opened.page.locator(".filters").is_hidden()
 
 

@@ -22,7 +22,7 @@ from cant_do_that_anymore.errors import Interrupted, InvalidInput
 from cant_do_that_anymore.game.rule_pool import example_of
 from cant_do_that_anymore.game.rules import (
     BISHOPS_AS_KNIGHTS,
-    CATALOGUE,
+    CATALOG,
     STANDARD,
     Rules,
     placebo_of,
@@ -57,7 +57,7 @@ ALL = [
     *("reminded", "repeated", "conflict-named", "example"),
     *("legal-moves", "check-first", "reason-first"),
 ]
-CHANGES = [rules for rules in CATALOGUE.values() if rules.forbids_something]
+CHANGES = [rules for rules in CATALOG.values() if rules.forbids_something]
 
 
 @pytest.mark.parametrize("rules", [*CHANGES, NoEnPassant()], ids=lambda rules: rules.key)

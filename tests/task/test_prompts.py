@@ -11,7 +11,7 @@ import pytest
 
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import Position
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, STANDARD, rules_named
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOG, STANDARD, rules_named
 from cant_do_that_anymore.providers.base import Message
 from cant_do_that_anymore.providers.request_variants import as_text, user_first
 from cant_do_that_anymore.task.conditions import conditions_for, question
@@ -63,7 +63,7 @@ def test_a_user_turn_is_put_first_only_where_the_assistant_would_begin() -> None
     assert [m.role for m in user_first(messages())] == ["system", "user"]
 
 
-@pytest.mark.parametrize("key", CATALOGUE)
+@pytest.mark.parametrize("key", CATALOG)
 def test_the_default_wording_states_the_task_and_the_change(key: str) -> None:
     change = rules_named(key)
     text = DEFAULT.standard_prompt() if change == STANDARD else DEFAULT.changed_prompt(change)
@@ -88,7 +88,7 @@ def test_the_protocol_quotes_the_default_wording() -> None:
 
 @pytest.mark.parametrize("condition", ASKED_WORD_FOR_WORD)
 def test_every_question_is_asked_in_the_words_it_always_was(condition: str) -> None:
-    changes = [rules for rules in CATALOGUE.values() if rules != STANDARD]
+    changes = [rules for rules in CATALOG.values() if rules != STANDARD]
     asked = [
         question(position, change, condition) for position, change in product(POOL[:4], changes)
     ]

@@ -10,7 +10,7 @@ from annotated_types import Ge, Gt, Le, Lt
 
 from cant_do_that_anymore import Spec, evaluate, load
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.game.rules import CATALOGUE
+from cant_do_that_anymore.game.rules import CATALOG
 from cant_do_that_anymore.inspect_tasks.arguments import spec_for
 from cant_do_that_anymore.task.spec import OPTIONS, parse_option
 from own_rules import NoEnPassant
@@ -141,7 +141,7 @@ def test_values_that_mean_the_same_are_taken(given: dict[str, Any], same: dict[s
 
 def test_a_field_of_several_types_takes_each_of_them() -> None:
     Spec(dataset=Path(__file__), rules=NoEnPassant(), n=None, ask_above=None, seed=1)
-    Spec(dataset="gpt-4-0314", rules=CATALOGUE["no-castling"], n=1, ask_above=1)
+    Spec(dataset="gpt-4-0314", rules=CATALOG["no-castling"], n=1, ask_above=1)
 
 
 def test_a_negative_seed_is_refused_since_it_draws_what_its_opposite_draws() -> None:

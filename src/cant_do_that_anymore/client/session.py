@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..formatting import pluralize
 from ..providers.base import Model, ModelInfo
-from ..providers.catalogue import Name, parse_name
+from ..providers.catalog import Name, parse_name
 from ..task.spec import DEFAULT_MODEL, Spec, check_batch
 from .batch.client import BatchClient
 from .batch.jobs import BatchJournal

@@ -15,7 +15,7 @@ from ..datasets.pools import positions_drawn, positions_for
 from ..datasets.storage import Dataset, is_own
 from ..errors import InvalidInput, NeedsApproval, NoHabit, Stopped, UserError
 from ..files import safe_name
-from ..game.rules import BISHOPS_AS_KNIGHTS, CATALOGUE, Rules
+from ..game.rules import BISHOPS_AS_KNIGHTS, CATALOG, Rules
 from ..metrics.notes import versions_of
 from ..progress import overall_progress
 from ..providers.base import EFFORTS, Effort
@@ -43,7 +43,7 @@ def evals_and_rules(
     ``all`` stands for all rules that forbid a move. Games under the changed rules only exist for
     the default rules and pool, so their eval is a default only there.
     """
-    all_keys = [key for key, rules in CATALOGUE.items() if rules.forbids_something]
+    all_keys = [key for key, rules in CATALOG.items() if rules.forbids_something]
     keys = list(changes) or [BISHOPS_AS_KNIGHTS.key]
     wanted = list(dict.fromkeys(chain(*(all_keys if key == ALL else [key] for key in keys))))
     shipped = wanted == [BISHOPS_AS_KNIGHTS.key] and not own_pool

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..providers.access import split_address
 from ..providers.base import Effort
-from ..providers.catalogue import info_by_name
+from ..providers.catalog import info_by_name
 from ..runs.results import Run
 from ..task.conditions import KNOWS_FORBIDDEN
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION

@@ -19,7 +19,7 @@ import chess
 
 from ..formatting import percentage
 from ..game.position import Position
-from ..game.rules import CATALOGUE, Rules
+from ..game.rules import CATALOG, Rules
 
 # Maximum rate at which the search gives up on a pool that holds enough.
 FUTILITY_ERROR = 0.01
@@ -85,7 +85,7 @@ def habits_shown(played: Sequence[tuple[Position, str]], change: Rules) -> dict[
     """
     moves = [(position.board(), chess.Move.from_uci(uci)) for position, uci in played]
     rules_by_moves: dict[tuple[int, ...], str] = {}
-    for rules in CATALOGUE.values():
+    for rules in CATALOG.values():
         forbidden = tuple(n for n, move in enumerate(moves) if rules.is_special(*move))
         if rules != change:
             rules_by_moves.setdefault(forbidden, rules.key)

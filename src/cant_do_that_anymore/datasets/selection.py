@@ -28,7 +28,7 @@ from ..game.position import Position, checked
 from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..progress import progress, progress_display, status_callback
 from ..providers.base import ModelInfo, Request
-from ..providers.catalogue import OPENAI_BASE_MODELS
+from ..providers.catalog import OPENAI_BASE_MODELS
 from ..task.forms import MOVES
 from ..task.quality_guard import QualityGuard
 from ..task.samples import trials_for

@@ -67,7 +67,7 @@ _RESIDUE = re.compile(
     rf"{MOVE_NUMBER}|\[[ xX]\]|\b(?:e\.?p|1-0|0-1|1/2-1/2|check|checkmate|mate)\b"
 )
 _SPEAKER = re.compile(
-    r"\W*(?:(?P<colour>white|black)(?:'s move)?|assistant|me|I)\s*:", re.IGNORECASE
+    r"\W*(?:(?P<color>white|black)(?:'s move)?|assistant|me|I)\s*:", re.IGNORECASE
 )
 
 
@@ -317,7 +317,7 @@ def _is_only_moves(reply: Reply, line: "re.Match[str]", inside: Iterable[int]) -
     rest += reply.text[place : line.end()]
     speaker = _SPEAKER.match(rest)
     if speaker:
-        if speaker["colour"] and speaker["colour"].lower() == reply.opponent:
+        if speaker["color"] and speaker["color"].lower() == reply.opponent:
             return False
         rest = rest[speaker.end() :]
     return not re.search(r"\w", _RESIDUE.sub("", rest)) and "?" not in rest

@@ -21,7 +21,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from ..errors import InvalidInput
 from ..game.rules import rules_named
 from ..providers.base import Answer, Message, ModelInfo, Question, RequestVariant, Settings
-from ..providers.catalogue import OUR_MODELS, info_by_name, inspect_info, model_named
+from ..providers.catalog import OUR_MODELS, info_by_name, inspect_info, model_named
 from ..providers.inspect_api import InspectAdapter
 from .arguments import SPEC_OPTIONS, click_errors, config_of
 

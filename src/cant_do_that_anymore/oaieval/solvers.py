@@ -21,7 +21,7 @@ import yaml
 from ..errors import InvalidInput, error_reason, unknown_value
 from ..game.position import DATA
 from ..providers.base import Model
-from ..providers.catalogue import OUR_MODELS, TEXT_PREFIX, parse_name
+from ..providers.catalog import OUR_MODELS, TEXT_PREFIX, parse_name
 from ..providers.chain_of_thought import THINKING_TOKENS
 from ..task.spec import OPTIONS, validate_option
 from ..validation import check

@@ -42,7 +42,7 @@ from .base import (
     TransientError,
     Usage,
 )
-from .catalogue import EXTRAS, OUR_MODELS, PROVIDERS, TEXT_PROVIDER
+from .catalog import EXTRAS, OUR_MODELS, PROVIDERS, TEXT_PROVIDER
 from .openai_api import (
     GATEWAY_TIMEOUT_STATUSES,
     MAX_RESPONSE_SECONDS,

@@ -26,7 +26,7 @@ from ..metrics.diagnosis import Contrast
 from ..metrics.measures import SHARES
 from ..metrics.stats.intervals import Difference, Method
 from ..metrics.types import Measure
-from ..providers.catalogue import OUR_MODELS, PROVIDERS
+from ..providers.catalog import OUR_MODELS, PROVIDERS
 from ..runs.results import Run
 from ..task.conditions import KNOWS_FORBIDDEN
 from ..task.forms import MOVES

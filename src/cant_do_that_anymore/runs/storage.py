@@ -17,7 +17,7 @@ from ..errors import Interrupted, InvalidInput, UserError, error_reason
 from ..files import atomic_dir, atomic_write, atomic_write_text
 from ..formatting import Number
 from ..game.position import Position
-from ..game.rules import CATALOGUE, Rules, board_after, identity_of, resolve_rules
+from ..game.rules import CATALOG, Rules, board_after, identity_of, resolve_rules
 from ..metrics.compute import compute
 from ..metrics.groups import uptake_by_group
 from ..metrics.notes import notes_on
@@ -272,10 +272,10 @@ def _rules_named(identity: str, rules: Rules | None, folder: Path) -> Rules:
     rules = rules and resolve_rules(rules)
     if rules and identity_of(rules) != identity:
         problem = f"not under those given, {identity_of(rules)!r}"
-    elif not rules and identity not in CATALOGUE:
+    elif not rules and identity not in CATALOG:
         problem = "which are not in the catalog; in Python, use load(FOLDER, rules=...)"
     else:
-        return rules or CATALOGUE[identity]
+        return rules or CATALOG[identity]
     raise InvalidInput(f"{str(folder)!r} was measured under the rules {identity!r}, {problem}")
 
 

@@ -17,7 +17,7 @@ from ..errors import InvalidInput
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_forbids_something, resolve_rules
 from ..providers.access import split_address
 from ..providers.base import EFFORTS, Effort, ModelInfo, Settings
-from ..providers.catalogue import parse_name
+from ..providers.catalog import parse_name
 from ..validation import check
 from .conditions import (
     DIAGNOSIS_CONDITIONS,

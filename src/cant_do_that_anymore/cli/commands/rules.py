@@ -6,7 +6,7 @@ import click
 
 from ...game.notation import move_number_prefix, notate
 from ...game.rule_pool import EXAMPLE_GAME, example_of
-from ...game.rules import CATALOGUE, Rules
+from ...game.rules import CATALOG, Rules
 from ..console import console
 from ..help import JSON, Command
 
@@ -14,7 +14,7 @@ from ..help import JSON, Command
 @click.command("rules", cls=Command, params=[JSON])
 def list_rules(as_json: bool) -> None:
     """List the rule changes and what the model is told."""
-    entries = [_entry(rules) for rules in CATALOGUE.values() if rules.forbids_something]
+    entries = [_entry(rules) for rules in CATALOG.values() if rules.forbids_something]
     if as_json:
         click.echo(json.dumps(entries, indent=2))
         return
@@ -27,7 +27,7 @@ def list_rules(as_json: bool) -> None:
 
 def _entry(rules: Rules) -> dict[str, str]:
     example = example_of(rules)
-    assert example, "every rule in the catalogue forbids a move of the example game"
+    assert example, "every rule in the catalog forbids a move of the example game"
     board = example.board()
     move = move_number_prefix(board) + notate(board, example.special_moves[0])
     facts = {"key": rules.key, "title": rules.title, "statement": rules.statement}

@@ -16,7 +16,7 @@ from ...game.rule_pool import example_of
 from ...game.rules import rules_named
 from ...providers.access import split_address
 from ...providers.base import Message, ModelInfo
-from ...providers.catalogue import PROVIDERS, info_by_name
+from ...providers.catalog import PROVIDERS, info_by_name
 from ...providers.chain_of_thought import THINK
 from ...providers.local import draw_board
 from ...providers.request_variants import as_text, user_first, with_user_turn

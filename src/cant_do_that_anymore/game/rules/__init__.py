@@ -10,7 +10,7 @@ from .swaps import PLURALS, PieceSwap
 
 __all__ = [
     "BISHOPS_AS_KNIGHTS",
-    "CATALOGUE",
+    "CATALOG",
     "STANDARD",
     "PieceSwap",
     "Rules",
@@ -25,7 +25,7 @@ __all__ = [
     "rules_named",
 ]
 
-CATALOGUE: dict[str, Rules] = {
+CATALOG: dict[str, Rules] = {
     rules.key: rules
     for rules in (
         STANDARD,
@@ -35,7 +35,7 @@ CATALOGUE: dict[str, Rules] = {
         KnightsCannotJump(),
     )
 }
-BISHOPS_AS_KNIGHTS = CATALOGUE["bishops-as-knights"]
+BISHOPS_AS_KNIGHTS = CATALOG["bishops-as-knights"]
 
 
 def rules_named(key: str) -> Rules:
@@ -44,9 +44,9 @@ def rules_named(key: str) -> Rules:
     Raises:
         InvalidInput: if no rules have that key.
     """
-    if key not in CATALOGUE:
-        raise unknown_value("rules", key, CATALOGUE)
-    return CATALOGUE[key]
+    if key not in CATALOG:
+        raise unknown_value("rules", key, CATALOG)
+    return CATALOG[key]
 
 
 def resolve_rules(rules: Rules | str) -> Rules:
@@ -62,10 +62,10 @@ def resolve_rules(rules: Rules | str) -> Rules:
         raise InvalidInput(
             f"rules must be a key (see cdta rules) or an object such as MyRule(), not {rules!r}"
         )
-    if rules in CATALOGUE.values():
+    if rules in CATALOG.values():
         return rules
     check_rules(rules)
-    if rules.key in CATALOGUE:
+    if rules.key in CATALOG:
         raise InvalidInput(f"the key {rules.key!r} is in the catalog; give your rules another key")
     return rules
 
@@ -84,5 +84,5 @@ def identity_of(rules: Rules) -> str:
 
     User-defined rules may change under the same key, so a digest is added to theirs.
     """
-    in_catalogue = CATALOGUE.get(rules.key) == rules
-    return rules.key if in_catalogue else f"{rules.key}-{digest_of(rules)}"
+    in_catalog = CATALOG.get(rules.key) == rules
+    return rules.key if in_catalog else f"{rules.key}-{digest_of(rules)}"

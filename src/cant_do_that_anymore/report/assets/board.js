@@ -43,8 +43,8 @@ function drawnPieces(fen) {
         file += Number(symbol);
         continue;
       }
-      const colour = symbol === symbol.toLowerCase() ? "black" : "white";
-      const href = `#${colour}-${PIECES[symbol.toLowerCase()]}`;
+      const color = symbol === symbol.toLowerCase() ? "black" : "white";
+      const href = `#${color}-${PIECES[symbol.toLowerCase()]}`;
       const transform = `translate(${file * SQUARE} ${fromTop * SQUARE})`;
       drawn.push(svg("use", { href, transform }));
       file += 1;
@@ -70,11 +70,11 @@ function arrow(uci, style, thick, aside) {
   const [dx, dy] = way(uci);
   const length = Math.hypot(dx, dy);
   const along = { x: dx / length, y: dy / length };
-  const centre = SQUARE / 2;
+  const center = SQUARE / 2;
   const point = (distance, sideways) =>
     [
-      tail.x + centre + along.x * distance - along.y * (sideways + aside),
-      tail.y + centre + along.y * distance + along.x * (sideways + aside),
+      tail.x + center + along.x * distance - along.y * (sideways + aside),
+      tail.y + center + along.y * distance + along.x * (sideways + aside),
     ].map((number) => number.toFixed(1)).join(",");
   const tip = length - 3;
   const neck = tip - thick * 0.8 - 7;

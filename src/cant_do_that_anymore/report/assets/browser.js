@@ -4,7 +4,7 @@ const samples = JSON.parse(document.getElementById("data").textContent);
 const section = document.getElementById("samples");
 const form = section.querySelector("form");
 const list = section.querySelector(".list");
-/** What every position was asked under: the name of its replies, and the class of its colour. */
+/** What every position was asked under: the name of its replies, and the class of its color. */
 const conditions = [...section.querySelectorAll("article")].map((article) => ({
   name: article.dataset.condition,
   style: article.className,

@@ -80,12 +80,12 @@ def curve_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
     figure, drawings = panels(
         11.0, 4.2 + 0.1 * len(lines), len(PANELS), narrow=narrow, shared=False
     )
-    handles, labelled = [], len(lines) <= len(_SIDES)
+    handles, labeled = [], len(lines) <= len(_SIDES)
     for number, (model, of_model) in enumerate(lines.items()):
         offset = min(_OFFSET, 0.6 / len(lines)) * least * (number - (len(lines) - 1) / 2)
         for axes, name in zip(drawings, PANELS, strict=True):
             for line in of_model:
-                _draw(axes, name, line, number, offset, labelled=labelled)
+                _draw(axes, name, line, number, offset, labeled=labeled)
         color, marker = mark(number)
         handles.append(Line2D([], [], marker=marker, color=color, linestyle=dashes(number)))
         handles[-1].set_label(wrap_label(model))
@@ -93,12 +93,12 @@ def curve_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
         _finish(axes, name)
         _scale(axes, least, most, from_zero=min(tokens) < least)
     title(figure, "Reasoning tokens", drawn)
-    sizes = [] if labelled else _sizes({entry.effort for entry in drawn})
+    sizes = [] if labeled else _sizes({entry.effort for entry in drawn})
     legend(figure, [*handles, *sizes, *bounds_handles(drawn)], drawn)
     return figure
 
 
-def _draw(axes: Axes, name: str, line: Line, number: int, offset: float, *, labelled: bool) -> None:
+def _draw(axes: Axes, name: str, line: Line, number: int, offset: float, *, labeled: bool) -> None:
     color, marker = mark(number)
     xs, ys = [], []
     for entry in line:
@@ -109,10 +109,10 @@ def _draw(axes: Axes, name: str, line: Line, number: int, offset: float, *, labe
             continue
         xs.append(x)
         ys.append(value)
-        if labelled or entry.is_suspect:
+        if labeled or entry.is_suspect:
             right, up, side = _SIDES[number % len(_SIDES)]
             axes.annotate(
-                _label(entry) if labelled else "(!)",
+                _label(entry) if labeled else "(!)",
                 (x, value),
                 (right, up),
                 textcoords="offset points",
