@@ -10,15 +10,19 @@ runs again, until it is finished. The table shows, for each way of reasoning:
 - how many scenarios had a command that spent more than `--max-cost`, or more than `--ask-above` and
   what was in flight: its dearest requests, as many as there are connections (a batch is one);
 - how often the rest of the cost was within the forecast after the first answers, within the latest
-  forecast when half of the cost was charged, and within the one that a user approved last;
-- the median of the high end divided by the low end of the first two;
+  forecast when half of the cost was charged, within the one that a user approved last, and within
+  the one in force: the approved one, or the one at half where nothing needed approval;
+- the median of the high end divided by the low end of the first and of the one in force;
 - how often a user was asked.
 
 In some scenarios, the first command runs in two processes at once, which share the cache. Each has
 a limit of its own, and the server tells them apart by a header.
+
+With `--log FILE`, the outcomes are appended to a file, and the table is of all outcomes in it.
 """
 
 import argparse
+import json
 import logging
 import multiprocessing
 import os
@@ -26,9 +30,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import mean, median
@@ -49,7 +54,7 @@ from cant_do_that_anymore.client.budget import Budget
 from cant_do_that_anymore.client.pricing import BATCH_RATE
 from cant_do_that_anymore.comparison import experiment
 from cant_do_that_anymore.costs import approval
-from cant_do_that_anymore.costs.forecast import Figures, Range
+from cant_do_that_anymore.costs.forecast import NOTHING, Figures, Range
 from cant_do_that_anymore.errors import (
     Incomplete,
     InvalidInput,
@@ -241,6 +246,11 @@ class Outcome:
         """The number of the latest forecast when half of the cost was charged."""
         return max(0, sum(charged <= self.total / 2 for charged, _ in self.forecasts) - 1)
 
+    @property
+    def in_force(self) -> int:
+        """The number of the forecast that a user approved last, or of the one at half."""
+        return self.approved if self.approvals else self.at_half
+
     def width(self, number: int) -> float | None:
         """The high end of a forecast divided by its low end."""
         cost = self.forecasts[number][1] if self.forecasts else Range(0, 0, 0)
@@ -266,19 +276,11 @@ class Trial:
     def _recording(self) -> Iterator[None]:
         check = approval.check_approval
 
-        def record(
-            figures: Sequence[Figures],
-            specs: Sequence[Spec],
-            budget: Budget,
-            *args: Any,
-            **more: Any,
-        ) -> None:
-            cost = Range(*[budget.later] * 3)
-            for each in figures:
-                cost = cost.plus(each.dollars or Range(0.0, 0.0, 0.0))
+        def record(figures: Figures, spec: Spec, budget: Budget, *more: Any) -> None:
+            cost = Range(*[budget.later] * 3).plus(figures.dollars or NOTHING)
             if cost.high:
                 self.outcome.forecasts.append((self._charged, cost))
-            check(figures, specs, budget, *args, **more)
+            check(figures, spec, budget, *more)
 
         with (
             patch.object(approval, "check_approval", record),
@@ -399,9 +401,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scenarios", type=int, default=200)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--log", type=Path, help="a file of outcomes, to append to")
     options = parser.parse_args()
     _be_quick()
-    outcomes: list[tuple[Scenario, Outcome]] = []
+    outcomes = _outcomes_in(options.log) if options.log and options.log.exists() else []
     with tempfile.TemporaryDirectory() as folder, price_list():
         pool = Path(folder) / "pool.jsonl"
         write_positions(pool, shipped_pool("pool")[:POOL])
@@ -409,8 +412,21 @@ def main() -> None:
             started, scenario = time.monotonic(), drawn(seed)
             outcome = outcome_of(scenario, pool)
             outcomes.append((scenario, outcome))
+            if options.log:
+                with options.log.open("a") as log:
+                    log.write(json.dumps({"seed": seed} | asdict(outcome)) + "\n")
             print(_line(seed, scenario, outcome, time.monotonic() - started), file=sys.stderr)
     _print_table(outcomes)
+
+
+def _outcomes_in(log: Path) -> list[tuple[Scenario, Outcome]]:
+    outcomes = []
+    for line in log.read_text().splitlines():
+        values = json.loads(line)
+        seed = values.pop("seed")
+        values["forecasts"] = [(charged, Range(*cost)) for charged, cost in values["forecasts"]]
+        outcomes.append((drawn(seed), Outcome(**values)))
+    return outcomes
 
 
 def _line(seed: int, scenario: Scenario, outcome: Outcome, seconds: float) -> str:
@@ -423,6 +439,7 @@ def _line(seed: int, scenario: Scenario, outcome: Outcome, seconds: float) -> st
         f"over by {outcome.over:.2f}" if outcome.over > 1e-9 else "",
         "MISSED" if outcome.holds(0) is False else "",
         "MISSED AT HALF" if outcome.holds(outcome.at_half) is False else "",
+        "MISSED IN FORCE" if outcome.holds(outcome.in_force) is False else "",
     ]
     return (
         f"{seed}: {scenario.kind} {server['tokens']}, {100 * scenario.rate:.1f}% n={scenario.n} "
@@ -438,30 +455,47 @@ def _line(seed: int, scenario: Scenario, outcome: Outcome, seconds: float) -> st
 def _print_table(outcomes: Sequence[tuple[Scenario, Outcome]]) -> None:
     print_heading(
         *("reasoning", "scenarios", "over a limit", "in the first range", "at half"),
-        *("in the approved range", "first width", "width at half", "approvals"),
+        *("in the approved range", "in the range in force", "first width", "width in force"),
+        "approvals",
     )
-    groups = {kind: (kind,) for kind in KINDS} | {"as in the first answers": SEEN, "all": KINDS}
-    for title, kinds in groups.items():
-        some = [outcome for scenario, outcome in outcomes if scenario.kind in kinds]
-        shares, widths = [], []
+    groups: dict[str, Callable[[Scenario], bool]] = {
+        **{kind: partial(_is_of, (kind,)) for kind in KINDS},
+        "as in the first answers": partial(_is_of, SEEN),
+        "with batches": lambda scenario: scenario.spec["batch"],
+        "all": lambda _: True,
+    }
+    for title, belongs in groups.items():
+        some = [outcome for scenario, outcome in outcomes if belongs(scenario)]
         approved = [outcome for outcome in some if outcome.approvals]
-        for runs, numbers in (
-            (some, [0] * len(some)),
-            (some, [outcome.at_half for outcome in some]),
-            (approved, [outcome.approved for outcome in approved]),
-        ):
-            pairs = list(zip(runs, numbers, strict=True))
-            held = [each for run, number in pairs if (each := run.holds(number)) is not None]
-            shares.append(f"{100 * mean(held):.0f}% of {len(held)}" if held else "")
-            known = [width for run, number in pairs if (width := run.width(number))]
-            widths.append(f"{median(known):.1f}" if known else "")
+        first, in_force = [(run, 0) for run in some], [(run, run.in_force) for run in some]
+        columns = (
+            first,
+            [(run, run.at_half) for run in some],
+            [(run, run.approved) for run in approved],
+            in_force,
+        )
         asked = [outcome.approvals for outcome in some] or [0]
         print_row(
             *(title, str(len(some)), str(sum(outcome.over > 1e-9 for outcome in some))),
-            *(*shares, *widths[:2], f"{mean(asked):.1f}, at most {max(asked)}"),
+            *(*map(_share, columns), *map(_width, (first, in_force))),
+            f"{mean(asked):.1f}, at most {max(asked)}",
         )
     ends = Counter(outcome.end for _, outcome in outcomes)
     print(f"\nEnds: {dict(ends)}; limits refused: {sum(each.refused for _, each in outcomes)}.")
+
+
+def _is_of(kinds: Sequence[str], scenario: Scenario) -> bool:
+    return scenario.kind in kinds
+
+
+def _share(pairs: Sequence[tuple[Outcome, int]]) -> str:
+    held = [each for run, number in pairs if (each := run.holds(number)) is not None]
+    return f"{100 * mean(held):.0f}% of {len(held)}" if held else ""
+
+
+def _width(pairs: Sequence[tuple[Outcome, int]]) -> str:
+    known = [width for run, number in pairs if (width := run.width(number))]
+    return f"{median(known):.1f}" if known else ""
 
 
 if __name__ == "__main__":

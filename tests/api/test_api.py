@@ -210,7 +210,7 @@ def test_an_experiment_says_what_failed(tmp_path: Path) -> None:
 def test_an_estimate_has_a_row_for_each_step_and_figure(tmp_path: Path) -> None:
     found = estimate(Spec(model="openai/gpt-4o", n=10), Spec(model="cdta/pocket", n=10))
     frame = found.to_frame().set_index(["model", "step", "measure"])
-    first = found.plans[0].forecast
+    first = found.plans[0]
     total = frame.loc["openai/gpt-4o", "total", "dollars"]
     assert first.total.dollars
     assert (total.low, total.value, total.high) == tuple(first.total.dollars)

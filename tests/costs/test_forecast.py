@@ -16,15 +16,8 @@ from hypothesis import strategies as st
 
 from cant_do_that_anymore.client.pricing import Price, listed, max_input_tokens
 from cant_do_that_anymore.comparison.experiment import evals_and_rules, measured, specs_for
-from cant_do_that_anymore.costs.forecast import (
-    DEGREES,
-    HIT_RATE_SCALE,
-    SAME_MODEL,
-    Figures,
-    Forecast,
-    Range,
-    estimate,
-)
+from cant_do_that_anymore.costs.forecast import SAME_MODEL, Figures, Forecast, Range, estimate
+from cant_do_that_anymore.costs.simulation import DEGREES, HIT_RATE_SCALE
 from cant_do_that_anymore.datasets.storage import rates_on_all
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool

@@ -12,7 +12,6 @@ from ..comparison.leaderboard import ranking_of
 from ..comparison.naming import Entrant, entrants_by_name
 from ..comparison.verdict import check_baseline
 from ..costs import forecast
-from ..costs.estimate import Planned
 from ..errors import Incomplete, UserError
 from ..game.rules import Rules
 from ..providers.base import Effort, Model
@@ -114,7 +113,7 @@ def estimate(*specs: Spec) -> Estimate:
     names = {(each["model"], each["base_url"]): title for title, each in entrants.items()}
     return Estimate(
         [
-            Planned(names[name, url.rstrip("/") if url else None], spec, forecast.estimate(spec))
+            forecast.estimate(spec)._replace(model=names[name, url.rstrip("/") if url else None])
             for (name, url), spec in zip(models, specs, strict=True)
         ]
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, overload
 from ..comparison.entries import entries_of
 from ..comparison.leaderboard import Ranking, rankings
 from ..comparison.verdict import BaselineCheck, verdict
-from ..costs.estimate import Planned
+from ..costs.forecast import Forecast
 from ..errors import InvalidInput, UserError, unknown_value
 from ..files import check_new_dir
 from ..report.document import build_document, measure_rows, pair_row
@@ -318,10 +318,10 @@ class Estimate:
     """What planned runs still need: requests, tokens, cost and time, with 95% ranges.
 
     Attributes:
-        plans: each planned run with its forecast.
+        plans: the forecast of each planned run.
     """
 
-    plans: Sequence[Planned]
+    plans: Sequence[Forecast]
 
     def summary(self) -> str:
         """Return one line per run: its requests, cost and time."""

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 from ..client.budget import Budget, BudgetExceeded, check_price
 from ..client.session import model_info
-from ..costs.approval import cheaper_than, check_approval, forecast_of_spec
+from ..costs.approval import check_approval, forecast_of_spec
 from ..costs.forecast import Figures, Forecast
 from ..datasets.pools import positions_drawn, positions_for
 from ..datasets.storage import Dataset, is_own
@@ -188,7 +189,7 @@ def _check_cost(
                 continue
             if result:
                 probed.setdefault(probe, result)
-                cheaper.append(cheaper_than(spec, result))
+                cheaper.append(result.cheaper)
                 is_new = result.key is not None and (model, result.key) not in finding
                 own = result.total if is_new or not result.key else result.measuring
                 expected[-1] = own.dollars.expected if own.dollars else 0.0
@@ -198,10 +199,10 @@ def _check_cost(
                     finding[model, result.key] = max(known, result.dataset)
                 else:
                     measuring.append(result.dataset)
-    figures, every_spec = [*finding.values(), *measuring], list(chain(*specs.values()))
+    total = reduce(Figures.plus, [*finding.values(), *measuring], Figures())
     first, *others = cheaper or [[]]
     for_all = [option for option in first if all(option in other for other in others)]
-    check_approval(figures, every_spec, budget, cheaper=for_all)
+    check_approval(total, next(iter(specs.values()))[0], budget, for_all)
     return expected
 
 

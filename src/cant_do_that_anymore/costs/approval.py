@@ -7,24 +7,23 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 from statistics import fmean
 
-from ..client.budget import Budget, BudgetExceeded, Meter, RunningCost, longer_answers
+from ..client.budget import Budget, BudgetExceeded, Meter, RunningCost
 from ..client.client import Client
-from ..client.pricing import Pricing, pricing_for
+from ..client.pricing import FREE, Pricing, pricing_for
 from ..client.session import create_model, model_info, open_client
 from ..datasets.pools import positions_for
 from ..datasets.selection import PROBED_POSITIONS
 from ..datasets.storage import Dataset, is_own
-from ..errors import InvalidInput, NeedsApproval, UserError
+from ..errors import InvalidInput, NeedsApproval
 from ..formatting import between, dollars, pluralize
-from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..interrupts import run_interruptible
-from ..metrics.stopping import expected_sample_size
 from ..progress import progress_display
 from ..providers.base import Answer, ModelInfo, Request, add_costs
-from ..task.spec import Spec, check_batch, plan_for
+from ..providers.request_variants import limit_of
+from ..task.spec import Spec, plan_for
 from ..task.types import Plan, Sample, answers_of
 from .dry_run import PROBES, Step, remaining
-from .forecast import Figures, Forecast, Range, forecast
+from .forecast import NOTHING, Figures, Forecast, Range, forecast
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +35,6 @@ HOPELESS = 2
 NOTABLE = 1.2
 # So few samples are not worth suggesting.
 MIN_SAMPLES = 10
-# A precision that tells whether a habit is mostly dropped or mostly kept.
-ROUGH_PRECISION = 0.1
 # Maximum cost of the first requests, as a share of what may be spent without approval.
 MAX_PROBE_SHARE = 0.2
 
@@ -58,18 +55,9 @@ async def require_approval(
         NeedsApproval: if the cost may exceed ``ask_above``, and no limit is set.
         InvalidInput: if the limit is certainly too low.
     """
-    if not _has_limit(spec, client.model.info):
-        return
-    result = await forecast_with_probes(spec, plan, client, quiet=quiet, measures=measures)
-    _check(spec, result, client.meter.budget, measures=measures)
-
-
-def _check(
-    spec: Spec, result: Forecast, budget: Budget, change: str | None = None, *, measures: bool
-) -> None:
-    figures = result.total if measures else result.dataset
-    cheaper = cheaper_than(spec, result, measures=measures)
-    check_approval([figures], [spec], budget, change, cheaper=cheaper)
+    if _has_limit(spec, client.model.info):
+        result = await _with_probes(spec, plan, client, quiet=quiet, measures=measures)
+        check_approval(result.total, spec, client.meter.budget, result.cheaper)
 
 
 def follow_cost(
@@ -79,9 +67,8 @@ def follow_cost(
     info, budget = client.model.info, client.meter.budget
 
     def forecast_again(change: str) -> None:
-        result = forecast(spec, plan, info, client.cache)
-        latest = longer_answers(client.meter.lengths)
-        _check(spec, result, budget, latest or change, measures=measures)
+        result = forecast(spec, plan, info, client.cache, measures=measures)
+        check_approval(result.total, spec, budget, result.cheaper, change)
 
     return RunningCost(pricing_for(spec, info), per_sample, budget, forecast_again)
 
@@ -93,7 +80,7 @@ def _has_limit(spec: Spec, info: ModelInfo) -> bool:
     return limited and pricing is not None and not pricing.is_free
 
 
-async def forecast_with_probes(
+async def _with_probes(
     spec: Spec,
     plan: Plan,
     client: Client,
@@ -102,34 +89,35 @@ async def forecast_with_probes(
     like: Forecast | None = None,
     measures: bool = True,
 ) -> Forecast:
-    """Forecast a run; sends a few of its requests first, unless answers are cached.
+    """Forecast a run with a limit; sends a few of its requests first, unless answers are cached.
 
     The last of them measure the first positions found, since a model may reason longer under the
     changed rules. Nothing is sent if the model answered for another run that is like this one.
     """
-    info, pricing = client.model.info, pricing_for(spec, client.model.info)
-    result = forecast(spec, plan, info, client.cache, like=like)
-    rest_cost = (result.total if measures else result.dataset).dollars
-    refused = spec.max_cost is not None and rest_cost and rest_cost.low > HOPELESS * spec.max_cost
-    if refused and not result.at_once:
+    run = spec, plan, client.model.info, client.cache
+    limit = (spec.ask_above if spec.max_cost is None else spec.max_cost) or 0.0
+    result = forecast(*run, like=like, measures=measures)
+    low = result.total.dollars.low if result.total.dollars else 0.0
+    is_refused = spec.max_cost is not None and low > HOPELESS * spec.max_cost
+    if like or (is_refused and not result.at_once):
         return result  # no first answers are needed to tell
-    limit = spec.ask_above if spec.max_cost is None else spec.max_cost
-    if limit is not None and pricing and not like:
-        price = pricing.dearest
-        for wanted in (MIN_ANSWERS, PROBES, None)[: 3 if measures else 2]:
-            rest = remaining(spec, plan, info, client.cache)
-            step = rest.dataset if rest.dataset.probes and wanted else rest.measuring
-            missing = (wanted or PROBED_POSITIONS * rest.per_sample) - step.answered
-            probes = step.probes[: max(0, missing)]
-            cost = sum(step.max_cost(request, price) for request in probes)
-            if used := rest.dataset.used + rest.measuring.used:  # what other answers will cost
-                cost = len(probes) * fmean(price.of(usage, 1) for _, usage in used)
-            if step.answered + rest.dataset.answered and cost > MAX_PROBE_SHARE * limit:
-                break
-            if probes:
-                with progress_display(f"the first answers of {info.name}", quiet=quiet):
-                    await _send(probes, step, client)
-    return forecast(spec, plan, info, client.cache, like=like)
+    pricing = pricing_for(spec, client.model.info)
+    price = pricing.dearest if pricing else FREE
+    for wanted in (MIN_ANSWERS, PROBES, None):
+        rest = remaining(*run, measures=measures)
+        step = rest.dataset if rest.dataset.unanswered and wanted else rest.measuring
+        missing = (wanted or PROBED_POSITIONS * rest.per_sample) - step.answered
+        probes = step.unanswered[: min(PROBES, max(0, missing))]
+        limits = (limit_of(step.variant, each.settings(step.settings)) for each in probes)
+        cost = sum(map(price.max_cost, (each.question for each in probes), limits))
+        if used := rest.dataset.used + rest.measuring.used:  # what other answers will cost
+            cost = len(probes) * fmean(price.of(usage, 1) for _, usage in used)
+        if step.answered + rest.dataset.answered and cost > MAX_PROBE_SHARE * limit:
+            break
+        if probes:
+            with progress_display(f"the first answers of {client.model.info.name}", quiet=quiet):
+                await _send(probes, step, client)
+    return forecast(*run, like=like, measures=measures)
 
 
 async def _send(requests: Sequence[Request], step: Step, client: Client) -> None:
@@ -152,28 +140,21 @@ def forecast_of_spec(
 
     async def run() -> Forecast:
         async with open_client(spec, model, budget) as client:
-            return await forecast_with_probes(spec, plan, client, quiet=quiet, like=like)
+            return await _with_probes(spec, plan, client, quiet=quiet, like=like)
 
     return run_interruptible(run(), cached=not spec.fresh)
 
 
 def check_approval(
-    figures: Sequence[Figures],
-    specs: Sequence[Spec],
-    budget: Budget,
-    change: str | None = None,
-    *,
-    cheaper: Sequence[str],
+    figures: Figures, spec: Spec, budget: Budget, cheaper: Sequence[str], change: str | None = None
 ) -> None:
-    """Compare the forecast of all specs with their common limits; raises as `require_approval`.
+    """Compare a forecast with the limits of a command; raises as `require_approval`.
 
     At first, the high end has to be approved. If something changed later, what is spent and the
     expected rest have to be, and a limit that is too low only gets a warning.
     """
-    cost, requests = Range(*[budget.later] * 3), Range(0.0, 0.0, 0.0)
-    for each in figures:
-        cost, requests = cost.plus(each.dollars or Range(0, 0, 0)), requests.plus(each.requests)
-    above, limit, is_first = specs[0].ask_above, specs[0].max_cost, change is None
+    cost, requests = (figures.dollars or NOTHING).plus(Range(*[budget.later] * 3)), figures.requests
+    above, limit, is_first = spec.ask_above, spec.max_cost, change is None
     counts = between(f"{requests.low:,.0f}", f"{requests.high:,.0f}")
     projected = (
         f"{'' if is_first else f'{budget.spent}{change}; '}the rest will cost "
@@ -184,7 +165,7 @@ def check_approval(
     total = cost.high if is_first else budget.known + cost.expected
     earlier, budget.high = budget.high, budget.known + cost.high
     if limit is not None and cost.low + (0.0 if is_first else budget.paid) > limit:
-        affordable = int(specs[0].to_draw * limit / cost.expected)
+        affordable = int(spec.to_draw * limit / cost.expected)
         fewer = f", or about -n {affordable} within this limit" if affordable >= MIN_SAMPLES else ""
         too_little = (
             f"--max-cost {limit:g} is too little to finish: {projected}; "
@@ -197,7 +178,7 @@ def check_approval(
         raise NeedsApproval(
             f"{projected}, which may exceed the {dollars(above)} of --ask-above{hint}",
             approve=max(cost.high, 2 * cost.expected),
-            cached=not specs[0].fresh,
+            cached=not spec.fresh,
         )
     elif not is_first and total > NOTABLE * earlier:
         log.warning(projected)
@@ -207,45 +188,6 @@ def _round_up(amount: float) -> float:
     """Round an amount up to two digits, or to cents."""
     unit = max(0.01, 10.0 ** (floor(log10(amount)) - 1))
     return ceil(amount / unit) * unit
-
-
-def cheaper_than(spec: Spec, result: Forecast, *, measures: bool = True) -> list[str]:
-    """Return options that usually make evaluating the same model cheaper.
-
-    Args:
-        spec: the planned evaluation.
-        result: its forecast.
-        measures: whether the run goes on after the dataset is built.
-    """
-    options = []
-    default_rules = spec.change == BISHOPS_AS_KNIGHTS and spec.eval != "all_diagonal"
-    if result.key and spec.pool is None and default_rules:
-        options.append("--pool common")
-    if measures and spec.eval == "all" and spec.n is None:
-        options.append("--eval all_small")
-    max_samples = spec.to_draw
-    if (
-        measures
-        and spec.precision is None
-        and expected_sample_size(ROUGH_PRECISION, max_samples) < max_samples
-    ):
-        options.append(f"--precision {ROUGH_PRECISION:g}")
-    if not spec.batch and _supports_batches(spec):
-        options.append("--batch")
-    if result.answer.reasons and spec.reasoning_effort not in ("none", "minimal", "low"):
-        options.append("--reasoning-effort low")
-    return options
-
-
-def _supports_batches(spec: Spec) -> bool:
-    """Whether the model is known to support batches; unknown for the user's own servers."""
-    if spec.base_url:
-        return False
-    try:
-        check_batch(spec, model_info(spec))
-    except UserError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from itertools import islice
 from statistics import fmean
 
 from ..client.cache import ModelCache
-from ..client.pricing import Price, searches_whole_pool
+from ..client.pricing import searches_whole_pool
 from ..datasets.pools import given_dataset, positions_drawn, positions_for
 from ..datasets.search import Query, Search, SelectionConfig
 from ..datasets.selection import (
@@ -22,7 +22,6 @@ from ..datasets.storage import Dataset
 from ..game.position import Position
 from ..metrics.stopping import expected_sample_size, is_reached, stages
 from ..providers.base import Answer, ModelInfo, Question, Request, RequestVariant, Settings, Usage
-from ..providers.request_variants import limit_of
 from ..task.conditions import control_conditions
 from ..task.samples import trials_for
 from ..task.spec import Spec
@@ -41,47 +40,37 @@ class Step:
     Attributes:
         settings: the settings of the requests.
         variant: the request variant that the model accepts, as far as known.
-        to_ask: the requests without an answer, as far as their positions are known.
-        next_requests: the first requests without an answer, also while positions are searched.
+        unanswered: the requests without an answer; only the first while positions are searched.
         answered: how many requests have a cached answer.
         used: questions and tokens of cached answers.
+        is_open: whether the number of requests depends on the search.
     """
 
     settings: Settings
     variant: RequestVariant
-    to_ask: list[Request] = field(default_factory=list)
-    next_requests: list[Request] = field(default_factory=list)
+    unanswered: list[Request] = field(default_factory=list)
     answered: int = 0
     used: list[tuple[Question, Usage]] = field(default_factory=list)
+    is_open: bool = False
 
     def add(self, request: Request, answer: Answer | None) -> None:
         """Add a request and its answer, if there is one."""
         if not answer:
-            self.to_ask.append(request)
+            self.unanswered.append(request)
             return
         self.answered += 1
         if answer.usage.output_tokens:
             self.used.append((request.question, answer.usage))
 
     @property
-    def typical(self) -> list[Request]:
-        """Requests that are like those that it will send."""
-        return self.to_ask or self.next_requests
+    def to_send(self) -> int:
+        """How many requests will be sent, whatever the search finds."""
+        return 0 if self.is_open else len(self.unanswered)
 
     @property
     def room(self) -> float:
         """How many tokens replies may take for more than a move, on average."""
-        return fmean([request.tokens for request in self.typical] or [0])
-
-    def max_cost(self, request: Request, price: Price) -> float:
-        """Return the most that a request of the step can cost."""
-        limit = limit_of(self.variant, request.settings(self.settings))
-        return price.max_cost(request.question, limit)
-
-    @property
-    def probes(self) -> list[Request]:
-        """The first requests that the run will send, whatever the answers are."""
-        return (self.next_requests or self.to_ask)[:PROBES]
+        return fmean([request.tokens for request in self.unanswered] or [0])
 
 
 @dataclass
@@ -115,41 +104,46 @@ class Remaining:
     @property
     def is_complete(self) -> bool:
         """Whether the run has nothing left to ask."""
-        return not (self.to_find or self.dataset.to_ask or self.measuring.to_ask)
+        return not (self.to_find or self.dataset.to_send or self.measuring.to_send)
 
 
-def remaining(spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache) -> Remaining:
+def remaining(
+    spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache, *, measures: bool = True
+) -> Remaining:
     """Replay a run from the cache, up to the first look at its precision that is not complete.
+
+    Unless it ``measures``, it ends with its dataset.
 
     Raises:
         InvalidInput: if the spec is invalid.
     """
     for stage in stages(plan):
-        rest = _replay(spec, stage, info, cache)
+        rest = _replay(spec, stage, info, cache, measures)
         if not rest.is_complete or is_reached(rest.samples, plan):
             break
     return rest
 
 
-def _replay(spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache) -> Remaining:
-    per_sample = plan.draws * (len(plan.conditions) + spec.diagnose * len(control_conditions(plan)))
-    source, measuring = positions_for(spec), Step(plan.settings, cache.variant(plan.settings))
-    rest = Remaining(measuring, measuring, per_sample, plan.wanted)
-    controls: list[Position] = []
+def _replay(
+    spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache, measures: bool
+) -> Remaining:
+    per_position = len(plan.conditions) + spec.diagnose * len(control_conditions(plan))
+    dataset_step, measuring = (Step(plan.settings, cache.variant(plan.settings)) for _ in range(2))
+    rest = Remaining(dataset_step, measuring, measures * plan.draws * per_position, plan.wanted)
+    source, controls = positions_for(spec), list[Position]()
     if isinstance(source, Dataset):
-        rest.dataset = Step(plan.settings, measuring.variant)
         positions: Sequence[Position] = positions_drawn(source, spec, plan)
     else:
         config = SelectionConfig(info, source, plan)
         rest.dataset = Step(config.settings, cache.variant(config.settings))
-        dataset = _existing_dataset(spec, config, cache, rest.dataset)
-        if dataset:
+        if dataset := _existing_dataset(spec, config, cache, rest.dataset):
             positions = positions_drawn(dataset, spec, plan)
             if spec.diagnose:
                 controls = _controls(dataset, positions, config, cache, rest.dataset)
         else:
             positions = _replay_search(spec, config, cache, rest)
-    for index, (trial, conditions) in enumerate(trials_for(positions, controls, plan)):
+    trials = trials_for(positions, controls, plan) if measures else []
+    for index, (trial, conditions) in enumerate(trials):
         requests = cache.limited(list(trial.requests(conditions)), plan.settings)
         answers = [cache.answer(request, plan.settings) for request in requests]
         for request, answer in zip(requests, answers, strict=True):
@@ -171,7 +165,8 @@ def _replay_search(
         answer = cache.answer(request, config.settings)
         if not answer:
             waiting = _unanswered(search.requests(), config.settings, cache)
-            rest.dataset.next_requests = [request, *islice(waiting, PROBES - 1)]
+            rest.dataset.unanswered = [request, *islice(waiting, PROBES - 1)]
+            rest.dataset.is_open = True
             break
         rest.dataset.add(request, answer)
         search.observe(answer)
@@ -181,16 +176,11 @@ def _replay_search(
             break
     if rest.gave_up:
         return []
-    if not search.hits:
-        _add_probes(config, cache, rest.measuring)
+    if not search.hits and rest.per_sample:  # these only show how long the answers are
+        rest.measuring.is_open = True
+        for _, request in first_requests(config, cache):
+            rest.measuring.add(request, cache.answer(request, config.plan.settings))
     return search.hits
-
-
-def _add_probes(config: SelectionConfig, cache: ModelCache, step: Step) -> None:
-    """Add requests that only show how long the answers are, while there is nothing to measure."""
-    for _, request in first_requests(config, cache):
-        step.add(request, cache.answer(request, config.plan.settings))
-    step.next_requests, step.to_ask = step.to_ask, []
 
 
 def _unanswered(
@@ -230,7 +220,7 @@ def _controls(
     missing = list(_unanswered(requests, config.settings, cache))
     if not missing:
         return controls_for(dataset, positions, config, cache)
-    step.to_ask += [request for request in missing if request not in step.to_ask]
+    step.unanswered += [request for request in missing if request not in step.unanswered]
     members = {member.moves for member in dataset.positions}
     others = (position for position in config.ordered if position.moves not in members)
     return list(islice(others, len(positions)))

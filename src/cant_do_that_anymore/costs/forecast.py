@@ -6,60 +6,35 @@ positions have to be searched, how long the answers are, and what they cost when
 the draws, and narrows as answers arrive.
 """
 
-from collections.abc import Sequence
-from copy import copy
-from math import exp, inf, log, log1p, sqrt
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from random import Random
-from statistics import fmean, median
-from typing import NamedTuple
+from statistics import fmean
+from typing import Any, NamedTuple
 
-from ..client.batch.client import MIN_BATCH
 from ..client.cache import ModelCache, open_cache
-from ..client.pricing import on_unknown_price, pricing_for, searches_whole_pool
+from ..client.pricing import on_unknown_price, pricing_for
 from ..client.session import model_info
-from ..datasets.futility import MAX_REQUESTS, is_too_rare
-from ..datasets.search import Search, positions_in_batches
-from ..datasets.storage import rates_on_all, rates_on_common
+from ..errors import UserError
+from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..metrics.stopping import (
+    expected_sample_size,
     looks,
     on_diagnosis,
     on_draws,
     on_expected_samples,
     sample_sizes,
 )
-from ..providers.base import ModelInfo, Usage
-from ..providers.request_variants import NO_TEMPERATURE, limit_of
+from ..providers.base import ModelInfo
 from ..task.option_info import COMMON
-from ..task.spec import Spec, plan_for
+from ..task.spec import Spec, check_batch, plan_for
 from ..task.types import Plan
-from .dry_run import Remaining, Step, remaining
-from .tokens import AnswerLength, answer_tokens, input_tokens
+from .dry_run import Remaining, remaining
+from .simulation import DRAWS, SEED, Draw, SearchModel, StepModel, on_pace
+from .tokens import AnswerLength
 
-DRAWS, SEED = 1_000, 0
-# Hit rates of models differ: on the shipped pool, six models have 4% to 42% (the four shipped
-# datasets, `cdta/random` and `cdta/pocket`). So the logarithm of one more model's rate, relative to
-# the usual rate, has Student's t-distribution with this scale and five degrees of freedom: 95% of
-# models are between an eleventh of the usual rate and eleven times as much.
-HIT_RATE_SCALE, DEGREES = 0.94, 5
-HIT_RATES = [0.95 * exp(-0.1 * step) for step in range(76)]
-# Simulated searches at each hit rate, to see when they give up.
-SEARCHES = 3
-# Maximum share of requests that are charged and sent again, because their answers get lost. On
-# most servers it is far lower.
-LOST = 0.15
-# Questions whose tokens are counted.
-MAX_COUNTED = 200
-# Further requests about a position that a model without temperature control hits.
-CONFIRMATIONS = 1.5
-SECONDS_PER_ANSWER = 1.0
-TOKENS_PER_SECOND = 50.0
-BUNDLED_ANSWERS_PER_SECOND = 100.0
-# How much faster or slower than that answers may be.
-PACE_FACTOR = 2.0
-FASTEST_BATCH, SLOWEST_BATCH = 3600.0, 24 * 3600.0
-# Usual number of batches for building the dataset and for measuring.
-WAVES = 2, 1
-STEPS = "building the dataset", "measuring"
+# A precision that tells whether a habit is mostly dropped or mostly kept.
+ROUGH_PRECISION = 0.1
 ON_COMMON = (
     f"--pool {COMMON} measures another population: the positions of the default pool where at "
     "least one of four older models has the habit, not all those of this model"
@@ -79,24 +54,30 @@ class Range(NamedTuple):
         return Range(*map(sum, zip(self, other, strict=True)))
 
 
+NOTHING = Range(0.0, 0.0, 0.0)
+
+
 class Figures(NamedTuple):
     """Requests, tokens, cost in US dollars and time; the cost is None if the price is unknown."""
 
-    requests: Range
-    input_tokens: Range
-    output_tokens: Range
-    dollars: Range | None
-    seconds: Range
+    requests: Range = NOTHING
+    input_tokens: Range = NOTHING
+    output_tokens: Range = NOTHING
+    dollars: Range | None = NOTHING
+    seconds: Range = NOTHING
 
-
-# One possible outcome of a step: the same numbers.
-Draw = tuple[float, ...]
+    def plus(self, other: "Figures") -> "Figures":
+        """Add figures one by one; unknown costs count as nothing."""
+        pairs = zip(self, other, strict=True)
+        return Figures(*((mine or NOTHING).plus(theirs or NOTHING) for mine, theirs in pairs))
 
 
 class Forecast(NamedTuple):
     """What a run still needs.
 
     Attributes:
+        model: its display name.
+        spec: the run.
         dataset: to build the dataset of positions where the model has the habit.
         measuring: to ask about each sample under every condition.
         total: both.
@@ -106,6 +87,8 @@ class Forecast(NamedTuple):
         answer: the length of an answer when measuring.
     """
 
+    model: str
+    spec: Spec
     dataset: Figures
     measuring: Figures
     total: Figures
@@ -113,6 +96,79 @@ class Forecast(NamedTuple):
     assumptions: tuple[str, ...]
     key: str | None
     answer: AnswerLength
+
+    @property
+    def heading(self) -> str:
+        """The model, the eval, and any effort and pool."""
+        effort, pool = self.spec.reasoning_effort, self.spec.pool
+        settings = [f"{effort} effort" if effort else "", f"pool {pool}" if pool else ""]
+        return ", ".join(filter(None, (self.model, self.spec.eval, *settings)))
+
+    @property
+    def needs_requests(self) -> bool:
+        """Whether any request has to be sent."""
+        return self.total.requests.high > 0
+
+    @property
+    def steps(self) -> dict[str, Figures]:
+        """The steps that need requests, their total, and the total without reasoning."""
+        steps = {"dataset": self.dataset, "measuring": self.measuring}
+        rows = {title: step for title, step in steps.items() if step.requests.high}
+        both = {"total": self.total} if len(rows) > 1 else {}
+        return rows | both | ({"without reasoning": self.at_once} if self.at_once else {})
+
+    @property
+    def cheaper(self) -> list[str]:
+        """Options that usually make evaluating the same model cheaper."""
+        spec, most = self.spec, self.spec.to_draw
+        measures = self.measuring.requests.high > 0
+        is_default = spec.change == BISHOPS_AS_KNIGHTS and spec.eval != "all_diagonal"
+        can_stop = spec.precision is None and expected_sample_size(ROUGH_PRECISION, most) < most
+        is_costly = spec.reasoning_effort not in ("none", "minimal", "low")
+        options = {
+            f"--pool {COMMON}": self.key and spec.pool is None and is_default,
+            "--eval all_small": measures and spec.eval == "all" and spec.n is None,
+            f"--precision {ROUGH_PRECISION:g}": measures and can_stop,
+            "--batch": not spec.batch and _supports_batches(spec),
+            "--reasoning-effort low": self.answer.reasons and is_costly,
+        }
+        return [option for option, applies in options.items() if applies]
+
+    @property
+    def advice(self) -> list[str]:
+        """The same, if the run may need approval."""
+        cost = self.total.dollars
+        return self.cheaper if cost and cost.high > (Spec.ask_above or 0.0) else []
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return one row for each step and figure: the expected value, with a 95% range."""
+        run = {"model": self.model, "eval": self.spec.eval}
+        return [
+            run
+            | {"step": step, "measure": name, "value": figure.expected}
+            | {"low": figure.low, "high": figure.high}
+            for step, figures in self.steps.items()
+            for name, figure in figures._asdict().items()
+            if figure
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as JSON values."""
+        steps = {name: getattr(self, name) for name in ("dataset", "measuring", "total", "at_once")}
+        for name, figures in steps.items():
+            ranges = figures._asdict() if figures else {}
+            values = {key: value and value._asdict() for key, value in ranges.items()}
+            steps[name] = values or None
+        run = {"model": self.model, "eval": self.spec.eval}
+        return run | steps | {"assumptions": self.assumptions, "cheaper": self.advice}
+
+
+def _supports_batches(spec: Spec) -> bool:
+    """Whether the model is known to support batches; unknown for the user's own servers."""
+    with suppress(UserError):
+        check_batch(spec, model_info(spec))
+        return not spec.base_url
+    return False
 
 
 def estimate(spec: Spec) -> Forecast:
@@ -127,27 +183,30 @@ def estimate(spec: Spec) -> Forecast:
 
 
 def forecast(
-    spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache, *, like: Forecast | None = None
+    spec: Spec,
+    plan: Plan,
+    info: ModelInfo,
+    cache: ModelCache,
+    *,
+    like: Forecast | None = None,
+    measures: bool = True,
 ) -> Forecast:
     """Forecast the rest of a run from its cached answers.
 
-    Without any, its answers are taken to be as long as in another run of the model.
+    Without any, its answers are taken to be as long as in another run of the model. Unless it
+    ``measures``, the run ends with its dataset.
     """
-    rest = remaining(spec, plan, info, cache)
-    dataset, measuring = (
-        _StepModel(spec, info, step, other, waves)
-        for step, other, waves in zip(
-            (rest.dataset, rest.measuring), (rest.measuring, rest.dataset), WAVES, strict=True
-        )
-    )
+    rest = remaining(spec, plan, info, cache, measures=measures)
     firsts = rest.samples[:: plan.draws]  # further draws of a position may add little
     sizes = sample_sizes(plan.precision, plan.wanted, firsts)
     later_looks = [look for look in looks(plan.wanted) if rest.wanted < look <= sizes[1]]
+    batches = 1 + (len(later_looks) if plan.precision else 0)
+    dataset = StepModel(spec, info, rest.dataset, rest.measuring, 2 * batches)
+    measuring = StepModel(spec, info, rest.measuring, rest.dataset, batches)
     for model in (dataset, measuring):
-        model.waves *= 1 + (len(later_looks) if plan.precision else 0)
         if like and model.answer.at_once:
             model.answer = like.answer
-    search = _SearchModel(spec, info, rest.search, rest.dataset) if rest.search else None
+    search = SearchModel(spec, info, rest.search, rest.dataset) if rest.search else None
     random = Random(SEED)
     unsure = dataset.answer.at_once or measuring.answer.at_once
     draws: list[tuple[Draw, Draw]] = []
@@ -158,45 +217,39 @@ def forecast(
         searched, found = search.draw(missing, random) if search else (0.0, missing)
         to_measure = 0.0  # if the search gives up
         if found is not None:
-            to_measure = len(rest.measuring.to_ask) + found * rest.per_sample
-        to_search = len(rest.dataset.to_ask) + searched
-        draws.append(
-            (
-                dataset.draw(to_search, random, at_once=at_once),
-                measuring.draw(to_measure, random, at_once=at_once),
-            )
-        )
+            to_measure = rest.measuring.to_send + found * rest.per_sample
+        of_dataset = dataset.draw(rest.dataset.to_send + searched, random, at_once=at_once)
+        draws.append((of_dataset, measuring.draw(to_measure, random, at_once=at_once)))
     totals = [tuple(map(sum, zip(*draw, strict=True))) for draw in draws]
     known_price = pricing_for(spec, info) is not None
-    finding, asking = (_figures(column, known_price) for column in zip(*draws, strict=True))
-    pending = [
-        model
-        for model, figures in zip((dataset, measuring), (finding, asking), strict=True)
-        if figures.requests.high
+    finding, asking, total = (
+        _figures(column, known_price) for column in (*zip(*draws, strict=True), totals)
+    )
+    steps = {"building the dataset": (finding, dataset), "measuring": (asking, measuring)}
+    pending = {title: model for title, (needs, model) in steps.items() if needs.requests.high}
+    searching = search if rest.to_find else None
+    advise_draws = searching if plan.draws == 1 else None
+    has_cached = rest.dataset.answered or rest.measuring.answered
+    assumptions = [
+        searching.basis if searching else "",
+        ON_COMMON if str(spec.pool) == COMMON else "",
+        *_format_basis("input", {title: model.input_basis for title, model in pending.items()}),
+        *_format_basis("answers", {title: model.answer.basis for title, model in pending.items()}),
+        on_pace(spec, info),
+        *on_expected_samples(spec.precision, spec.to_draw, firsts),
+        *(on_draws(advise_draws.rate, rest.per_sample) if advise_draws else []),
+        on_diagnosis() if spec.diagnose else "",
+        "" if known_price else on_unknown_price(info),
+        SAME_MODEL if has_cached and not info.is_local else "",
     ]
-    cached = rest.dataset.answered + rest.measuring.answered
     return Forecast(
+        info.name,
+        spec,
         finding,
         asking,
-        _figures(totals, known_price),
+        total,
         _figures(totals[::2], known_price) if unsure and pending else None,
-        (
-            *([_on_nothing_to_send(rest)] if not pending else []),
-            *([search.basis] if search and rest.to_find else []),
-            *([ON_COMMON] if pending and str(spec.pool) == COMMON else []),
-            *_format_basis("input", [model.input_basis for model in pending]),
-            *_format_basis("answers", [model.answer.basis for model in pending]),
-            *([_on_pace(spec, info)] if pending else []),
-            *on_expected_samples(spec.precision, spec.to_draw, firsts),
-            *(
-                on_draws(search.rate, rest.per_sample)
-                if search and rest.to_find and plan.draws == 1
-                else []
-            ),
-            *([on_diagnosis()] if spec.diagnose else []),
-            *([on_unknown_price(info)] if pending and not known_price else []),
-            *([SAME_MODEL] if pending and cached and not info.is_local else []),
-        ),
+        tuple(filter(None, assumptions)) if pending else (_on_nothing_to_send(rest),),
         rest.search.config.digest if rest.search and rest.to_find else None,
         measuring.answer,
     )
@@ -224,162 +277,8 @@ def _figures(draws: Sequence[Draw], known_price: bool) -> Figures:
     return figures if known_price else figures._replace(dollars=None)
 
 
-class _SearchModel:
-    """How many requests it takes to find positions, given the hits so far and how models differ."""
-
-    def __init__(self, spec: Spec, info: ModelInfo, search: Search, step: Step) -> None:
-        self._search, self._batch = search, spec.batch
-        self._common = search.config.pool.name == COMMON
-        self._rates = rates_on_common() if self._common else rates_on_all()
-        hits, usual = len(search.hits), median(self._rates)
-        likelihoods = [
-            hits * log(rate)
-            + (search.searched - hits) * log(1 - rate)
-            - (DEGREES + 1) / 2 * log1p((log(rate / usual) / HIT_RATE_SCALE) ** 2 / DEGREES)
-            for rate in HIT_RATES
-        ]
-        self._weights = [exp(each - max(likelihoods)) for each in likelihoods]
-        self._spec, self._patient = spec, searches_whole_pool(spec, info)
-        self._until_given_up: dict[float, list[float]] = {}
-        self._given_up = 0
-        self._in_flight = 0 if spec.batch else 2 * (spec.max_connections or info.connections)
-        confirms = NO_TEMPERATURE in step.variant
-        may_confirm = confirms or (info.may_reason and not step.answered)
-        self._confirmations = CONFIRMATIONS * confirms, CONFIRMATIONS * may_confirm
-
-    def draw(self, missing: float, random: Random) -> tuple[float, float | None]:
-        """Draw the requests to find so many positions, and how many are found.
-
-        If the search gives up, the run ends without measuring any, and the second is None.
-        """
-        search = self._search
-        if missing <= 0:
-            return 0.0, 0.0
-        (rate,) = random.choices(HIT_RATES, self._weights)
-        needed = missing / rate + random.gauss(0, sqrt(missing * (1 - rate)) / rate)
-        if self._batch and needed > MIN_BATCH:
-            needed = positions_in_batches(round(missing + len(search.hits)), rate) - search.searched
-        searched = max(needed, missing)
-        found: float | None = min(missing, search.left * rate)
-        if rate not in self._until_given_up:
-            simulated = [self._simulate(rate, random) for _ in range(SEARCHES)]
-            self._until_given_up[rate] = simulated
-        until = random.choice(self._until_given_up[rate])
-        if until < min(searched, search.left):
-            self._given_up += 1
-            searched, found = max(until, self._batch * search.next_batch_size), None
-        searched = min(searched + random.uniform(0, self._in_flight), search.left)
-        return searched * (1 + rate * random.uniform(*self._confirmations)), found
-
-    def _simulate(self, rate: float, random: Random) -> float:
-        """Simulate after how many more positions the search gives up at a hit rate."""
-        search, futility = self._search, copy(self._search.futility)
-        hits, pool = len(search.hits), search.searched + search.left
-        tests_pool = not self._patient and search.target <= pool
-        if self._spec.keep_looking or rate >= max(search.needed / pool, 2 / MAX_REQUESTS):
-            return inf
-        for more in range((search.left - search.searched) // 2):
-            if is_too_rare(hits, search.searched + more) or (tests_pool and futility.is_hopeless):
-                return more
-            hit = random.random() < rate
-            hits += hit
-            futility.observe(hit)
-        return inf
-
-    @property
-    def rate(self) -> float:
-        """The expected hit rate."""
-        return fmean(HIT_RATES, self._weights)
-
-    @property
-    def basis(self) -> str:
-        """What the hit rate is based on, and how often the search gives up."""
-        search = self._search
-        among = ", each on the positions of the others" if self._common else ""
-        low, high = 100 * min(self._rates), 100 * max(self._rates)
-        others = f"the shipped datasets ({low:.1f} to {high:.1f}%{among})"
-        if search.searched:
-            others = f"{len(search.hits):,} of {search.searched:,} positions so far and {others}"
-        if self._confirmations[1]:
-            others += (
-                "; models without temperature control are asked up to 3 times about each of those"
-            )
-        if self._given_up > 0.05 * DRAWS:
-            others += (
-                f"; {100 * self._given_up / DRAWS:.0f}% of the simulated searches give up, because "
-                "too few positions qualify"
-            )
-        return (
-            f"dataset: expects the special move in about {100 * self.rate:.1f}% of positions, "
-            f"judging by {others}"
-        )
-
-
-class _StepModel:
-    """How many tokens, dollars and seconds the requests of a step take."""
-
-    def __init__(self, spec: Spec, info: ModelInfo, step: Step, other: Step, waves: int) -> None:
-        alike = step.settings.reasoning_effort == other.settings.reasoning_effort
-        all_used = [*step.used, *other.used] if alike else step.used
-        every = [request.question for request in step.typical or other.typical]
-        questions = Random(SEED).sample(every, min(len(every), MAX_COUNTED))
-        used, limit = (step.used, all_used), limit_of(step.variant, step.settings) + step.room
-        self.answer = answer_tokens(spec, info, step.settings, step.variant, *used, step.room)
-        if step.answered and not all_used:  # the server counts no tokens, so the limit has to do
-            self.answer = self.answer._replace(low=self.answer.reply, high=limit)
-        self._input, self._input_error, self.input_basis = input_tokens(info, questions, all_used)
-        self._info, self.waves = info, waves
-        self._pricing = pricing_for(spec, info)
-        self._connections = 0 if spec.batch else spec.max_connections or info.connections
-
-    def draw(self, answers: float, random: Random, *, at_once: bool) -> Draw:
-        """Draw what so many answers take."""
-        length = self.answer
-        tokens = exp(random.uniform(log(length.low), log(length.high)))
-        if at_once and length.at_once:
-            tokens = length.reply
-        given = answers * self._input * max(0.5, random.gauss(1, self._input_error))
-        written, reasoned = answers * tokens, answers * max(0.0, tokens - length.reply)
-        requests = answers * self._info.requests_per_answer
-        usage = Usage(round(given), round(written), round(reasoned))
-        dollars = 0.0
-        if self._pricing:
-            share, ends = random.random(), (self._pricing.cheapest, self._pricing.dearest)
-            low, high = (price.of(usage, round(requests)) for price in ends)
-            dollars = (low + share * (high - low)) * (1 + LOST * random.random() ** 6)
-        return requests, given, written, dollars, self._seconds(answers, tokens, random)
-
-    def _seconds(self, answers: float, tokens: float, random: Random) -> float:
-        if not answers:
-            return 0.0
-        if not self._connections:
-            batch = exp(random.uniform(log(FASTEST_BATCH), log(SLOWEST_BATCH)))
-            return self.waves * batch
-        pace = exp(random.uniform(-log(PACE_FACTOR), log(PACE_FACTOR)))
-        if self._info.is_local:
-            return pace * answers / BUNDLED_ANSWERS_PER_SECOND
-        each = max(SECONDS_PER_ANSWER, tokens / TOKENS_PER_SECOND)
-        return pace * answers * each / self._connections
-
-
-def _on_pace(spec: Spec, info: ModelInfo) -> str:
-    if spec.batch:
-        return (
-            "time: a batch takes 1 to 24 h. The dataset takes two batches, or more in one case "
-            "out of five. With --precision, each check takes further batches"
-        )
-    if info.is_local:
-        return f"time: {BUNDLED_ANSWERS_PER_SECOND:.0f} answers per second for bundled models"
-    connections = spec.max_connections or info.connections
-    return (
-        f"time: assumes {TOKENS_PER_SECOND:.0f} tokens per second, at least {SECONDS_PER_ANSWER:g} "
-        f"s per answer and {connections} concurrent requests; may be off by a factor of "
-        f"{PACE_FACTOR:g}"
-    )
-
-
-def _format_basis(figure: str, bases: Sequence[str]) -> list[str]:
-    """Format the basis of a figure, once if it is the same for both steps."""
-    if len(set(bases)) < 2:
-        return [f"{figure}: {basis}" for basis in bases[:1]]
-    return [f"{figure}, {step}: {basis}" for step, basis in zip(STEPS, bases, strict=True)]
+def _format_basis(figure: str, bases: Mapping[str, str]) -> list[str]:
+    """Format the basis of a figure for each step, or once if it is the same for all."""
+    if len(set(bases.values())) < 2:
+        return [f"{figure}: {basis}" for basis in {*bases.values()}]
+    return [f"{figure}, {step}: {basis}" for step, basis in bases.items()]

@@ -12,12 +12,11 @@ from ..providers.base import (
     Effort,
     ModelInfo,
     Question,
-    RequestVariant,
-    Settings,
     Usage,
 )
-from ..providers.request_variants import reasoning_budget
+from ..providers.request_variants import limit_of, reasoning_budget
 from ..task.spec import Spec
+from .dry_run import Step
 
 # Tokens that a chat template adds per message: two markers, the role, a line break.
 TURN_TOKENS = 4
@@ -43,7 +42,6 @@ REASONING_TOKENS: dict[str, dict[str, int]] = {
 }
 SOURCE = "tables published by llm_chess, 2026-11-15"
 
-Counter = Callable[[Question], int]
 _Encode = Callable[[str], int]
 
 
@@ -98,22 +96,11 @@ def is_known_to_reason(model: str) -> bool:
     return any(name == each or name.startswith(f"{each}-") for each in listed)
 
 
-def counter_for(model: str) -> tuple[Counter, bool]:
-    """Return a token counter for questions, and whether it uses the model's tokenizer.
-
-    OpenAI's tokenizers need files that ``tiktoken`` downloads. They are used only if the user has
-    set ``TIKTOKEN_CACHE_DIR``; otherwise nothing is downloaded.
-    """
-    encode = _openai_tokenizer(model) if os.environ.get("TIKTOKEN_CACHE_DIR") else None
-    if encode:
-        exact = encode
-        return lambda question: _chat(question, exact, exact), True
-    return lambda question: _chat(question, _prose_tokens, _turn_tokens), False
-
-
-def _chat(question: Question, count_prose: _Encode, count_turn: _Encode) -> int:
+def _count(question: Question, encode: _Encode | None) -> int:
+    """Count the tokens of a question with the model's tokenizer, or roughly without one."""
     system, *turns = question.messages
-    content = count_prose(system.content) + sum(count_turn(turn.content) for turn in turns)
+    prose, turn = encode or _prose_tokens, encode or _turn_tokens
+    content = prose(system.content) + sum(turn(each.content) for each in turns)
     return content + TURN_TOKENS * len(question.messages) + REPLY_TOKENS
 
 
@@ -133,6 +120,12 @@ def _turn_tokens(text: str) -> int:
 
 
 def _openai_tokenizer(model: str) -> _Encode | None:
+    """Return OpenAI's tokenizer of a model, if it has one and its file may be downloaded.
+
+    ``tiktoken`` downloads it, but only if the user has set ``TIKTOKEN_CACHE_DIR``.
+    """
+    if not os.environ.get("TIKTOKEN_CACHE_DIR"):
+        return None
     try:
         import tiktoken
 
@@ -162,61 +155,46 @@ def input_tokens(
     """Return the mean tokens of the questions, its relative error, and what it is based on."""
     if not questions:
         return 0.0, 0.0, ""
-    count, exact = counter_for(info.name)
-    tokens = mean(count(question) for question in questions)
+    encode = _openai_tokenizer(info.name)
+    tokens = mean(_count(question, encode) for question in questions)
     if used := sum(usage.input_tokens for _, usage in cached):
-        factor = used / sum(count(question) for question, _ in cached)
+        factor = used / sum(_count(question, encode) for question, _ in cached)
         return tokens * factor, 0.02, "scaled to the tokens of the cached answers"
     if info.thinking_tokens:  # two requests per answer, the second with the reasoning
         tokens = 2 * tokens + info.thinking_tokens
-    if exact:
+    if encode:
         return tokens, 0.02, "tokens counted with the model's tokenizer"
-    return (
-        tokens,
-        0.25,
-        ("rough estimate from the number of characters, without the tokenizer of the model"),
-    )
+    basis = "rough estimate from the number of characters, without the tokenizer of the model"
+    return tokens, 0.25, basis
 
 
-def answer_tokens(
-    spec: Spec,
-    info: ModelInfo,
-    settings: Settings,
-    variant: RequestVariant,
-    own: Cached,
-    both: Cached,
-    room: float = 0.0,
-) -> AnswerLength:
+def answer_length(spec: Spec, info: ModelInfo, step: Step, both: Cached) -> AnswerLength:
     """Return the expected tokens per answer of a step.
 
     Args:
         spec: the run.
         info: its model.
-        settings: of the requests.
-        variant: of the requests, as far as known.
-        own: the cached answers of this step.
-        both: those of both steps, if their settings allow for as much reasoning.
-        room: the tokens that replies have for more than a move, on average over the conditions.
+        step: the step.
+        both: the cached answers of both steps, if their settings allow for as much reasoning.
     """
-    cached = own if len(own) >= MIN_CACHED else both
-    if cached:
-        length = _measured(cached, same_step=bool(own))
-    else:
-        length = _assumed(spec, info, settings, variant)
-    if not room or cached is own:
-        return length
-    low = room / 10
-    return length._replace(
-        low=length.low + low,
-        high=length.high + room,
-        reply=length.reply + (low + room) / 2,
-        basis=f"{length.basis}; and {low:,.0f} to {room:,.0f} for reasons in the reply, on average",
-    )
+    cached, room = step.used if len(step.used) >= MIN_CACHED else both, step.room
+    own = bool(step.used)
+    length = _measured(cached, same_step=own) if cached else _assumed(spec, info, step)
+    if room and cached is not step.used:
+        low, basis = room / 10, f"and {room / 10:,.0f} to {room:,.0f} for reasons in the reply"
+        length = length._replace(
+            low=length.low + low,
+            high=length.high + room,
+            reply=length.reply + (low + room) / 2,
+            basis=f"{length.basis}; {basis}, on average",
+        )
+    if step.answered and not both:  # the server counts no tokens, so the limit has to do
+        limit = limit_of(step.variant, step.settings) + room
+        return length._replace(low=length.reply, high=limit)
+    return length
 
 
-def _assumed(
-    spec: Spec, info: ModelInfo, settings: Settings, variant: RequestVariant
-) -> AnswerLength:
+def _assumed(spec: Spec, info: ModelInfo, step: Step) -> AnswerLength:
     """Return the expected tokens per answer of a model without cached answers."""
     reply = spec.max_tokens or MOVE_ANSWER_TOKENS
     text = f"all {reply:,} tokens allowed" if spec.max_tokens else f"a bare move of {reply} tokens"
@@ -224,7 +202,7 @@ def _assumed(
         most = info.thinking_tokens
         basis = f"{most // 10:,} to {most:,} tokens for reasoning aloud, and {text}"
         return AnswerLength(reply + most / 10, reply + most, reply, f"assumed: {basis}")
-    effort, limit = settings.reasoning_effort, settings.reasoning_tokens
+    effort, limit = step.settings.reasoning_effort, step.settings.reasoning_tokens
     if not info.may_reason or effort == "none" or limit == 0:
         return AnswerLength(reply, reply, reply, f"assumed: {text}")
     low, high, source = reasoning_tokens_at(effort)
@@ -234,7 +212,7 @@ def _assumed(
         f"{low:,} to {high:,} tokens with reasoning, {source} ({SOURCE}); to estimate from "
         "its own answers, run cdta run -n 10 first"
     )
-    if reasoning_budget(variant, settings) or is_known_to_reason(info.name):
+    if reasoning_budget(step.variant, step.settings) or is_known_to_reason(info.name):
         return AnswerLength(low, high, reply, reasoning)
     basis = f"{text}, without reasoning; {reasoning}"
     return AnswerLength(low, high, reply, basis, at_once=True)

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from ..comparison.leaderboard import Ranking
 from ..comparison.verdict import heading, verdict
-from ..costs.estimate import Planned
+from ..costs.forecast import Forecast
 from ..formatting import (
     dollars,
     duration,
@@ -146,7 +146,7 @@ def runs_html(runs: Sequence[RunSummary]) -> str:
 STEP_HEADINGS = ("step", "requests", "tokens each", "cost", "time")
 
 
-def step_cells(planned: Planned) -> list[list[str]]:
+def step_cells(planned: Forecast) -> list[list[str]]:
     """Return a row of text for each step of a planned run, below `STEP_HEADINGS`."""
     return [
         [
@@ -174,17 +174,16 @@ def _range(low: str, high: str) -> str:
     return f"{number if unit and high.endswith(unit) else low}–{high.removeprefix('$')}"
 
 
-def estimate_line(planned: Planned) -> str:
+def estimate_line(planned: Forecast) -> str:
     """Summarize an estimate in one line."""
     if not planned.needs_requests:
-        reason = planned.forecast.assumptions[0]
+        reason = planned.assumptions[0]
         return f"{planned.heading}: no requests to send, because {reason}"
-    total = planned._replace(forecast=planned.forecast._replace(at_once=None))
-    _, requests, _, cost, time = step_cells(total)[-1]
+    _, requests, _, cost, time = step_cells(planned._replace(at_once=None))[-1]
     return f"{planned.heading}: {requests} requests, {cost}, {time}"
 
 
-def estimates_html(plans: Sequence[Planned]) -> str:
+def estimates_html(plans: Sequence[Forecast]) -> str:
     """Render the steps of each planned run, and what the estimates are based on."""
     tables = {
         estimate_line(planned): [STEP_HEADINGS, *step_cells(planned)]
@@ -195,10 +194,10 @@ def estimates_html(plans: Sequence[Planned]) -> str:
     return _tables_html(tables, assumptions_of(plans))
 
 
-def assumptions_of(plans: Sequence[Planned]) -> list[str]:
+def assumptions_of(plans: Sequence[Forecast]) -> list[str]:
     """Return what the estimates are based on, each sentence once."""
-    pending = (planned.forecast for planned in plans if planned.needs_requests)
-    return list(dict.fromkeys(line for forecast in pending for line in forecast.assumptions))
+    pending = (planned for planned in plans if planned.needs_requests)
+    return list(dict.fromkeys(line for planned in pending for line in planned.assumptions))
 
 
 def _tables_html(tables: Mapping[str, Sequence[Sequence[str]]], remarks: Sequence[str] = ()) -> str:

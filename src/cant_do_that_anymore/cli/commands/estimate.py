@@ -9,8 +9,7 @@ from rich.table import Table
 
 from ...api.functions import estimate
 from ...comparison.naming import entrants_by_name
-from ...costs.estimate import Planned
-from ...costs.forecast import ON_COMMON
+from ...costs.forecast import ON_COMMON, Forecast
 from ...report.notebook import STEP_HEADINGS, assumptions_of, estimate_line, step_cells
 from ...task.option_info import COMMON
 from ...task.spec import Spec
@@ -58,7 +57,7 @@ def estimate_command(
             continue
         wide.print(f"{planned.heading}\n", highlight=False)
         wide.print(_table(planned))
-        if cheaper := planned.cheaper:
+        if cheaper := planned.advice:
             terminal.print(f"- cheaper: {', '.join(cheaper)}", highlight=False)
         if f"--pool {COMMON}" in cheaper:
             terminal.print(f"- {ON_COMMON}", highlight=False)
@@ -66,7 +65,7 @@ def estimate_command(
         terminal.print(f"- {assumption}", highlight=False)
 
 
-def _table(planned: Planned) -> Table:
+def _table(planned: Forecast) -> Table:
     """Return a Markdown table: a row for each step, and one for a model that does not reason."""
     table = Table(box=MARKDOWN, pad_edge=True)
     for heading in STEP_HEADINGS:

@@ -6,7 +6,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from ...costs.estimate import Planned
+from ...costs.forecast import Forecast
 from .style import COLORS, STYLE, grid, label_rows, panels
 
 # Figures drawn, with the title and the divisor of each.
@@ -14,7 +14,7 @@ _PANELS = {"requests": ("requests", 1), "dollars": ("US dollars", 1), "seconds":
 _MARK: dict[str, Any] = {"fmt": "o", "color": COLORS[0], "capsize": 3}
 
 
-def estimate_chart(plans: Sequence[Planned]) -> Figure:
+def estimate_chart(plans: Sequence[Forecast]) -> Figure:
     """Plot the expected value and the 95% range of each figure, a row for each step."""
     steps = [
         (f"{planned.heading}: {step}", figures._asdict())

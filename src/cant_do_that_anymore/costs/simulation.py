@@ -1,0 +1,193 @@
+"""Random draws of what the rest of a run may take: hits, lengths of answers, prices and times."""
+
+from copy import copy
+from math import exp, inf, log, log1p, sqrt
+from random import Random
+from statistics import fmean, median
+
+from ..client.batch.client import MIN_BATCH
+from ..client.pricing import FREE, pricing_for, searches_whole_pool
+from ..datasets.futility import MAX_REQUESTS, is_too_rare
+from ..datasets.search import Search, positions_in_batches
+from ..datasets.storage import rates_on_all, rates_on_common
+from ..providers.base import ModelInfo, Usage
+from ..providers.request_variants import NO_TEMPERATURE
+from ..task.option_info import COMMON
+from ..task.spec import Spec
+from .dry_run import Step
+from .tokens import answer_length, input_tokens
+
+DRAWS, SEED = 1_000, 0
+# Hit rates of models differ: on the shipped pool, six models have 4% to 42% (the four shipped
+# datasets, `cdta/random` and `cdta/pocket`). So the logarithm of one more model's rate, relative to
+# the usual rate, has Student's t-distribution with this scale and five degrees of freedom: 95% of
+# models are between an eleventh of the usual rate and eleven times as much.
+HIT_RATE_SCALE, DEGREES = 0.94, 5
+HIT_RATES = [0.95 * exp(-0.1 * step) for step in range(76)]
+# Simulated searches at each hit rate, to see when they give up.
+SEARCHES = 3
+# Maximum share of requests that are charged and sent again, because their answers get lost. On
+# most servers it is far lower.
+LOST = 0.15
+# Questions whose tokens are counted.
+MAX_COUNTED = 200
+# Further requests about a position that a model without temperature control hits.
+CONFIRMATIONS = 1.5
+SECONDS_PER_ANSWER = 1.0
+TOKENS_PER_SECOND = 50.0
+BUNDLED_ANSWERS_PER_SECOND = 100.0
+# How much faster or slower than that answers may be.
+PACE_FACTOR = 2.0
+FASTEST_BATCH, SLOWEST_BATCH = 3600.0, 24 * 3600.0
+
+# One possible outcome of a step: requests, input tokens, output tokens, dollars and seconds.
+Draw = tuple[float, ...]
+
+
+class SearchModel:
+    """How many requests it takes to find positions, given the hits so far and how models differ."""
+
+    def __init__(self, spec: Spec, info: ModelInfo, search: Search, step: Step) -> None:
+        self._search, self._batch = search, spec.batch
+        self._common = search.config.pool.name == COMMON
+        self._rates = rates_on_common() if self._common else rates_on_all()
+        hits, usual = len(search.hits), median(self._rates)
+        likelihoods = [
+            hits * log(rate)
+            + (search.searched - hits) * log(1 - rate)
+            - (DEGREES + 1) / 2 * log1p((log(rate / usual) / HIT_RATE_SCALE) ** 2 / DEGREES)
+            for rate in HIT_RATES
+        ]
+        self._weights = [exp(each - max(likelihoods)) for each in likelihoods]
+        self._spec, self._patient = spec, searches_whole_pool(spec, info)
+        self._until_given_up: dict[float, list[float]] = {}
+        self._given_up = 0
+        self._in_flight = 0 if spec.batch else 2 * (spec.max_connections or info.connections)
+        confirms = NO_TEMPERATURE in step.variant
+        may_confirm = confirms or (info.may_reason and not step.answered)
+        self._confirmations = CONFIRMATIONS * confirms, CONFIRMATIONS * may_confirm
+
+    def draw(self, missing: float, random: Random) -> tuple[float, float | None]:
+        """Draw the requests to find so many positions, and how many are found.
+
+        If the search gives up, the run ends without measuring any, and the second is None.
+        """
+        search = self._search
+        if missing <= 0:
+            return 0.0, 0.0
+        (rate,) = random.choices(HIT_RATES, self._weights)
+        needed = missing / rate + random.gauss(0, sqrt(missing * (1 - rate)) / rate)
+        if self._batch and needed > MIN_BATCH:
+            needed = positions_in_batches(round(missing + len(search.hits)), rate) - search.searched
+        searched = max(needed, missing)
+        found: float | None = min(missing, search.left * rate)
+        if rate not in self._until_given_up:
+            simulated = [self._simulate(rate, random) for _ in range(SEARCHES)]
+            self._until_given_up[rate] = simulated
+        until = random.choice(self._until_given_up[rate])
+        if until < min(searched, search.left):
+            self._given_up += 1
+            searched, found = max(until, self._batch * search.next_batch_size), None
+        searched = min(searched + random.uniform(0, self._in_flight), search.left)
+        return searched * (1 + rate * random.uniform(*self._confirmations)), found
+
+    def _simulate(self, rate: float, random: Random) -> float:
+        """Simulate after how many more positions the search gives up at a hit rate."""
+        search, futility = self._search, copy(self._search.futility)
+        hits, pool = len(search.hits), search.searched + search.left
+        tests_pool = not self._patient and search.target <= pool
+        if self._spec.keep_looking or rate >= max(search.needed / pool, 2 / MAX_REQUESTS):
+            return inf
+        for more in range((search.left - search.searched) // 2):
+            if is_too_rare(hits, search.searched + more) or (tests_pool and futility.is_hopeless):
+                return more
+            hit = random.random() < rate
+            hits += hit
+            futility.observe(hit)
+        return inf
+
+    @property
+    def rate(self) -> float:
+        """The expected hit rate."""
+        return fmean(HIT_RATES, self._weights)
+
+    @property
+    def basis(self) -> str:
+        """What the hit rate is based on, and how often the search gives up."""
+        search = self._search
+        among = ", each on the positions of the others" if self._common else ""
+        low, high = 100 * min(self._rates), 100 * max(self._rates)
+        others = f"the shipped datasets ({low:.1f} to {high:.1f}%{among})"
+        if search.searched:
+            others = f"{len(search.hits):,} of {search.searched:,} positions so far and {others}"
+        if self._confirmations[1]:
+            others += (
+                "; models without temperature control are asked up to 3 times about each of those"
+            )
+        if self._given_up > 0.05 * DRAWS:
+            others += (
+                f"; {100 * self._given_up / DRAWS:.0f}% of the simulated searches give up, because "
+                "too few positions qualify"
+            )
+        return (
+            f"dataset: expects the special move in about {100 * self.rate:.1f}% of positions, "
+            f"judging by {others}"
+        )
+
+
+class StepModel:
+    """How many tokens, dollars and seconds the requests of a step take."""
+
+    def __init__(self, spec: Spec, info: ModelInfo, step: Step, other: Step, waves: int) -> None:
+        alike = step.settings.reasoning_effort == other.settings.reasoning_effort
+        both = [*step.used, *other.used] if alike else step.used
+        every = [request.question for request in step.unanswered or other.unanswered]
+        questions = Random(SEED).sample(every, min(len(every), MAX_COUNTED))
+        self.answer = answer_length(spec, info, step, both)
+        self._input, self._input_error, self.input_basis = input_tokens(info, questions, both)
+        pricing = pricing_for(spec, info)
+        self._prices = (pricing.cheapest, pricing.dearest) if pricing else (FREE, FREE)
+        self._info, self.waves = info, waves
+        self._connections = 0 if spec.batch else spec.max_connections or info.connections
+
+    def draw(self, answers: float, random: Random, *, at_once: bool) -> Draw:
+        """Draw what so many answers take."""
+        length = self.answer
+        tokens = exp(random.uniform(log(length.low), log(length.high)))
+        if at_once and length.at_once:
+            tokens = length.reply
+        given = answers * self._input * max(0.5, random.gauss(1, self._input_error))
+        written, reasoned = answers * tokens, answers * max(0.0, tokens - length.reply)
+        requests = answers * self._info.requests_per_answer
+        usage = Usage(round(given), round(written), round(reasoned))
+        low, high = (price.of(usage, round(requests)) for price in self._prices)
+        dollars = low + random.random() * (high - low)
+        dollars *= 1 + LOST * random.random() ** 6
+        return requests, given, written, dollars, self._seconds(answers, tokens, random)
+
+    def _seconds(self, answers: float, tokens: float, random: Random) -> float:
+        if not answers:
+            return 0.0
+        if not self._connections:
+            return self.waves * exp(random.uniform(log(FASTEST_BATCH), log(SLOWEST_BATCH)))
+        per_second = self._connections / max(SECONDS_PER_ANSWER, tokens / TOKENS_PER_SECOND)
+        if self._info.is_local:
+            per_second = BUNDLED_ANSWERS_PER_SECOND
+        return answers / per_second * exp(random.uniform(-log(PACE_FACTOR), log(PACE_FACTOR)))
+
+
+def on_pace(spec: Spec, info: ModelInfo) -> str:
+    """Say how long answers are assumed to take."""
+    if spec.batch:
+        return (
+            "time: a batch takes 1 to 24 h. The dataset takes two batches, or more in one case "
+            "out of five. With --precision, each check takes further batches"
+        )
+    if info.is_local:
+        return f"time: {BUNDLED_ANSWERS_PER_SECOND:.0f} answers per second for bundled models"
+    connections = spec.max_connections or info.connections
+    return (
+        f"time: assumes {TOKENS_PER_SECOND:.0f} tokens per second, at least {SECONDS_PER_ANSWER:g} "
+        f"s per answer and {connections} concurrent requests; may be off by a factor of "
+        f"{PACE_FACTOR:g}"
+    )
