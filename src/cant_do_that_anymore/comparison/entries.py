@@ -268,7 +268,7 @@ def _pool(model: str, label: str, group: Sequence[_NewOfRun]) -> Entry:
         eval=plan.eval,
         change=plan.change,
         samples_by_run=samples_by_run,
-        results=compute(samples, plan, controls),
+        results=runs[0].results if len(runs) == 1 else compute(samples, plan, controls),
         runs=runs,
         controls=controls,
         selection=selection,

@@ -11,12 +11,11 @@ rate, and measures that rate. Later batches are large enough to be the last in f
 
 import json
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from math import ceil, sqrt
-from random import Random
 from typing import NamedTuple
 
 from ..client.pricing import is_counted
@@ -77,10 +76,6 @@ def batch_size(missing: int, seen: int, hits: int) -> int:
     return ceil((b + sqrt(b**2 - 4 * a * missing**2)) / (2 * a))
 
 
-# The pool's order is the same for all models and runs, so that datasets can only grow.
-ORDER_SEED = 20_220_722
-
-
 class Query(NamedTuple):
     """A position by its number in the pool's order, and how often it was asked before."""
 
@@ -107,18 +102,15 @@ class SelectionConfig:
         )
 
     @cached_property
-    def ordered(self) -> list[Position]:
+    def ordered(self) -> Sequence[Position]:
         """The pool in seeded order.
 
         A pool in random order stays as it is, so that rules with similar pools share requests. Of
         positions that the form shows alike (other moves led to the same board), the first remains.
         """
-        positions, form = self.pool.positions, self.plan.form
-        mixed = (
-            positions if self.pool.mixed else Random(ORDER_SEED).sample(positions, len(positions))
-        )
+        mixed, form = self.pool.in_seeded_order, self.plan.form
         if form is MOVES:
-            return list(mixed)
+            return mixed
         shown: dict[tuple[Message, ...], Position] = {}
         for position in mixed:
             shown.setdefault(tuple(form.render(position)), position)
