@@ -77,6 +77,10 @@ class Serve(Protocol):
     def __call__(self, answering: Responder, **fields: Any) -> Loopback: ...
 
 
+FEW_CONNECTIONS = 4
+"""A search asks ahead as many questions as there are connections, and more: few save time."""
+
+
 def measure(whom: Loopback | Responder | str, **spec: Any) -> Run:
     """Evaluate a server, a player or the model of that name; the model is called "m" by default."""
     if isinstance(whom, str):
@@ -84,7 +88,8 @@ def measure(whom: Loopback | Responder | str, **spec: Any) -> Run:
     if not isinstance(whom, Loopback):
         with serving(whom) as server:
             return measure(server, **spec)
-    return evaluate(Spec(**{"model": "m", "base_url": whom.url} | spec), quiet=True)
+    usual: dict[str, Any] = {"model": "m", "base_url": whom.url, "max_connections": FEW_CONNECTIONS}
+    return evaluate(Spec(**usual | spec), quiet=True)
 
 
 @cache

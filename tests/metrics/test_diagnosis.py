@@ -14,7 +14,7 @@ from aiohttp import web
 
 from cant_do_that_anymore.comparison.entries import pool_runs
 from cant_do_that_anymore.costs.forecast import estimate
-from cant_do_that_anymore.datasets.search import ORDER_SEED
+from cant_do_that_anymore.datasets.pools import ORDER_SEED
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, placebo_of

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from cant_do_that_anymore.client import negotiator
 from cant_do_that_anymore.client.client import WINDOW
-from cant_do_that_anymore.datasets.search import ORDER_SEED
+from cant_do_that_anymore.datasets.pools import ORDER_SEED
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.runs.evaluate import select
