@@ -50,11 +50,11 @@ from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.client import client
 from cant_do_that_anymore.client.batch import client as batch_client
 from cant_do_that_anymore.client.batch import jobs
-from cant_do_that_anymore.client.budget import Budget
+from cant_do_that_anymore.client.budget import NOTHING, Budget, Range
 from cant_do_that_anymore.client.pricing import BATCH_RATE
 from cant_do_that_anymore.comparison import experiment
 from cant_do_that_anymore.costs import approval
-from cant_do_that_anymore.costs.forecast import NOTHING, Figures, Range
+from cant_do_that_anymore.costs.forecast import Figures
 from cant_do_that_anymore.errors import (
     Incomplete,
     InvalidInput,
@@ -277,7 +277,7 @@ class Trial:
         check = approval.check_approval
 
         def record(figures: Figures, spec: Spec, budget: Budget, *more: Any) -> None:
-            cost = Range(*[budget.later] * 3).plus(figures.dollars or NOTHING)
+            cost = budget.later.plus(figures.dollars or NOTHING)
             if cost.high:
                 self.outcome.forecasts.append((self._charged, cost))
             check(figures, spec, budget, *more)

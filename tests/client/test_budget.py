@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore.client.budget import Budget, BudgetExceeded, RunningCost
+from cant_do_that_anymore.client.budget import Budget, BudgetExceeded, Meter, RunningCost
 from cant_do_that_anymore.client.client import Client
 from cant_do_that_anymore.client.pricing import Price, Pricing, listed
 from cant_do_that_anymore.client.store import Store
@@ -174,7 +174,8 @@ def test_what_answers_cost_is_unknown_where_any_was_not_counted(
 )
 def test_no_cost_is_projected_of_uncounted_answers(cost: float | None, expected: str) -> None:
     pricing = Pricing(lambda _: Price(1.0, 1.0))
-    running_cost = RunningCost(pricing, 2, Budget(), lambda _: None)
+    meter = Meter(Budget(), pricing, asyncio.Event())
+    running_cost = RunningCost(2, meter, lambda _: None)
     running_cost.observe(Answer("e2e4", usage=Usage(2, 1), cost=cost), "dataset")
     assert ", ".join(running_cost.in_total(10, 0)) == expected
 

@@ -14,15 +14,16 @@ import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cant_do_that_anymore.client.budget import Range
 from cant_do_that_anymore.client.pricing import Price, listed, max_input_tokens
 from cant_do_that_anymore.comparison.experiment import evals_and_rules, measured, specs_for
-from cant_do_that_anymore.costs.forecast import SAME_MODEL, Figures, Forecast, Range, estimate
+from cant_do_that_anymore.costs.forecast import SAME_MODEL, Figures, Forecast, estimate
 from cant_do_that_anymore.costs.simulation import DEGREES, HIT_RATE_SCALE
 from cant_do_that_anymore.datasets.storage import rates_on_all
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
-from cant_do_that_anymore.providers.base import Usage
+from cant_do_that_anymore.providers.base import Settings, Usage
 from cant_do_that_anymore.providers.catalog import info_by_name
 from cant_do_that_anymore.runs.storage import facts_of, load_run, save_run
 from cant_do_that_anymore.task.conditions import conditions_for
@@ -90,7 +91,7 @@ def test_asking_at_all_cached_input_and_thoughts_have_prices_where_the_list_has_
     )
     assert Price(1.0, 2.0).of(Usage(10, 0, 24, 20), 0) == 10  # impossible counts are no discount
     asked = conditions_for(("standard",), BISHOPS_AS_KNIGHTS, DEFAULT)[0].question(POOL[0])
-    assert Price(0, 1.0, thinking=5.0).max_cost(asked, 10) == 50
+    assert Price(0, 1.0, thinking=5.0).max_cost(asked, Settings(max_tokens=10), ()) == 50
 
 
 def test_an_estimate_needs_no_key_and_states_what_it_rests_on() -> None:

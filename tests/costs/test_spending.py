@@ -12,6 +12,7 @@ import chess
 import pytest
 from genai_prices.types import ConditionalPrice, StartDateConstraint, TimeOfDateConstraint
 
+from batches import BatchServer
 from cant_do_that_anymore.client import pricing
 from cant_do_that_anymore.comparison.experiment import evals_and_rules, measured, specs_for
 from cant_do_that_anymore.costs.forecast import estimate
@@ -173,6 +174,34 @@ def test_lost_answers_count_at_their_maximum_for_limits_and_at_the_average_in_th
     finished = run(ask_above=None)
     assert finished.cost.spent == pytest.approx(server.charged - before, rel=0.01)
     assert any("got lost in transit and may have been billed" in note for note in finished.notes)
+
+
+@pytest.mark.usefixtures("priced", "impatient")
+def test_answers_that_an_earlier_command_lost_are_in_the_total(serve: Serve) -> None:
+    server = serve(Losing(habit, thinks=lambda _: 500, every=5))
+    run = partial(measure, server, model="priced", dataset=positions(20), max_connections=1)
+    with pytest.raises(Incomplete):
+        run(max_cost=100.0)
+    assert server.charged > 12
+    finished = run(ask_above=None)
+    assert finished.cost.total == pytest.approx(server.charged, rel=0.03)  # but for the very last
+
+
+class UncountedBatches(BatchServer):
+    """Does not count the tokens of answers in batches."""
+
+    def in_batch(self, body: Body) -> dict[str, Any]:
+        return super().in_batch(body) | {"usage": None}
+
+
+@pytest.mark.usefixtures("priced", "impatient")
+def test_answers_of_batches_that_were_not_counted_are_not_known_to_be_spent(serve: Serve) -> None:
+    server = serve(UncountedBatches(habit))
+    with pytest.raises(Incomplete) as problem:
+        measure(server, model="priced", dataset=positions(100), batch=True, max_cost=2.5)
+    spent, at_most = re.findall(r"\$([\d.]+) spent, and at most \$([\d.]+)", str(problem.value))[0]
+    assert float(spent) == pytest.approx(paid(server), rel=0.5)
+    assert 1 < float(at_most) < 2.5
 
 
 @pytest.mark.usefixtures("priced")

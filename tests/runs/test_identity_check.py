@@ -84,6 +84,25 @@ def test_the_same_model_adds_no_note(before: Responder, now: Responder, server: 
     assert again.notes == [*first.notes, ALL_CACHED]
 
 
+@dataclass
+class Reasoning(Loopback):
+    """Begins to reason at some time, hides it, and counts no tokens."""
+
+    reasons: bool = False
+
+    def completion(self, request: Body) -> dict[str, object]:
+        cut_off = {"message": {"content": ""}, "finish_reason": "length"}
+        choices = {"choices": [cut_off], "usage": None} if self.reasons else {}
+        return super().completion(request) | choices
+
+
+def test_a_model_that_begins_to_reason_is_the_same(serve: Serve) -> None:
+    server = serve(Reasoning(habit))
+    first = measured(server)
+    server.reasons = True  # the limit of the cached answer leaves no room for a reply
+    assert measured(server).samples == first.samples
+
+
 def test_a_server_with_a_new_version_per_answer_is_the_same(serve: Serve) -> None:
     class Replicas(Loopback):
         def completion(self, request: Body) -> dict[str, object]:

@@ -1,11 +1,11 @@
 """A budget that reserves before it spends, metering of every request, and projected costs."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import ceil, inf
 from statistics import fmean
+from typing import NamedTuple
 
 from ..errors import Interrupted, InvalidInput, NeedsApproval, UserError
 from ..formatting import dollars
@@ -18,20 +18,34 @@ from ..providers.base import (
     RequestVariant,
     Settings,
     TransientError,
-    Usage,
     add_costs,
 )
-from ..providers.request_variants import limit_of
 from ..task.spec import Spec
 from .pricing import FREE, Pricing, own_or_listed
 
 STOPPED = "stopped before the request was sent"
 
 
+class Range(NamedTuple):
+    """A number that is not known yet: with a chance of 95% it is between `low` and `high`."""
+
+    low: float
+    expected: float
+    high: float
+
+    def plus(self, other: "Range") -> "Range":
+        """Add two ranges, end by end."""
+        return Range(*map(sum, zip(self, other, strict=True)))
+
+
+NOTHING = Range(0.0, 0.0, 0.0)
+
+
 class BudgetExceeded(Interrupted):
     """The budget does not cover the maximum cost of the next request."""
 
 
+@dataclass
 class Budget:
     """The US dollars that a command may spend, on one model or on several.
 
@@ -40,26 +54,27 @@ class Budget:
     was approved may be passed by the requests in flight.
 
     Attributes:
+        limit: the dollars that may be spent at most.
         approved: the dollars that may be spent without asking; None for no such limit.
-        paid: the dollars spent so far, at most.
-        unknown: how much of that is the maximum cost of answers that were lost or not counted.
-        later: the expected cost of other runs of the command, which are still to come.
+        known: the dollars spent so far, without answers that were lost or not counted.
+        unknown: the maximum cost of those.
+        later: the cost of other runs of the command, which are still to come.
         high: the most that the command will spend by its latest forecast.
     """
 
-    def __init__(self, limit: float = inf, approved: float | None = None) -> None:
-        self._limit = limit
-        self.approved = approved
-        self.paid = self.unknown = 0.0
-        self.later = 0.0
-        self.high = inf
-        self._reserved: list[float] = []
-        self._settled = asyncio.Event()
+    limit: float = inf
+    approved: float | None = None
+    known: float = 0.0
+    unknown: float = 0.0
+    later: Range = NOTHING
+    high: float = inf
+    _reserved: list[float] = field(default_factory=list)
+    _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def left(self) -> float:
         """Dollars neither paid nor reserved."""
-        return self._limit - self.paid - sum(self._reserved)
+        return self.limit - self.paid - sum(self._reserved)
 
     async def reserve(self, amount: float, kind: str = "request", change: str = "") -> bool:
         """Reserve the maximum cost of a request. Returns whether it had to wait for that.
@@ -78,12 +93,12 @@ class Budget:
             )
         while amount > self.left:
             if not self._reserved:
-                limit = dollars(self._limit)
+                limit = dollars(self.limit)
                 advice = f"run the same command again to spend up to another {limit}"
-                if amount > self._limit:
+                if amount > self.limit:
                     advice = f"set --max-cost {ceil(100 * amount) / 100:g} or more to continue"
                 raise BudgetExceeded(
-                    f"stopped at --max-cost {self._limit:g}: {self.spent}, and the next {kind} may "
+                    f"stopped at --max-cost {self.limit:g}: {self.spent}, and the next {kind} may "
                     f"cost {dollars(amount)}",
                     resume=advice,
                 )
@@ -95,9 +110,9 @@ class Budget:
         return waited
 
     @property
-    def known(self) -> float:
-        """Dollars spent so far, without answers that were lost or not counted."""
-        return self.paid - self.unknown
+    def paid(self) -> float:
+        """Dollars spent so far, at most."""
+        return self.known + self.unknown
 
     @property
     def spent(self) -> str:
@@ -105,21 +120,19 @@ class Budget:
         at_most = f", and at most {dollars(self.unknown)} for answers that were lost or not counted"
         return f"{dollars(self.known)} spent{at_most if self.unknown else ''}"
 
-    def settle(self, reserved: float, cost: float | None) -> None:
-        """Pay the actual cost of a request, and release the rest of its reservation.
-
-        If the cost is unknown, all that was reserved is paid.
-        """
+    def settle(self, reserved: float, known: float, unknown: float) -> None:
+        """Pay for what was reserved: its known cost, and the maximum of what is unknown."""
         self._reserved.remove(reserved)
-        self.unknown += reserved if cost is None else 0.0
-        self.pay(reserved if cost is None else cost)
+        self.pay(known, unknown)
 
-    def pay(self, cost: float) -> None:
-        """Pay a cost without a reservation, because another command sent the request."""
-        self.paid += cost
+    def pay(self, known: float, unknown: float) -> None:
+        """Pay without a reservation, because another command sent the requests."""
+        self.known += known
+        self.unknown += unknown
         self._settled.set()
 
 
+@dataclass
 class Meter:
     """Pays for the requests of one command to one model.
 
@@ -127,27 +140,25 @@ class Meter:
     budget cannot deadlock.
 
     Attributes:
-        used: the tokens of all answers.
-        known: their cost in US dollars; None if the tokens of any answer were not counted.
-        lost: how many answers were lost, and may have been billed.
         budget: what may be spent.
         pricing: the prices of a single request; None if unknown.
         stopping: set when no more requests are to be sent.
+        known: the cost of all answers in US dollars; None if the tokens of any were not counted.
+        lost: how many answers were lost, and may have been billed.
+        lost_in_answers: how many of them are part of the cost of the answers after them.
         lengths: the output tokens of all answers.
     """
 
-    def __init__(self, budget: Budget, pricing: Pricing | None, stopping: asyncio.Event) -> None:
-        self.used = Usage()
-        self.known: float | None = 0.0
-        self.lost = 0
-        self.budget = budget
-        self.pricing = pricing
-        self.stopping = stopping
-        self.lengths: list[int] = []
+    budget: Budget
+    pricing: Pricing | None
+    stopping: asyncio.Event
+    known: float | None = 0.0
+    lost: int = 0
+    lost_in_answers: int = 0
+    lengths: list[int] = field(default_factory=list)
 
     def record(self, answer: Answer, pricing: Pricing | None) -> Answer:
         """Count an answer; return it with its cost at this moment, if that is known."""
-        self.used += answer.usage
         self.lengths.append(answer.usage.output_tokens)
         price = pricing.now if pricing else None
         if not price or not price.is_metered(answer):
@@ -157,12 +168,32 @@ class Meter:
         self.known = add_costs(self.known, cost)
         return replace(answer, cost=cost)
 
+    def charge(self, result: Answer | Exception, max_cost: float) -> tuple[float, float]:
+        """Return the known cost of a result, and its maximum if the cost is unknown."""
+        if isinstance(result, Answer):
+            return (0.0, max_cost) if result.cost is None else (result.cost, 0.0)
+        is_lost = isinstance(result, TransientError) and result.maybe_billed
+        self.lost += is_lost
+        return 0.0, max_cost * is_lost
+
+    def with_lost(self, answer: Answer, lost: int) -> Answer:
+        """Return an answer that also costs what earlier attempts did, whose answers were lost.
+
+        Each is taken to have cost as much. So the total of a later command includes them.
+        """
+        if not lost or answer.cost is None or not self.pricing or self.pricing.is_own:
+            return answer
+        self.lost_in_answers += lost
+        self.known = add_costs(self.known, lost * answer.cost)
+        return replace(answer, cost=(1 + lost) * answer.cost)
+
     @property
     def spent(self) -> float | None:
-        """The cost of all requests, with lost answers at the average; None if unknown."""
+        """The cost of all requests, with other lost answers at the average; None if unknown."""
         if self.known is None:
             return None
-        return self.known * (1 + self.lost / max(1, len(self.lengths)))
+        others = self.lost - self.lost_in_answers
+        return self.known * (1 + others / max(1, len(self.lengths) + self.lost_in_answers))
 
 
 class MeteredModel(Model):
@@ -184,26 +215,20 @@ class MeteredModel(Model):
         """
         meter = self._meter
         price = meter.pricing.dearest if meter.pricing else FREE
-        max_cost = price.max_cost(question, limit_of(variant, settings))
+        max_cost = price.max_cost(question, settings, variant)
         waited = await meter.budget.reserve(max_cost, change=longer_answers(meter.lengths))
-        cost: float | None = None
+        result: Answer | Exception = TransientError("canceled", maybe_billed=True)
         try:
             if waited and meter.stopping.is_set():
                 raise TransientError(STOPPED)
-            answer = meter.record(
-                await self._model.answer(question, settings, variant), meter.pricing
-            )
-            cost = answer.cost
+            answer = await self._model.answer(question, settings, variant)
+            result = answer = meter.record(answer, meter.pricing)
             return answer
-        except (RequestRejected, UserError):
-            cost = 0.0
-            raise
-        except TransientError as error:
-            meter.lost += error.maybe_billed
-            cost = None if error.maybe_billed else 0.0
+        except (RequestRejected, TransientError, UserError) as error:
+            result = error
             raise
         finally:
-            meter.budget.settle(max_cost, cost)
+            meter.budget.settle(max_cost, *meter.charge(result, max_cost))
 
 
 def budget_for(spec: Spec, model: ModelInfo) -> Budget:
@@ -239,47 +264,39 @@ LATEST = 10
 LONGER = 1.5
 
 
+@dataclass
 class RunningCost:
     """Follows what a run spends, and projects its total from the answers so far.
 
-    Args:
-        pricing: the prices; None if unknown.
-        per_sample: requests per position once it is selected.
-        budget: what may be spent.
-        on_change: called when the total will exceed the forecast, with what changed.
-
     Attributes:
-        per_sample: as given.
+        per_sample: requests per position once it is selected.
+        meter: pays for the answers.
+        on_change: called when the total will exceed the forecast, with what changed.
     """
 
-    def __init__(
-        self,
-        pricing: Pricing | None,
-        per_sample: int,
-        budget: Budget,
-        on_change: Callable[[str], None],
-    ) -> None:
-        self.per_sample = per_sample
-        self._pricing = pricing
-        self._budget = budget
-        self._on_change = on_change
-        self._paid, self._next_check = budget.paid, 0
-        self._answers: list[Answer] = []
-        self._recent: dict[str, deque[Answer]] = {}
+    per_sample: int
+    meter: Meter
+    on_change: Callable[[str], None]
+    _next_check: int = 0
+
+    def __post_init__(self) -> None:
+        self._paid = self.meter.budget.paid
+        self._answers: dict[str, list[Answer]] = {"dataset": [], "measuring": []}
 
     def observe(self, answer: Answer, step: str) -> None:
         """Count an answer of a step: "dataset" or "measuring"."""
-        if answer.error:
-            return
-        brief = Answer(usage=answer.usage, cost=answer.cost)
-        self._answers.append(brief)
-        self._recent.setdefault(step, deque(maxlen=RECENT)).append(brief)
+        if not answer.error:
+            self._answers[step].append(Answer(usage=answer.usage, cost=answer.cost))
+
+    @property
+    def _all(self) -> list[Answer]:
+        return [*self._answers["dataset"], *self._answers["measuring"]]
 
     def in_total(self, to_search: float, to_measure: float) -> list[str]:
         """Format the projected total and the progress, given the requests still to come."""
-        seen = len(self._answers)
-        progress = f"{seen:,} of about {seen + to_search + to_measure:,.0f} requests"
-        total = self.format_cost(to_search, to_measure, self._answers)
+        answers, to_come = self._all, to_search + to_measure
+        progress = f"{len(answers):,} of about {len(answers) + to_come:,.0f} requests"
+        total = self.format_cost(to_search, to_measure, answers)
         return [f"about {total} in total", progress] if total else [progress]
 
     def format_cost(
@@ -289,24 +306,23 @@ class RunningCost:
 
         Empty if the model is free or if tokens were not counted.
         """
-        if self._pricing:
+        if self.meter.pricing:
             expected = self.expected(to_search, to_measure)
             known = add_costs(expected, *(answer.cost for answer in answers))
             return dollars(known) if known else ""
-        used = [each.usage.input_tokens + each.usage.output_tokens for each in self._answers]
+        used = [each.usage.input_tokens + each.usage.output_tokens for each in self._all]
         total = sum(used) / max(1, len(used)) * (len(answers) + to_search + to_measure)
         return f"{total:,.0f} tokens" if all(used) and total else ""
 
     def expected(self, to_search: float, to_measure: float) -> float | None:
         """Return the expected cost of these requests; None if it cannot be told."""
-        total = 0.0
-        for step, requests in {"dataset": to_search, "measuring": to_measure}.items():
-            recent = self._recent.get(step) or self._recent.get("dataset") or ()
-            cost = add_costs(*(answer.cost for answer in recent))
-            if requests and (cost is None or not recent):
-                return None
-            total += requests * (cost or 0.0) / max(1, len(recent))
-        return total
+        costs: list[float | None] = []
+        for answers, requests in zip(self._answers.values(), (to_search, to_measure), strict=True):
+            recent = (answers or self._answers["dataset"])[-RECENT:]
+            cost = add_costs(*(answer.cost for answer in recent)) if recent else None
+            if requests:
+                costs.append(None if cost is None else requests * cost / len(recent))
+        return add_costs(*costs)
 
     def check(self, to_search: float, to_measure: float) -> None:
         """Compare the projected total, given the requests still to come, with the forecast.
@@ -314,19 +330,16 @@ class RunningCost:
         Raises:
             NeedsApproval: if it exceeds the forecast and what is approved.
         """
-        budget, seen = self._budget, len(self._answers)
+        budget, seen = self.meter.budget, sum(map(len, self._answers.values()))
         if budget.paid == self._paid or seen < self._next_check:  # from the cache, or checked
             return
         expected = self.expected(to_search, to_measure) or 0.0
-        if budget.known + budget.later + expected > budget.high:
+        if budget.known + budget.later.expected + expected > budget.high:
             self._paid, self._next_check = budget.paid, seen + LATEST
-            self._on_change(self._change())
-
-    def _change(self) -> str:
-        """Say what changed since the first answers."""
-        if change := longer_answers([answer.usage.output_tokens for answer in self._answers]):
-            return change
-        return ": fewer positions qualify than expected" if "measuring" not in self._recent else ""
+            fewer = "" if self._answers["measuring"] else ": fewer positions qualify than expected"
+            lengths = [answer.usage.output_tokens for answer in self._all]
+            longer = longer_answers(self.meter.lengths) or longer_answers(lengths)
+            self.on_change(longer or fewer)
 
 
 def longer_answers(lengths: Sequence[int]) -> str:

@@ -215,7 +215,7 @@ class Client:
     ) -> Answer:
         """Return one answer, retrying as often as it makes sense."""
         seeded = with_request_seed(self.model.info, request, settings)
-        started, attempts, failures = time.monotonic(), 0, 0
+        started, attempts, failures, lost = time.monotonic(), 0, 0, 0
         while not self._stopping.is_set():
             async with self._limiter as entered:
                 if self._stopping.is_set():
@@ -223,12 +223,13 @@ class Client:
                 try:
                     answer = await self._negotiator.answer(request.question, seeded, variant)
                     self._limiter.on_success()
-                    return answer
+                    return self.meter.with_lost(answer, lost)
                 except TransientError as error:
                     fault = error
                     if fault.overloaded:  # before another request can enter
                         self._limiter.on_overload(entered, fault.retry_after)
             failures += not fault.overloaded
+            lost += fault.maybe_billed
             waited = time.monotonic() - started
             out_of_patience = failures >= MAX_FAILED_ATTEMPTS or waited > REQUEST_DEADLINE
             delay = backoff_seconds(attempts, fault.retry_after)

@@ -9,7 +9,8 @@ from math import ceil
 from typing import Any
 
 from ..errors import nearest
-from ..providers.base import Answer, ModelInfo, Question, Usage
+from ..providers.base import Answer, ModelInfo, Question, RequestVariant, Settings, Usage
+from ..providers.request_variants import limit_of
 from ..task.spec import Spec
 
 MILLION = 1_000_000
@@ -58,11 +59,11 @@ class Price:
         """The price of the same request in a batch."""
         return Price(*(price and price * BATCH_RATE for price in astuple(self)))
 
-    def max_cost(self, question: Question, limit: int) -> float:
-        """Return the most that a question can cost under a token limit."""
+    def max_cost(self, question: Question, settings: Settings, variant: RequestVariant) -> float:
+        """Return the most that a question can cost in a request variant."""
         if self == FREE:
             return 0.0
-        input_tokens = max_input_tokens(question)
+        input_tokens, limit = max_input_tokens(question), limit_of(variant, settings)
         return max(self.of(Usage(input_tokens, limit, reasoning), 1) for reasoning in (0, limit))
 
 
@@ -114,7 +115,7 @@ class Pricing:
         *,
         is_own: bool = False,
     ) -> None:
-        self._at, self._changes, self._is_own = at, changes, is_own
+        self._at, self._changes, self.is_own = at, changes, is_own
         prices = [astuple(at(moment)) for moment in (datetime.now(UTC), *changes)]
         columns = list(zip(*prices, strict=True))
         self.cheapest, self.dearest = (
@@ -132,7 +133,7 @@ class Pricing:
 
         A price that the user sets counts for all answers, also for earlier ones.
         """
-        if answer.cost is not None and not self._is_own:
+        if answer.cost is not None and not self.is_own:
             return answer.cost
         return self.now.of(answer.usage, requests) if self.now.is_metered(answer) else None
 
@@ -144,7 +145,7 @@ class Pricing:
     @property
     def in_batch(self) -> "Pricing":
         """The prices of the same requests in a batch."""
-        if self._is_own:
+        if self.is_own:
             return self
         return Pricing(lambda moment: self._at(moment).in_batch, self._changes)
 

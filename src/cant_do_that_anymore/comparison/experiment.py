@@ -8,7 +8,7 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
-from ..client.budget import Budget, BudgetExceeded, check_price
+from ..client.budget import NOTHING, Budget, BudgetExceeded, Range, check_price
 from ..client.session import model_info
 from ..costs.approval import check_approval, forecast_of_spec
 from ..costs.forecast import Figures, Forecast
@@ -124,7 +124,7 @@ def measured(
             continue
         later = (_folder(*pair, out) for pair in pairs[number:] if pair[0] not in failures)
         n_remaining = sum(not _exists(folder) for folder in later)
-        budget.later = sum(expected[number:])
+        budget.later = reduce(Range.plus, expected[number:], NOTHING)
         heading = f"run {number} of {len(pairs)}: {_describe(title, spec)}"
         folder = _folder(title, spec, out)
         exists = _exists(folder)
@@ -162,21 +162,21 @@ def _check_specs(model_specs: Sequence[Spec]) -> None:
 
 def _check_cost(
     specs: Mapping[str, Sequence[Spec]], out: Path | None, budget: Budget, *, quiet: bool
-) -> list[float]:
-    """Forecast all runs, require approval, and return the expected cost of each.
+) -> list[Range]:
+    """Forecast all runs, require approval, and return the cost of each.
 
     A dataset that several runs share counts once. Each model gets a few requests, and a few more at
     each other effort.
     """
     finding: dict[object, Figures] = {}
     measuring: list[Figures] = []
-    expected: list[float] = []
+    expected: list[Range] = []
     probed: dict[object, Forecast] = {}
     cheaper: list[list[str]] = []
     for model, model_specs in specs.items():
         failed = False
         for spec in model_specs:
-            expected.append(0.0)
+            expected.append(NOTHING)
             if failed or _exists(_folder(model, spec, out)):
                 continue
             try:
@@ -192,17 +192,18 @@ def _check_cost(
                 cheaper.append(result.cheaper)
                 is_new = result.key is not None and (model, result.key) not in finding
                 own = result.total if is_new or not result.key else result.measuring
-                expected[-1] = own.dollars.expected if own.dollars else 0.0
+                expected[-1] = own.dollars or NOTHING
                 measuring.append(result.measuring)
                 if result.key:
                     known = finding.get((model, result.key), result.dataset)
                     finding[model, result.key] = max(known, result.dataset)
                 else:
                     measuring.append(result.dataset)
-    total = reduce(Figures.plus, [*finding.values(), *measuring], Figures())
-    first, *others = cheaper or [[]]
-    for_all = [option for option in first if all(option in other for other in others)]
-    check_approval(total, next(iter(specs.values()))[0], budget, for_all)
+    if probed:
+        total = reduce(Figures.plus, [*finding.values(), *measuring], Figures())
+        first, *others = cheaper
+        for_all = [option for option in first if all(option in other for other in others)]
+        check_approval(total, next(iter(specs.values()))[0], budget, for_all)
     return expected
 
 

@@ -4,10 +4,11 @@ import logging
 from collections.abc import Collection, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from itertools import repeat
 from math import ceil, floor, log10
 from statistics import fmean
 
-from ..client.budget import Budget, BudgetExceeded, Meter, RunningCost
+from ..client.budget import NOTHING, Budget, BudgetExceeded, Meter, RunningCost
 from ..client.client import Client
 from ..client.pricing import FREE, Pricing, pricing_for
 from ..client.session import create_model, model_info, open_client
@@ -19,11 +20,10 @@ from ..formatting import between, dollars, pluralize
 from ..interrupts import run_interruptible
 from ..progress import progress_display
 from ..providers.base import Answer, ModelInfo, Request, add_costs
-from ..providers.request_variants import limit_of
 from ..task.spec import Spec, plan_for
 from ..task.types import Plan, Sample, answers_of
 from .dry_run import PROBES, Step, remaining
-from .forecast import NOTHING, Figures, Forecast, Range, forecast
+from .forecast import Figures, Forecast, forecast
 
 log = logging.getLogger(__name__)
 
@@ -60,17 +60,15 @@ async def require_approval(
         check_approval(result.total, spec, client.meter.budget, result.cheaper)
 
 
-def follow_cost(
-    spec: Spec, plan: Plan, client: Client, per_sample: int, *, measures: bool = True
-) -> RunningCost:
+def follow_cost(spec: Spec, plan: Plan, client: Client, per_sample: int) -> RunningCost:
     """Follow the cost of a run; forecast the rest again when it will exceed the forecast."""
-    info, budget = client.model.info, client.meter.budget
 
     def forecast_again(change: str) -> None:
-        result = forecast(spec, plan, info, client.cache, measures=measures)
-        check_approval(result.total, spec, budget, result.cheaper, change)
+        run = spec, plan, client.model.info, client.cache
+        result = forecast(*run, measures=per_sample > 0)
+        check_approval(result.total, spec, client.meter.budget, result.cheaper, change)
 
-    return RunningCost(pricing_for(spec, info), per_sample, budget, forecast_again)
+    return RunningCost(per_sample, client.meter, forecast_again)
 
 
 def _has_limit(spec: Spec, info: ModelInfo) -> bool:
@@ -108,8 +106,9 @@ async def _with_probes(
         step = rest.dataset if rest.dataset.unanswered and wanted else rest.measuring
         missing = (wanted or PROBED_POSITIONS * rest.per_sample) - step.answered
         probes = step.unanswered[: min(PROBES, max(0, missing))]
-        limits = (limit_of(step.variant, each.settings(step.settings)) for each in probes)
-        cost = sum(map(price.max_cost, (each.question for each in probes), limits))
+        settings = (each.settings(step.settings) for each in probes)
+        questions, variants = (each.question for each in probes), repeat(step.variant)
+        cost = sum(map(price.max_cost, questions, settings, variants))
         if used := rest.dataset.used + rest.measuring.used:  # what other answers will cost
             cost = len(probes) * fmean(price.of(usage, 1) for _, usage in used)
         if step.answered + rest.dataset.answered and cost > MAX_PROBE_SHARE * limit:
@@ -153,7 +152,7 @@ def check_approval(
     At first, the high end has to be approved. If something changed later, what is spent and the
     expected rest have to be, and a limit that is too low only gets a warning.
     """
-    cost, requests = (figures.dollars or NOTHING).plus(Range(*[budget.later] * 3)), figures.requests
+    cost, requests = (figures.dollars or NOTHING).plus(budget.later), figures.requests
     above, limit, is_first = spec.ask_above, spec.max_cost, change is None
     counts = between(f"{requests.low:,.0f}", f"{requests.high:,.0f}")
     projected = (
@@ -210,7 +209,9 @@ class Cost:
 def on_lost_answers(meter: Meter) -> list[str]:
     """Say how lost answers are counted, if there are any."""
     lost = f"{pluralize(meter.lost, 'answer')} got lost in transit and may have been billed"
-    return [f"{lost}; the cost counts them at the average of the others"] if meter.lost else []
+    return (
+        [f"{lost}; the cost counts each like the answer that came after it"] if meter.lost else []
+    )
 
 
 def cost_of(

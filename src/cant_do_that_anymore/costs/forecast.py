@@ -7,15 +7,14 @@ the draws, and narrows as answers arrive.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from random import Random
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from ..client.budget import NOTHING, Range
 from ..client.cache import ModelCache, open_cache
 from ..client.pricing import on_unknown_price, pricing_for
 from ..client.session import model_info
-from ..errors import UserError
 from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..metrics.stopping import (
     expected_sample_size,
@@ -27,7 +26,7 @@ from ..metrics.stopping import (
 )
 from ..providers.base import ModelInfo
 from ..task.option_info import COMMON
-from ..task.spec import Spec, check_batch, plan_for
+from ..task.spec import Spec, plan_for
 from ..task.types import Plan
 from .dry_run import Remaining, remaining
 from .simulation import DRAWS, SEED, Draw, SearchModel, StepModel, on_pace
@@ -40,21 +39,6 @@ ON_COMMON = (
     "least one of four older models has the habit, not all those of this model"
 )
 SAME_MODEL = "not included: one request to check that the model has not changed"
-
-
-class Range(NamedTuple):
-    """A number that is not known yet: with a chance of 95% it is between `low` and `high`."""
-
-    low: float
-    expected: float
-    high: float
-
-    def plus(self, other: "Range") -> "Range":
-        """Add two ranges, end by end."""
-        return Range(*map(sum, zip(self, other, strict=True)))
-
-
-NOTHING = Range(0.0, 0.0, 0.0)
 
 
 class Figures(NamedTuple):
@@ -120,7 +104,7 @@ class Forecast(NamedTuple):
     @property
     def cheaper(self) -> list[str]:
         """Options that usually make evaluating the same model cheaper."""
-        spec, most = self.spec, self.spec.to_draw
+        spec, most, info = self.spec, self.spec.to_draw, model_info(self.spec)
         measures = self.measuring.requests.high > 0
         is_default = spec.change == BISHOPS_AS_KNIGHTS and spec.eval != "all_diagonal"
         can_stop = spec.precision is None and expected_sample_size(ROUGH_PRECISION, most) < most
@@ -129,7 +113,7 @@ class Forecast(NamedTuple):
             f"--pool {COMMON}": self.key and spec.pool is None and is_default,
             "--eval all_small": measures and spec.eval == "all" and spec.n is None,
             f"--precision {ROUGH_PRECISION:g}": measures and can_stop,
-            "--batch": not spec.batch and _supports_batches(spec),
+            "--batch": not (spec.batch or spec.base_url or spec.fresh or info.no_batches),
             "--reasoning-effort low": self.answer.reasons and is_costly,
         }
         return [option for option, applies in options.items() if applies]
@@ -161,14 +145,6 @@ class Forecast(NamedTuple):
             steps[name] = values or None
         run = {"model": self.model, "eval": self.spec.eval}
         return run | steps | {"assumptions": self.assumptions, "cheaper": self.advice}
-
-
-def _supports_batches(spec: Spec) -> bool:
-    """Whether the model is known to support batches; unknown for the user's own servers."""
-    with suppress(UserError):
-        check_batch(spec, model_info(spec))
-        return not spec.base_url
-    return False
 
 
 def estimate(spec: Spec) -> Forecast:

@@ -114,21 +114,16 @@ class SearchModel:
     @property
     def basis(self) -> str:
         """What the hit rate is based on, and how often the search gives up."""
-        search = self._search
-        among = ", each on the positions of the others" if self._common else ""
+        search, among = self._search, ", each on the positions of the others" * self._common
         low, high = 100 * min(self._rates), 100 * max(self._rates)
         others = f"the shipped datasets ({low:.1f} to {high:.1f}%{among})"
         if search.searched:
             others = f"{len(search.hits):,} of {search.searched:,} positions so far and {others}"
         if self._confirmations[1]:
-            others += (
-                "; models without temperature control are asked up to 3 times about each of those"
-            )
+            others += "; models without temperature control are asked up to 3 times about each hit"
         if self._given_up > 0.05 * DRAWS:
-            others += (
-                f"; {100 * self._given_up / DRAWS:.0f}% of the simulated searches give up, because "
-                "too few positions qualify"
-            )
+            share = f"{100 * self._given_up / DRAWS:.0f}% of the simulated searches"
+            others += f"; {share} give up, because too few positions qualify"
         return (
             f"dataset: expects the special move in about {100 * self.rate:.1f}% of positions, "
             f"judging by {others}"

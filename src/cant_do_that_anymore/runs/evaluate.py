@@ -200,7 +200,7 @@ async def select_async(
 ) -> Selection:
     """Do the same in a running event loop, after approval of the cost of the billed plan."""
     await require_approval(spec, billed, client, quiet=quiet, measures=False)
-    running_cost = follow_cost(spec, plan, client, 0, measures=False)
+    running_cost = follow_cost(spec, plan, client, 0)
     return await select_positions(
         spec, plan, source, client, running_cost, hoped=_hoped(spec), quiet=quiet
     )

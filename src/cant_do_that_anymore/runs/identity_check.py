@@ -233,7 +233,8 @@ def _other_version(before: Answer, now: Answer, versions: Collection[str]) -> st
 def _other_move(request: Request, before: Answer, now: Answer, settings: Settings) -> str:
     """Describe another move at temperature 0; "" if the same model can explain both answers."""
     repeats = settings.temperature == 0 and NO_TEMPERATURE not in now.conceded
-    if not repeats or before.has_reasoning or now.has_reasoning or now.error:
+    has_no_reply = now.error or (now.stop_reason == "length" and not now.text.strip())
+    if not repeats or before.has_reasoning or now.has_reasoning or has_no_reply:
         return ""
     moves = [_move_or_text(request, answer) for answer in (before, now)]
     return f"its temperature-0 answer was {moves[0]!r}, now {moves[1]!r}" * (moves[0] != moves[1])

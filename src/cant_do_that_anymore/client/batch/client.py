@@ -22,11 +22,11 @@ from ...providers.base import (
     TransientError,
 )
 from ...providers.openai_api import ServerModel
-from ...providers.request_variants import fallbacks, limit_of
+from ...providers.request_variants import fallbacks
 from ..budget import STOPPED
 from ..cache import request_key, with_request_seed
 from ..client import Client, OnStatus
-from ..pricing import FREE, Price
+from ..pricing import FREE
 from ..store import Store
 from .api import MAX_BYTES, MAX_REQUESTS, TOO_MANY_TOKENS, BatchApi
 from .jobs import Batches, BatchJournal, JournalEntry
@@ -49,6 +49,7 @@ class Pending:
         wanted: the request variant to use; None for the current one.
         key: its cache key in the variant in which it is sent, or was sent earlier.
         variant: that variant.
+        max_cost: the most that it can cost.
     """
 
     request: Request
@@ -56,20 +57,13 @@ class Pending:
     wanted: RequestVariant | None
     key: str = ""
     variant: RequestVariant = ()
-    answer: "asyncio.Future[Answer | None]" = field(default_factory=asyncio.Future)
+    max_cost: float = 0.0
+    result: "asyncio.Future[Answer | Exception | None]" = field(default_factory=asyncio.Future)
 
     def resolve(self, result: Answer | Exception | None) -> None:
         """Resolve the request with an answer or an error; with None, it is sent singly."""
-        if self.answer.done():
-            return
-        if isinstance(result, Exception):
-            self.answer.set_exception(result)
-        else:
-            self.answer.set_result(result)
-
-    def max_cost(self, price: Price) -> float:
-        """Return the most that the request can cost."""
-        return price.max_cost(self.request.question, limit_of(self.variant, self.settings))
+        if not self.result.done():
+            self.result.set_result(result)
 
 
 class BatchClient(Client):
@@ -91,9 +85,7 @@ class BatchClient(Client):
         self._busy = 0
         self._first: dict[Settings, set[str]] = {}
         self._probes_left = PROBES
-        # Keys in the journal: of answers not yet saved, by request, and of saved answers.
-        self._delivered: dict[tuple[str, Settings], list[str]] = {}
-        self._saved_keys: list[str] = []
+        self._delivered: list[Pending] = []  # their answers are in the journal until saved
 
     async def answers(
         self,
@@ -130,36 +122,36 @@ class BatchClient(Client):
         self, request: Request, settings: Settings, variant: RequestVariant | None
     ) -> Answer:
         """Return one answer, from a batch if possible."""
-        send_now, fault = self._is_probe(request, settings, variant), ""
+        send_now, fault, lost = self._is_probe(request, settings, variant), "", 0
         for _ in range(MAX_BATCHES):
             pending = Pending(request, settings, variant)
             if not send_now or self._find(pending):
                 self._waiting.append(pending)
-                try:
-                    if answer := await pending.answer:
-                        return answer
-                    send_now = True
-                except RequestRejected as rejected:
-                    fault = str(rejected)
+                result, send_now = await pending.result, False
+                if isinstance(result, Answer):
+                    return self.meter.with_lost(result, lost)
+                if isinstance(result, RequestRejected):
                     used = self.cache.variant(settings) if variant is None else variant
-                    if not any(fallbacks(rejected.words, used, settings)):
-                        return Answer("", stop_reason="error", error=fault)
+                    if not any(fallbacks(result.words, used, settings)):
+                        return Answer("", stop_reason="error", error=str(result))
                     send_now = self._may_probe()
-                except TransientError as error:
-                    fault = str(error)
+                elif isinstance(result, TransientError):
+                    lost += result.maybe_billed
+                elif result:
+                    raise result
+                fault, send_now = str(result), send_now or not result
             if self._stopping.is_set():
                 return Answer("", stop_reason="error", error=STOPPED)
             if send_now:
                 with self._count_busy():
-                    return await super()._answer_with_retries(request, settings, variant)
+                    answer = await super()._answer_with_retries(request, settings, variant)
+                return self.meter.with_lost(answer, lost)
         message = f"no answer in {MAX_BATCHES} batches; the last error: {fault}"
         return Answer("", stop_reason="error", error=message)
 
     async def _save(self, request: Request, settings: Settings, answer: Answer) -> Answer:
         with self._count_busy():
-            saved = await super()._save(request, settings, answer)
-        self._saved_keys += self._delivered.pop((request.id, settings), [])
-        return saved
+            return await super()._save(request, settings, answer)
 
     def _count_failure(self, error: str) -> None:
         """Ignore it: a failure in a batch says nothing about later requests."""
@@ -222,17 +214,17 @@ class BatchClient(Client):
                 self._deliver(pending, entry.answer)
             else:
                 in_batches.setdefault(entry.file, []).append(pending)
-        if any(pending.answer.done() for pending in self._waiting):
+        if any(pending.result.done() for pending in self._waiting):
             pass  # their callers may add requests
         elif in_batches:
             file, in_batch = next(iter(in_batches.items()))
-            self.meter.budget.pay(await self._follow(file, in_batch) or 0.0)
+            self.meter.budget.pay(*await self._follow(file, in_batch) or (0.0, 0.0))
         elif len(new) <= MIN_BATCH:
             for pending in new:
                 pending.resolve(None)
         else:
             await self._send(self._fit_batch(new))
-        self._waiting = [pending for pending in self._waiting if not pending.answer.done()]
+        self._waiting = [pending for pending in self._waiting if not pending.result.done()]
 
     def _answer_by_another(self, pending: Pending) -> Answer | None:
         """Return the answer that another process has saved meanwhile."""
@@ -251,6 +243,7 @@ class BatchClient(Client):
         entries = ((key, entry) for key in keys if (entry := self._journal.find(key)))
         pending.key, entry = next(entries, (next(iter(keys)), None))
         pending.variant = keys[pending.key]
+        pending.max_cost = self._price.max_cost(request.question, settings, pending.variant)
         return entry
 
     def _fit_batch(self, requests: list[Pending]) -> dict[Pending, bytes]:
@@ -262,7 +255,7 @@ class BatchClient(Client):
             settings = with_request_seed(self.model.info, pending.request, pending.settings)
             line = self._api.line(pending.key, question, settings, pending.variant)
             size += len(line)
-            cost += pending.max_cost(self._price)
+            cost += pending.max_cost
             too_much = size > MAX_BYTES or cost > self.meter.budget.left
             if too_much and len(lines) > MIN_BATCH:  # fewer are not worth a batch
                 break
@@ -271,9 +264,9 @@ class BatchClient(Client):
 
     async def _send(self, lines: Mapping[Pending, bytes]) -> None:
         """Create a batch and wait for it."""
-        reserve = sum(pending.max_cost(self._price) for pending in lines)
+        reserve = sum(pending.max_cost for pending in lines)
         await self.meter.budget.reserve(reserve, "batch")
-        cost: float | None = 0.0
+        costs: tuple[float, float] | None = 0.0, 0.0
         for settings, variant in {(pending.settings, pending.variant) for pending in lines}:
             self.cache.record_variant(settings, variant)
         try:
@@ -283,48 +276,42 @@ class BatchClient(Client):
                 lambda: not any(map(self._answer_by_another, lines)),
             )
             if file:
-                cost = None  # unless the actual cost is known
-                cost = await self._follow(file, list(lines))
+                costs = None  # unless the actual cost is known
+                costs = await self._follow(file, list(lines))
         finally:
-            self.meter.budget.settle(reserve, cost)
+            self.meter.budget.settle(reserve, *costs or (0.0, reserve))
 
-    async def _follow(self, file: str, in_batch: Sequence[Pending]) -> float | None:
-        """Wait for a batch, deliver its results and return its cost; None if stopped."""
-        variants = {pending.key: pending.variant for pending in in_batch}
-        results = await self._batches.follow(file, variants)
+    async def _follow(self, file: str, in_batch: Sequence[Pending]) -> tuple[float, float] | None:
+        """Wait for a batch, deliver its results and return its costs; None if stopped."""
+        results = await self._batches.follow(file, {each.key: each.variant for each in in_batch})
         if results is None:
             return None
         half = len(in_batch) // 2
         if half > MIN_BATCH and all(map(_is_too_large, results.values())):
             self._max_requests = half
-            return 0.0
-        results = {
-            key: self.meter.record(result, self._pricing) if isinstance(result, Answer) else result
-            for key, result in results.items()
-        }
+            return 0.0, 0.0
+        max_cost = {pending.key: pending.max_cost for pending in in_batch}
+        known = unknown = 0.0
+        for key, result in results.items():
+            if isinstance(result, Answer):
+                results[key] = self.meter.record(result, self._pricing)
+            cost, at_most = self.meter.charge(results[key], max_cost.get(key, 0.0))
+            known, unknown = known + cost, unknown + at_most
         for pending in in_batch:
             self._deliver(pending, results[pending.key])
-        max_cost = {pending.key: pending.max_cost(self._price) for pending in in_batch}
-        return sum(_cost_of(result, max_cost.get(key, 0.0)) for key, result in results.items())
+        return known, unknown
 
     def _deliver(self, pending: Pending, result: Answer | Exception) -> None:
         """Deliver a result; the journal keeps an answer until it is saved."""
         if isinstance(result, Answer):
-            request = pending.request.id, pending.settings
-            self._delivered.setdefault(request, []).append(pending.key)
+            self._delivered.append(pending)
         pending.resolve(result)
 
     def _forget_saved(self) -> None:
         """Delete saved answers from the journal."""
-        keys, self._saved_keys = self._saved_keys, []
-        self._journal.forget(keys)
-
-
-def _cost_of(result: Answer | Exception, max_cost: float) -> float:
-    """Return the cost of a result: the maximum, if the actual cost is unknown."""
-    if isinstance(result, Answer):
-        return max_cost if result.cost is None else result.cost
-    return max_cost if isinstance(result, TransientError) and result.maybe_billed else 0.0
+        saved = {each: self.cache.answer(each.request, each.settings) for each in self._delivered}
+        self._journal.forget(pending.key for pending, answer in saved.items() if answer)
+        self._delivered = [pending for pending, answer in saved.items() if not answer]
 
 
 def _is_too_large(result: Answer | Exception) -> bool:

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, closing, suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
@@ -76,12 +77,12 @@ class BatchJournal:
         entry = {"file": file, "answer": None}
         if not self._store.write("batched", dict.fromkeys(variants, entry), replace=False):
             return False
-        self._write(file, {"id": "", "variants": variants, "sent_at": time.time()})
+        self._write(file, variants=variants, sent_at=time.time())
         return True
 
     def set_batch(self, file: str, batch: str) -> None:
         """Record which batch was created from a file."""
-        self._write(file, self._batch(file) | {"id": batch})
+        self._write(file, id=batch)
 
     def batch_of(self, file: str) -> str:
         """Return the batch that was created from a file, or an empty string."""
@@ -98,7 +99,7 @@ class BatchJournal:
             if isinstance(result, Answer):
                 entries[key] = {"file": file, "answer": result.to_json()}
         self._store.write("batched", entries)
-        self._write(file, None)
+        self._store.write("batch", {self._key(file): None})
 
     def forget(self, keys: Iterable[str]) -> None:
         """Delete requests whose answers are saved."""
@@ -120,13 +121,14 @@ class BatchJournal:
         nothing = {"id": "", "variants": {}, "sent_at": 0.0}
         return self._store.get("batch", self._key(file)) or nothing
 
-    def _write(self, file: str, batch: Mapping[str, Any] | None) -> None:
-        self._store.write("batch", {self._key(file): batch})
+    def _write(self, file: str, **facts: Any) -> None:
+        self._store.write("batch", {self._key(file): self._batch(file) | facts})
 
     def _key(self, file: str) -> str:
         return f"{self._model} {digest(file)}"
 
 
+@dataclass
 class Batches:
     """The batches of one model.
 
@@ -135,12 +137,11 @@ class Batches:
         on_status: gets its progress.
     """
 
-    def __init__(self, api: BatchApi, journal: BatchJournal, stopped_within: StoppedWithin) -> None:
-        self.under_way = ""
-        self.on_status: OnStatus = lambda _: None
-        self._api = api
-        self._journal = journal
-        self._stopped_within = stopped_within
+    _api: BatchApi
+    _journal: BatchJournal
+    _stopped_within: StoppedWithin
+    under_way: str = ""
+    on_status: OnStatus = lambda _: None
 
     async def create(
         self,
