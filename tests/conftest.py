@@ -125,6 +125,15 @@ def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rule_pool, "POOL_SIZE", 40)
 
 
+@pytest.fixture
+def no_plots() -> Iterator[None]:
+    """Experiments write everything but their plots, which take most of their time."""
+    from testing import without_plots
+
+    with without_plots():
+        yield
+
+
 @pytest.fixture(scope="session")
 def pocket_run() -> "Run":
     """A run of the built-in language model over 20 samples, made once."""

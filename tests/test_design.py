@@ -189,6 +189,7 @@ def queen_measure() -> Measure:
     )
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_a_leaderboard_column_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a measure with its interval, and of any other number."""
     queens = queen_measure()

@@ -11,7 +11,7 @@ that need no asking: ``played("m", keeps(40))`` by outcomes, ``run_of`` by answe
 Call commands with ``cdta("run", ..., code=0)``, in this process and with stdout, stderr and the
 exit code checked; ``process_of`` starts a real process, for signals and kills. Fixtures: ``home``
 (always: a fresh CDTA_HOME and no keys), ``serve`` and ``server``, ``impatient`` (no waiting between
-attempts), ``priced`` (a price list), ``small_pools``, ``pocket_run`` (made once),
+attempts), ``priced`` (a price list), ``small_pools``, ``no_plots``, ``pocket_run`` (made once),
 ``open_page`` (a browser). ``snapshot("name", text)`` compares what is said with a file that
 ``SNAPSHOTS=write pytest ...`` writes again, to be reviewed as a diff. What few tests need stays in
 its module: faults.py, thinkers.py, charging.py, batches.py, inspecting.py, browser.py,
@@ -39,6 +39,7 @@ from cant_do_that_anymore import Answer, Position, Rules, Run, Spec, evaluate
 from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.providers.base import Model, Question, Settings
+from cant_do_that_anymore.report import pages
 from cant_do_that_anymore.task import conditions
 from faults import fails
 from loopback import (
@@ -112,6 +113,16 @@ def openai_server(answering: Any, **fields: Any) -> Iterator[Loopback]:
         patch.dict(os.environ, OPENAI_BASE_URL=server.url, OPENAI_API_KEY="a-key-for-tests"),
     ):
         yield server
+
+
+@contextmanager
+def without_plots() -> Iterator[None]:
+    """Experiments write their tables and reports, with empty plots in the latter."""
+    with (
+        patch.object(pages, "save_chart", lambda *_: []),
+        patch.object(pages, "svg_of", lambda *_, **__: "<svg/>"),
+    ):
+        yield
 
 
 def question(moves: tuple[str, ...], rules: Rules = STANDARD) -> Question:

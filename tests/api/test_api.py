@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib import import_module
@@ -30,15 +31,18 @@ from cant_do_that_anymore import (
 )
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
 from cant_do_that_anymore.formatting import percentage
+from cant_do_that_anymore.game import rule_pool
 
 DOCS = Path(__file__).parents[2] / "docs"
 EVIL = "</style><script>window.hacked = 1</script>\u202e"
 
 
 @pytest.fixture(scope="module")
-def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Answers that are kept from one test to the next."""
-    return tmp_path_factory.mktemp("python") / "home"
+def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Answers that are kept from one test to the next; of mined pools only the first positions."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rule_pool, "POOL_SIZE", 400)
+        yield tmp_path_factory.mktemp("python") / "home"
 
 
 @pytest.fixture

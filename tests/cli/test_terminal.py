@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from unicodedata import category
 
+import pytest
 from aiohttp import web
 
 from processes import PROGRAM
@@ -20,6 +21,7 @@ def check_tame(done: Done, name: str = "31mred") -> None:
     assert name in said
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_no_name_steers_the_terminal(tmp_path: Path) -> None:
     out, other = tmp_path / "out", tmp_path / "other"
     with serving(habit, model=f"v{STEERING}") as server:

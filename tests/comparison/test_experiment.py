@@ -48,6 +48,7 @@ from testing import (
     printed,
     serving,
     snapshot,
+    without_plots,
 )
 
 N = 20
@@ -320,7 +321,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Loopbac
     """An experiment of one run, and the server that it asked."""
     out = tmp_path_factory.mktemp("finished") / "out"
     with serving(Loopback(respond)) as server:
-        assert measure_again(server, out).returncode == 0
+        with without_plots():
+            assert measure_again(server, out).returncode == 0
         yield server, out
 
 
@@ -356,6 +358,7 @@ def test_a_run_made_with_other_options_is_not_taken_for_this_one(
     assert len(server.requests) == asked
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_a_run_made_with_the_same_options_is_taken(finished: tuple[Loopback, Path]) -> None:
     server, out = finished
     asked = len(server.requests)
@@ -367,6 +370,7 @@ def test_a_run_made_with_the_same_options_is_taken(finished: tuple[Loopback, Pat
     assert [line.count("|") for line in rows.splitlines()] == [11, 11, 11]
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_a_model_that_fails_stops_neither_the_others_nor_their_limit(tmp_path: Path) -> None:
     models = ("--model", "gone@http://127.0.0.1:9/v1", "--model", "cdta/random")
     result = run_command(*models, "--eval", "all_diagonal", "-n", 5, "--out", tmp_path)
@@ -407,6 +411,7 @@ def test_rules_may_be_all_and_games_under_them_are_there_for_the_usual_ones_alon
     assert more == [*every, "mistyped"]  # which is then refused
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_a_habit_that_a_model_lacks_does_not_end_its_experiment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

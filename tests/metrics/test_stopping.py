@@ -260,6 +260,7 @@ def test_runs_of_one_model_are_one_at_any_precision(server: Loopback, halves: Ha
     assert first.n_samples == usual.n_samples == len(set(ids(fine)) & set(ids(other)))
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_commands_take_no_run_of_another_precision(server: Loopback, tmp_path: Path) -> None:
     whom = ("--base-url", server.url, "--model", "m", "--quiet")
     done = cdta("run", *whom, "--precision", 0.1, "--out", tmp_path / "run", code=0)

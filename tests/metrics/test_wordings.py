@@ -192,6 +192,7 @@ def test_forms_that_cannot_work_are_refused(fields: dict[str, Any], sentence: st
         measure("cdta/random", dataset=positions(4), form=Form(**form | fields))
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_an_experiment_shows_the_results_by_wording_and_form_in_every_output(
     tmp_path: Path,
 ) -> None:

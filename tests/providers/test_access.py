@@ -202,6 +202,7 @@ def test_a_server_with_many_models_names_the_nearest_and_not_all() -> None:
         assert len(str(told.value)) < 400
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_an_experiment_hides_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HIDDEN", "a-value-for-nobody")
     file = tmp_path / "e.toml"

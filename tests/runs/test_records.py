@@ -178,6 +178,7 @@ def test_replies_that_contradict_the_record_are_refused(tmp_path: Path) -> None:
         import_records([path])
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_several_records_are_imported_into_one_folder_and_pooled(tmp_path: Path) -> None:
     for seed in (1, 2):
         samples = [(p, (special(p), special(p) if seed == 1 else "zz")) for p in POOL[:4]]
