@@ -132,7 +132,11 @@ def _within(tally: Tally, precision: float) -> bool:
 
 def _by_normal(tally: Tally) -> Tally:
     """With a smaller critical value, and a quicker one: quantiles of Student's t take long."""
-    return replace(tally, freedom=inf, critical_factor=tally.critical_factor * sqrt(tally.effect))
+    return replace(
+        tally,
+        degrees_of_freedom=inf,
+        critical_factor=tally.critical_factor * sqrt(tally.design_effect),
+    )
 
 
 def _seen(experiment: Experiment) -> Seen:

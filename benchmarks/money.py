@@ -300,7 +300,7 @@ class Trial:
                 evaluate(specs[0], quiet=True)
                 return
             titled = {f"model {number}": [spec] for number, spec in enumerate(specs)}
-            _, failures = experiment.measured(titled, self._folder / "out", save_run, quiet=True)
+            _, failures = experiment.run_all(titled, self._folder / "out", save_run, quiet=True)
             for failure in failures.values():
                 raise failure
         finally:

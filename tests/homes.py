@@ -22,7 +22,7 @@ from aiohttp import web
 
 from cant_do_that_anymore import Rules, Spec
 from cant_do_that_anymore.client.store import intact_rows
-from cant_do_that_anymore.comparison.experiment import measured
+from cant_do_that_anymore.comparison.experiment import run_all
 from cant_do_that_anymore.errors import Stopped, UserError
 from cant_do_that_anymore.report.run_page import write_page
 from cant_do_that_anymore.runs.evaluate import evaluate
@@ -36,10 +36,10 @@ from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import (
     CONTROLS,
     SAMPLES,
-    facts_of,
     line_of,
     load_run,
     rescored,
+    run_json,
     save_run,
 )
 from cant_do_that_anymore.task.types import Reading
@@ -73,7 +73,7 @@ class Ended:
 
 def numbers_of(run: Run) -> Numbers:
     """All that does not depend on the moment: metrics, samples, judged replies."""
-    return _numbers(facts_of(run), map(line_of, (*run.samples, *run.controls)))
+    return _numbers(run_json(run), map(line_of, (*run.samples, *run.controls)))
 
 
 def numbers_in(folder: Path) -> Numbers:
@@ -332,7 +332,7 @@ class Home:
 
     def _experimented(self, options: Options, seeds: int) -> tuple[list[Run], dict[str, UserError]]:
         specs = [self.spec(options | {"seed": 1 + seed}) for seed in range(seeds)]
-        return measured({"m": specs}, self.folder / "experiment", save_run, quiet=True)
+        return run_all({"m": specs}, self.folder / "experiment", save_run, quiet=True)
 
     def _has_answered(self, options: Options) -> None:
         edition = self.servers[options["server"]].edition

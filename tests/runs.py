@@ -10,7 +10,7 @@ import chess
 
 from cant_do_that_anymore import Answer, Position, Rules, shipped_pool
 from cant_do_that_anymore.comparison.entries import pool_runs
-from cant_do_that_anymore.comparison.pairwise import Comparison, check_comparable, compared
+from cant_do_that_anymore.comparison.pairwise import PairComparison, check_comparable, compared
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.metrics.compute import compute
@@ -155,7 +155,7 @@ def _outcome(play: Play, number: int) -> Outcome:
     return play if isinstance(play, str) else play[number]
 
 
-def comparisons_of(runs: Sequence[Run]) -> list[Comparison]:
+def comparisons_of(runs: Sequence[Run]) -> list[PairComparison]:
     """Every pair of models in every measure, in the order of the runs."""
     check_comparable(runs)
     [comparisons] = compared([pool_runs(runs)])

@@ -47,7 +47,7 @@ from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.report import columns
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.runs.results import Run
-from cant_do_that_anymore.runs.storage import facts_of, load_run
+from cant_do_that_anymore.runs.storage import load_run, run_json
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
 from cant_do_that_anymore.task.forms import FORMS, Form
 from cant_do_that_anymore.task.spec import plan_for
@@ -63,7 +63,7 @@ def saved_and_loaded(run: Run, folder: Path) -> Run:
     """The run by way of its files, which hold the same."""
     save_with_page(run, folder)
     loaded = load_run(folder)
-    assert facts_of(loaded) == facts_of(run)
+    assert run_json(loaded) == run_json(run)
     assert loaded.samples == run.samples
     return loaded
 
@@ -249,7 +249,7 @@ def test_no_field_of_the_settings_can_be_forgotten(name: str, tmp_path: Path) ->
     value = getattr(other, name)
     options = {name: value}
     run = measure("cdta/random", dataset=positions(2), **options)
-    assert facts_of(run)["settings"][name] == value
+    assert run_json(run)["settings"][name] == value
     assert escape(format_setting(value)) in page(run)
     ask = Request(question(("e2e4",)), "measuring", "standard")
     changed = replace(Settings(), **options)

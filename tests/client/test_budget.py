@@ -12,7 +12,7 @@ from aiohttp import web
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.client.budget import Budget, BudgetExceeded, Meter, RunningCost
 from cant_do_that_anymore.client.client import Client
-from cant_do_that_anymore.client.pricing import Price, Pricing, listed
+from cant_do_that_anymore.client.pricing import Price, Pricing, list_pricing
 from cant_do_that_anymore.client.store import Store
 from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.providers import openai_api
@@ -113,7 +113,7 @@ def test_two_models_that_share_a_budget_keep_within_it_together(store: Store, se
 
     async def asked(thinker: Charging) -> None:
         model = model_named("priced", thinker.url)
-        pricing = listed(model.info) or pytest.fail()
+        pricing = list_pricing(model.info) or pytest.fail()
         try:
             async for _ in Client(model, store, 16, budget, pricing).answers(asks, Settings()):
                 pass

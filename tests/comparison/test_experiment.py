@@ -87,7 +87,7 @@ def measured(
     """The runs of an experiment with one model, without its tables and pictures."""
     given: dict[str, Any] = {"eval": "all_diagonal", "n": N} | options
     specs = [Spec("other", server.url, seed=seed, **given) for seed in range(seeds)]
-    return experiment.measured({"other": specs}, out, save_run, quiet=True)
+    return experiment.run_all({"other": specs}, out, save_run, quiet=True)
 
 
 def table(out: Path) -> dict[tuple[str, str], dict[str, str]]:
@@ -192,7 +192,7 @@ def test_of_finished_runs_one_question_is_asked_again(server: Loopback, tmp_path
 
 def test_finished_runs_of_a_bundled_model_are_taken_without_a_request(tmp_path: Path) -> None:
     specs = {"random": [Spec("cdta/random", eval="all_diagonal", n=5)]}
-    first, again = (experiment.measured(specs, tmp_path, save_run, quiet=True) for _ in range(2))
+    first, again = (experiment.run_all(specs, tmp_path, save_run, quiet=True) for _ in range(2))
     assert (again[0][0].samples, again[1]) == (first[0][0].samples, {})
 
 
@@ -203,7 +203,7 @@ def test_a_run_that_another_process_saved_meanwhile_is_taken(tmp_path: Path) -> 
         save_run(run, folder)
         save_run(run, folder)  # as the other process does
 
-    runs, failures = experiment.measured(specs, tmp_path, save_second, quiet=True)
+    runs, failures = experiment.run_all(specs, tmp_path, save_second, quiet=True)
     assert (len(runs[0].samples), failures) == (5, {})
 
 

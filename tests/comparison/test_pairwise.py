@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cant_do_that_anymore import Answer, rules_named
 from cant_do_that_anymore.comparison.entries import entries_of, pool_runs
 from cant_do_that_anymore.comparison.leaderboard import differences_in_plan
-from cant_do_that_anymore.comparison.pairwise import Comparison, of_measure
+from cant_do_that_anymore.comparison.pairwise import PairComparison, of_measure
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.rules import identity_of
 from cant_do_that_anymore.metrics.bounds import joined
@@ -32,7 +32,7 @@ def runs_of(n: int, **plays: Play) -> list[Run]:
     return [played(name, play, positions=POOL[:n]) for name, play in plays.items()]
 
 
-def impact(runs: list[Run]) -> Comparison:
+def impact(runs: list[Run]) -> PairComparison:
     [comparison] = of_measure(compare(runs), IMPACT)
     return comparison
 
@@ -121,7 +121,7 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
 }
 
 
-def told(found: Comparison) -> str:
+def told(found: PairComparison) -> str:
     """All that a comparison says and computed."""
     both = {"interval": found.interval, "as scored": found.as_scored}
     numbers: dict[str, Sequence[float | None] | None] = {
@@ -135,10 +135,9 @@ def told(found: Comparison) -> str:
         f"{name} {' '.join('-' if each is None else f'{each:.6g}' for each in values or [])}"
         for name, values in numbers.items()
     ]
-    counts = (
-        f"{found.n_samples} samples, {found.n_games} games, {found.enough} enough, {found.verdict}"
-    )
-    counts += ", blurred" if found.blurred else ""
+    counts = f"{found.n_samples} samples, {found.n_games} games, "
+    counts += f"{found.required_samples} enough, {found.verdict}"
+    counts += ", blurred" if found.is_undecidable else ""
     return f"{found.measure.name}: {found.sentence}\n  {counts}, {', '.join(rounded)}"
 
 
@@ -212,7 +211,7 @@ def test_games_with_a_position_in_common_are_one_however_long_the_chain() -> Non
 
 def test_what_was_enough_is_enough() -> None:
     """As many samples as were asked for show a difference of five points."""
-    enough = impact(runs_of(100, a=keeps(50), b=keeps(50, first=5))).enough
+    enough = impact(runs_of(100, a=keeps(50), b=keeps(50, first=5))).required_samples
     found = impact(runs_of(enough, a=keeps(50), b=keeps(55)))
     assert found.difference == pytest.approx(0.05, abs=0.005)
     assert found.verdict == "different"
@@ -220,7 +219,7 @@ def test_what_was_enough_is_enough() -> None:
 
 def test_what_is_inconclusive_on_enough_samples_says_how_far_apart_they_may_be() -> None:
     found = impact(runs_of(200, a=keeps(50), b=keeps(53)))
-    found = replace(found, interval=Interval(-0.01, 0.09, "score"), enough=200)
+    found = replace(found, interval=Interval(-0.01, 0.09, "score"), required_samples=200)
     assert found.sentence == (
         "It is inconclusive whether a and b differ in the impact factor on 200 shared samples: the "
         "difference is between -1.0 and +9.0 points."
@@ -280,7 +279,7 @@ def test_what_is_enough_is_worked_out_by_hand() -> None:
     assert found.as_scored
     error = (found.as_scored.high - found.as_scored.low) / 2 / 1.959964
     expected = (2.393980 + 0.841621) ** 2 * 10 * error**2 / 0.05**2
-    assert found.enough == pytest.approx(expected, abs=1)
+    assert found.required_samples == pytest.approx(expected, abs=1)
     assert found.corrected_p == pytest.approx(min(1, 3 * found.p))
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.client.session import model_info
-from cant_do_that_anymore.comparison.naming import entrants_by_name
+from cant_do_that_anymore.comparison.naming import models_by_name
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.storage import load_run
@@ -124,7 +124,7 @@ def test_an_estimate_tells_servers_of_one_name_apart() -> None:
 
 def test_models_are_called_by_as_much_as_tells_them_apart() -> None:
     two = [{"model": "a", "temperature": heat} for heat in (0.0, 1.0)]
-    assert list(entrants_by_name([*two, "b", "b", "b@http://x/", None], "http://x")) == [
+    assert list(models_by_name([*two, "b", "b", "b@http://x/", None], "http://x")) == [
         "a@http://x temperature=0.0",
         "a@http://x temperature=1.0",
         "b",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from batches import BatchServer
-from cant_do_that_anymore.comparison.experiment import evals_and_rules, measured, specs_for
+from cant_do_that_anymore.comparison.experiment import evals_and_rules, run_all, specs_for
 from cant_do_that_anymore.costs.approval import MIN_ANSWERS
 from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, NeedsApproval, NoHabit
@@ -117,7 +117,7 @@ def test_an_experiment_is_billed_as_a_whole_first(halves: Loopback, tmp_path: Pa
     def experiment(**more: float) -> int:
         usual: dict[str, Any] = {"model": "priced", "base_url": halves.url, "n": 50}
         specs = specs_for(evals_and_rules(["all"], []), [None], range(3), **usual, **more)
-        runs, failures = measured({"priced": specs}, tmp_path, save_run, quiet=True)
+        runs, failures = run_all({"priced": specs}, tmp_path, save_run, quiet=True)
         assert not failures
         return len(runs)
 
@@ -139,7 +139,7 @@ def test_the_bill_of_an_experiment_costs_few_answers(halves: Loopback, tmp_path:
     specs = {name: specs_for(asked, [None], range(3), model=name, **dear) for name in "ab"}
     for _ in range(2):
         with pytest.raises(NeedsApproval):
-            measured(specs, tmp_path, save_run, quiet=True)
+            run_all(specs, tmp_path, save_run, quiet=True)
         assert len(halves.requests) == 2 * MIN_ANSWERS
 
 
@@ -233,7 +233,7 @@ def test_a_limit_of_an_experiment_that_cannot_suffice_is_refused(
     usual: dict[str, Any] = {"model": "priced", "base_url": halves.url, "n": 50, "max_cost": 2}
     specs = specs_for(evals_and_rules(["all"], []), [None], range(3), **usual)
     with pytest.raises(InvalidInput, match="--max-cost 2 is too little to finish"):
-        measured({"priced": specs}, tmp_path, save_run, quiet=True)
+        run_all({"priced": specs}, tmp_path, save_run, quiet=True)
 
 
 def test_a_limit_that_probably_will_not_suffice_gets_a_warning(

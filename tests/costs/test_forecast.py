@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.client.budget import Range
-from cant_do_that_anymore.client.pricing import Price, listed, max_input_tokens
-from cant_do_that_anymore.comparison.experiment import evals_and_rules, measured, specs_for
+from cant_do_that_anymore.client.pricing import Price, list_pricing, max_input_tokens
+from cant_do_that_anymore.comparison.experiment import evals_and_rules, run_all, specs_for
 from cant_do_that_anymore.costs.forecast import SAME_MODEL, Figures, Forecast, estimate
 from cant_do_that_anymore.costs.simulation import DEGREES, HIT_RATE_SCALE
 from cant_do_that_anymore.datasets.storage import rates_on_all
@@ -25,7 +25,7 @@ from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.base import Settings, Usage
 from cant_do_that_anymore.providers.catalog import info_by_name
-from cant_do_that_anymore.runs.storage import facts_of, load_run, save_run
+from cant_do_that_anymore.runs.storage import load_run, run_json, save_run
 from cant_do_that_anymore.task.conditions import conditions_for
 from cant_do_that_anymore.task.prompts import DEFAULT
 from charging import INPUT, OUTPUT, Charging, paid
@@ -53,7 +53,7 @@ def tokens_each(step: Figures) -> float:
 
 
 def price_of(info: Any) -> Price | None:
-    pricing = listed(info)
+    pricing = list_pricing(info)
     return pricing.now if pricing else None
 
 
@@ -280,7 +280,7 @@ def test_the_command_prints_a_markdown_table_of_models_and_evals() -> None:
 
 
 def test_the_command_prints_json_and_finds_out_what_a_server_serves(serve: Serve) -> None:
-    server = serve(in_every_second, model="served", listed=("served",))
+    server = serve(in_every_second, model="served", list_pricing=("served",))
     result = cdta("estimate", "--base-url", server.url, "-n", "10", "--json")
     (found,) = json.loads(result.stdout)
     assert found["model"] == "served"
@@ -314,13 +314,13 @@ def test_the_limit_of_an_experiment_is_one_for_all_its_runs(serve: Serve, tmp_pa
     asked = evals_and_rules(["all_diagonal"], [])
     usual: dict[str, Any] = {"model": "priced", "base_url": server.url, "n": 20, "max_cost": 1.5}
     specs = {"priced": specs_for(asked, [None], range(4), **usual)}
-    runs, failures = measured(specs, tmp_path, save_run, quiet=True)
+    runs, failures = run_all(specs, tmp_path, save_run, quiet=True)
     assert ["stopped at --max-cost" in str(each) for each in failures.values()] == [True]
     assert 1 < len(runs) < 4
     assert 1 < paid(server) <= 1.5
     times = 0
     while failures:
-        runs, failures = measured(specs, tmp_path, save_run, quiet=True)
+        runs, failures = run_all(specs, tmp_path, save_run, quiet=True)
         times += 1
     assert len(runs) == 4
     assert len(server.requests) <= 4 * 20 * 2 + 3 * times  # is it the same model?
@@ -359,7 +359,7 @@ def test_a_run_knows_its_cost_and_what_was_spent_now(halves: Loopback, tmp_path:
     facts = json.loads((tmp_path / "run" / "run.json").read_text())
     assert facts["cost"]["measuring"] == first.cost.measuring
     assert load_run(tmp_path / "run").cost == first.cost
-    assert facts_of(second)["cost"]["spent"] == second.cost.spent
+    assert run_json(second)["cost"]["spent"] == second.cost.spent
     save_run(second, tmp_path / "repeated" / "run")
     assert f"${second.cost.total:.2f}" in cdta("runs", tmp_path / "repeated", code=0).stdout
 
@@ -382,7 +382,7 @@ def test_a_run_knows_how_long_its_cached_answers_took(halves: Loopback, tmp_path
 
 def test_the_cost_of_a_model_without_a_price_is_null(halves: Loopback) -> None:
     run = measure(halves, n=5)
-    assert facts_of(run)["cost"] == dict.fromkeys(("total", "measuring", "dataset", "spent"))
+    assert run_json(run)["cost"] == dict.fromkeys(("total", "measuring", "dataset", "spent"))
 
 
 @given(st.sampled_from(POOL))

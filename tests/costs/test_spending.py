@@ -14,7 +14,7 @@ from genai_prices.types import ConditionalPrice, StartDateConstraint, TimeOfDate
 
 from batches import BatchServer
 from cant_do_that_anymore.client import pricing
-from cant_do_that_anymore.comparison.experiment import evals_and_rules, measured, specs_for
+from cant_do_that_anymore.comparison.experiment import evals_and_rules, run_all, specs_for
 from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets import pools
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, NeedsApproval
@@ -229,7 +229,7 @@ def test_an_experiment_stops_near_the_limit_as_a_whole(serve: Serve, tmp_path: P
         for server in servers
     }
     with pytest.raises(NeedsApproval):
-        measured(specs, tmp_path, save_run, quiet=True)
+        run_all(specs, tmp_path, save_run, quiet=True)
     assert sum(server.charged for server in servers) <= 5 + in_flight(300)
 
 
@@ -242,7 +242,7 @@ def test_one_search_that_two_evals_share_is_counted_once(serve: Serve, tmp_path:
             evals_and_rules(evals, []), [None], [0], model="priced", base_url=server.url
         )
         with pytest.raises(NeedsApproval) as problem:
-            measured({"priced": specs}, tmp_path, save_run, quiet=True)
+            run_all({"priced": specs}, tmp_path, save_run, quiet=True)
         return float(str(problem.value).split("about $")[1].split()[0])
 
     asked_for("all")

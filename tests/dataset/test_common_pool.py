@@ -7,7 +7,7 @@ import pytest
 
 from cant_do_that_anymore import compare, load
 from cant_do_that_anymore.comparison.entries import entries_of
-from cant_do_that_anymore.comparison.experiment import finished_run
+from cant_do_that_anymore.comparison.experiment import run_or_load
 from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets.pools import Pool, positions_for
@@ -100,10 +100,10 @@ def test_an_experiment_takes_no_run_on_another_pool_for_its_own(tmp_path: Path) 
         spec = Spec(model="openai/gpt-4-0314", n=10)
         for first, second in ((None, "common"), ("common", None)):
             out = tmp_path / str(first)
-            finished_run(replace(spec, pool=first), out, save_run, quiet=True)
+            run_or_load(replace(spec, pool=first), out, save_run, quiet=True)
             with pytest.raises(InvalidInput, match="differs in positions"):
-                finished_run(replace(spec, pool=second), out, save_run, quiet=True)
-            finished_run(replace(spec, pool=first), out, save_run, quiet=True)
+                run_or_load(replace(spec, pool=second), out, save_run, quiet=True)
+            run_or_load(replace(spec, pool=first), out, save_run, quiet=True)
 
 
 def test_an_estimate_knows_how_much_more_often_it_is_hit() -> None:

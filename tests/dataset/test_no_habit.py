@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cant_do_that_anymore.datasets.futility import (
     FUTILITY_ERROR,
-    MAX_REQUESTS,
+    MAX_REQUESTS_PER_HIT,
     RARITY_ERROR,
     FutilityTest,
     habits_shown,
@@ -149,7 +149,7 @@ def test_a_model_that_costs_half_of_the_limit_is_seldom_stopped_and_twice_nearly
     pool, times = 8_000, 300
     acceptable, rare = (
         sum(stopped_as_too_rare(pool, round(pool / each), seed) for seed in range(times))
-        for each in (MAX_REQUESTS / 2, 2 * MAX_REQUESTS)
+        for each in (MAX_REQUESTS_PER_HIT / 2, 2 * MAX_REQUESTS_PER_HIT)
     )
     assert acceptable <= times * RARITY_ERROR + 3 * (times * RARITY_ERROR) ** 0.5
     assert rare >= 0.98 * times

@@ -15,7 +15,7 @@ from cant_do_that_anymore.game.rules import CATALOG
 from cant_do_that_anymore.metrics.groups import by_common, by_length, is_curve
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.report.run_page import page
-from cant_do_that_anymore.runs.storage import facts_of
+from cant_do_that_anymore.runs.storage import run_json
 from runs import plan_of, played, run_of
 from testing import POOL, Spec, cdta, habit, measure
 
@@ -101,7 +101,7 @@ def test_inside_and_outside_the_common_pool(tmp_path: Path) -> None:
     outside = [p for p in POOL if p.id not in COMMON][:50]
     after: Any = ["adapted"] * 30 + ["special"] * 50
     run = played(after=after, positions=[*inside, *outside])
-    pools = facts_of(run)["rule_uptake_by"]["pool"]
+    pools = run_json(run)["rule_uptake_by"]["pool"]
     assert {name: (each["n"], each["value"]) for name, each in pools.items()} == {
         "in the common pool": (30, 1.0),
         "not in it": (50, 0.0),
@@ -110,9 +110,9 @@ def test_inside_and_outside_the_common_pool(tmp_path: Path) -> None:
     assert "It is another population" in page(run)
     alone = played(positions=inside)
     assert by_common(alone.answered, alone.plan, alone.dataset) == []
-    assert "pool" not in facts_of(alone)["rule_uptake_by"]
+    assert "pool" not in run_json(alone)["rule_uptake_by"]
     assert "It is another population" not in page(alone)
-    assert facts_of(run_of([]))["rule_uptake_by"] == {}
+    assert run_json(run_of([]))["rule_uptake_by"] == {}
 
 
 def test_the_estimate_says_that_the_common_pool_is_another_population(small_pools: None) -> None:

@@ -206,7 +206,7 @@ def test_whatever_makes_another_dataset_changes_its_digest() -> None:
 def test_the_order_of_a_pool_is_always_the_same_and_that_of_a_mixed_one_its_own() -> None:
     assert [position.game for position in ORDERED[:5]] == [49, 38, 83, 15, 30]
     assert {position.game for position in ORDERED} == {position.game for position in POOL.positions}
-    assert replace(CRITERIA, pool=replace(POOL, mixed=True)).ordered == POOL.positions
+    assert replace(CRITERIA, pool=replace(POOL, shuffled=True)).ordered == POOL.positions
 
 
 def test_a_question_of_the_search_is_asked_for_selection_under_the_baseline() -> None:

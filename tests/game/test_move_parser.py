@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from cant_do_that_anymore import read_move
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.mentions import Resolver, mentions_in
+from cant_do_that_anymore.game.move_extraction import EXTRACTORS, Reply
 from cant_do_that_anymore.game.move_parser import move_in, named_moves
-from cant_do_that_anymore.game.move_rules import RULES, Reply
 from cant_do_that_anymore.game.reply_text import piece_letters, plain_text
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, rules_named
 from replies import HARD_MOVES, documented, filled
@@ -33,12 +33,14 @@ EXAMPLES = documented("*Rules.*", "If boxes or tags", r"^\| `(\w+)` \|")
 def test_each_rule_reads_its_examples_in_the_protocol(rule: str, reply: str, move: str) -> None:
     whole = Reply(plain_text(reply), BOARD, BISHOPS_AS_KNIGHTS, False, MOVES[-1])
     assert read(reply) == (None if move == "none" else move)
-    decides = next((each.__name__ for each in RULES if each(whole) is not None), "none")
+    decides = next((each.__name__ for each in EXTRACTORS if each(whole) is not None), "none")
     assert decides == (move if move == "none" else rule)
 
 
 def test_the_protocol_has_examples_of_every_rule_in_order() -> None:
-    assert list(dict.fromkeys(name for name, _, _ in EXAMPLES)) == [each.__name__ for each in RULES]
+    assert list(dict.fromkeys(name for name, _, _ in EXAMPLES)) == [
+        each.__name__ for each in EXTRACTORS
+    ]
 
 
 def test_each_word_that_the_rules_know_counts() -> None:

@@ -15,7 +15,7 @@ from cant_do_that_anymore.metrics.bounds import (
     answered,
     bounds_of,
     games_of,
-    guesses,
+    imputations,
     interval_of,
     ratio_of,
     widened,
@@ -106,7 +106,7 @@ def test_bounds_are_the_extremes_over_all_that_could_have_been_said(measure: Mea
     @settings(deadline=None, max_examples=25)
     @given(few)
     def holds(told: list[Told]) -> None:
-        found = values(measure, guesses(measure, samples_of(told)))
+        found = values(measure, imputations(measure, samples_of(told)))
         every = values(measure, map(samples_of, everything(told, measure.needs)))
         assert bool(found) == bool(every)
         if every:
@@ -125,7 +125,7 @@ def test_something_to_divide_by_is_kept_where_it_costs_least() -> None:
     )
     told: list[Told] = [{"standard": "unreadable", "changed": each} for each in OF_MOVES[:2]]
     for each in (told, told[::-1]):
-        assert max(values(measure, guesses(measure, samples_of(each)))) == 2
+        assert max(values(measure, imputations(measure, samples_of(each)))) == 2
 
 
 def test_of_the_contrast_both_groups_are_bounded() -> None:

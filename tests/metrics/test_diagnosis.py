@@ -18,7 +18,7 @@ from cant_do_that_anymore.datasets.pools import ORDER_SEED
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, placebo_of
-from cant_do_that_anymore.metrics.diagnosis import knowing_of, unclaimed
+from cant_do_that_anymore.metrics.diagnosis import confounded, knowing_of
 from cant_do_that_anymore.metrics.measures import MEASURES
 from cant_do_that_anymore.providers.base import Settings
 from cant_do_that_anymore.providers.request_variants import NO_SYSTEM
@@ -26,7 +26,7 @@ from cant_do_that_anymore.providers.request_variants import variant_notes as on_
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.evaluate import select
 from cant_do_that_anymore.runs.results import Run
-from cant_do_that_anymore.runs.storage import facts_of, load_run, rescored, save_run
+from cant_do_that_anymore.runs.storage import load_run, rescored, run_json, save_run
 from cant_do_that_anymore.task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_CONDITIONS
 from cant_do_that_anymore.task.types import answers_of
 from players import (
@@ -214,9 +214,9 @@ def test_a_placebo_that_moves_the_habit_leaves_no_claim_about_the_rule(perfect: 
         f"{placebo.low:.3f} to {placebo.high:.3f}), so the corrected impact factor and "
         "the specific impact factor do not show the effect of the rule"
     )
-    assert unclaimed(run.results) == ("corrected_impact_factor", "specific_impact_factor")
+    assert confounded(run.results) == ("corrected_impact_factor", "specific_impact_factor")
     assert not [note for note in perfect.notes if "placebo" in note]
-    assert unclaimed(perfect.results) == ()
+    assert confounded(perfect.results) == ()
 
 
 @pytest.mark.parametrize("family", [Thinker, Tagged, OpenAI])
@@ -322,7 +322,7 @@ def test_where_draws_select_a_control_is_what_the_first_draw_says(serve: Serve) 
 
 
 def test_a_run_without_a_diagnosis_has_no_trace_of_one() -> None:
-    facts = facts_of(measure("cdta/random", n=5))
+    facts = run_json(measure("cdta/random", n=5))
     assert not [name for name in facts if "control" in name]
     assert not [name for name in facts["metrics"] if "control" in name or "placebo" in name]
     assert [list(condition) for condition in facts["conditions"]] == [["name", "rules", "text"]] * 2
@@ -333,13 +333,13 @@ def test_a_diagnosis_is_read_back_and_rescored(upset: Run, tmp_path: Path) -> No
     save_run(upset, tmp_path / "run")
     loaded = load_run(tmp_path / "run")
     assert (loaded.samples, loaded.controls) == (upset.samples, upset.controls)
-    assert json.dumps(facts_of(loaded)) == json.dumps(facts_of(upset))
+    assert json.dumps(run_json(loaded)) == json.dumps(run_json(upset))
     assert loaded.plan == upset.plan
     assert [each.name for each in loaded.plan.conditions] == list(DIAGNOSIS_CONDITIONS)
     exact = rescored(loaded, "exact")
     assert numbers(exact) == numbers(upset)
     assert exact.controls == upset.controls
-    told = {each["name"]: each for each in json.loads(json.dumps(facts_of(upset)))["conditions"]}
+    told = {each["name"]: each for each in json.loads(json.dumps(run_json(upset)))["conditions"]}
     assert told["placebo"]["text"].count(placebo_of(BISHOPS_AS_KNIGHTS).statement) == 1
     assert told["reminded"]["text"] == told["knows_allowed"]["text"] == told["changed"]["text"]
     assert BISHOPS_AS_KNIGHTS.statement in told["reminded"]["added"]

@@ -21,7 +21,7 @@ from cant_do_that_anymore.metrics.stopping import on_precision
 from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.results import Run
-from cant_do_that_anymore.runs.storage import facts_of, save_run
+from cant_do_that_anymore.runs.storage import run_json, save_run
 from players import silent_when_changed
 from runs import Said
 from testing import (
@@ -266,7 +266,7 @@ def test_a_temperature_that_was_refused_is_not_recorded_as_used() -> None:
         return error if "temperature" in request else None
 
     with serving(habit, fault=fault) as server:
-        used = facts_of(measure(server, n=20))["temperature"]
+        used = run_json(measure(server, n=20))["temperature"]
     assert used == dict.fromkeys(("selection", "measuring"), "the provider's own")
 
 
@@ -287,7 +287,7 @@ _MOVES = {move for moves in SPECIAL for move in moves}
 
 def test_a_temperature_that_inspect_drops_is_not_recorded_as_used() -> None:
     run, again = (measure("dropping/m", dataset=positions(10), n=10) for _ in range(2))
-    assert facts_of(run)["temperature"]["measuring"] == "the provider's own"
+    assert run_json(run)["temperature"]["measuring"] == "the provider's own"
     assert again.samples == run.samples
 
 

@@ -90,4 +90,4 @@ def test_p_is_corrected_for_all_tables_that_are_shown_together() -> None:
         assert one.corrected_p == pytest.approx(3 * one.p)
         assert among.corrected_p == pytest.approx(9 * one.p)
         assert (one.verdict, among.verdict) == ("different", "different")
-        assert among.enough > one.enough
+        assert among.required_samples > one.required_samples

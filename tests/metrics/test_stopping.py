@@ -22,7 +22,7 @@ from cant_do_that_anymore.metrics.groups import by_earlier_moves, by_opening, by
 from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES
 from cant_do_that_anymore.metrics.stats.intervals import RATE, RELATIVE_CHANGE, Ratio
 from cant_do_that_anymore.metrics.stopping import CRITICAL_FACTOR, FIRST_LOOK, looks
-from cant_do_that_anymore.runs.storage import facts_of, load_run, rescored, save_run
+from cant_do_that_anymore.runs.storage import load_run, rescored, run_json, save_run
 from players import PERFECT, in_every_second
 from processes import killed
 from runs import comparisons_of
@@ -234,9 +234,9 @@ def test_every_interval_allows_for_having_been_looked_at(halves: Halves, tmp_pat
     save_run(run, tmp_path / "run")
     loaded = load_run(tmp_path / "run")
     assert loaded.results.intervals == run.results.intervals
-    assert loaded.plan.precision == facts_of(run)["precision"] == 0.15
+    assert loaded.plan.precision == run_json(run)["precision"] == 0.15
     assert rescored(run, "exact").results.intervals == run.results.intervals
-    assert "precision" not in facts_of(halves.plain)
+    assert "precision" not in run_json(halves.plain)
 
 
 def test_runs_of_one_model_are_one_at_any_precision(server: Loopback, halves: Halves) -> None:

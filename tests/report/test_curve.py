@@ -121,7 +121,7 @@ def runs_and_failures(
     tasks: list[tuple[Eval, str]] = [("all", key) for key in rules or ("bishops-as-knights",)]
     given = {"model": "yielding", "base_url": server.url, "n": N} | options
     specs = specs_for(tasks, efforts, [1], **given)
-    return experiment.measured({"yielding": specs}, out, save_run, quiet=True)
+    return experiment.run_all({"yielding": specs}, out, save_run, quiet=True)
 
 
 def test_another_effort_may_select(server: Loopback, tmp_path: Path) -> None:

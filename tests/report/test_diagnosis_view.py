@@ -11,7 +11,7 @@ from browser import Opener, saved, scrolling_sideways, serious_violations
 from cant_do_that_anymore import Answer, Position, shipped_pool
 from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.leaderboard import rankings
-from cant_do_that_anymore.metrics.groups import by_usualness, read_usualness, usualness
+from cant_do_that_anymore.metrics.groups import by_usualness, human_frequency, read_usualness
 from cant_do_that_anymore.providers import pocket
 from cant_do_that_anymore.report.columns import as_rows
 from cant_do_that_anymore.report.document import build_document
@@ -232,7 +232,7 @@ def test_the_page_is_accessible_and_fits(typical_page: Path, width: int, open_pa
 def test_what_is_known_of_the_shipped_pools_is_what_the_network_says() -> None:
     """A network of other weights needs another table: `tools/make_usual.py`."""
     for positions in (shipped_pool("pool")[::331], shipped_pool("diagonal")[::151]):
-        assert usualness(positions) == pytest.approx(read_usualness(positions), abs=1)
+        assert human_frequency(positions) == pytest.approx(read_usualness(positions), abs=1)
 
 
 def test_without_the_network_the_page_comes_without_that_axis(

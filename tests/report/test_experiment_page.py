@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page
 from browser import browser_or_skip, scrolling_sideways, serious_violations
 from cant_do_that_anymore import rules_named
 from cant_do_that_anymore.comparison.entries import entries_of
-from cant_do_that_anymore.comparison.leaderboard import OUTCOMES, rankings
+from cant_do_that_anymore.comparison.leaderboard import OUTCOME_GROUPS, rankings
 from cant_do_that_anymore.formatting import dollars, duration, visible
 from cant_do_that_anymore.providers.base import Effort, Settings
 from cant_do_that_anymore.report.columns import VERDICTS
@@ -128,7 +128,9 @@ def test_the_page_says_what_was_tested_and_the_verdict_is_the_first_result(
     assert "... --diagnose" in page.locator("#leaderboard code").inner_text()
     shown = page.locator("body").inner_text()
     assert "`" not in shown and "all: " not in shown
-    used = [name for name in OUTCOMES if any(row[f"changed_{name}"] for row in told["results"])]
+    used = [
+        name for name in OUTCOME_GROUPS if any(row[f"changed_{name}"] for row in told["results"])
+    ]
     assert page.locator(".key-of span").all_inner_texts() == used
 
 

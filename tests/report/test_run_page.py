@@ -22,7 +22,7 @@ from cant_do_that_anymore.providers.base import Settings, Usage
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.results import Run
-from cant_do_that_anymore.runs.storage import facts_of, load_run, save_run
+from cant_do_that_anymore.runs.storage import load_run, run_json, save_run
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
 from cant_do_that_anymore.task.prompts import Prompt
 from cant_do_that_anymore.task.types import Eval
@@ -682,7 +682,7 @@ def test_commands_write_and_open_pages(tmp_path: Path, monkeypatch: pytest.Monke
     for folder in folders:
         save_run(run, folder)
     loaded = load_run(folders[0])
-    assert facts_of(loaded) == facts_of(run) and page(loaded) == page(run)
+    assert run_json(loaded) == run_json(run) and page(loaded) == page(run)
     assert cdta("report", *folders, code=0).stdout.split() == list(map(str, pages))
     assert [file.read_text(encoding="utf-8") for file in pages] == [page(run)] * 2
     assert "-o takes one run, not 2" in cdta("report", *folders, "-o", "one.html", code=2).stderr

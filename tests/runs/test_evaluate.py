@@ -13,7 +13,7 @@ from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.game.position import Position, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, rules_named
 from cant_do_that_anymore.providers.base import Answer, Settings
-from cant_do_that_anymore.task.quality_guard import MIN_ANSWERS, QualityGuard
+from cant_do_that_anymore.task.quality_guard import MIN_ANSWERS_TO_JUDGE, QualityGuard
 from players import keeps_habit
 from testing import (
     POOL,
@@ -135,8 +135,18 @@ def test_selection_and_measuring_share_no_answer(server: Loopback) -> None:
 @pytest.mark.parametrize(
     ("reply", "finish_reason", "sentence", "most"),
     [
-        ("Let me think", "length", r"such as 'Let me think'.*--max-tokens \(now", MIN_ANSWERS),
-        ("Lovely!", "stop", "contain no move; the last one was 'Lovely!'", 2 * MIN_ANSWERS),
+        (
+            "Let me think",
+            "length",
+            r"such as 'Let me think'.*--max-tokens \(now",
+            MIN_ANSWERS_TO_JUDGE,
+        ),
+        (
+            "Lovely!",
+            "stop",
+            "contain no move; the last one was 'Lovely!'",
+            2 * MIN_ANSWERS_TO_JUDGE,
+        ),
     ],
 )
 def test_useless_answers_stop_the_run_early(
@@ -172,7 +182,7 @@ RAMBLING = (
 def test_the_error_says_why_answers_are_useless(spoiled: list[Answer], sentence: str) -> None:
     guard = QualityGuard(Settings())
     with pytest.raises(Incomplete) as problem:
-        for answer in MIN_ANSWERS * spoiled:
+        for answer in MIN_ANSWERS_TO_JUDGE * spoiled:
             guard.observe(answer, usable=False, baseline=True)
     assert str(problem.value) == f"20 of the first 20 replies {sentence}"
 

@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.runs.lookup import find_run, find_runs, known_folders, listed, new_run_dir
+from cant_do_that_anymore.runs.lookup import (
+    find_run,
+    find_runs,
+    known_folders,
+    new_run_dir,
+    summaries_of,
+)
 from cant_do_that_anymore.runs.storage import save_run
 from testing import cdta, played
 
@@ -120,7 +126,7 @@ def test_a_list_has_the_newest_first_and_names_what_is_damaged(runs: dict[str, P
     (number / "run.json").write_text(json.dumps(facts | {"cost": {"measuring": "x"}}))
     shutil.copytree(runs["alpha again"], "mine/.part-1")
     assert find_run("beta") == runs["beta"]  # loading it tells why it cannot be read
-    found, damaged = listed(known_folders())
+    found, damaged = summaries_of(known_folders())
     assert [run.model for run in found] == ["openai/gpt-4o-mini", "alpha", "openai/gpt-4o"]
     assert [str(each).partition(" is damaged")[0] for each in damaged] == [
         "mine/alpha-all-1/run.json",

@@ -11,7 +11,7 @@ from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.runs.lookup import check_free, new_run_dir
 from cant_do_that_anymore.runs.results import PROTOCOL
-from cant_do_that_anymore.runs.storage import FORMAT, facts_of, load_run, rescored, save_run
+from cant_do_that_anymore.runs.storage import FORMAT, load_run, rescored, run_json, save_run
 from testing import POOL, Run, measure, positions, run_of
 
 Facts = dict[str, Any]
@@ -39,7 +39,7 @@ def change_facts(folder: Path, change: Callable[[Facts], object]) -> None:
 def test_a_run_is_read_back_as_it_was(run: Run, folder: Path) -> None:
     read = load_run(folder)
     assert (read.samples, read.plan) == (run.samples, run.plan)
-    assert facts_of(read) == facts_of(run)
+    assert run_json(read) == run_json(run)
     assert sorted(path.name for path in folder.iterdir()) == ["run.json", "samples.jsonl"]
 
 

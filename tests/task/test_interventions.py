@@ -31,7 +31,7 @@ from cant_do_that_anymore.metrics.stats.tests import p_value
 from cant_do_that_anymore.providers.base import Answer, Message, Question
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.report.sentences import helps_sentence
-from cant_do_that_anymore.runs.storage import facts_of
+from cant_do_that_anymore.runs.storage import run_json
 from cant_do_that_anymore.task.conditions import CONDITIONS, conditions_for, interventions, question
 from cant_do_that_anymore.task.forms import FORMS
 from cant_do_that_anymore.task.prompts import DEFAULT, SHIPPED_WORDINGS, shipped_wording
@@ -175,7 +175,7 @@ def reacting(request: Body) -> str:
 
 def effects_in(run: Run) -> list[SimpleNamespace]:
     """What ``run.json`` says about each intervention."""
-    return [SimpleNamespace(**effect) for effect in facts_of(run)["interventions"]]
+    return [SimpleNamespace(**effect) for effect in run_json(run)["interventions"]]
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +218,7 @@ def test_the_three_interventions_that_help_are_named(planted: Run, tmp_path: Pat
 
     save_with_page(planted, tmp_path / "run")
     loaded = load(tmp_path / "run")
-    assert facts_of(loaded) == facts_of(planted)
+    assert run_json(loaded) == run_json(planted)
     shown = text_of(page(loaded))
     assert helps_sentence(planted) in shown
     assert all(shown.count(f"{name} ") for name in ALL)
@@ -232,7 +232,7 @@ def test_the_three_interventions_that_help_are_named(planted: Run, tmp_path: Pat
 
 
 def test_uptake_differs_from_that_without_intervention_by_the_difference(planted: Run) -> None:
-    uptake = facts_of(planted)["metrics"]["rule_uptake"]
+    uptake = run_json(planted)["metrics"]["rule_uptake"]
     for effect in effects_in(planted):
         assert effect.rule_uptake - uptake == pytest.approx(effect.difference)
         assert effect.difference / (1 - uptake) == pytest.approx(effect.closes)
@@ -351,7 +351,7 @@ def test_an_intervention_of_ones_own(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     save_with_page(run, folder)
     loaded = load(folder)
-    assert facts_of(loaded) == facts_of(run)
+    assert run_json(loaded) == run_json(run)
     assert set(loaded.plan.interventions) == {"repeated", "calm"}
     assert helps_sentence(loaded).startswith("Calm and repeating the prompt have no detectable")
     other: dict[str, Any] = {"added": lambda *_: "Hurry."}

@@ -14,7 +14,7 @@ from cant_do_that_anymore.providers.pocket import CANNOT_READ
 from cant_do_that_anymore.task.conditions import QUESTIONS, conditions_for
 from cant_do_that_anymore.task.knowledge import allowed_move, forbidden_move
 from cant_do_that_anymore.task.prompts import DEFAULT, answers_for
-from cant_do_that_anymore.task.yes_no import RULES, read_yes_no
+from cant_do_that_anymore.task.yes_no import READERS, read_yes_no
 from replies import HARD_YES_NO, documented, filled
 
 POOL = shipped_pool("pool")[:300]
@@ -28,7 +28,7 @@ EXAMPLES = documented("### Yes or no", "A **statement** is", r"^(\d)\. \*\*")
 def test_each_rule_reads_its_examples_in_the_protocol(rule: str, reply: str, said: str) -> None:
     meant = {"yes": True, "no": False, "none": None}[said]
     assert read_yes_no(reply) is meant
-    assert meant is None or RULES[int(rule) - 1](plain_text(reply), "") == {meant}
+    assert meant is None or READERS[int(rule) - 1](plain_text(reply), "") == {meant}
 
 
 def test_the_protocol_has_examples_of_every_rule() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 from ..client.budget import Budget
 from ..client.session import model_info
-from ..comparison.experiment import evals_and_rules, measured, specs_of
+from ..comparison.experiment import evals_and_rules, run_all, specs_of
 from ..comparison.leaderboard import ranking_of
-from ..comparison.naming import Entrant, entrants_by_name
+from ..comparison.naming import ModelFields, models_by_name
 from ..comparison.verdict import check_baseline
 from ..costs import forecast
 from ..errors import Incomplete, UserError
@@ -17,7 +17,7 @@ from ..game.rules import Rules
 from ..providers.base import Effort, Model
 from ..runs import evaluate as evaluation
 from ..runs import results
-from ..runs.lookup import find_run, find_runs, known_folders, listed
+from ..runs.lookup import find_run, find_runs, known_folders, summaries_of
 from ..runs.storage import load_run
 from ..task.forms import MOVES, Form
 from ..task.spec import DEFAULT_MODEL, DEFAULT_SEED, Spec
@@ -42,7 +42,7 @@ def evaluate(
 
 
 def experiment(
-    models: str | Sequence[str | Entrant | None] = (),
+    models: str | Sequence[str | ModelFields | None] = (),
     *,
     rules: str | Rules | Sequence[str | Rules] = (),
     evals: Eval | Sequence[Eval] = (),
@@ -74,7 +74,7 @@ def experiment(
         Incomplete: if no run was finished; otherwise the experiment has the ``failures``.
     """
     one_model = None if options.get("base_url") else DEFAULT_MODEL
-    entrants = entrants_by_name(_as_list(models) or [one_model], options.get("base_url"))
+    entrants = models_by_name(_as_list(models) or [one_model], options.get("base_url"))
     tasks = evals_and_rules(_as_list(evals), _as_list(rules), own_pool=bool(options.get("pool")))
     first = options.pop("seed", DEFAULT_SEED)
     wording = {"wording": wordings} if wordings else {}
@@ -88,7 +88,7 @@ def experiment(
     )
     if out:
         create_folder(Path(out))
-    runs, failures = measured(specs, Path(out) if out else None, save_with_page, quiet=quiet)
+    runs, failures = run_all(specs, Path(out) if out else None, save_with_page, quiet=quiet)
     if not runs:
         raise failed(failures)
     return Experiment([_with_methods(run) for run in runs], failures)
@@ -109,7 +109,7 @@ def estimate(*specs: Spec) -> Estimate:
         InvalidInput: if a spec is invalid.
     """
     models = [(spec.model or model_info(spec).name, spec.base_url) for spec in specs]
-    entrants = entrants_by_name([{"model": name, "base_url": url} for name, url in models])
+    entrants = models_by_name([{"model": name, "base_url": url} for name, url in models])
     names = {(each["model"], each["base_url"]): title for title, each in entrants.items()}
     return Estimate(
         [
@@ -141,7 +141,7 @@ def saved_runs(*names: Path | str) -> Runs:
     Raises:
         InvalidInput: if a name matches none.
     """
-    return Runs(*listed(find_runs(names) if names else known_folders()))
+    return Runs(*summaries_of(find_runs(names) if names else known_folders()))
 
 
 def compare(

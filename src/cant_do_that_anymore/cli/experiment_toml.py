@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..comparison.naming import Entrant
+from ..comparison.naming import ModelFields
 from ..errors import InvalidInput, unknown_value
 from ..files import atomic_write_text
 from ..providers.access import ENV_PREFIX
@@ -91,7 +91,7 @@ def _parsed(key: str, value: Any, option: click.Option) -> Any:
     return check(bool, value, key) if option.is_flag else str(check(str | int, value, key))
 
 
-def _model_in(entry: Any) -> str | Entrant:
+def _model_in(entry: Any) -> str | ModelFields:
     if not isinstance(entry, Mapping):
         return str(check(str, _given("model", entry), "model"))
     keys = {"name": "model", "url": "base_url"} | {

@@ -36,7 +36,7 @@ def _option(name: str, info: OptionInfo) -> Option:
     )
 
 
-SPEC_OPTIONS = {name: _option(name, info) for name, info in OPTIONS.items()}
+CLICK_OPTIONS = {name: _option(name, info) for name, info in OPTIONS.items()}
 MODELS = Option(
     "--model models M",
     MODEL,
@@ -48,7 +48,7 @@ MODELS = Option(
 
 def spec_options(*without: str, **instead: Option) -> list[click.Parameter]:
     """Return the options of `Spec`, except some, and with others in the place of some."""
-    options = SPEC_OPTIONS | instead
+    options = CLICK_OPTIONS | instead
     return [option for name, option in options.items() if name not in without]
 
 
@@ -57,7 +57,7 @@ def several(name: str, plural: str, *default: str, default_text: str = "") -> Op
 
     Without values and without a default, it is ``(None,)``, which ``default_text`` explains.
     """
-    single = SPEC_OPTIONS[name]
+    single = CLICK_OPTIONS[name]
     return Option(
         f"{single.opts[0]} {plural} {single.metavar},...",
         single.heading,

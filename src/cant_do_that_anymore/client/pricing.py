@@ -159,12 +159,12 @@ def pricing_for(spec: Spec, model: ModelInfo) -> Pricing | None:
 def own_or_listed(spec: Spec, model: ModelInfo) -> Pricing | None:
     """Return the price that the spec sets, or else the model's list prices; None if unknown."""
     if not spec.price:
-        return listed(model)
+        return list_pricing(model)
     price = Price(*(float(dollars) / MILLION for dollars in spec.price))
     return Pricing(lambda _: price, is_own=True)
 
 
-def listed(model: ModelInfo) -> Pricing | None:
+def list_pricing(model: ModelInfo) -> Pricing | None:
     """Return the list prices of a model that the price list has; None if unknown."""
     if model.is_local:
         return Pricing(lambda _: FREE)

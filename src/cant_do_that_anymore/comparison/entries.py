@@ -98,7 +98,7 @@ class Entry:
         return frozenset(sample.position.id for sample in self.samples)
 
     @property
-    def stops(self) -> bool:
+    def may_stop_early(self) -> bool:
         """Whether any of its runs has a target precision."""
         return any(run.plan.precision for run in self.runs)
 

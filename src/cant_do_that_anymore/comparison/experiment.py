@@ -27,7 +27,7 @@ from ..runs.storage import load_run
 from ..task.forms import MOVES, form_named
 from ..task.spec import Spec, plan_for
 from ..task.types import Eval, Plan
-from .naming import Entrant
+from .naming import ModelFields
 
 Save = Callable[[Run, Path], None]
 
@@ -78,7 +78,7 @@ def specs_for(
 
 
 def specs_of(
-    entrants: Mapping[str, Entrant],
+    entrants: Mapping[str, ModelFields],
     evals_and_rules: Sequence[tuple[Eval, str | Rules]],
     efforts: Sequence[Effort | None],
     seeds: Sequence[int],
@@ -92,7 +92,7 @@ def specs_of(
     }
 
 
-def measured(
+def run_all(
     specs: Mapping[str, Sequence[Spec]], out: Path | None, save: Save, *, quiet: bool
 ) -> tuple[list[Run], dict[str, UserError]]:
     """Run all specs of each model; return the runs, and the errors by model.
@@ -130,7 +130,7 @@ def measured(
         exists = _exists(folder)
         try:
             with overall_progress(heading, n_remaining, [] if exists else durations):
-                run = finished_run(spec, folder, save, quiet=quiet, budget=budget)
+                run = run_or_load(spec, folder, save, quiet=quiet, budget=budget)
                 if exists and (title, run.version) not in verified:
                     verify_saved_run(run, spec, budget, quiet=quiet)
                     verified.add((title, run.version))
@@ -225,7 +225,7 @@ def _describe(title: str, spec: Spec) -> str:
     return ", ".join(filter(None, [*parts, spec.reasoning_effort, f"seed {spec.seed}"]))
 
 
-def finished_run(
+def run_or_load(
     spec: Spec, folder: Path | None, save: Save, *, quiet: bool, budget: Budget | None = None
 ) -> Run:
     """Evaluate a spec and save the run to a folder, if given, or load the run that is there.

@@ -15,12 +15,12 @@ from ..task.forms import MOVES
 from ..task.types import CHANGED_CONDITION, UNUSABLE_OUTCOMES
 from .entries import Entry, new_samples, pool_runs, rank
 from .naming import format_value, unique_names
-from .pairwise import Comparison, check_comparable, compared, of_measure
+from .pairwise import PairComparison, check_comparable, compared, of_measure
 
 # All outcomes that name no move, combined.
-UNUSABLE = "unusable"
+NO_MOVE = "unusable"
 # Outcome groups of answers under the changed rules.
-OUTCOMES = ("special", "forbidden", "adapted", "legal", "illegal", UNUSABLE)
+OUTCOME_GROUPS = ("special", "forbidden", "adapted", "legal", "illegal", NO_MOVE)
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Ranking:
     """
 
     entries: Sequence[Entry]
-    comparisons: Sequence[Comparison]
+    comparisons: Sequence[PairComparison]
 
     @property
     def title(self) -> str:
@@ -45,7 +45,7 @@ class Ranking:
         return f"{eval_}{first.change.title}{form}{remark}"
 
     @property
-    def pairs(self) -> list[list[Comparison]]:
+    def pairs(self) -> list[list[PairComparison]]:
         """The comparisons of every pair in all measures; pairs of the best first."""
         by_pair = groupby(self.comparisons, key=lambda c: (c.first.label, c.second.label))
         order = [entry.label for entry in self.entries]
@@ -55,11 +55,11 @@ class Ranking:
         )
 
     @cached_property
-    def leads(self) -> dict[tuple[str, str], Comparison]:
+    def leads(self) -> dict[tuple[str, str], PairComparison]:
         """The comparison of every pair in rule uptake, by the labels of the higher and lower."""
         return {(c.second.label, c.first.label): c for c in of_measure(self.comparisons, UPTAKE)}
 
-    def between(self, first: Entry, second: Entry) -> Comparison:
+    def between(self, first: Entry, second: Entry) -> PairComparison:
         """Return the comparison of two entries in rule uptake, in either order."""
         pair = first.label, second.label
         return self.leads[pair if pair in self.leads else pair[::-1]]
@@ -137,8 +137,8 @@ def changed_outcomes(entry: Entry) -> dict[str, int]:
     """Count the answers under the changed rules by outcome; empty if unknown."""
     counts: Counter[str] = Counter()
     for outcome, count in entry.results.outcomes.get(CHANGED_CONDITION, {}).items():
-        counts[UNUSABLE if outcome in UNUSABLE_OUTCOMES else outcome] += count
-    return {outcome: counts[outcome] for outcome in OUTCOMES} if counts else {}
+        counts[NO_MOVE if outcome in UNUSABLE_OUTCOMES else outcome] += count
+    return {outcome: counts[outcome] for outcome in OUTCOME_GROUPS} if counts else {}
 
 
 def differences_in_plan(entries: Sequence[Entry], but: Collection[str] = ()) -> list[str]:

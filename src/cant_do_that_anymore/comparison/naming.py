@@ -98,12 +98,12 @@ def format_value(value: object) -> str:
 # Display name of a server's only model.
 _SERVED = "served"
 # Fields of a spec by name: model, address, the model's own settings, and its ``efforts``.
-Entrant = dict[str, Any]
+ModelFields = dict[str, Any]
 
 
-def entrants_by_name(
-    given: Sequence[str | Entrant | None], base_url: str | None = None
-) -> dict[str, Entrant]:
+def models_by_name(
+    given: Sequence[str | ModelFields | None], base_url: str | None = None
+) -> dict[str, ModelFields]:
     """Return the models by unique display name.
 
     That is the model's name, with the address if several share the name, and with the settings if
@@ -113,13 +113,13 @@ def entrants_by_name(
         given: names as `split_address` takes them, None for a server's only model, or fields.
         base_url: the server of all of them.
 
-    >>> list(entrants_by_name(["a", "b@http://x", "b@http://y"]))
+    >>> list(models_by_name(["a", "b@http://x", "b@http://y"]))
     ['a', 'b@http://x', 'b@http://y']
 
     Raises:
         InvalidInput: if a model has two addresses, or one that is invalid or contains a secret.
     """
-    entrants: list[Entrant] = []
+    entrants: list[ModelFields] = []
     for model in given:
         entrant = dict(model) if isinstance(model, dict) else {"model": model}
         address = entrant.get("base_url") or base_url
@@ -133,7 +133,7 @@ def entrants_by_name(
     return dict(zip(names, entrants, strict=True))
 
 
-def _titles(entrant: Entrant) -> tuple[str, str, str]:
+def _titles(entrant: ModelFields) -> tuple[str, str, str]:
     """Return the possible names, shortest first."""
     name = entrant["model"] or _SERVED
     with_url = f"{name}@{entrant['base_url']}" if entrant["base_url"] else name

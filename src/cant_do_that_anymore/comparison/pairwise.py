@@ -15,7 +15,7 @@ from typing import Literal
 from ..errors import InvalidInput
 from ..formatting import Number, format_points, pluralize, range_in_points
 from ..game.rules import identity_of
-from ..metrics.bounds import any_unusable, bounds_apply, games_of, guesses, ratio_of
+from ..metrics.bounds import any_unusable, bounds_apply, games_of, imputations, ratio_of
 from ..metrics.measures import MEASURES
 from ..metrics.stats.intervals import BOUNDED, Interval, Ratio, RatioDifference, ratio_difference
 from ..metrics.stats.tests import holm, p_value
@@ -96,7 +96,7 @@ def _extremes(measure: Measure, samples: Sequence[Sample]) -> list[Ratio]:
     Empty if the denominator depends on unusable answers alone. One model's answers do not constrain
     the other's.
     """
-    possible = [ratio_of(measure, guess) for guess in guesses(measure, samples)]
+    possible = [ratio_of(measure, guess) for guess in imputations(measure, samples)]
     fewest = min(possible, key=lambda ratio: sum(ratio.wholes))
     if not sum(fewest.wholes):
         return []
@@ -148,7 +148,7 @@ def check_comparable(runs: Sequence[Run]) -> None:
 ALPHA = 0.05
 POWER = 0.8
 # Differences below five points are considered irrelevant.
-MATTERS = 0.05
+EQUIVALENCE_MARGIN = 0.05
 # Assumed share of differing answers if no samples are shared.
 _DISCORDANT_AT_WORST = 0.5
 
@@ -156,7 +156,7 @@ Verdict = Literal["different", "equivalent", "inconclusive"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison(Paired):
+class PairComparison(Paired):
     """The comparison of two models in one measure on the positions they share.
 
     Attributes:
@@ -164,7 +164,8 @@ class Comparison(Paired):
         n_samples: the number of answered samples they share, and ``n_games`` the number of their
             games.
         corrected_p: the p-value, corrected for all comparisons that are reported together.
-        enough: the number of shared samples needed to detect a difference of `MATTERS`.
+        required_samples: the number of shared samples that detect a difference of
+            `EQUIVALENCE_MARGIN`.
     """
 
     first: Entry
@@ -173,7 +174,7 @@ class Comparison(Paired):
     n_samples: int
     n_games: int
     corrected_p: float
-    enough: int
+    required_samples: int
 
     @property
     def difference(self) -> float | None:
@@ -189,7 +190,11 @@ class Comparison(Paired):
         low, high = self.interval.low, self.interval.high
         if self.corrected_p < ALPHA and not low <= 0 <= high:
             return "different"
-        return "equivalent" if low >= -MATTERS and high <= MATTERS else "inconclusive"
+        return (
+            "equivalent"
+            if low >= -EQUIVALENCE_MARGIN and high <= EQUIVALENCE_MARGIN
+            else "inconclusive"
+        )
 
     @property
     def is_significant(self) -> bool:
@@ -204,11 +209,11 @@ class Comparison(Paired):
         return (self.second, self.first) if second_is_better else (self.first, self.second)
 
     @property
-    def blurred(self) -> bool:
+    def is_undecidable(self) -> bool:
         """Whether unusable answers make it inconclusive, so that more samples do not help."""
         if self.verdict != "inconclusive" or not self.extremes:
             return False
-        return self.extremes[1] - self.extremes[0] > MATTERS
+        return self.extremes[1] - self.extremes[0] > EQUIVALENCE_MARGIN
 
     @property
     def size(self) -> str:
@@ -231,7 +236,7 @@ class Comparison(Paired):
         nothing = f"so {title} cannot be compared"
         whether = f"whether {both} differ in {title}"
         if not self.n_samples:
-            enough = f"about {self.enough:,} shared samples would be enough"
+            enough = f"about {self.required_samples:,} shared samples would be enough"
             return f"{both} share no position, {nothing}; {enough}"
         if self.difference is None or not self.interval:
             pairs = zip((self.first, self.second), self.values, strict=True)
@@ -242,20 +247,20 @@ class Comparison(Paired):
             does = f"{better.label} {self.measure.compared} than {worse.label}"
             return f"{does}, by {self.size} on {samples}"
         if self.verdict == "equivalent":
-            within = f"to within {100 * MATTERS:.0f} points"
+            within = f"to within {100 * EQUIVALENCE_MARGIN:.0f} points"
             return f"{both} are equivalent in {title} {within} on {samples}"
-        if self.blurred:
+        if self.is_undecidable:
             return f"too many answers contain no move to tell {whether} on {samples}"
-        if self.n_samples < self.enough:
+        if self.n_samples < self.required_samples:
             few = "is" if self.n_samples == 1 else "are"
-            enough = f"about {self.enough:,} would be enough"
+            enough = f"about {self.required_samples:,} would be enough"
             return f"{samples} {few} too few to tell {whether}; {enough}"
         between = range_in_points(self.interval.low, self.interval.high, " and ")
         apart = f"the difference is between {between} points"
         return f"it is inconclusive {whether} on {samples}: {apart}"
 
 
-def compared(groups: Sequence[Sequence[Entry]]) -> list[list[Comparison]]:
+def compared(groups: Sequence[Sequence[Entry]]) -> list[list[PairComparison]]:
     """Compare every pair of models within each group in every measure.
 
     The groups are reported together, so p-values are corrected for all comparisons of all groups.
@@ -280,14 +285,14 @@ def as_sentence(claim: str, labels: Sequence[str]) -> str:
     return f"{claim if named else claim[0].upper() + claim[1:]}."
 
 
-def of_measure(comparisons: Sequence[Comparison], name: str) -> list[Comparison]:
+def of_measure(comparisons: Sequence[PairComparison], name: str) -> list[PairComparison]:
     """Return the comparisons of every pair in one measure."""
     return [comparison for comparison in comparisons if comparison.measure.name == name]
 
 
 def _of_pair(
     first: Entry, second: Entry, measures: Sequence[Measure], tests: int
-) -> list[Comparison]:
+) -> list[PairComparison]:
     ours, theirs = first.by_position(), second.by_position()
     shared = [(ours[key], theirs[key]) for key in ours if key in theirs]
     sides = [sample for sample, _ in shared], [sample for _, sample in shared]
@@ -298,7 +303,7 @@ def _of_pair(
     for measure in measures:
         result = paired(measure, *sides, critical_factor)
         comparisons.append(
-            Comparison(
+            PairComparison(
                 **vars(result),
                 first=first,
                 second=second,
@@ -306,14 +311,14 @@ def _of_pair(
                 n_samples=len(answered),
                 n_games=n_games,
                 corrected_p=result.p,
-                enough=_enough(result.as_scored, len(answered), tests),
+                required_samples=_required_samples(result.as_scored, len(answered), tests),
             )
         )
     return comparisons
 
 
-def _enough(interval: Interval | None, n: int, tests: int) -> int:
-    """Return the samples needed to detect a difference of `MATTERS` after the correction.
+def _required_samples(interval: Interval | None, n: int, tests: int) -> int:
+    """Return the samples that detect a difference of the equivalence margin, after correction.
 
     The variance per sample comes from the width of the interval, so it includes the clustering by
     game.
@@ -325,4 +330,4 @@ def _enough(interval: Interval | None, n: int, tests: int) -> int:
         variance = n * error**2
     else:
         variance = _DISCORDANT_AT_WORST
-    return ceil(z**2 * variance / MATTERS**2)
+    return ceil(z**2 * variance / EQUIVALENCE_MARGIN**2)

@@ -15,9 +15,9 @@ from ..metrics.types import Measure
 from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION, LEGAL_OUTCOMES, OUTCOMES, Outcome, Sample
 from .entries import Entry
-from .leaderboard import UNUSABLE as NO_MOVE
+from .leaderboard import NO_MOVE as NO_MOVE
 from .leaderboard import Ranking, changed_outcomes
-from .pairwise import ALPHA, MATTERS, Comparison, as_sentence
+from .pairwise import ALPHA, EQUIVALENCE_MARGIN, PairComparison, as_sentence
 
 UNION = (
     "For a fairer test, run both on the union of their datasets: `cdta dataset union A B -o "
@@ -110,7 +110,7 @@ def check_baseline(
     samples = pluralize(lead.n_samples, "shared sample")
     interval = f"95% interval {range_in_points(low, high, ' to ')} on {samples}"
     size = f"its rule uptake differs by {format_points(difference, signed=True)} ({interval})"
-    why = ", and too many answers contain no move" if lead.blurred else ""
+    why = ", and too many answers contain no move" if lead.is_undecidable else ""
     sentence = as_sentence(f"{claim}; {size}{why}", [])
     numbers = difference, low, high, lead.p, tolerance
     return BaselineCheck(old.label, new.label, lead.n_samples, *numbers, found, sentence)
@@ -148,7 +148,7 @@ def common_dataset(entries: Sequence[Entry]) -> Dataset | None:
     datasets = [run.dataset for entry in entries for run in entry.runs]
     same = len({(data.version, data.origin, data.endpoint) for data in datasets}) == 1
     by_size = sorted((entry.positions for entry in entries), key=len)
-    stops = any(entry.stops for entry in entries)
+    stops = any(entry.may_stop_early for entry in entries)
     beginnings = stops and all(fewer <= more for fewer, more in pairwise(by_size))
     return datasets[0] if same and (beginnings or len(set(by_size)) == 1) else None
 
@@ -163,7 +163,9 @@ def _unranked_reason(entry: Entry, ranking: Ranking) -> str:
             "illegal"
         )
     leads = [lead for pair, lead in ranking.leads.items() if entry.label in pair]
-    blurred = any(lead.blurred for lead in leads) and not any(lead.is_significant for lead in leads)
+    blurred = any(lead.is_undecidable for lead in leads) and not any(
+        lead.is_significant for lead in leads
+    )
     if not blurred or UPTAKE not in entry.results.bounds:
         return ""
     share = _percent(entry.results.metrics[UNUSABLE[CHANGED_CONDITION]])
@@ -175,7 +177,7 @@ def _drop_explanation(entry: Entry) -> str:
     drop = entry.results.metrics[IMPACT]
     # As scored, because the reported interval already allows for these answers.
     interval = interval_of(MEASURES[IMPACT], entry.answered, entry.critical_factor)
-    if drop is None or drop > -MATTERS or not interval or interval.high >= 0:
+    if drop is None or drop > -EQUIVALENCE_MARGIN or not interval or interval.high >= 0:
         return ""
     counts = changed_outcomes(entry)
     for kind, outcomes in _NOT_ADAPTING.items() if counts else ():
@@ -231,16 +233,16 @@ def _ranked(ranked: Sequence[Entry], ranking: Ranking) -> str:
     return f"{highest.label} {_not_ahead(level, leads)}{also}"
 
 
-def _not_ahead(level: Sequence[Entry], leads: Sequence[Comparison]) -> str:
+def _not_ahead(level: Sequence[Entry], leads: Sequence[PairComparison]) -> str:
     first = leads[0]
     if all(lead.verdict == "equivalent" for lead in leads):
-        within = f"to within {100 * MATTERS:.0f} points"
+        within = f"to within {100 * EQUIVALENCE_MARGIN:.0f} points"
         return f"is equivalent to {_join_names(level)} in the rule uptake, {within}"
     sample_text = ""
-    if not first.blurred and first.n_samples < first.enough:
+    if not first.is_undecidable and first.n_samples < first.required_samples:
         sample_text = (
             f"; only {pluralize(first.n_samples, 'sample')} shared, and detecting a difference of "
-            f"{100 * MATTERS:.0f} points would take about {first.enough:,}"
+            f"{100 * EQUIVALENCE_MARGIN:.0f} points would take about {first.required_samples:,}"
         )
     over = f" over {level[0].label}" if len(level) > 1 else ""
     return (
@@ -249,15 +251,15 @@ def _not_ahead(level: Sequence[Entry], leads: Sequence[Comparison]) -> str:
     )
 
 
-def _why_inconclusive(lead: Comparison) -> str:
+def _why_inconclusive(lead: PairComparison) -> str:
     if lead.difference is None:
         return "they share no position that both answered"
-    if lead.blurred:
+    if lead.is_undecidable:
         return "too many answers contain no move"
     return f"{format_points(lead.difference, signed=True)}, {format_p(lead.corrected_p)}"
 
 
-def _size(lead: Comparison) -> str:
+def _size(lead: PairComparison) -> str:
     return f"{lead.size.rstrip(',')}, {format_p(lead.corrected_p)}"
 
 

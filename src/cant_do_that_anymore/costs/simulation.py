@@ -7,7 +7,7 @@ from statistics import fmean, median
 
 from ..client.batch.client import MIN_BATCH
 from ..client.pricing import FREE, pricing_for, searches_whole_pool
-from ..datasets.futility import MAX_REQUESTS, is_too_rare
+from ..datasets.futility import MAX_REQUESTS_PER_HIT, is_too_rare
 from ..datasets.search import Search, positions_in_batches
 from ..datasets.storage import rates_on_all, rates_on_common
 from ..providers.base import ModelInfo, Usage
@@ -96,7 +96,7 @@ class SearchModel:
         search, futility = self._search, copy(self._search.futility)
         hits, pool = len(search.hits), search.searched + search.left
         tests_pool = not self._patient and search.target <= pool
-        if self._spec.keep_looking or rate >= max(search.needed / pool, 2 / MAX_REQUESTS):
+        if self._spec.keep_looking or rate >= max(search.needed / pool, 2 / MAX_REQUESTS_PER_HIT):
             return inf
         for more in range((search.left - search.searched) // 2):
             if is_too_rare(hits, search.searched + more) or (tests_pool and futility.is_hopeless):

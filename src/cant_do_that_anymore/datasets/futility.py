@@ -56,10 +56,10 @@ class FutilityTest:
         self._hits += hit
 
 
-MAX_REQUESTS = 200
+MAX_REQUESTS_PER_HIT = 200
 RARITY_ERROR = 0.05
 # The log likelihood ratio of a hit, and of any other answer: rare hits against acceptable ones.
-_RARE, _ACCEPTABLE = 1 / (2 * MAX_REQUESTS), 2 / MAX_REQUESTS
+_RARE, _ACCEPTABLE = 1 / (2 * MAX_REQUESTS_PER_HIT), 2 / MAX_REQUESTS_PER_HIT
 _HIT, _MISS = log(_RARE / _ACCEPTABLE), log((1 - _RARE) / (1 - _ACCEPTABLE))
 _ENOUGH = log(1 / RARITY_ERROR)
 

@@ -46,15 +46,15 @@ class Pool:
     """Positions to choose from.
 
     Attributes:
-        mixed: whether they are in random order already.
-        given: whether the user named this pool, so that no other positions will do.
+        shuffled: whether they are in random order already.
+        user_chosen: whether the user named this pool, so that no other positions will do.
         plies: the lengths that the user allowed, if not all.
     """
 
     name: str
     positions: Sequence[Position]
-    mixed: bool = False
-    given: bool = False
+    shuffled: bool = False
+    user_chosen: bool = False
     plies: str = ""
 
     @cached_property
@@ -65,7 +65,7 @@ class Pool:
     @cached_property
     def in_seeded_order(self) -> Sequence[Position]:
         """The positions in the order in which they are asked about."""
-        if self.mixed:
+        if self.shuffled:
             return self.positions
         return Random(ORDER_SEED).sample(self.positions, len(self.positions))
 
@@ -92,7 +92,7 @@ class Pool:
                 f"no position of the pool is after {spec.plies} plies; its positions "
                 f"are after {min(lengths)} to {max(lengths)}"
             )
-        return replace(self, positions=positions, given=True, plies=spec.plies)
+        return replace(self, positions=positions, user_chosen=True, plies=spec.plies)
 
 
 def positions_for(spec: Spec, *, quiet: bool = False) -> Dataset | Pool:
@@ -113,15 +113,15 @@ def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
     """Return the pool: from a file, the original's, or that of the bundled games."""
     change, of_games = spec.change, str(spec.pool) == GAMES
     if str(spec.pool) == COMMON:
-        return Pool(COMMON, common_positions(), given=True)
+        return Pool(COMMON, common_positions(), user_chosen=True)
     if spec.pool and not of_games:
         path = Path(spec.pool)
-        return Pool(str(path), positions_in(path), given=True)
+        return Pool(str(path), positions_in(path), user_chosen=True)
     if change == BISHOPS_AS_KNIGHTS and not of_games:
         return _shipped(DIAGONAL if spec.eval == "all_diagonal" else "pool")
     if spec.eval == "all_diagonal":
         raise InvalidInput(_no_engine_games(change))
-    return Pool(GAMES, _mined_pool(change, spec, quiet=quiet), mixed=True, given=of_games)
+    return Pool(GAMES, _mined_pool(change, spec, quiet=quiet), shuffled=True, user_chosen=of_games)
 
 
 @cache

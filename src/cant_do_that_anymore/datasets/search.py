@@ -155,7 +155,7 @@ NOTHING_USED = Usage()
 # Hits to confirm in one batch per missing position: some are not confirmed.
 CONFIRMATIONS_PER_MISSING = 1.5
 # Answers per hit position for a model that does not support temperature.
-DRAWS = 3
+CONFIRMATION_DRAWS = 3
 
 
 @dataclass
@@ -295,7 +295,7 @@ class Search:
         hit = score.outcome == "special"
         if score.move and not self.repeats:
             self._played.append((position, score.move))
-        self.advance(hit, DRAWS if is_sampled else 1, answer.usage, failed=failed)
+        self.advance(hit, CONFIRMATION_DRAWS if is_sampled else 1, answer.usage, failed=failed)
         if self._failed > max(MAX_FAILURES, MAX_FAILURE_RATE * self._seen):
             raise Interrupted(
                 f"{self._failed} of the {self._seen} requests to build the dataset have no "

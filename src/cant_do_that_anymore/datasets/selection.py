@@ -34,7 +34,7 @@ from ..task.quality_guard import QualityGuard
 from ..task.samples import trials_for
 from ..task.spec import Spec
 from ..task.types import Plan
-from .futility import FUTILITY_ERROR, MAX_REQUESTS
+from .futility import FUTILITY_ERROR, MAX_REQUESTS_PER_HIT
 from .pools import Pool, given_dataset, positions_drawn
 from .search import BUILT, Query, Search, SelectionConfig
 from .storage import Dataset, imported_for, save_dataset, saved_dataset, shipped_datasets
@@ -173,7 +173,7 @@ async def _version_of(client: Client, config: SelectionConfig, *, quiet: bool) -
 def find_dataset(version: str, config: SelectionConfig) -> Dataset | None:
     """Return the dataset of a model version, as far as it exists."""
     change = config.plan.change
-    if not config.pool.given and config.plan.form is MOVES:  # as they were selected
+    if not config.pool.user_chosen and config.plan.form is MOVES:  # as they were selected
         dataset = saved_dataset(version, imported_for(change), change)
         is_default = change == BISHOPS_AS_KNIGHTS
         if not dataset and is_default and _is_the_originals(config.model, version):
@@ -281,7 +281,7 @@ def _hopeless(version: str, search: Search, running_cost: RunningCost, spec: Spe
     hits, cost = len(search.hits), running_cost.format_cost(search.left, 0)
     left = f"{search.left:,}{f' (about {cost})' if cost else ''}"
     reason = (
-        f"each further sample takes more than about {MAX_REQUESTS} requests"
+        f"each further sample takes more than about {MAX_REQUESTS_PER_HIT} requests"
         if search.is_too_rare
         else f"with {1 - FUTILITY_ERROR:.0%} confidence the pool contains fewer than "
         f"{search.needed:,}, half of the {search.target:,} wanted"

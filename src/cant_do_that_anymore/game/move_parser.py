@@ -7,7 +7,7 @@ import chess
 
 from ..errors import InvalidInput
 from .mentions import Resolver, as_castling, bare_move, mentions_in
-from .move_rules import RULES, Reply, apply_rules, may_promote
+from .move_extraction import EXTRACTORS, Reply, first_match, may_promote
 from .reply_text import plain_text
 from .rules import STANDARD, Rules, board_after, resolve_rules
 
@@ -35,7 +35,7 @@ def move_in(
     bare = bare_move(text.strip())
     if bare and not (cut_off and may_promote(bare, board)):
         return as_castling(bare, board)
-    return apply_rules(Reply(plain_text(text), board, rules, cut_off, previous), RULES)
+    return first_match(Reply(plain_text(text), board, rules, cut_off, previous), EXTRACTORS)
 
 
 def read_move(

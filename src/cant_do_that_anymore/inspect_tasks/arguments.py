@@ -19,7 +19,7 @@ Arguments = Mapping[str, Any]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # Options of ``inspect eval`` that are fields of the spec; ``-T`` takes precedence.
-SPEC_OPTIONS = ("temperature", "max_tokens", "reasoning_effort", "reasoning_tokens", "extra_body")
+CONFIG_OPTIONS = ("temperature", "max_tokens", "reasoning_effort", "reasoning_tokens", "extra_body")
 # What Inspect has instead: the task's name, the model's own options, and the log with its answers.
 ELSEWHERE = {
     **{"model": "--model", "base_url": "--model-base-url", "batch": "--batch"},
@@ -44,7 +44,7 @@ _OPTION = re.compile(
 
 def _in_terms_of_inspect(option: re.Match[str]) -> str:
     name, value = (option[1] or "n").replace("-", "_"), option[2]
-    if name in SPEC_OPTIONS or not {name} & {*OPTIONS, *ELSEWHERE}:
+    if name in CONFIG_OPTIONS or not {name} & {*OPTIONS, *ELSEWHERE}:
         return option[0]
     if name in ONLY_CDTA:
         return f"cdta run {option[0]}"
@@ -79,7 +79,7 @@ def parameters_of(eval: Eval) -> dict[str, Parameter]:
     """Return the parameters of a task, from the fields of `Spec`."""
     types = get_type_hints(Spec)
     defaults = {item.name: item.default for item in fields(Spec)} | {"n": SAMPLES[eval]}
-    defaults |= dict.fromkeys(SPEC_OPTIONS)  # as ``inspect eval`` or the model says
+    defaults |= dict.fromkeys(CONFIG_OPTIONS)  # as ``inspect eval`` or the model says
     return {
         argument: Parameter(
             argument,
@@ -131,7 +131,7 @@ def spec_for(eval: Eval, arguments: Arguments, model: Model | None) -> Spec:
             raise InvalidInput(f"Inspect tasks do not support {name}; use cdta run --{name}")
         raise unknown_value("argument", name, parameters)
     config = config_of(model) if model else GenerateConfig()
-    values = {name: getattr(config, name) for name in SPEC_OPTIONS}
+    values = {name: getattr(config, name) for name in CONFIG_OPTIONS}
     values = {name: value for name, value in values.items() if value is not None}
     for name, value in arguments.items():
         if value == parameters[name].default:

@@ -23,7 +23,7 @@ from ..game.rules import rules_named
 from ..providers.base import Answer, Message, ModelInfo, Question, RequestVariant, Settings
 from ..providers.catalog import OUR_MODELS, info_by_name, inspect_info, model_named
 from ..providers.inspect_api import InspectAdapter
-from .arguments import SPEC_OPTIONS, click_errors, config_of
+from .arguments import CONFIG_OPTIONS, click_errors, config_of
 
 PROVIDER = "cdta"
 # Options that change no answer.
@@ -131,7 +131,7 @@ class TaskVariants:
 def _other_settings(config: GenerateConfig) -> dict[str, object]:
     """Return the settings that can change an answer and are not fields of the spec."""
     settings = config.model_dump(
-        mode="json", exclude_none=True, exclude={*SPEC_OPTIONS, *_TRANSPORT_OPTIONS}
+        mode="json", exclude_none=True, exclude={*CONFIG_OPTIONS, *_TRANSPORT_OPTIONS}
     )
     return dict(sorted(settings.items()))
 

@@ -106,19 +106,19 @@ def bounds_of(
     if not any_unusable(samples, measure.needs):
         return None
     scored, games = answered(samples), games_of(samples)
-    guessed = [(ratio_of(measure, guess), games) for guess in guesses(measure, samples)]
+    guessed = [(ratio_of(measure, guess), games) for guess in imputations(measure, samples)]
     possible = [(ratio_of(measure, scored), games_of(scored)), *guessed]
     return bounds_over(
         [ratio.value for ratio, _ in possible],
         [ratio.interval(games, critical_factor) for ratio, games in possible],
-        measure.value(complete(samples, measure.needs)),
+        measure.value(complete_cases(samples, measure.needs)),
     )
 
 
 def bounds_over(
-    values: Sequence[Number], intervals: Sequence[Interval | None], complete: Number
+    values: Sequence[Number], intervals: Sequence[Interval | None], complete_cases: Number
 ) -> Bounds | None:
-    """Return bounds over several guesses of what the samples are; the first is the actual scoring.
+    """Return bounds over several imputations of the samples; the first is the actual scoring.
 
     None if unusable answers make no difference compared with the interval.
     """
@@ -132,7 +132,7 @@ def bounds_over(
         high=max(defined, default=None),
         lowest=min((interval.low for interval in existing), default=None),
         highest=max((interval.high for interval in existing), default=None),
-        complete=complete,
+        complete=complete_cases,
     )
 
 
@@ -143,12 +143,12 @@ def widened(interval: Interval, bounds: Bounds | None) -> Interval:
     return Interval(bounds.lowest, bounds.highest, BOUNDED[interval.method])
 
 
-def complete(samples: Sequence[Sample], conditions: Sequence[str]) -> list[Sample]:
+def complete_cases(samples: Sequence[Sample], conditions: Sequence[str]) -> list[Sample]:
     """Return the samples whose answers under these conditions are all usable."""
     return [sample for sample in samples if not _unusable(sample, conditions)]
 
 
-def guesses(measure: Measure, samples: Sequence[Sample]) -> Iterator[list[Sample]]:
+def imputations(measure: Measure, samples: Sequence[Sample]) -> Iterator[list[Sample]]:
     """Yield the samples with the unusable answers filled in, in several ways.
 
     First the same outcome for all samples per condition: special or legal, right or wrong. Then,
@@ -158,10 +158,12 @@ def guesses(measure: Measure, samples: Sequence[Sample]) -> Iterator[list[Sample
     for outcomes in product(*map(_either, missing)):
         yield [_filled(sample, dict(zip(missing, outcomes, strict=True))) for sample in samples]
     options = [list(_options(sample, measure.needs)) for sample in samples]
-    yield from (_furthest(measure, options, sign) for sign in (-1, 1))
+    yield from (_extreme_imputation(measure, options, sign) for sign in (-1, 1))
 
 
-def _furthest(measure: Measure, options: Sequence[Sequence[Sample]], sign: int) -> list[Sample]:
+def _extreme_imputation(
+    measure: Measure, options: Sequence[Sequence[Sample]], sign: int
+) -> list[Sample]:
     """Choose one option per sample that maximizes the measure, or minimizes it if the sign is -1.
 
     Each sample takes the option that adds most to the sum of part - value * whole. If that makes

@@ -18,7 +18,15 @@ from typing import Literal, get_args
 from ..formatting import Number
 from ..task.conditions import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, QUESTIONS, REMINDED
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample
-from .bounds import answered, any_unusable, bounds_over, complete, games_of, guesses, ratio_of
+from .bounds import (
+    answered,
+    any_unusable,
+    bounds_over,
+    complete_cases,
+    games_of,
+    imputations,
+    ratio_of,
+)
 from .stats.intervals import (
     DIFFERENCE,
     RELATIVE_CHANGE,
@@ -247,7 +255,7 @@ class Contrast(Metric):
         scored = [answered(arm) for _, arm in groups]
         guessed = [scored, *product(*(_extremes(*group) for group in groups))]
         possible = [self._compared(guess, games_of, critical_factor) for guess in guessed]
-        usable = [complete(arm, measure.needs) for measure, arm in groups]
+        usable = [complete_cases(arm, measure.needs) for measure, arm in groups]
         return bounds_over(
             [self._value(quotient) for quotient in possible],
             [self._interval(quotient) for quotient in possible],
@@ -284,7 +292,7 @@ class Contrast(Metric):
 
 def _extremes(measure: Measure, samples: Sequence[Sample]) -> list[Sequence[Sample]]:
     """Return the samples filled in to minimize the measure, and to maximize it."""
-    *_, least, greatest = guesses(measure, samples)
+    *_, least, greatest = imputations(measure, samples)
     return [least, greatest]
 
 
@@ -306,15 +314,15 @@ KNOWING_EFFECT = Contrast(
     Difference,
 )
 # Measures that compare the changed rules with the placebo.
-OF_PLACEBO = (CORRECTED.name, SPECIFIC.name)
+PLACEBO_CORRECTED = (CORRECTED.name, SPECIFIC.name)
 CONTRASTS: dict[str, Contrast] = {
     contrast.name: contrast for contrast in (KNOWING_EFFECT, SPECIFIC)
 }
 
 
-def unclaimed(results: Results) -> tuple[str, ...]:
+def confounded(results: Results) -> tuple[str, ...]:
     """Return the measures that do not show the rule's effect because the placebo had one, too."""
-    return OF_PLACEBO if placebo_moved(results) else ()
+    return PLACEBO_CORRECTED if placebo_moved(results) else ()
 
 
 def contrasts_for(conditions: Sequence[str]) -> list[Contrast]:

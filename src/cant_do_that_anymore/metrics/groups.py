@@ -23,11 +23,11 @@ from .stats.intervals import Interval
 from .stopping import critical_factor_of
 
 # Per position of the shipped pools: the bytes of its id, and one byte for the percentage.
-KNOWN = "usual.bin"
+FREQUENCIES_FILE = "usual.bin"
 _ENTRY = Struct("6sB")
 
 
-def usualness(positions: Sequence[Position]) -> list[int]:
+def human_frequency(positions: Sequence[Position]) -> list[int]:
     """Return how common each position's special moves are in human games, in percent, rounded down.
 
     Raises:
@@ -56,7 +56,7 @@ def packed(percents: dict[str, int]) -> bytes:
 
 @cache
 def _shipped_percents() -> dict[str, int]:
-    entries = _ENTRY.iter_unpack((DATA / KNOWN).read_bytes())
+    entries = _ENTRY.iter_unpack((DATA / FREQUENCIES_FILE).read_bytes())
     return {id_.hex(): per_cent for id_, per_cent in entries}
 
 
@@ -170,7 +170,7 @@ def by_usualness(samples: Sequence[Sample], plan: Plan) -> list[Group]:
     Empty if the network cannot be loaded, because the report is complete without these groups.
     """
     try:
-        percents = usualness([sample.position for sample in samples])
+        percents = human_frequency([sample.position for sample in samples])
     except UserError:
         return []
     width = 100 // USUAL_BINS

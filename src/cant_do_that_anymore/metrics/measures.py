@@ -76,14 +76,14 @@ STRICT = (
         FORBIDDEN[STANDARD_CONDITION],
         "Any forbidden move, standard rules",
         "special or not: moves that the changed rules forbid",
-        part=lambda sample: sample.forbids(STANDARD_CONDITION),
+        part=lambda sample: sample.plays_forbidden(STANDARD_CONDITION),
         needs=(STANDARD_CONDITION,),
     ),
     Measure(
         FORBIDDEN[CHANGED_CONDITION],
         "Any forbidden move, changed rules",
         "special or not: moves that only the change made illegal",
-        part=lambda sample: sample.forbids(CHANGED_CONDITION),
+        part=lambda sample: sample.plays_forbidden(CHANGED_CONDITION),
         perfect=0,
         needs=(CHANGED_CONDITION,),
     ),
@@ -214,7 +214,7 @@ TILES: dict[Eval, tuple[str, ...]] = {
 }
 TILES["all_small"] = TILES["all"]
 # Explanations of values that are not proportions.
-READINGS = {
+SCALE_HINTS = {
     UPTAKE: "0: ignores the rule, 1: follows it",
     IMPACT: "0: habit kept, -1: dropped",
     KNOWLEDGE: "0: guessing, 1: always right",

@@ -28,8 +28,8 @@ from .diagnosis import (
     PLACEBO_IMPACT,
     SPECIFIC,
     Contrast,
+    confounded,
     range_of,
-    unclaimed,
 )
 from .measures import HABIT, IMPACT
 from .types import Measure, Results
@@ -201,7 +201,7 @@ def _on_knowledge(results: Results) -> list[str]:
 
 
 def _on_placebo(results: Results) -> list[str]:
-    if not unclaimed(results):
+    if not confounded(results):
         return []
     low, high = range_of(results, PLACEBO_IMPACT) or (None, None)
     titles = [_in_text(measure) for measure in (CORRECTED, SPECIFIC)]

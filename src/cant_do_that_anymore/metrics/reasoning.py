@@ -15,11 +15,11 @@ TOKENS = {
     STANDARD_CONDITION: "standard_thinking_tokens",
     CHANGED_CONDITION: "changed_thinking_tokens",
 }
-LONGER = "thinking_tokens_difference"
+TOKENS_DIFFERENCE = "thinking_tokens_difference"
 
 
 @dataclass(frozen=True)
-class Amount(Metric):
+class Mean(Metric):
     """The mean of an unbounded number over samples.
 
     Attributes:
@@ -44,7 +44,7 @@ class Amount(Metric):
         )
 
 
-def amounts_for(conditions: Sequence[str], samples: Sequence[Sample]) -> list[Amount]:
+def amounts_for(conditions: Sequence[str], samples: Sequence[Sample]) -> list[Mean]:
     """Return the reasoning lengths under these conditions; empty for a model without reasoning."""
     reasons = any(tokens(name, sample) for sample in samples for name in conditions)
     return [*map(_by_condition, conditions), _DIFFERENCE] if reasons else []
@@ -64,8 +64,8 @@ def _difference(sample: Sample) -> int:
     return tokens(CHANGED_CONDITION, sample) - tokens(STANDARD_CONDITION, sample)
 
 
-def _by_condition(name: str) -> Amount:
-    return Amount(
+def _by_condition(name: str) -> Mean:
+    return Mean(
         f"{name}_thinking_tokens",
         f"Reasoning tokens, {name.replace('_', ' ')}{' rules' if name in TOKENS else ''}",
         "mean length of its reasoning before a reply",
@@ -74,8 +74,8 @@ def _by_condition(name: str) -> Amount:
     )
 
 
-_DIFFERENCE = Amount(
-    LONGER,
+_DIFFERENCE = Mean(
+    TOKENS_DIFFERENCE,
     "Reasoning tokens, difference",
     "reasoning tokens under the changed rules minus those under the standard rules, per sample",
     of=_difference,

@@ -152,7 +152,7 @@ class Results:
     interventions: list[InterventionEffect] = field(default_factory=list)
 
 
-Of = Callable[[Sample], int]
+PerSample = Callable[[Sample], int]
 
 
 def one_each(_: Sample) -> int:
@@ -193,8 +193,8 @@ class Measure(Metric):
             `report.columns` declares one.
     """
 
-    part: Of
-    whole: Of = one_each
+    part: PerSample
+    whole: PerSample = one_each
     pairs: Support = RATE
     perfect: float | None = None
     needs: tuple[str, ...] = (STANDARD_CONDITION, CHANGED_CONDITION)

@@ -11,14 +11,14 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple, get_args
 
 from ..comparison.entries import Entry
-from ..comparison.leaderboard import OUTCOMES, changed_outcomes, differences_in_plan
+from ..comparison.leaderboard import OUTCOME_GROUPS, changed_outcomes, differences_in_plan
 from ..formatting import amount, brief, dollars, duration, number, percentage
 from ..metrics.diagnosis import (
     CONTRASTS,
     DIAGNOSIS,
     KNOWING_EFFECT,
     KNOWLEDGE,
-    OF_PLACEBO,
+    PLACEBO_CORRECTED,
     PLACEBO_IMPACT,
     placebo_moved,
 )
@@ -78,7 +78,7 @@ class Column:
         """Return the text of a cell, and any text below it."""
         below = [brief(row[self.below])] if self.below else []
         value = row[self.key]
-        if value is None or (self.key in OF_PLACEBO and row["placebo_moved"]):
+        if value is None or (self.key in PLACEBO_CORRECTED and row["placebo_moved"]):
             return ["–", *below]
         if self.interval and row[f"{self.key}_low"] is not None:
             below = ["[{}, {}]".format(*(brief(row[f"{self.key}_{e}"]) for e in ("low", "high")))]
@@ -119,7 +119,7 @@ _DIAGNOSIS_TITLES = {
     KNOWING_EFFECT.name: "knowing",
     "reminder_effect": "reminder",
     PLACEBO_IMPACT: "placebo",
-    **dict(zip(OF_PLACEBO, ("corrected", "specific"), strict=True)),
+    **dict(zip(PLACEBO_CORRECTED, ("corrected", "specific"), strict=True)),
 }
 DIAGNOSIS_HEADING = "why the habit stays"
 
@@ -129,7 +129,7 @@ def _of_diagnosis(name: str) -> Column:
     return Column(
         name,
         _DIAGNOSIS_TITLES.get(name, ""),
-        interval=name in (KNOWLEDGE, *OF_PLACEBO),
+        interval=name in (KNOWLEDGE, *PLACEBO_CORRECTED),
         shown={"terminal": places[name], "page": places[name]} if name in places else {},
         diagnosis=True,
     )
@@ -185,7 +185,7 @@ COLUMNS: tuple[Column, ...] = (
         for name in (UPTAKE, IMPACT, *_OF_DIAGNOSIS)
         for end in ("low", "high")
     ),
-    *(_data(f"changed_{outcome}", partial(_outcome, outcome)) for outcome in OUTCOMES),
+    *(_data(f"changed_{outcome}", partial(_outcome, outcome)) for outcome in OUTCOME_GROUPS),
     Column("tokens", "tokens", attrgetter("tokens"), number, shown=_COSTS),
     Column("dollars", "dollars", attrgetter("dollars"), dollars, shown=_COSTS),
     Column("seconds", "time", attrgetter("seconds"), duration, shown=_COSTS),

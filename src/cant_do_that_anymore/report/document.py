@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking
-from ..comparison.pairwise import Comparison
+from ..comparison.pairwise import PairComparison
 from ..comparison.verdict import verdict
-from ..formatting import Number, format_setting, listed, named_fields, number
+from ..formatting import Number, format_setting, join_words, named_fields, number
 from ..metrics.measures import UPTAKE
 from ..providers.base import add_costs
 from ..runs.results import Run
@@ -114,7 +114,7 @@ def _default_title(entries: Sequence[Entry]) -> str:
     rules = "a new chess rule" if len({e.change.key for e in entries}) == 1 else "new chess rules"
     if len(models) == 1:
         return f"Does {models[0]} follow {rules}?"
-    names = f"{len(models)} models" if len(models) > 3 else listed(models)
+    names = f"{len(models)} models" if len(models) > 3 else join_words(models)
     return f"Do {names} follow {rules}?"
 
 
@@ -143,7 +143,7 @@ def _category(entry: Entry) -> Row:
     return dict(zip(CATEGORY, entry.category, strict=True))
 
 
-def pair_row(comparison: Comparison) -> Row:
+def pair_row(comparison: PairComparison) -> Row:
     """Return the row of a comparison; ``model`` ranks higher, and its value comes first."""
     interval, extremes = comparison.interval, comparison.extremes
     other, value = comparison.values

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 from markupsafe import Markup
 
 from ..comparison.entries import Entry
-from ..comparison.leaderboard import OUTCOMES, Ranking
+from ..comparison.leaderboard import OUTCOME_GROUPS, Ranking
 from ..comparison.verdict import advice, heading
 from ..errors import UserError
 from ..files import atomic_write_text, safe_name
@@ -136,8 +136,10 @@ def _shared_parts(ranked: Sequence[Ranking], document: Document) -> dict[str, ob
         "measures": MEASURES,
         "uptake": UPTAKE,
         "unusable": UNUSABLE[CHANGED_CONDITION],
-        "outcomes": [name for name in OUTCOMES if any(row[f"changed_{name}"] for row in results)],
-        "counts_in": lambda row: {outcome: row[f"changed_{outcome}"] for outcome in OUTCOMES},
+        "outcomes": [
+            name for name in OUTCOME_GROUPS if any(row[f"changed_{name}"] for row in results)
+        ],
+        "counts_in": lambda row: {outcome: row[f"changed_{outcome}"] for outcome in OUTCOME_GROUPS},
         "links_of": lambda row: [run["page"] for run in runs if run["page"] and _is_of(row, run)],
         "efforts": (*EFFORTS, None),
         "with_effort": any(column.key == "reasoning_effort" for column in columns),

@@ -24,8 +24,8 @@ from ..metrics.diagnosis import (
     SPECIFIC,
     Contrast,
     Knowing,
+    confounded,
     knowing_of,
-    unclaimed,
 )
 from ..metrics.groups import (
     by_common,
@@ -39,13 +39,13 @@ from ..metrics.measures import (
     FORBIDDEN,
     IMPACT,
     MEASURES,
-    READINGS,
+    SCALE_HINTS,
     SHARES,
     STATISTICS,
     TILES,
     VIOLATIONS,
 )
-from ..metrics.reasoning import Amount, amounts_for
+from ..metrics.reasoning import Mean, amounts_for
 from ..metrics.types import Measure, Results
 from ..runs.results import Run
 from ..runs.storage import temperatures
@@ -136,7 +136,7 @@ def control_shares(run: Run) -> dict[str, float]:
     }
 
 
-def _scale(results: Results, amounts: Sequence[Amount]) -> tuple[float, float]:
+def _scale(results: Results, amounts: Sequence[Mean]) -> tuple[float, float]:
     """Return a range of round numbers that contains 0 and all amounts with their intervals."""
     ends = [0.0, *(results.metrics[item.name] or 0.0 for item in amounts)]
     for interval in filter(None, (results.intervals.get(item.name) for item in amounts)):
@@ -172,7 +172,7 @@ def first_numbers(run: Run) -> dict[str, object]:
         "wording_note": wording_sentence(run),
         "answers": diagnosis_answers(run),
         "tiles": [MEASURES[name] for name in TILES[run.plan.eval]],
-        "readings": READINGS,
+        "readings": SCALE_HINTS,
         "shares": SHARES,
         "forbidden": FORBIDDEN,
     }
@@ -225,7 +225,7 @@ def _html(run: Run) -> Iterator[str]:
         knowing_measures=(MEASURES[KNOWLEDGE], KNOWING_EFFECT),
         factor_measures=(MEASURES[IMPACT], MEASURES[PLACEBO_IMPACT], CORRECTED, SPECIFIC),
         placebo=placebo_of(run.plan.change).statement,
-        unclaimed=unclaimed(run.results),
+        confounded=confounded(run.results),
         picture=rule_picture(run.plan.change, run.samples[0].position if run.samples else None),
         pieces=pieces(),
         samples=samples_json(run),

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from ..formatting import amount, brief, format_p, listed, pluralize, rounded
+from ..formatting import amount, brief, format_p, join_words, pluralize, rounded
 from ..metrics.diagnosis import (
     CORRECTED,
     DIAGNOSIS,
@@ -17,7 +17,7 @@ from ..metrics.diagnosis import (
     range_of,
 )
 from ..metrics.measures import SHARES, UPTAKE
-from ..metrics.reasoning import LONGER, TOKENS
+from ..metrics.reasoning import TOKENS, TOKENS_DIFFERENCE
 from ..metrics.types import InterventionEffect, Results
 from ..runs.results import Run
 from ..task.conditions import QUESTIONS
@@ -173,11 +173,11 @@ def helps_sentence(run: Run) -> str:
     others = [labels[e.name] for e in effects if e not in (*helpful, *harmful)]
     first = [f"{labels[e.name]} closes {closes(e)} of the gap" for e in helpful[:1]]
     more = [f"{labels[e.name]} {closes(e)}" for e in helpful[1:]]
-    parts = [listed([*first, *more])] if first else []
+    parts = [join_words([*first, *more])] if first else []
     parts += [f"{labels[e.name]} widens the gap ({closes(e)})" for e in harmful]
     if others:
         parts.append(
-            f"{listed(others)} {'has' if len(others) == 1 else 'have'} no detectable effect"
+            f"{join_words(others)} {'has' if len(others) == 1 else 'have'} no detectable effect"
         )
     text = "; ".join(parts)
     text = f"{text[:1].upper()}{text[1:]}." if text else ""
@@ -189,7 +189,7 @@ def helps_sentence(run: Run) -> str:
     ]
     if not elsewhere:
         return text
-    return f"{text} At control positions, the usual move also changes with {listed(elsewhere)}."
+    return f"{text} At control positions, the usual move also changes with {join_words(elsewhere)}."
 
 
 def closes(effect: InterventionEffect) -> str:
@@ -275,7 +275,10 @@ def _with_range(results: Results, name: str) -> str:
 
 def reasoning_sentence(results: Results) -> str:
     """Return the sentence on reasoning tokens, or "" for a model without reasoning."""
-    difference, interval = results.metrics.get(LONGER), results.intervals.get(LONGER)
+    difference, interval = (
+        results.metrics.get(TOKENS_DIFFERENCE),
+        results.intervals.get(TOKENS_DIFFERENCE),
+    )
     if difference is None:
         return ""
     if difference < 0 and interval:

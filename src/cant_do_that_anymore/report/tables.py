@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking
-from ..comparison.pairwise import Comparison, of_measure
+from ..comparison.pairwise import PairComparison, of_measure
 from ..comparison.verdict import advice, heading, verdict
 from ..formatting import (
     dollars,
@@ -21,7 +21,7 @@ from ..formatting import (
     percentage,
     range_in_points,
 )
-from ..metrics.diagnosis import CONTRASTS, DIAGNOSIS, Contrast, unclaimed
+from ..metrics.diagnosis import CONTRASTS, DIAGNOSIS, Contrast, confounded
 from ..metrics.measures import FORBIDDEN, IMPACT, SHARES, UPTAKE
 from ..metrics.types import Measure, Results
 from ..runs.results import Run
@@ -115,7 +115,7 @@ def _measures(run: Run, *, verbose: bool) -> Table:
 
 
 def _remark(measure: Measure | Contrast, results: Results) -> str:
-    if measure.name in unclaimed(results):
+    if measure.name in confounded(results):
         return "see the note"
     for condition, name in SHARES.items():
         if name == measure.name:
@@ -355,7 +355,7 @@ def _pairs(ranking: Ranking) -> Table:
     return table
 
 
-def _difference(comparison: Comparison) -> Text:
+def _difference(comparison: PairComparison) -> Text:
     interval = comparison.interval
     text = f" [{range_in_points(interval.low, interval.high, ', ')}]" if interval else ""
     return Text.assemble(in_points(comparison.difference), (text, "dim"))

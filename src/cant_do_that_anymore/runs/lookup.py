@@ -18,7 +18,7 @@ from ..metrics.measures import IMPACT, UPTAKE
 from ..metrics.stats.intervals import Interval
 from ..providers.base import Effort
 from .results import Run
-from .storage import FACTS, RunFile, read_facts, unwritable
+from .storage import RUN_JSON, RunFile, read_facts, unwritable
 
 
 def new_run_dir(run: Run) -> Path:
@@ -70,8 +70,8 @@ def check_writable(out: Path | None) -> None:
         raise InvalidInput(f"{message}; {advice}") from None
 
 
-LATEST = "latest"
-_NEARBY = (FACTS, f"*/{FACTS}", f"*/*/{FACTS}")
+LATEST_RUN = "latest"
+_NEARBY = (RUN_JSON, f"*/{RUN_JSON}", f"*/*/{RUN_JSON}")
 # At most this many runs are listed if a name is ambiguous.
 _MAX_LISTED = 5
 
@@ -145,7 +145,9 @@ def find_runs(names: Iterable[str | Path]) -> list[Path]:
 
 def folders_in(path: Path) -> list[Path]:
     """Return the run folders at or below a path, except half-written ones."""
-    files = [*path.glob(FACTS)] or sorted(path.rglob(FACTS))  # both skip folders without permission
+    files = [*path.glob(RUN_JSON)] or sorted(
+        path.rglob(RUN_JSON)
+    )  # both skip folders without permission
     return [file.parent for file in files if not is_half_written(file)]
 
 
@@ -158,12 +160,12 @@ def known_folders() -> list[Path]:
     """Return all run folders under ``CDTA_HOME`` and near the current folder, each once."""
     # Unlike Path.glob, this one tolerates folders that vanish meanwhile.
     nearby = (Path(file) for pattern in _NEARBY for file in sorted(glob(pattern)))  # noqa: PTH207
-    files = chain(sorted((home() / "runs").glob(f"*/{FACTS}")), nearby)
+    files = chain(sorted((home() / "runs").glob(f"*/{RUN_JSON}")), nearby)
     folders = (file.parent for file in files if not is_half_written(file))
     return list({folder.resolve(): folder for folder in folders}.values())
 
 
-def listed(folders: Iterable[Path]) -> tuple[list[RunSummary], list[InvalidInput]]:
+def summaries_of(folders: Iterable[Path]) -> tuple[list[RunSummary], list[InvalidInput]]:
     """Return summaries of these runs, newest first, and an error for each that cannot be read."""
     summaries, damaged = [], []
     for folder in folders:
@@ -197,9 +199,9 @@ def _matching_runs(name: str | Path) -> Sequence[Path]:
         if at_path := _runs_at(Path(name)):
             return at_path
     folders = known_folders()
-    runs, _ = listed(folders)
+    runs, _ = summaries_of(folders)
     text, part = str(name), str(name).casefold()
-    if text == LATEST:
+    if text == LATEST_RUN:
         matches = runs[:1]
     else:
         matches = [run for run in runs if text in run.names] or [
@@ -210,7 +212,7 @@ def _matching_runs(name: str | Path) -> Sequence[Path]:
     if unreadable := [folder for folder in folders if part in folder.name.casefold()]:
         return unreadable  # whoever loads them gets the reason
     advice = (
-        f"give a folder, part of its name, a model name, a tag, or {LATEST!r} (see `cdta runs`)"
+        f"give a folder, part of its name, a model name, a tag, or {LATEST_RUN!r} (see `cdta runs`)"
     )
     none_yet = "there are no runs yet; start one with `cdta run`"
     raise InvalidInput(f"no run matches {text!r}: {advice if runs else none_yet}")
@@ -222,6 +224,6 @@ def _runs_at(path: Path) -> list[Path]:
     Raises:
         InvalidInput: for any other file.
     """
-    if path.is_file() and not (path.parent / FACTS).exists():
+    if path.is_file() and not (path.parent / RUN_JSON).exists():
         raise InvalidInput(f"{str(path)!r} is not a run; `cdta import` imports a record file")
     return [path.parent] if path.is_file() else folders_in(path)

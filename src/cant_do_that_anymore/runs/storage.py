@@ -43,9 +43,9 @@ from .results import PROTOCOL, Run, versions_here
 
 # Version of the file format; other versions are rejected.
 FORMAT = 4
-FACTS, SAMPLES, CONTROLS = "run.json", "samples.jsonl", "controls.jsonl"
-AGAIN = "run its command again; cached answers are used"
-CHANGED = f"the file was changed; {AGAIN}"
+RUN_JSON, SAMPLES, CONTROLS = "run.json", "samples.jsonl", "controls.jsonl"
+RERUN_ADVICE = "run its command again; cached answers are used"
+FILE_CHANGED = f"the file was changed; {RERUN_ADVICE}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +103,7 @@ def save_run(run: Run, folder: Path) -> None:
             for name, samples in files.items():
                 with atomic_write(partial / name) as file:
                     file.writelines(line_of(sample).encode() for sample in samples)
-            atomic_write_text(partial / FACTS, json.dumps(facts_of(run), indent=2) + "\n")
+            atomic_write_text(partial / RUN_JSON, json.dumps(run_json(run), indent=2) + "\n")
     except OSError as error:
         raise unwritable(run, folder, error) from None
 
@@ -118,7 +118,7 @@ def unwritable(run: Run, folder: Path, error: OSError) -> UserError:
     )
 
 
-def facts_of(run: Run) -> dict[str, Any]:
+def run_json(run: Run) -> dict[str, Any]:
     """Return everything about a run except its samples, ready for JSON."""
     plan, effects = run.plan, [asdict(effect) for effect in run.results.interventions]
     dataset = asdict(replace(run.dataset, positions=[]))
@@ -184,12 +184,12 @@ def read_facts(folder: Path) -> RunFile:
     Raises:
         InvalidInput: if the file is missing, damaged or of another format.
     """
-    path = folder / FACTS
+    path = folder / RUN_JSON
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidInput(
-            f"{str(folder)!r} is not a run folder ({error.strerror}: {FACTS})"
+            f"{str(folder)!r} is not a run folder ({error.strerror}: {RUN_JSON})"
         ) from None
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{path} is damaged: {error}") from None
@@ -205,7 +205,9 @@ def read_facts(folder: Path) -> RunFile:
     try:
         return parse(RunFile, facts, "the file")
     except InvalidInput as error:
-        raise InvalidInput(f"{path} is damaged or of another version: {error}; {AGAIN}") from None
+        raise InvalidInput(
+            f"{path} is damaged or of another version: {error}; {RERUN_ADVICE}"
+        ) from None
 
 
 def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
@@ -228,9 +230,9 @@ def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
         if file.protocol == PROTOCOL:  # other protocols score and measure differently
             _check_scores(samples, plan, folder / SAMPLES)
             _check_scores(controls, plan, folder / CONTROLS)
-            _check_numbers(file, results, folder / FACTS)
+            _check_numbers(file, results, folder / RUN_JSON)
     except (ArithmeticError, LookupError) as error:
-        raise InvalidInput(f"{folder / FACTS} is damaged: {error!r}") from None
+        raise InvalidInput(f"{folder / RUN_JSON} is damaged: {error!r}") from None
     return Run(
         **{name: getattr(file, name) for name in _OF_RUN},
         plan=plan,
@@ -313,7 +315,7 @@ def _read_samples(path: Path, outcomes: dict[str, dict[Outcome, int]]) -> list[S
                 if key in samples:
                     first = list(samples).index(key) + 1
                     raise InvalidInput(
-                        f"{path}, line {number}: the same sample as in line {first}; {CHANGED}"
+                        f"{path}, line {number}: the same sample as in line {first}; {FILE_CHANGED}"
                     )
                 samples[key] = sample
     except OSError as error:
@@ -333,7 +335,7 @@ def _sample_in(line: bytes, spill: SpillFile, where: str) -> Sample:
     except (LookupError, RecursionError, TypeError, ValueError) as error:
         raise InvalidInput(f"{where}: not a sample of a run ({shortened(error)})") from None
     if saved_id != position.id:
-        raise InvalidInput(f"{where}: the id does not match the position; {CHANGED}")
+        raise InvalidInput(f"{where}: the id does not match the position; {FILE_CHANGED}")
     scores = {name: interned(reply) for name, reply in replies.items()}
     return Sample(position, draw, scores, spill.spill(answers))
 
@@ -351,8 +353,8 @@ def _check_scores(samples: Sequence[Sample], plan: Plan, path: Path) -> None:
             if saved.replies[name] != reply:
                 raise InvalidInput(
                     f"{path}, line {number}: the {name} reply "
-                    f"{shortened(saved.answers[name].text)} is "
-                    f"{_format_score(reply)}, not {_format_score(saved.replies[name])}; {CHANGED}"
+                    f"{shortened(saved.answers[name].text)} is {_format_score(reply)}, not "
+                    f"{_format_score(saved.replies[name])}; {FILE_CHANGED}"
                 )
 
 
@@ -363,7 +365,7 @@ def _format_score(reply: ScoredAnswer) -> str:
 def _check_numbers(file: RunFile, results: Results, path: Path) -> None:
     """Reject saved numbers that differ from those computed from the samples."""
     if file.outcomes != results.outcomes:
-        raise InvalidInput(f"{path} does not match the outcomes in samples.jsonl; {CHANGED}")
+        raise InvalidInput(f"{path} does not match the outcomes in samples.jsonl; {FILE_CHANGED}")
     for name in file.metrics.keys() & results.metrics.keys():
         saved, computed = file.metrics[name], results.metrics[name]
         # Another machine may round differently.
@@ -373,5 +375,5 @@ def _check_numbers(file: RunFile, results: Results, path: Path) -> None:
         if saved != computed and not close:
             raise InvalidInput(
                 f"{path} says that {name} is {saved!r}, but samples.jsonl gives {computed!r}. "
-                f"One of the files was changed; {AGAIN}"
+                f"One of the files was changed; {RERUN_ADVICE}"
             )

@@ -6,7 +6,7 @@ from ..errors import Incomplete
 from ..providers.base import Answer, Settings
 from ..providers.request_variants import limit_of
 
-MIN_ANSWERS = 20
+MIN_ANSWERS_TO_JUDGE = 20
 # A sequential probability ratio test, which allows for a look after every reply: a run with up to
 # a fifth of its replies spoiled is stopped with a chance of at most 1%.
 MAX_SPOILED, CLEARLY_SPOILED, MAX_FALSE_STOPS = 0.2, 0.3, 0.01
@@ -51,9 +51,12 @@ class QualityGuard:
             self._standard += 1
             self._unreadable += not usable
         spoiled = self._cut_off + self._empty
-        if self._seen >= MIN_ANSWERS and _too_many(spoiled, self._seen, self._draws):
+        if self._seen >= MIN_ANSWERS_TO_JUDGE and _too_many(spoiled, self._seen, self._draws):
             raise Incomplete(f"{spoiled} of the first {self._seen} replies {self._why(answer)}")
-        if self._standard >= 2 * MIN_ANSWERS and self._unreadable > MAX_UNREADABLE * self._standard:
+        if (
+            self._standard >= 2 * MIN_ANSWERS_TO_JUDGE
+            and self._unreadable > MAX_UNREADABLE * self._standard
+        ):
             raise Incomplete(
                 f"{self._unreadable} of the first {self._standard} replies under the standard "
                 f"rules contain no move; the last one was {answer.text[:80]!r}"

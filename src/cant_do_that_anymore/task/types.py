@@ -13,10 +13,10 @@ from .spill import Answers, Spilled
 
 Eval = Literal["all", "all_small", "all_diagonal"]
 Reading = Literal["lenient", "exact"]
-OfMove = Literal["special", "forbidden", "adapted", "legal", "illegal"]
-OfKnowledge = Literal["right", "wrong"]
+MoveOutcome = Literal["special", "forbidden", "adapted", "legal", "illegal"]
+YesNoOutcome = Literal["right", "wrong"]
 Unusable = Literal["unreadable", "truncated", "refused", "error"]
-Outcome = Literal[OfMove, OfKnowledge, Unusable]
+Outcome = Literal[MoveOutcome, YesNoOutcome, Unusable]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 LEGAL_OUTCOMES: frozenset[Outcome] = frozenset(("adapted", "legal"))
 FORBIDDEN_OUTCOMES: frozenset[Outcome] = frozenset(("special", "forbidden"))
@@ -92,7 +92,7 @@ class Condition:
     @property
     def outcomes(self) -> list[Outcome]:
         """The outcomes that an answer can have."""
-        never = get_args(OfMove if self.about else OfKnowledge)
+        never = get_args(MoveOutcome if self.about else YesNoOutcome)
         return [outcome for outcome in OUTCOMES if outcome not in never]
 
 
@@ -227,7 +227,7 @@ class Sample:
         """Whether the answer under that condition is not a legal move under the changed rules."""
         return self.replies[condition].under_change not in LEGAL_OUTCOMES
 
-    def forbids(self, condition: str) -> bool:
+    def plays_forbidden(self, condition: str) -> bool:
         """Whether the move is legal under the standard rules and not under the changed ones."""
         return self.replies[condition].under_change in FORBIDDEN_OUTCOMES
 

@@ -232,7 +232,7 @@ def _is_legal_in(clause: str, predicate: "re.Match[str]") -> bool:
     return inversions.count(True) % 2 == 0
 
 
-RULES = (_whole_line, _marked, _first_word, _stated)
+READERS = (_whole_line, _marked, _first_word, _stated)
 
 
 def read_yes_no(reply: str, *, move: str = "", cut_off: bool = False) -> bool | None:
@@ -250,9 +250,9 @@ def read_yes_no(reply: str, *, move: str = "", cut_off: bool = False) -> bool | 
     (False, None)
     """
     text = _QUOTED.sub(" ", plain_text(reply))
-    for rule in RULES:
-        unfinished = cut_off and rule is _stated
-        readings = rule(_finished_sentences(text) if unfinished else text, move)
+    for reader in READERS:
+        unfinished = cut_off and reader is _stated
+        readings = reader(_finished_sentences(text) if unfinished else text, move)
         if readings:
             return readings.pop() if len(readings) == 1 else None
     return None

@@ -159,7 +159,7 @@ def test_p_is_the_normal_tail_of_the_score_or_students_by_the_design_effect() ->
     assert alone
     away = 0.3 / sqrt(0.25 / 10)
     assert errors_away(alone.p(0.5)) == pytest.approx(away)
-    together = replace(alone, effect=4.0, freedom=9.0)
+    together = replace(alone, design_effect=4.0, degrees_of_freedom=9.0)
     assert together.p(0.5) == pytest.approx(t_two_sided(away / 2, 9))
 
 
@@ -169,12 +169,14 @@ def test_the_design_effect_is_the_one_worked_out_by_hand() -> None:
     assert tally
     added, n_games = (27 + 8 + 1) / (9 + 4 + 1), 36 / 14
     between = (1 / 4 + 1 / 4) * n_games / (n_games - 1)
-    assert tally.freedom == pytest.approx(n_games)
-    assert tally.effect == pytest.approx((between + added**2 / 4) / (6 / 4 + added / 4))
+    assert tally.degrees_of_freedom == pytest.approx(n_games)
+    assert tally.design_effect == pytest.approx((between + added**2 / 4) / (6 / 4 + added / 4))
     two_games = Ratio([1, 0, 1], [1] * 3, RATE).tally("aab")
-    assert two_games and two_games.freedom == pytest.approx(9 / 5)
+    assert two_games and two_games.degrees_of_freedom == pytest.approx(9 / 5)
     between, added = 2 / 9 * 9 / 4, 9 / 5
-    assert two_games.effect == pytest.approx((between + added**2 * 4 / 9) / (6 / 9 + added * 4 / 9))
+    assert two_games.design_effect == pytest.approx(
+        (between + added**2 * 4 / 9) / (6 / 9 + added * 4 / 9)
+    )
 
 
 def test_many_singles_do_not_hide_that_large_games_are_few() -> None:

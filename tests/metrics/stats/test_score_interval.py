@@ -4,7 +4,7 @@ from math import sqrt
 
 import pytest
 
-from cant_do_that_anymore.metrics.stats.score_interval import Cell, not_rejected, score
+from cant_do_that_anymore.metrics.stats.score_interval import Cell, score, score_limits
 
 HYPOTHESES = [step / 20 for step in range(1, 20)]
 TABLES = [(1, 1, 7, 12), (43, 0, 1, 0), (4, 9, 3, 16), (53, 16, 8, 9), (5, 0, 0, 3), (0, 0, 6, 2)]
@@ -84,7 +84,7 @@ def test_of_a_paired_ratio_it_is_nam_and_blackwelders(table: tuple[int, int, int
 def test_published_intervals(
     cells: list[Cell], critical: float, ends: list[float], digits: int
 ) -> None:
-    assert [round(end, digits) for end in not_rejected(cells, critical)] == ends
+    assert [round(end, digits) for end in score_limits(cells, critical)] == ends
 
 
 def test_a_ratio_that_no_samples_could_have_is_beyond_all_scores() -> None:
@@ -95,5 +95,5 @@ def test_a_ratio_that_no_samples_could_have_is_beyond_all_scores() -> None:
 def test_with_all_signs_turned_the_interval_is_mirrored(table: tuple[int, int, int, int]) -> None:
     """Also where a part without a whole lets the ratio grow without end."""
     mirrored = [Cell(-cell.part, cell.whole, cell.count) for cell in ratio(table)]
-    low, high = not_rejected(ratio(table), NINETY_FIVE)
-    assert not_rejected(mirrored, NINETY_FIVE) == pytest.approx((-high, -low))
+    low, high = score_limits(ratio(table), NINETY_FIVE)
+    assert score_limits(mirrored, NINETY_FIVE) == pytest.approx((-high, -low))

@@ -24,7 +24,7 @@ from ...task.spec import Spec
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from ..approval import with_approval_of
 from ..help import JSON, OUTPUT, PATH, QUIET, Command, Option, output_option
-from ..options import SPEC_OPTIONS, spec_options
+from ..options import CLICK_OPTIONS, spec_options
 
 SHOWN = 5  # positions
 # Options of the measurement alone.
@@ -118,7 +118,7 @@ def _as_text(value: object) -> str:
 @click.command(
     cls=Command,
     params=[
-        SPEC_OPTIONS["rules"],
+        CLICK_OPTIONS["rules"],
         Option(
             "--format form F",
             OUTPUT,
@@ -158,7 +158,7 @@ def _as_chat(position: Position, change: Rules) -> dict[str, object]:
     return position.to_json() | facts | chats
 
 
-@click.command("import", cls=Command, params=[SPEC_OPTIONS["rules"]])
+@click.command("import", cls=Command, params=[CLICK_OPTIONS["rules"]])
 @click.argument("version", metavar="MODEL")
 @click.argument("file", type=PATH)
 def import_command(version: str, file: Path, rules: str) -> None:
@@ -173,7 +173,7 @@ def import_command(version: str, file: Path, rules: str) -> None:
 @click.command(
     "union",
     cls=Command,
-    params=[SPEC_OPTIONS["rules"], output_option("Output file.", required=True)],
+    params=[CLICK_OPTIONS["rules"], output_option("Output file.", required=True)],
 )
 @click.argument("names", metavar="DATASET DATASET...", nargs=-1, required=True)
 def union_command(names: tuple[str, ...], output: Path, rules: str) -> None:

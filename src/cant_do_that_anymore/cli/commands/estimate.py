@@ -8,7 +8,7 @@ from rich.box import MARKDOWN
 from rich.table import Table
 
 from ...api.functions import estimate
-from ...comparison.naming import entrants_by_name
+from ...comparison.naming import models_by_name
 from ...costs.forecast import ON_COMMON, Forecast
 from ...report.notebook import STEP_HEADINGS, assumptions_of, estimate_line, step_cells
 from ...task.option_info import COMMON
@@ -43,7 +43,7 @@ def estimate_command(
     cdta estimate --model openai/gpt-4o --model anthropic/claude-sonnet-4-5
     cdta estimate --model openai/o4-mini --reasoning-effort low
     """
-    titles = entrants_by_name(models, rest["base_url"]) if models else {"": {}}
+    titles = models_by_name(models, rest["base_url"]) if models else {"": {}}
     found = estimate(
         *(Spec(eval=eval_, **rest | options) for options in titles.values() for eval_ in evals)
     )

@@ -10,7 +10,7 @@ import click
 from ...api.functions import experiment as evaluate_all
 from ...api.functions import failed, load
 from ...api.results import Experiment, create_folder
-from ...comparison.naming import Entrant, entrants_by_name
+from ...comparison.naming import ModelFields, models_by_name
 from ...errors import InvalidInput
 from ...files import atomic_write_text
 from ...formatting import pluralize
@@ -99,7 +99,7 @@ def experiment(
     paths: tuple[Path, ...],
     plots_only: bool,
     init: Path | None,
-    models: tuple[str | Entrant, ...],
+    models: tuple[str | ModelFields, ...],
     evals: tuple[Eval | None, ...],
     changes: tuple[str | None, ...],
     efforts: tuple[Effort | None, ...],
@@ -144,7 +144,7 @@ def experiment(
     if plots_only:
         found = Experiment([load(folder) for folder in find_runs(paths)])
     else:
-        entrants_by_name(models or [None], rest["base_url"])  # rejects addresses with a secret
+        models_by_name(models or [None], rest["base_url"])  # rejects addresses with a secret
         if file := file_in(paths):
             create_folder(out)
             _copy(file, out)

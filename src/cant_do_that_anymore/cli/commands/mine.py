@@ -21,7 +21,7 @@ from ...game.rules import rules_named
 from ...progress import Show, progress_display
 from ...task.option_info import LIMITS, TASK
 from ..help import AT_LEAST_1, Command, Option, output_option
-from ..options import SPEC_OPTIONS
+from ..options import CLICK_OPTIONS
 
 MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
 
@@ -29,7 +29,7 @@ MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
 @click.command(
     cls=Command,
     params=[
-        SPEC_OPTIONS["rules"],
+        CLICK_OPTIONS["rules"],
         Option(
             "--first/--every",
             TASK,

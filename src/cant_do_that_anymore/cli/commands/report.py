@@ -21,8 +21,8 @@ from ...formatting import visible
 from ...report.columns import RUN_COLUMNS
 from ...report.html import PAGE_NAME
 from ...report.pages import INDEX
-from ...runs.lookup import LATEST, RunSummary, find_run, find_runs
-from ...runs.storage import FACTS
+from ...runs.lookup import LATEST_RUN, RunSummary, find_run, find_runs
+from ...runs.storage import RUN_JSON
 from ..console import console
 from ..help import JSON, PATH, Command, output_option
 
@@ -48,7 +48,7 @@ def report(names: tuple[str, ...], output: Path | None) -> None:
 
 
 @click.command(cls=Command)
-@click.argument("name", metavar="[RUN]", default=LATEST)
+@click.argument("name", metavar="[RUN]", default=LATEST_RUN)
 def view(name: str) -> None:
     """Open the report of a run in the browser.
 
@@ -66,7 +66,7 @@ def _page_of(name: str) -> Path:
     with suppress(OSError):  # too long for a path, or locked
         if location.suffix == ".html" and location.is_file():
             return location
-        if (location / INDEX).is_file() and not (location / FACTS).exists():
+        if (location / INDEX).is_file() and not (location / RUN_JSON).exists():
             return location / INDEX
     path = find_run(name) / PAGE_NAME
     return path if path.exists() else load(path.parent).report(path)

@@ -12,7 +12,7 @@ from ...report.tables import summary
 from ...runs.lookup import check_writable, find_run, new_run_dir
 from ...runs.records import import_records
 from ...runs.results import Run
-from ...runs.storage import facts_of, rescored
+from ...runs.storage import rescored, run_json
 from ...task.option_info import TASK
 from ...task.spec import Spec
 from ...task.types import Reading
@@ -99,7 +99,7 @@ def import_command(
 
 def _show(run: Run, folder: Path, *, as_json: bool, verbose: bool) -> None:
     if as_json:
-        facts = facts_of(run)
+        facts = run_json(run)
         click.echo(json.dumps({**facts.pop("metrics"), **facts, "folder": str(folder)}))
         return
     terminal = console()

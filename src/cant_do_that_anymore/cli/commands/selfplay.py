@@ -17,13 +17,13 @@ from ...game.selfplay import POOL_PLAY, find_engine, open_engine, play_positions
 from ...progress import progress
 from ...task.option_info import TASK
 from ..help import AT_LEAST_1, PATH, Command, Option, output_option
-from ..options import SPEC_OPTIONS
+from ..options import CLICK_OPTIONS
 
 
 @click.command(
     cls=Command,
     params=[
-        SPEC_OPTIONS["rules"],
+        CLICK_OPTIONS["rules"],
         Option("--positions count N", TASK, "At most two per game.", type=AT_LEAST_1, default=2250),
         Option("--seed S", TASK, "The same seed plays the same games.", default=0),
         Option("--engine path PATH", TASK, "A UCI engine.  [default: stockfish]", type=PATH),

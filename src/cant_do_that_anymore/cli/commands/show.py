@@ -20,7 +20,7 @@ from ...providers.catalog import PROVIDERS, info_by_name
 from ...providers.chain_of_thought import THINK
 from ...providers.local import draw_board
 from ...providers.request_variants import as_text, user_first, with_user_turn
-from ...runs.lookup import LATEST, find_run
+from ...runs.lookup import LATEST_RUN, find_run
 from ...runs.storage import load_run
 from ...task.conditions import CONDITIONS, question
 from ...task.forms import form_named
@@ -29,7 +29,7 @@ from ...task.prompts import wordings_named
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample
 from ..console import console
 from ..help import AT_LEAST_1, JSON, OUTPUT, Command, Option
-from ..options import SPEC_OPTIONS
+from ..options import CLICK_OPTIONS
 
 LONGEST_REPLY = 1500  # characters; `cdta view` shows all of it
 
@@ -41,7 +41,7 @@ LONGEST_REPLY = 1500  # characters; `cdta view` shows all of it
         Option("-n N", OUTPUT, "Number of samples.", type=AT_LEAST_1, default=3),
     ],
 )
-@click.argument("name", metavar="[RUN]", default=LATEST)
+@click.argument("name", metavar="[RUN]", default=LATEST_RUN)
 def show(name: str, failed: bool, n: int) -> None:
     """Show samples of a run: the board, the prompts and the replies.
 
@@ -123,7 +123,7 @@ def _indented(text: str) -> Padding:
             multiple=True,
             default=(STANDARD_CONDITION, CHANGED_CONDITION),
         ),
-        *(SPEC_OPTIONS[name] for name in ("rules", "wording", "form", "model")),
+        *(CLICK_OPTIONS[name] for name in ("rules", "wording", "form", "model")),
         JSON,
     ],
 )

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from .score_interval import Cell, estimate, score, t_quantile, t_two_sided
+from .score_interval import Cell, ratio_of_cells, score, t_quantile, t_two_sided
 
 # The 97.5th percentile of the standard normal distribution.
 NORMAL = 1.959963984540054
@@ -31,21 +31,21 @@ class Tally:
         cells: every pair of part and whole that a sample can have, with its count.
         critical_factor: factor on the critical value, above 1 if the interval is checked several
             times.
-        effect: the design effect, 1 or more: the loss of information from clustering.
-        freedom: degrees of freedom; infinite if every game contributes one sample.
+        design_effect: the design effect, 1 or more: the loss of information from clustering.
+        degrees_of_freedom: degrees of freedom; infinite if every game contributes one sample.
     """
 
     cells: tuple[Cell, ...]
     critical_factor: float
-    effect: float = 1.0
-    freedom: float = inf
+    design_effect: float = 1.0
+    degrees_of_freedom: float = inf
 
     @property
     def critical(self) -> float:
         """The largest score of a ratio inside the 95% interval."""
-        if self.freedom == inf:
+        if self.degrees_of_freedom == inf:
             return self.critical_factor * NORMAL
-        return self.critical_factor * t_quantile(self.freedom) * sqrt(self.effect)
+        return self.critical_factor * t_quantile(self.degrees_of_freedom) * sqrt(self.design_effect)
 
     def contains(self, ratio: float) -> bool:
         """Whether this ratio is inside the 95% interval."""
@@ -53,7 +53,7 @@ class Tally:
 
     def is_narrower_than(self, reach: float) -> bool:
         """Whether the 95% interval extends at most this far from the estimate on both sides."""
-        value = estimate(self.cells)
+        value = ratio_of_cells(self.cells)
         return not self.contains(value - reach) and not self.contains(value + reach)
 
     def p(self, ratio: float) -> float:
@@ -61,10 +61,10 @@ class Tally:
 
         It is below 0.05 exactly if the ratio is outside the interval.
         """
-        adjusted = score(self.cells, ratio) / (self.critical_factor * sqrt(self.effect))
-        if self.freedom == inf:
+        adjusted = score(self.cells, ratio) / (self.critical_factor * sqrt(self.design_effect))
+        if self.degrees_of_freedom == inf:
             return erfc(adjusted / sqrt(2))
-        return t_two_sided(adjusted, self.freedom)
+        return t_two_sided(adjusted, self.degrees_of_freedom)
 
 
 def cluster_counts(
@@ -96,7 +96,7 @@ def cluster_counts(
     for kind, game in counted:
         by_game[row_of[game], column_of[kind]] += 1
 
-    ratio = estimate(cells)
+    ratio = ratio_of_cells(cells)
     deviations = np.array([cell.part - ratio * cell.whole for cell in cells])
     sizes = by_game.sum(axis=1)
     squares = float((sizes**2).sum())

@@ -21,7 +21,7 @@ from math import exp, inf, sqrt
 from typing import ClassVar, Literal, NamedTuple
 
 from .clusters import Tally, cluster_counts
-from .score_interval import estimate, last, not_rejected, score, t_quantile
+from .score_interval import interval_end, ratio_of_cells, score, score_limits, t_quantile
 
 Method = Literal[
     "score", "score by games", "t over games", "score, bounded", "score by games, bounded"
@@ -120,7 +120,7 @@ def ratio_difference(
     tally = difference_tally(first, second, games, critical_factor)
     if not tally:
         return None
-    return RatioDifference(estimate(tally.cells), _interval(tally), tally.p(0.0))
+    return RatioDifference(ratio_of_cells(tally.cells), _interval(tally), tally.p(0.0))
 
 
 def difference_tally(
@@ -154,12 +154,14 @@ def _possible(ratio: Ratio) -> list[tuple[int, int]]:
 
 def method_of(*tallies: Tally) -> Method:
     """Return the method's name: clustered by game unless every game contributes one sample."""
-    return "score" if all(tally.freedom == inf for tally in tallies) else "score by games"
+    return (
+        "score" if all(tally.degrees_of_freedom == inf for tally in tallies) else "score by games"
+    )
 
 
 @lru_cache(maxsize=4096)  # many measures have equal counts, and comparisons repeat them
 def _interval(tally: Tally) -> Interval:
-    return Interval(*not_rejected(tally.cells, tally.critical), method_of(tally))
+    return Interval(*score_limits(tally.cells, tally.critical), method_of(tally))
 
 
 def mean_interval(
@@ -216,8 +218,8 @@ class Quotient:
     @property
     def value(self) -> float | None:
         """The quotient; None if nothing remains after the second change."""
-        left = 1 + estimate(self.second.cells)
-        return (1 + estimate(self.first.cells)) / left if left else None
+        left = 1 + ratio_of_cells(self.second.cells)
+        return (1 + ratio_of_cells(self.first.cells)) / left if left else None
 
     @property
     def interval(self) -> Interval | None:
@@ -228,7 +230,7 @@ class Quotient:
         def rejected(quotient: float) -> bool:
             return not self.holds(quotient)
 
-        low, high = (last(rejected, self.value, end, _CLOSE) for end in (self.lowest, inf))
+        low, high = (interval_end(rejected, self.value, end, _CLOSE) for end in (self.lowest, inf))
         return Interval(low, high, method_of(self.first, self.second))
 
     def holds(self, quotient: float) -> bool:
@@ -257,7 +259,7 @@ class Quotient:
     @cached_property
     def _alone(self) -> list[tuple[float, float]]:
         """The interval of each group alone, where its share of the sum is at most 1."""
-        alone = [not_rejected(tally.cells, tally.critical) for tally in (self.first, self.second)]
+        alone = [score_limits(tally.cells, tally.critical) for tally in (self.first, self.second)]
         return [(1 + low, 1 + high) for low, high in alone]
 
 
@@ -300,7 +302,7 @@ class Difference(Quotient):
     @property
     def value(self) -> float:
         """The difference."""
-        return estimate(self.first.cells) - estimate(self.second.cells)
+        return ratio_of_cells(self.first.cells) - ratio_of_cells(self.second.cells)
 
     def _first(self, difference: float, second: float) -> float:
         return difference + second

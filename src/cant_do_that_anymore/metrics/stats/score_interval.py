@@ -27,7 +27,7 @@ class Cell:
     count: int
 
 
-def estimate(cells: Sequence[Cell]) -> float:
+def ratio_of_cells(cells: Sequence[Cell]) -> float:
     """Return the ratio; the wholes must not sum to 0."""
     return sum(c.count * c.part for c in cells) / sum(c.count * c.whole for c in cells)
 
@@ -81,17 +81,17 @@ def _multiplier(deviations: list[tuple[float, int]], largest: float) -> float:
     return m
 
 
-def not_rejected(cells: Sequence[Cell], critical: float) -> tuple[float, float]:
+def score_limits(cells: Sequence[Cell], critical: float) -> tuple[float, float]:
     """Return the lowest and the highest ratio whose score is at most the critical value."""
-    value = estimate(cells)
+    value = ratio_of_cells(cells)
 
     def rejected(ratio: float) -> bool:
         return score(cells, ratio) > critical
 
-    return last(rejected, value, -inf), last(rejected, value, inf)
+    return interval_end(rejected, value, -inf), interval_end(rejected, value, inf)
 
 
-def last(
+def interval_end(
     rejected: Callable[[float], bool], inside: float, end: float, within: float = 0.0
 ) -> float:
     """Return the last ratio from the estimate toward the end that is not rejected, by bisection.

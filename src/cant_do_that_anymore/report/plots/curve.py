@@ -64,7 +64,7 @@ def _lines(group: Sequence[Entry]) -> dict[str, list[Line]]:
 def _have_same_positions(first: Entry, second: Entry) -> bool:
     """Whether two entries have the same positions; one that stopped early has a prefix."""
     smaller, larger = sorted((first.positions, second.positions), key=len)
-    return smaller <= larger if first.stops or second.stops else smaller == larger
+    return smaller <= larger if first.may_stop_early or second.may_stop_early else smaller == larger
 
 
 def _tokens(entry: Entry) -> float:

@@ -19,7 +19,7 @@ from ...comparison.entries import Entry
 from ...errors import UserError, error_reason
 from ...files import atomic_write
 from ...formatting import minus, spelled, visible
-from ...metrics.measures import IMPACT, READINGS, UPTAKE
+from ...metrics.measures import IMPACT, SCALE_HINTS, UPTAKE
 from ...metrics.stats.intervals import Interval
 from ..columns import SUSPECT_LEGEND
 
@@ -45,8 +45,8 @@ STYLE: dict[Any, Any] = {  # versions of matplotlib differ in the type of the ke
 }
 # The headline measures, with the least range of their axes and how to read them.
 HEADLINES = {
-    UPTAKE: (0.0, 1.0, READINGS[UPTAKE]),
-    IMPACT: (-1.0, 0.0, minus(READINGS[IMPACT])),
+    UPTAKE: (0.0, 1.0, SCALE_HINTS[UPTAKE]),
+    IMPACT: (-1.0, 0.0, minus(SCALE_HINTS[IMPACT])),
 }
 
 

@@ -71,10 +71,10 @@ _SPEAKER = re.compile(
 )
 
 
-def apply_rules(reply: "Reply", rules: Sequence["Rule"]) -> chess.Move | None:
-    """Return the move of the first rule that applies to a reply, or None."""
-    for rule in rules:
-        move = rule(reply)
+def first_match(reply: "Reply", extractors: Sequence["Extractor"]) -> chess.Move | None:
+    """Return the move of the first extractor that applies to a reply, or None."""
+    for extract in extractors:
+        move = extract(reply)
         if move is not None:
             return move or None
     return None
@@ -149,7 +149,7 @@ class Reply:
     def move_in_part(self, text: str) -> chess.Move | None:
         """Return the move that a marked part of the reply plays, whatever is marked within it."""
         part = Reply(text.strip(), self.board, self.rules, self.cut_off, self.previous)
-        return apply_rules(part, RULES[2:])
+        return first_match(part, EXTRACTORS[2:])
 
     def is_answered_by(self, first: Mention, second: Mention) -> bool:
         """Whether the second move is a legal reply to the first, by the other side."""
@@ -382,8 +382,8 @@ def only_move(reply: Reply) -> chess.Move | None:
     return None if forbidden and refused else move
 
 
-Rule = Callable[[Reply], chess.Move | None]
-RULES: tuple[Rule, ...] = (
+Extractor = Callable[[Reply], chess.Move | None]
+EXTRACTORS: tuple[Extractor, ...] = (
     boxed,
     tagged,
     final_label,
