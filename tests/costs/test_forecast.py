@@ -280,7 +280,7 @@ def test_the_command_prints_a_markdown_table_of_models_and_evals() -> None:
 
 
 def test_the_command_prints_json_and_finds_out_what_a_server_serves(serve: Serve) -> None:
-    server = serve(in_every_second, model="served", list_pricing=("served",))
+    server = serve(in_every_second, model="served", listed=("served",))
     result = cdta("estimate", "--base-url", server.url, "-n", "10", "--json")
     (found,) = json.loads(result.stdout)
     assert found["model"] == "served"
