@@ -1,5 +1,7 @@
 """Evals of Inspect within this process, without what each of them would do over again."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -14,12 +16,22 @@ LISTED = cache(packages_distributions)
 """Inspect goes through all installed packages at every eval, for a third of a second."""
 
 
+@contextmanager
+def quickly() -> Iterator[None]:
+    """Inspect lays out its tables of results also if nobody is to see them; not in here."""
+    with (
+        patch("inspect_ai._util.package.packages_distributions", LISTED),
+        patch("rich.live.Live.refresh", lambda _: None),
+    ):
+        yield
+
+
 def evaluated(folder: Path, task: Any, model: str | Model, **options: Any) -> EvalLog:
     """The log of one eval; a model that is named is a new one, since the next test has another."""
     if isinstance(model, str):
         model = get_model(model, memoize=False)
     fixed: dict[str, Any] = {"log_realtime": False, "display": "none"}
-    with patch("inspect_ai._util.package.packages_distributions", LISTED):
+    with quickly():
         (log,) = inspect_eval(task, model, log_dir=str(folder), **fixed, **options)
     return log
 

@@ -226,7 +226,8 @@ def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
         process.wait()
         (killed,) = tmp_path.glob("*.eval")
         server.requests.clear()
-        (log,) = eval_retry(str(killed), log_dir=str(tmp_path / "again"), display="none")
+        with inspecting.quickly():
+            (log,) = eval_retry(str(killed), log_dir=str(tmp_path / "again"), display="none")
         assert len(server.requests) < 20
         check_same(log, model="gpt-4", base_url=server.url, n=10)
 

@@ -13,8 +13,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import load
-from cant_do_that_anymore.client import client
-from cant_do_that_anymore.client.cache import MAX_CHARACTERS
+from cant_do_that_anymore.client import cache, client
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
 from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.providers import http, openai_api
@@ -89,11 +88,15 @@ def test_a_very_long_text_is_an_answer_like_any_other(filler: str, serve: Serve)
     assert time.process_time() - began < 3
 
 
-def test_a_runaway_reply_is_cut_and_the_run_is_read_again(serve: Serve, tmp_path: Path) -> None:
-    server = serve(lambda request: habit(request) + " blah" * 1_000_000)
+def test_a_runaway_reply_is_cut_and_the_run_is_read_again(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cache.MAX_CHARACTERS == 1_000_000
+    monkeypatch.setattr(cache, "MAX_CHARACTERS", 50_000)
+    server = serve(lambda request: habit(request) + " blah" * 50_000)
     measured(server, 1).save(tmp_path / "run")
     sample = load(tmp_path / "run").samples[0]
-    assert len(sample.answers["standard"].text) == MAX_CHARACTERS
+    assert len(sample.answers["standard"].text) == 50_000
     assert sample.answers["standard"].stop_reason == "length"
     assert sample.replies["standard"].outcome == "truncated"
     assert measured(server, 1).samples == [sample]

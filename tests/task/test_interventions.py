@@ -72,9 +72,10 @@ def test_every_intervention_has_a_valid_prompt_for_every_rule_form_and_wording(
         for form in FORMS.values():
             conditions = conditions_for(["changed", *ALL], rules, wording, form=form)
             for position in (start, black, white, example):
-                for condition in conditions:
-                    _check_prompt(condition.question(position).messages, wording.role)
-                _check_texts(position, rules, {c.name: c.question(position) for c in conditions})
+                asked = {condition.name: condition.question(position) for condition in conditions}
+                for asking in asked.values():
+                    _check_prompt(asking.messages, wording.role)
+                _check_texts(position, rules, asked)
 
 
 def _check_prompt(messages: Sequence[Message], role: str) -> None:
