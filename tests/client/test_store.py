@@ -310,6 +310,6 @@ def test_what_a_server_says_may_be_any_text(path: Path) -> None:
         ModelCache(RandomModel().info, store).set_variant(Settings(), (odd,))
         journal = BatchJournal(store, RandomModel().info)
         assert journal.enter(odd, {"key": ()})
-        journal.set_batch(odd, odd)
+        journal.record(odd, id=odd)
         assert journal.batch_of(odd) == odd
         assert journal.find("key") == JournalEntry(odd, None)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import ceil, inf
 from statistics import fmean
 from typing import NamedTuple
@@ -231,29 +232,20 @@ class MeteredModel(Model):
             meter.budget.settle(max_cost, *meter.charge(result, max_cost))
 
 
-def budget_for(spec: Spec, model: ModelInfo) -> Budget:
+def budget_for(spec: Spec, model: ModelInfo | None = None) -> Budget:
     """Return a budget of the spec's ``max_cost``, or of what it may spend without approval.
 
     Raises:
-        InvalidInput: if there is a limit and the price is unknown.
+        InvalidInput: if there is a limit and the price of the model is unknown.
     """
     if spec.max_cost is None:
         return Budget(approved=spec.ask_above)
-    check_price(spec, model)
-    return Budget(spec.max_cost)
-
-
-def check_price(spec: Spec, model: ModelInfo) -> None:
-    """Check that the model's price is known, so that a cost limit can hold.
-
-    Raises:
-        InvalidInput: if it is unknown.
-    """
-    if not own_or_listed(spec, model):
+    if model and not own_or_listed(spec, model):
         raise InvalidInput(
             f"--max-cost needs a price, but the price of {model.name} is unknown; give it with "
             "--price IN,OUT in dollars per million tokens, or limit the run with -n instead"
         )
+    return Budget(spec.max_cost)
 
 
 # The cost of answers to come is that of so many recent ones.
@@ -281,48 +273,42 @@ class RunningCost:
 
     def __post_init__(self) -> None:
         self._paid = self.meter.budget.paid
-        self._answers: dict[str, list[Answer]] = {"dataset": [], "measuring": []}
+        self._lengths: list[int] = []
+        # Dollars of each answer, or tokens if the price is unknown.
+        self._costs: dict[str, list[float | None]] = {"dataset": [], "measuring": []}
 
     def observe(self, answer: Answer, step: str) -> None:
         """Count an answer of a step: "dataset" or "measuring"."""
         if not answer.error:
-            self._answers[step].append(Answer(usage=answer.usage, cost=answer.cost))
-
-    @property
-    def _all(self) -> list[Answer]:
-        return [*self._answers["dataset"], *self._answers["measuring"]]
+            tokens = answer.usage.input_tokens + answer.usage.output_tokens
+            self._costs[step].append(answer.cost if self.meter.pricing else tokens or None)
+            self._lengths.append(answer.usage.output_tokens)
 
     def in_total(self, to_search: float, to_measure: float) -> list[str]:
         """Format the projected total and the progress, given the requests still to come."""
-        answers, to_come = self._all, to_search + to_measure
-        progress = f"{len(answers):,} of about {len(answers) + to_come:,.0f} requests"
-        total = self.format_cost(to_search, to_measure, answers)
+        seen = len(self._lengths)
+        progress = f"{seen:,} of about {seen + to_search + to_measure:,.0f} requests"
+        total = self.format_cost(to_search, to_measure, *chain(*self._costs.values()))
         return [f"about {total} in total", progress] if total else [progress]
 
-    def format_cost(
-        self, to_search: float, to_measure: float, answers: Sequence[Answer] = ()
-    ) -> str:
-        """Format the expected cost of requests and answers, in tokens if the price is unknown.
+    def format_cost(self, to_search: float, to_measure: float, *so_far: float | None) -> str:
+        """Format what answers cost and requests are expected to cost.
 
         Empty if the model is free or if tokens were not counted.
         """
-        if self.meter.pricing:
-            expected = self.expected(to_search, to_measure)
-            known = add_costs(expected, *(answer.cost for answer in answers))
-            return dollars(known) if known else ""
-        used = [each.usage.input_tokens + each.usage.output_tokens for each in self._all]
-        total = sum(used) / max(1, len(used)) * (len(answers) + to_search + to_measure)
-        return f"{total:,.0f} tokens" if all(used) and total else ""
+        if not (cost := add_costs(self.expected(to_search, to_measure), *so_far)):
+            return ""
+        return dollars(cost) if self.meter.pricing else f"{cost:,.0f} tokens"
 
     def expected(self, to_search: float, to_measure: float) -> float | None:
         """Return the expected cost of these requests; None if it cannot be told."""
-        costs: list[float | None] = []
-        for answers, requests in zip(self._answers.values(), (to_search, to_measure), strict=True):
-            recent = (answers or self._answers["dataset"])[-RECENT:]
-            cost = add_costs(*(answer.cost for answer in recent)) if recent else None
+        expected: list[float | None] = []
+        for costs, requests in zip(self._costs.values(), (to_search, to_measure), strict=True):
+            recent = (costs or self._costs["dataset"])[-RECENT:]
+            cost = add_costs(*recent) if recent else None
             if requests:
-                costs.append(None if cost is None else requests * cost / len(recent))
-        return add_costs(*costs)
+                expected.append(None if cost is None else requests * cost / len(recent))
+        return add_costs(*expected)
 
     def check(self, to_search: float, to_measure: float) -> None:
         """Compare the projected total, given the requests still to come, with the forecast.
@@ -330,15 +316,14 @@ class RunningCost:
         Raises:
             NeedsApproval: if it exceeds the forecast and what is approved.
         """
-        budget, seen = self.meter.budget, sum(map(len, self._answers.values()))
+        budget, seen = self.meter.budget, len(self._lengths)
         if budget.paid == self._paid or seen < self._next_check:  # from the cache, or checked
             return
         expected = self.expected(to_search, to_measure) or 0.0
         if budget.known + budget.later.expected + expected > budget.high:
             self._paid, self._next_check = budget.paid, seen + LATEST
-            fewer = "" if self._answers["measuring"] else ": fewer positions qualify than expected"
-            lengths = [answer.usage.output_tokens for answer in self._all]
-            longer = longer_answers(self.meter.lengths) or longer_answers(lengths)
+            fewer = "" if self._costs["measuring"] else ": fewer positions qualify than expected"
+            longer = longer_answers(self.meter.lengths) or longer_answers(self._lengths)
             self.on_change(longer or fewer)
 
 

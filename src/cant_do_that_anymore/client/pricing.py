@@ -99,24 +99,22 @@ def _max_tokens(word: str) -> float:
 FREE = Price(0.0, 0.0)
 
 
+@dataclass
 class Pricing:
     """The prices of a model's requests: now, and within `HORIZON` at the least and the most.
 
-    Args:
+    Attributes:
         at: the price at a time.
         changes: the times at which it may change.
         is_own: whether it is the user's own price, which includes any discount.
     """
 
-    def __init__(
-        self,
-        at: Callable[[datetime], Price],
-        changes: Sequence[datetime] = (),
-        *,
-        is_own: bool = False,
-    ) -> None:
-        self._at, self._changes, self.is_own = at, changes, is_own
-        prices = [astuple(at(moment)) for moment in (datetime.now(UTC), *changes)]
+    at: Callable[[datetime], Price]
+    changes: Sequence[datetime] = ()
+    is_own: bool = False
+
+    def __post_init__(self) -> None:
+        prices = [astuple(self.at(moment)) for moment in (datetime.now(UTC), *self.changes)]
         columns = list(zip(*prices, strict=True))
         self.cheapest, self.dearest = (
             Price(*(now and end(column) for now, column in zip(prices[0], columns, strict=True)))
@@ -126,7 +124,7 @@ class Pricing:
     @property
     def now(self) -> Price:
         """The price of an answer that arrives now."""
-        return self._at(datetime.now(UTC)) if self._changes else self.dearest
+        return self.at(datetime.now(UTC)) if self.changes else self.dearest
 
     def of(self, answer: Answer, requests: int = 1) -> float | None:
         """Return what an answer cost when it arrived, or else costs now; None if unknown.
@@ -147,7 +145,7 @@ class Pricing:
         """The prices of the same requests in a batch."""
         if self.is_own:
             return self
-        return Pricing(lambda moment: self._at(moment).in_batch, self._changes)
+        return Pricing(lambda moment: self.at(moment).in_batch, self.changes)
 
 
 def pricing_for(spec: Spec, model: ModelInfo) -> Pricing | None:

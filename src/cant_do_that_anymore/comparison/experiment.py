@@ -8,7 +8,7 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
-from ..client.budget import NOTHING, Budget, BudgetExceeded, Range, check_price
+from ..client.budget import NOTHING, Budget, BudgetExceeded, Range, budget_for
 from ..client.session import model_info
 from ..costs.approval import check_approval, forecast_of_spec
 from ..costs.forecast import Figures, Forecast
@@ -113,8 +113,7 @@ def run_all(
     failures: dict[str, UserError] = {}
     for model_specs in specs.values():
         _check_specs(model_specs)
-    first = next(iter(specs.values()))[0]
-    budget = Budget(approved=first.ask_above) if first.max_cost is None else Budget(first.max_cost)
+    budget = budget_for(next(iter(specs.values()))[0])
     expected = _check_cost(specs, out, budget, quiet=quiet)
     verified: set[tuple[str, str]] = set()
     pairs = [(title, spec) for title, model_specs in specs.items() for spec in model_specs]
@@ -156,8 +155,7 @@ def _check_specs(model_specs: Sequence[Spec]) -> None:
         return  # reported when the model's runs start
     for spec in model_specs:
         plan_for(spec, info)
-    if model_specs[0].max_cost is not None:
-        check_price(model_specs[0], info)
+    budget_for(model_specs[0], info)  # a limit needs a price
 
 
 def _check_cost(

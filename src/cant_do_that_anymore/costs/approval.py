@@ -39,24 +39,21 @@ MIN_SAMPLES = 10
 MAX_PROBE_SHARE = 0.2
 
 
-async def require_approval(
-    spec: Spec, plan: Plan, client: Client, *, quiet: bool, measures: bool = True
-) -> None:
+async def require_approval(spec: Spec, plan: Plan, client: Client, *, quiet: bool) -> None:
     """Forecast a run, and stop if its cost may exceed what the user has approved.
 
     Args:
         spec: the run.
-        plan: its plan.
+        plan: its plan; without draws, the run ends with its dataset.
         client: sends a few requests of the run first, unless their answers are cached.
         quiet: whether to hide the progress.
-        measures: whether the run goes on after its dataset is found.
 
     Raises:
         NeedsApproval: if the cost may exceed ``ask_above``, and no limit is set.
         InvalidInput: if the limit is certainly too low.
     """
     if _has_limit(spec, client.model.info):
-        result = await _with_probes(spec, plan, client, quiet=quiet, measures=measures)
+        result = await _with_probes(spec, plan, client, quiet=quiet)
         check_approval(result.total, spec, client.meter.budget, result.cheaper)
 
 
@@ -64,8 +61,7 @@ def follow_cost(spec: Spec, plan: Plan, client: Client, per_sample: int) -> Runn
     """Follow the cost of a run; forecast the rest again when it will exceed the forecast."""
 
     def forecast_again(change: str) -> None:
-        run = spec, plan, client.model.info, client.cache
-        result = forecast(*run, measures=per_sample > 0)
+        result = forecast(spec, plan, client.model.info, client.cache)
         check_approval(result.total, spec, client.meter.budget, result.cheaper, change)
 
     return RunningCost(per_sample, client.meter, forecast_again)
@@ -79,13 +75,7 @@ def _has_limit(spec: Spec, info: ModelInfo) -> bool:
 
 
 async def _with_probes(
-    spec: Spec,
-    plan: Plan,
-    client: Client,
-    *,
-    quiet: bool,
-    like: Forecast | None = None,
-    measures: bool = True,
+    spec: Spec, plan: Plan, client: Client, *, quiet: bool, like: Forecast | None = None
 ) -> Forecast:
     """Forecast a run with a limit; sends a few of its requests first, unless answers are cached.
 
@@ -94,7 +84,7 @@ async def _with_probes(
     """
     run = spec, plan, client.model.info, client.cache
     limit = (spec.ask_above if spec.max_cost is None else spec.max_cost) or 0.0
-    result = forecast(*run, like=like, measures=measures)
+    result = forecast(*run, like)
     low = result.total.dollars.low if result.total.dollars else 0.0
     is_refused = spec.max_cost is not None and low > HOPELESS * spec.max_cost
     if like or (is_refused and not result.at_once):
@@ -102,7 +92,7 @@ async def _with_probes(
     pricing = pricing_for(spec, client.model.info)
     price = pricing.dearest if pricing else FREE
     for wanted in (MIN_ANSWERS, PROBES, None):
-        rest = remaining(*run, measures=measures)
+        rest = remaining(*run)
         step = rest.dataset if rest.dataset.unanswered and wanted else rest.measuring
         missing = (wanted or PROBED_POSITIONS * rest.per_sample) - step.answered
         probes = step.unanswered[: min(PROBES, max(0, missing))]
@@ -116,7 +106,7 @@ async def _with_probes(
         if probes:
             with progress_display(f"the first answers of {client.model.info.name}", quiet=quiet):
                 await _send(probes, step, client)
-    return forecast(*run, like=like, measures=measures)
+    return forecast(*run)
 
 
 async def _send(requests: Sequence[Request], step: Step, client: Client) -> None:
@@ -225,11 +215,12 @@ def cost_of(
     if not pricing:
         return Cost()
     answers = (answer for answer in answers_of(samples) if not answer.error)
-    costs = [pricing.of(answer) for answer in answers]
-    measuring = add_costs(*costs)
-    own = bool(dataset.asked) and is_own(dataset, versions, client.model.info.endpoint)
-    finding = pricing.of(Answer(usage=dataset.usage, cost=dataset.cost), dataset.asked or 0)
+    measuring, finding = add_costs(*map(pricing.of, answers)), None
+    built_it = dataset.asked and is_own(dataset, versions, client.model.info.endpoint)
+    if built_it:
+        finding = pricing.of(Answer(usage=dataset.usage, cost=dataset.cost), dataset.asked or 0)
     spent = client.meter.spent
     extra = None if spent is None else max(0.0, spent - client.cost_of_new)
-    total = add_costs(measuring, finding if own else 0.0, extra)
-    return Cost(total, measuring, finding if own else None, spent)
+    return Cost(
+        add_costs(measuring, finding if built_it else 0.0, extra), measuring, finding, spent
+    )

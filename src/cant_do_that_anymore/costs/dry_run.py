@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from statistics import fmean
+from typing import NamedTuple
 
 from ..client.cache import ModelCache
 from ..client.pricing import searches_whole_pool
@@ -107,42 +108,38 @@ class Remaining:
         return not (self.to_find or self.dataset.to_send or self.measuring.to_send)
 
 
-def remaining(
-    spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache, *, measures: bool = True
-) -> Remaining:
+def remaining(spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache) -> Remaining:
     """Replay a run from the cache, up to the first look at its precision that is not complete.
 
-    Unless it ``measures``, it ends with its dataset.
+    A run whose plan has no draws ends with its dataset.
 
     Raises:
         InvalidInput: if the spec is invalid.
     """
     for stage in stages(plan):
-        rest = _replay(spec, stage, info, cache, measures)
+        rest = _replay(spec, stage, info, cache)
         if not rest.is_complete or is_reached(rest.samples, plan):
             break
     return rest
 
 
-def _replay(
-    spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache, measures: bool
-) -> Remaining:
+def _replay(spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache) -> Remaining:
     per_position = len(plan.conditions) + spec.diagnose * len(control_conditions(plan))
     dataset_step, measuring = (Step(plan.settings, cache.variant(plan.settings)) for _ in range(2))
-    rest = Remaining(dataset_step, measuring, measures * plan.draws * per_position, plan.wanted)
+    rest = Remaining(dataset_step, measuring, plan.draws * per_position, plan.wanted)
     source, controls = positions_for(spec), list[Position]()
     if isinstance(source, Dataset):
         positions: Sequence[Position] = positions_drawn(source, spec, plan)
     else:
         config = SelectionConfig(info, source, plan)
         rest.dataset = Step(config.settings, cache.variant(config.settings))
-        if dataset := _existing_dataset(spec, config, cache, rest.dataset):
+        selecting = _Selecting(spec, config, cache, rest)
+        if dataset := selecting.existing_dataset():
             positions = positions_drawn(dataset, spec, plan)
-            if spec.diagnose:
-                controls = _controls(dataset, positions, config, cache, rest.dataset)
+            controls = selecting.controls(dataset, positions) if spec.diagnose else []
         else:
-            positions = _replay_search(spec, config, cache, rest)
-    trials = trials_for(positions, controls, plan) if measures else []
+            positions = selecting.search()
+    trials = trials_for(positions, controls, plan) if plan.draws else []
     for index, (trial, conditions) in enumerate(trials):
         requests = cache.limited(list(trial.requests(conditions)), plan.settings)
         answers = [cache.answer(request, plan.settings) for request in requests]
@@ -154,73 +151,71 @@ def _replay(
     return rest
 
 
-def _replay_search(
-    spec: Spec, config: SelectionConfig, cache: ModelCache, rest: Remaining
-) -> list[Position]:
-    """Replay the search up to its first request without an answer; return what will be measured."""
-    gives_up = not searches_whole_pool(spec, config.model)
-    hoped = expected_sample_size(spec.precision, spec.to_draw)
-    rest.search = search = Search(config, config.plan.wanted, hoped)
-    for request in search.requests():
-        answer = cache.answer(request, config.settings)
-        if not answer:
-            waiting = _unanswered(search.requests(), config.settings, cache)
-            rest.dataset.unanswered = [request, *islice(waiting, PROBES - 1)]
-            rest.dataset.is_open = True
-            break
-        rest.dataset.add(request, answer)
-        search.observe(answer)
-        rare = search.is_too_rare and not spec.keep_looking
-        rest.gave_up = rare or (search.is_hopeless and gives_up)
-        if search.done or rest.gave_up:
-            break
-    if rest.gave_up:
-        return []
-    if not search.hits and rest.per_sample:  # these only show how long the answers are
-        rest.measuring.is_open = True
-        for _, request in first_requests(config, cache):
-            rest.measuring.add(request, cache.answer(request, config.plan.settings))
-    return search.hits
+class _Selecting(NamedTuple):
+    """Replays the selection of positions from a pool, as far as answers are cached."""
 
+    spec: Spec
+    config: SelectionConfig
+    cache: ModelCache
+    rest: Remaining
 
-def _unanswered(
-    requests: Iterable[Request], settings: Settings, cache: ModelCache
-) -> Iterator[Request]:
-    return (request for request in requests if not cache.answer(request, settings))
+    def search(self) -> list[Position]:
+        """Search up to the first request without an answer; return what will be measured."""
+        spec, config, rest = self.spec, self.config, self.rest
+        gives_up = not searches_whole_pool(spec, config.model)
+        hoped = expected_sample_size(spec.precision, spec.to_draw)
+        rest.search = search = Search(config, config.plan.wanted, hoped)
+        for request in search.requests():
+            answer = self._answer(request)
+            if not answer:
+                waiting = self._unanswered(search.requests())
+                rest.dataset.unanswered = [request, *islice(waiting, PROBES - 1)]
+                rest.dataset.is_open = True
+                break
+            rest.dataset.add(request, answer)
+            search.observe(answer)
+            rare = search.is_too_rare and not spec.keep_looking
+            rest.gave_up = rare or (search.is_hopeless and gives_up)
+            if search.done or rest.gave_up:
+                break
+        if rest.gave_up:
+            return []
+        if not search.hits and rest.per_sample:  # these only show how long the answers are
+            rest.measuring.is_open = True
+            for _, request in first_requests(config, self.cache):
+                rest.measuring.add(request, self.cache.answer(request, config.plan.settings))
+        return search.hits
 
+    def existing_dataset(self) -> Dataset | None:
+        """Return the existing dataset, if any; the first answer names the model's version."""
+        config, step = self.config, self.rest.dataset
+        first = config.request(Query(0, 0))
+        answer, name = self._answer(first), str(config.model.identity["name"])
+        version = answer.version if answer else name.rpartition("/")[2]
+        dataset = existing_dataset(version, config, fresh=self.spec.fresh)
+        if not dataset and self.spec.fallback_dataset:
+            return given_dataset(self.spec.fallback_dataset, config.plan.change)
+        if dataset:
+            step.add(first, answer)
+            for number in range(1, min(MAX_CACHED, len(config.ordered))):
+                request = config.request(Query(number, 0))
+                if answer := self._answer(request):
+                    step.add(request, answer)
+        return dataset
 
-def _existing_dataset(
-    spec: Spec, config: SelectionConfig, cache: ModelCache, step: Step
-) -> Dataset | None:
-    """Return the existing dataset, if any; the first answer names the model's version."""
-    first = config.request(Query(0, 0))
-    answer = cache.answer(first, config.settings)
-    version = answer.version if answer else str(config.model.identity["name"]).rpartition("/")[2]
-    dataset = existing_dataset(version, config, fresh=spec.fresh)
-    if not dataset and spec.fallback_dataset:
-        return given_dataset(spec.fallback_dataset, config.plan.change)
-    if dataset:
-        step.add(first, answer)
-        for number in range(1, min(MAX_CACHED, len(config.ordered))):
-            request = config.request(Query(number, 0))
-            if answer := cache.answer(request, config.settings):
-                step.add(request, answer)
-    return dataset
+    def controls(self, dataset: Dataset, positions: Sequence[Position]) -> list[Position]:
+        """Return the run's controls; if their answers are missing, any other positions."""
+        config, step = self.config, self.rest.dataset
+        missing = list(self._unanswered(selection_requests(dataset, config)))
+        if not missing:
+            return controls_for(dataset, positions, config, self.cache)
+        step.unanswered += [request for request in missing if request not in step.unanswered]
+        members = {member.moves for member in dataset.positions}
+        others = (position for position in config.ordered if position.moves not in members)
+        return list(islice(others, len(positions)))
 
+    def _answer(self, request: Request) -> Answer | None:
+        return self.cache.answer(request, self.config.settings)
 
-def _controls(
-    dataset: Dataset,
-    positions: Sequence[Position],
-    config: SelectionConfig,
-    cache: ModelCache,
-    step: Step,
-) -> list[Position]:
-    """Return the run's controls; if their answers are missing, any other positions."""
-    requests = selection_requests(dataset, config)
-    missing = list(_unanswered(requests, config.settings, cache))
-    if not missing:
-        return controls_for(dataset, positions, config, cache)
-    step.unanswered += [request for request in missing if request not in step.unanswered]
-    members = {member.moves for member in dataset.positions}
-    others = (position for position in config.ordered if position.moves not in members)
-    return list(islice(others, len(positions)))
+    def _unanswered(self, requests: Iterable[Request]) -> Iterator[Request]:
+        return (request for request in requests if not self._answer(request))

@@ -89,13 +89,11 @@ class Forecast(NamedTuple):
         return ", ".join(filter(None, (self.model, self.spec.eval, *settings)))
 
     @property
-    def needs_requests(self) -> bool:
-        """Whether any request has to be sent."""
-        return self.total.requests.high > 0
-
-    @property
     def steps(self) -> dict[str, Figures]:
-        """The steps that need requests, their total, and the total without reasoning."""
+        """The steps that need requests, their total, and the total without reasoning.
+
+        Empty if no request has to be sent.
+        """
         steps = {"dataset": self.dataset, "measuring": self.measuring}
         rows = {title: step for title, step in steps.items() if step.requests.high}
         both = {"total": self.total} if len(rows) > 1 else {}
@@ -138,13 +136,17 @@ class Forecast(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as JSON values."""
-        steps = {name: getattr(self, name) for name in ("dataset", "measuring", "total", "at_once")}
-        for name, figures in steps.items():
-            ranges = figures._asdict() if figures else {}
-            values = {key: value and value._asdict() for key, value in ranges.items()}
-            steps[name] = values or None
+        names = ("dataset", "measuring", "total", "at_once")
+        steps = {name: _as_json(getattr(self, name)) for name in names}
         run = {"model": self.model, "eval": self.spec.eval}
         return run | steps | {"assumptions": self.assumptions, "cheaper": self.advice}
+
+
+def _as_json(value: Any) -> Any:
+    """Return figures and ranges as JSON values."""
+    if not isinstance(value, (Figures, Range)):
+        return value
+    return {name: _as_json(each) for name, each in value._asdict().items()}
 
 
 def estimate(spec: Spec) -> Forecast:
@@ -159,21 +161,15 @@ def estimate(spec: Spec) -> Forecast:
 
 
 def forecast(
-    spec: Spec,
-    plan: Plan,
-    info: ModelInfo,
-    cache: ModelCache,
-    *,
-    like: Forecast | None = None,
-    measures: bool = True,
+    spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache, like: Forecast | None = None
 ) -> Forecast:
     """Forecast the rest of a run from its cached answers.
 
-    Without any, its answers are taken to be as long as in another run of the model. Unless it
-    ``measures``, the run ends with its dataset.
+    Without any, its answers are taken to be as long as in another run of the model. A run whose
+    plan has no draws ends with its dataset.
     """
-    rest = remaining(spec, plan, info, cache, measures=measures)
-    firsts = rest.samples[:: plan.draws]  # further draws of a position may add little
+    rest = remaining(spec, plan, info, cache)
+    firsts = rest.samples[:: plan.draws or 1]  # further draws of a position may add little
     sizes = sample_sizes(plan.precision, plan.wanted, firsts)
     later_looks = [look for look in looks(plan.wanted) if rest.wanted < look <= sizes[1]]
     batches = 1 + (len(later_looks) if plan.precision else 0)
@@ -182,15 +178,15 @@ def forecast(
     for model in (dataset, measuring):
         if like and model.answer.at_once:
             model.answer = like.answer
-    search = SearchModel(spec, info, rest.search, rest.dataset) if rest.search else None
     random = Random(SEED)
+    search = SearchModel(spec, info, rest.search, rest.dataset, random) if rest.search else None
     unsure = dataset.answer.at_once or measuring.answer.at_once
     draws: list[tuple[Draw, Draw]] = []
     for number in range(DRAWS):
         at_once = unsure and number % 2 == 0
         more = max(0.0, random.triangular(sizes[0], sizes[2], sizes[1]) - rest.wanted)
         missing = 0.0 if rest.is_complete else rest.to_find + more
-        searched, found = search.draw(missing, random) if search else (0.0, missing)
+        searched, found = search.draw(missing) if search else (0.0, missing)
         to_measure = 0.0  # if the search gives up
         if found is not None:
             to_measure = rest.measuring.to_send + found * rest.per_sample

@@ -1,6 +1,7 @@
 """Random draws of what the rest of a run may take: hits, lengths of answers, prices and times."""
 
 from copy import copy
+from functools import cache
 from math import exp, inf, log, log1p, sqrt
 from random import Random
 from statistics import fmean, median
@@ -47,8 +48,10 @@ Draw = tuple[float, ...]
 class SearchModel:
     """How many requests it takes to find positions, given the hits so far and how models differ."""
 
-    def __init__(self, spec: Spec, info: ModelInfo, search: Search, step: Step) -> None:
-        self._search, self._batch = search, spec.batch
+    def __init__(
+        self, spec: Spec, info: ModelInfo, search: Search, step: Step, random: Random
+    ) -> None:
+        self._search, self._spec, self._random = search, spec, random
         self._common = search.config.pool.name == COMMON
         self._rates = rates_on_common() if self._common else rates_on_all()
         hits, usual = len(search.hits), median(self._rates)
@@ -59,39 +62,36 @@ class SearchModel:
             for rate in HIT_RATES
         ]
         self._weights = [exp(each - max(likelihoods)) for each in likelihoods]
-        self._spec, self._patient = spec, searches_whole_pool(spec, info)
-        self._until_given_up: dict[float, list[float]] = {}
+        self._patient = searches_whole_pool(spec, info)
+        self._until_given_up = cache(lambda rate: [self._simulate(rate) for _ in range(SEARCHES)])
         self._given_up = 0
         self._in_flight = 0 if spec.batch else 2 * (spec.max_connections or info.connections)
         confirms = NO_TEMPERATURE in step.variant
         may_confirm = confirms or (info.may_reason and not step.answered)
         self._confirmations = CONFIRMATIONS * confirms, CONFIRMATIONS * may_confirm
 
-    def draw(self, missing: float, random: Random) -> tuple[float, float | None]:
+    def draw(self, missing: float) -> tuple[float, float | None]:
         """Draw the requests to find so many positions, and how many are found.
 
         If the search gives up, the run ends without measuring any, and the second is None.
         """
-        search = self._search
+        search, random, batch = self._search, self._random, self._spec.batch
         if missing <= 0:
             return 0.0, 0.0
         (rate,) = random.choices(HIT_RATES, self._weights)
         needed = missing / rate + random.gauss(0, sqrt(missing * (1 - rate)) / rate)
-        if self._batch and needed > MIN_BATCH:
+        if batch and needed > MIN_BATCH:
             needed = positions_in_batches(round(missing + len(search.hits)), rate) - search.searched
         searched = max(needed, missing)
         found: float | None = min(missing, search.left * rate)
-        if rate not in self._until_given_up:
-            simulated = [self._simulate(rate, random) for _ in range(SEARCHES)]
-            self._until_given_up[rate] = simulated
-        until = random.choice(self._until_given_up[rate])
+        until = random.choice(self._until_given_up(rate))
         if until < min(searched, search.left):
             self._given_up += 1
-            searched, found = max(until, self._batch * search.next_batch_size), None
+            searched, found = max(until, batch * search.next_batch_size), None
         searched = min(searched + random.uniform(0, self._in_flight), search.left)
         return searched * (1 + rate * random.uniform(*self._confirmations)), found
 
-    def _simulate(self, rate: float, random: Random) -> float:
+    def _simulate(self, rate: float) -> float:
         """Simulate after how many more positions the search gives up at a hit rate."""
         search, futility = self._search, copy(self._search.futility)
         hits, pool = len(search.hits), search.searched + search.left
@@ -101,7 +101,7 @@ class SearchModel:
         for more in range((search.left - search.searched) // 2):
             if is_too_rare(hits, search.searched + more) or (tests_pool and futility.is_hopeless):
                 return more
-            hit = random.random() < rate
+            hit = self._random.random() < rate
             hits += hit
             futility.observe(hit)
         return inf

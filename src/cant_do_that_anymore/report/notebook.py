@@ -176,7 +176,7 @@ def _range(low: str, high: str) -> str:
 
 def estimate_line(planned: Forecast) -> str:
     """Summarize an estimate in one line."""
-    if not planned.needs_requests:
+    if not planned.steps:
         reason = planned.assumptions[0]
         return f"{planned.heading}: no requests to send, because {reason}"
     _, requests, _, cost, time = step_cells(planned._replace(at_once=None))[-1]
@@ -186,9 +186,7 @@ def estimate_line(planned: Forecast) -> str:
 def estimates_html(plans: Sequence[Forecast]) -> str:
     """Render the steps of each planned run, and what the estimates are based on."""
     tables = {
-        estimate_line(planned): [STEP_HEADINGS, *step_cells(planned)]
-        if planned.needs_requests
-        else []
+        estimate_line(planned): [STEP_HEADINGS, *step_cells(planned)] if planned.steps else []
         for planned in plans
     }
     return _tables_html(tables, assumptions_of(plans))
@@ -196,7 +194,7 @@ def estimates_html(plans: Sequence[Forecast]) -> str:
 
 def assumptions_of(plans: Sequence[Forecast]) -> list[str]:
     """Return what the estimates are based on, each sentence once."""
-    pending = (planned for planned in plans if planned.needs_requests)
+    pending = (planned for planned in plans if planned.steps)
     return list(dict.fromkeys(line for planned in pending for line in planned.assumptions))
 
 

@@ -199,8 +199,8 @@ async def select_async(
     spec: Spec, plan: Plan, source: Dataset | Pool, client: Client, *, billed: Plan, quiet: bool
 ) -> Selection:
     """Do the same in a running event loop, after approval of the cost of the billed plan."""
-    await require_approval(spec, billed, client, quiet=quiet, measures=False)
-    running_cost = follow_cost(spec, plan, client, 0)
+    await require_approval(spec, replace(billed, draws=0), client, quiet=quiet)
+    running_cost = follow_cost(spec, replace(plan, draws=0), client, 0)
     return await select_positions(
         spec, plan, source, client, running_cost, hoped=_hoped(spec), quiet=quiet
     )

@@ -52,7 +52,7 @@ def estimate_command(
         return
     terminal, wide = console(), console(NO_FOLDING)
     for planned in found.plans:
-        if not planned.needs_requests:
+        if not planned.steps:
             wide.print(estimate_line(planned), highlight=False)
             continue
         wide.print(f"{planned.heading}\n", highlight=False)

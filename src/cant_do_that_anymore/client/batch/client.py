@@ -127,19 +127,20 @@ class BatchClient(Client):
             pending = Pending(request, settings, variant)
             if not send_now or self._find(pending):
                 self._waiting.append(pending)
-                result, send_now = await pending.result, False
-                if isinstance(result, Answer):
-                    return self.meter.with_lost(result, lost)
-                if isinstance(result, RequestRejected):
-                    used = self.cache.variant(settings) if variant is None else variant
-                    if not any(fallbacks(result.words, used, settings)):
-                        return Answer("", stop_reason="error", error=str(result))
-                    send_now = self._may_probe()
-                elif isinstance(result, TransientError):
-                    lost += result.maybe_billed
-                elif result:
-                    raise result
-                fault, send_now = str(result), send_now or not result
+                result = await pending.result
+                fault, send_now = str(result), result is None
+                match result:
+                    case Answer():
+                        return self.meter.with_lost(result, lost)
+                    case TransientError():
+                        lost += result.maybe_billed
+                    case RequestRejected():
+                        used = self.cache.variant(settings) if variant is None else variant
+                        if not any(fallbacks(result.words, used, settings)):
+                            return Answer("", stop_reason="error", error=fault)
+                        send_now = self._may_probe()
+                    case Exception():
+                        raise result
             if self._stopping.is_set():
                 return Answer("", stop_reason="error", error=STOPPED)
             if send_now:

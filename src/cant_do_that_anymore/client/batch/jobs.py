@@ -77,12 +77,12 @@ class BatchJournal:
         entry = {"file": file, "answer": None}
         if not self._store.write("batched", dict.fromkeys(variants, entry), replace=False):
             return False
-        self._write(file, variants=variants, sent_at=time.time())
+        self.record(file, variants=variants, sent_at=time.time())
         return True
 
-    def set_batch(self, file: str, batch: str) -> None:
-        """Record which batch was created from a file."""
-        self._write(file, id=batch)
+    def record(self, file: str, **facts: Any) -> None:
+        """Record what is known of a file's batch, such as its id."""
+        self._store.write("batch", {self._key(file): self._batch(file) | facts})
 
     def batch_of(self, file: str) -> str:
         """Return the batch that was created from a file, or an empty string."""
@@ -120,9 +120,6 @@ class BatchJournal:
         """Return what is known of a file's batch; nothing if its creator died, or if damaged."""
         nothing = {"id": "", "variants": {}, "sent_at": 0.0}
         return self._store.get("batch", self._key(file)) or nothing
-
-    def _write(self, file: str, **facts: Any) -> None:
-        self._store.write("batch", {self._key(file): self._batch(file) | facts})
 
     def _key(self, file: str) -> str:
         return f"{self._model} {digest(file)}"
@@ -216,7 +213,7 @@ class Batches:
                 if not await self._api.find(file):  # surely
                     self._journal.ended(file, {})
             raise
-        self._journal.set_batch(file, batch)
+        self._journal.record(file, id=batch)
 
     async def _find(self, file: str) -> str | None:
         try:
