@@ -265,14 +265,14 @@ def castles_seldom(request: Body) -> str:
 @pytest.mark.usefixtures("priced")
 def test_a_rare_habit_is_approved_once(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (rule_pool, pools):
-        monkeypatch.setattr(module, "POOL_SIZE", 1_500)
+        monkeypatch.setattr(module, "POOL_SIZE", 900)
     server = serve(castles_seldom)
-    run = partial(measure, server, model="priced", rules="no-castling", n=20)
+    run = partial(measure, server, model="priced", rules="no-castling", n=10)
     with pytest.raises(NeedsApproval) as problem:
         run()
     before = paid(server)
     low, high = map(float, re.findall(r"\$([\d.]+)", str(problem.value))[:2])
-    assert len(run(ask_above=problem.value.approve).samples) == 20
+    assert len(run(ask_above=problem.value.approve).samples) == 10
     assert low < paid(server) - before < high
 
 

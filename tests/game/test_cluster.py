@@ -53,10 +53,10 @@ def test_the_work_is_done_on_both_machines_and_comes_back_in_order(cluster: str)
 
 def test_the_blocks_give_what_one_process_finds(cluster: str, tmp_path: Path) -> None:
     games = tmp_path / "games.pgn"
-    games.write_text("".join(map(plain, pool_games(1000, Random(2)))) * 4, encoding="utf-8")
+    games.write_text("".join(map(plain, pool_games(500, Random(2)))) * 4, encoding="utf-8")
     local, spread = tmp_path / "local.jsonl", tmp_path / "spread.jsonl"
     for output, options in ((local, []), (spread, ["--cluster", cluster])):
         result = cdta("mine", games, *options, "-o", output)
         assert result.returncode == 0, result.stderr
     assert spread.read_text() == local.read_text()
-    assert len(local.read_text().splitlines()) == 1000
+    assert len(local.read_text().splitlines()) == 500
