@@ -147,8 +147,7 @@ def format_setting(value: object) -> str:
 def named_fields(settings: Any) -> Iterator[tuple[str, object]]:
     """Yield the title and value of every field of a dataclass."""
     for field in fields(settings):
-        title = field.name.replace("_", " ").capitalize()
-        yield field.metadata.get("title", title), getattr(settings, field.name)
+        yield field.name.replace("_", " ").capitalize(), getattr(settings, field.name)
 
 
 def duration(seconds: float) -> str:

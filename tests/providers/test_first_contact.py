@@ -192,8 +192,9 @@ def test_one_request_if_it_only_streams(status: int, text: str, said: str, serve
     assert f"{server.url} only streams ({said}" in done.stderr
     assert """try --extra-body '{"stream": false}'""" in done.stderr
     assert len(server.requests) == 1
-    cdta("run", "--base-url", server.url, *DATASET, code=1)
-    assert len(server.requests) == 2
+    advised = ("--extra-body", '{"stream": false}')
+    cdta("run", "--base-url", server.url, *DATASET, *advised, code=1)
+    assert [request.get("stream") for request in server.requests] == [None, False]
 
 
 def test_a_stray_event_stream_is_retried(serve: Serve, tmp_path: Path, impatient: None) -> None:

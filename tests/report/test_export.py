@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean
@@ -13,6 +14,7 @@ import pytest
 from cant_do_that_anymore import Experiment, Run, load
 from cant_do_that_anymore.api.results import save_with_page
 from cant_do_that_anymore.errors import InvalidInput
+from cant_do_that_anymore.runs.results import command_of
 from testing import (
     Body,
     Loopback,
@@ -150,10 +152,36 @@ def test_no_folder_and_no_address_is_exported(server: Loopback, tmp_path: Path) 
     [document] = [json.loads(t) for name, t in found.texts("eee").items() if name.endswith(".json")]
     args = document["evaluation_results"][0]["generation_config"]["generation_args"]
     assert args["execution_command"].startswith(
-        "cdta run --model m --base-url URL --wording own.toml"
+        "cdta run --model m --base-url URL --dataset FILE --wording own.toml"
     )
     error = document["evaluation_results"][0]["score_details"]["uncertainty"]["standard_error"]
     assert error["method"] == "over seeds"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-n", 6, "--pool", str(positions(40)), "--seed", 3, "--reading", "exact"],
+        ["-n", 5, "--pool", "common", "--plies=-30", "--temperature", 0.5, "--max-tokens", 20],
+        ["-n", 4, "--dataset", str(positions(12)), "--tag", "week 1", "--diagnose", "--draws", 2],
+        ["-n", 4, "--dataset", "gpt-4-0314", "--server-seed", "--extra-body", '{"top_k": 2}'],
+        ["-n", 4, "--pool", "common", "--reasoning-effort", "low", "--select-effort", "none"],
+    ],
+)
+def test_the_exported_command_repeats_the_run(server: Loopback, options: list[object]) -> None:
+    at = ["--base-url", server.url, "--model", "m", "--quiet", "--json"]
+    first = cdta("run", *at, *options, code=0)
+    asked = len(server.requests)
+    run = load("latest")
+    words = shlex.split(command_of(run, "unknown/m"))
+    files = [option for option in options if str(option).endswith(".jsonl")]
+    assert ("FILE" in words) == bool(files)
+    values = {"URL": server.url, "FILE": files[0] if files else ""}
+    again = cdta(*(values.get(word, word) for word in words[1:]), "--quiet", "--json", code=0)
+    assert len(server.requests) - asked <= 2  # that the model is the same one
+    before, after = (json.loads(done.stdout) for done in (first, again))
+    assert before["rule_uptake"] == after["rule_uptake"]
+    assert load("latest").plan == run.plan and load("latest").identity == run.identity
 
 
 def test_the_command_prints_tables_and_writes_files(

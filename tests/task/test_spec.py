@@ -96,6 +96,10 @@ def test_a_number_beyond_a_bound_is_refused(name: str, bound: Ge | Gt | Le | Lt)
             {"extra_body": {"stream": True}},
             "extra_body may not contain 'stream', which other options",
         ),
+        (
+            {"extra_body": {"seed": 1}, "server_seed": True},
+            "give --server-seed or a seed in --extra-body, not both",
+        ),
         ({"eval": "al"}, "unknown eval: 'al' (did you mean 'all'"),
         (
             {"conditions": ["changed", "standard"]},

@@ -7,7 +7,6 @@ machine.
 
 import json
 import re
-import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,10 +26,8 @@ from ..metrics.measures import SHARES
 from ..metrics.stats.intervals import Difference, Method
 from ..metrics.types import Measure
 from ..providers.catalog import OUR_MODELS, PROVIDERS
-from ..runs.results import Run
-from ..task.conditions import KNOWS_FORBIDDEN
+from ..runs.results import Run, command_of
 from ..task.forms import MOVES
-from ..task.spec import SAMPLES, Spec
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample, answers_of
 from .columns import as_rows
 from .document import as_csv
@@ -296,34 +293,6 @@ def _generation(entry: Entry, model_id: str) -> Json:
         },
         "additional_details": _texts(others),
     }
-
-
-def command_of(run: Run, model_id: str) -> str:
-    """Return a command that repeats the run; an own server is ``URL``."""
-    plan = run.plan
-    conditions = {condition.name for condition in plan.conditions}
-    options: dict[str, object] = {
-        "eval": plan.eval,
-        "rules": plan.change.key,
-        "wording": ",".join(plan.wordings),
-        "form": plan.form.name,
-        "reading": plan.reading,
-        "interventions": ",".join(plan.interventions) or (),
-        "draws": plan.draws,
-        "precision": plan.precision,
-        "seed": plan.settings.seed,
-        "temperature": plan.settings.temperature,
-        "reasoning_effort": plan.settings.reasoning_effort,
-    }
-    given = {name: value for name, value in options.items() if value != getattr(Spec, name)}
-    own_server = run.endpoint and model_id.startswith("unknown/")
-    words = ["cdta", "run", "--model", run.model if own_server else model_id]
-    words += ["--base-url", "URL"] if own_server else []
-    for name, value in given.items():
-        words += [f"--{name.replace('_', '-')}", str(value)]
-    words += ["-n", str(plan.wanted)] if plan.wanted != SAMPLES[plan.eval] else []
-    words += ["--diagnose"] if KNOWS_FORBIDDEN in conditions else []
-    return shlex.join(words)
 
 
 def _instance(entry: Entry, sample: Sample, condition: Condition) -> Json:

@@ -1,6 +1,7 @@
 """The result of an evaluation: a run with its samples, metrics and notes."""
 
 import platform
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -8,9 +9,14 @@ from importlib.metadata import version
 from pathlib import Path
 
 from ..costs.approval import Cost
-from ..datasets.storage import Dataset
+from ..datasets.storage import Dataset, is_own
+from ..metrics.notes import versions_of
 from ..metrics.types import Results
+from ..providers.base import BASE_MODEL_TOKENS, CHAT_TOKENS
 from ..providers.request_variants import NO_TEMPERATURE
+from ..task.conditions import KNOWS_FORBIDDEN
+from ..task.option_info import POOLS
+from ..task.spec import SAMPLES, SETTINGS, SHIPPED, Spec
 from ..task.types import Plan, Sample, answers_of
 
 # Changes whenever scores are no longer comparable with those of earlier versions.
@@ -77,3 +83,39 @@ class Run:
     def answered(self) -> list[Sample]:
         """The samples that enter the measures."""
         return [sample for sample in self.samples if sample.answered]
+
+
+def command_of(run: Run, model_id: str) -> str:
+    """Return a command that repeats the run; an own server is ``URL``, an own file ``FILE``."""
+    plan, dataset, settings = run.plan, run.dataset, run.plan.settings
+    pool, _, plies = dataset.pool_name.partition(", ")
+    built_for_it = is_own(dataset, versions_of(run.samples), run.endpoint)
+    as_text = run.identity.get("api") == "completions"
+    usual_tokens = BASE_MODEL_TOKENS if as_text else CHAT_TOKENS
+    selected_alike = plan.select_effort == settings.reasoning_effort
+    options: dict[str, object] = {
+        "eval": plan.eval,
+        "rules": plan.change.key,
+        "pool": (pool if pool in POOLS else "FILE") if pool not in ("", SHIPPED) else None,
+        "plies": plies.removesuffix(" plies") or None,
+        "dataset": None if built_for_it else dataset.version or "FILE",
+        "wording": ",".join(plan.wordings),
+        "form": plan.form.name,
+        "reading": plan.reading,
+        "interventions": ",".join(plan.interventions) or (),
+        "draws": plan.draws,
+        "precision": plan.precision,
+        "select_effort": None if selected_alike else plan.select_effort,
+        "tag": run.identity.get("tag", ""),
+        **{name: getattr(settings, name) for name in SETTINGS},
+        "max_tokens": None if settings.max_tokens == usual_tokens else settings.max_tokens,
+        "diagnose": KNOWS_FORBIDDEN in {condition.name for condition in plan.conditions},
+    }
+    own_server = run.endpoint and model_id.startswith("unknown/")
+    words = ["cdta", "run", "--model", run.model if own_server else model_id]
+    words += ["--base-url", "URL"] if own_server else []
+    words += ["-n", str(plan.wanted)] if plan.wanted != SAMPLES[plan.eval] else []
+    for name, value in options.items():
+        if value != getattr(Spec, name):
+            words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+    return shlex.join(words)

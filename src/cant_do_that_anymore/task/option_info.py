@@ -82,7 +82,8 @@ def parse_body(value: Any) -> str:
         shown = shortened(value)
         raise InvalidInput(f'extra_body must be a JSON object such as {{"top_k": 20}}, not {shown}')
     for name in RESERVED_FIELDS & body.keys():
-        raise InvalidInput(f"extra_body may not contain {name!r}, which other options set")
+        if name != "stream" or body[name] is not False:  # some servers stream by default
+            raise InvalidInput(f"extra_body may not contain {name!r}, which other options set")
     return json.dumps(dict(body), sort_keys=True) if body else ""
 
 

@@ -183,7 +183,7 @@ class Spec:
         DEFAULT.name,
         TASK,
         "W",
-        f"Prompts: {', '.join(SHIPPED_WORDINGS)}; {ALL} for these eight; several separated by "
+        f"Prompts: {', '.join(SHIPPED_WORDINGS)}; {ALL} for all of these; several separated by "
         "commas; a TOML file or a folder of them; openai-evals:WHEEL for the original's.",
         parse=parse_wording,
     )
@@ -265,7 +265,10 @@ class Spec:
         check_pool(self.pool)
         check_dataset(self.dataset)
         self._check_pool_fits(self.change)
-        for name in sorted(UNBOUNDED_FIELDS & json.loads(str(self.extra_body) or "{}").keys()):
+        body = json.loads(str(self.extra_body) or "{}")
+        if self.server_seed and "seed" in body:
+            raise InvalidInput("give --server-seed or a seed in --extra-body, not both")
+        for name in sorted(UNBOUNDED_FIELDS & body.keys()):
             if self.max_cost is not None:
                 raise InvalidInput(
                     f"--max-cost cannot limit requests with {name!r} in --extra-body, which can "
