@@ -4,7 +4,7 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from itertools import takewhile
@@ -14,10 +14,30 @@ from uuid import uuid4
 
 import platformdirs
 
-from .errors import UserError
+from .errors import UserError, error_reason
 
 # Names of files and folders that are not complete begin with this.
 PARTIAL = ".part-"
+
+
+@contextmanager
+def file_errors(
+    action: str,
+    path: Path | str,
+    advice: str = "",
+    *,
+    error: Callable[[str], UserError] = UserError,
+    caught: tuple[type[Exception], ...] = (OSError,),
+) -> Iterator[None]:
+    """Report an exception of the block as one sentence.
+
+    The sentence is "cannot ACTION PATH (REASON)", and the advice if there is any.
+    """
+    try:
+        yield
+    except caught as problem:
+        hint = f"; {advice}" if advice else ""
+        raise error(f"cannot {action} {str(path)!r} ({error_reason(problem)}){hint}") from None
 
 
 @contextmanager
@@ -84,7 +104,7 @@ def atomic_dir(path: Path, *, replace: bool = False) -> Iterator[Path]:
 
 
 def check_new_dir(path: Path) -> None:
-    """Check that a folder can be created at ``path``, and leave nothing behind.
+    """Check that a file or folder can be created at ``path``, and leave nothing behind.
 
     Raises:
         OSError: if it cannot be created.

@@ -13,7 +13,7 @@ from ..comparison.leaderboard import Ranking, rankings
 from ..comparison.verdict import BaselineCheck, verdict
 from ..costs.forecast import Forecast
 from ..errors import InvalidInput, UserError, unknown_value
-from ..files import check_new_dir
+from ..files import check_new_dir, file_errors
 from ..report.document import build_document, measure_rows, pair_row
 from ..report.export import export
 from ..report.html import PAGE_NAME, write_text
@@ -368,11 +368,9 @@ def save_with_page(run: results.Run, folder: Path) -> None:
 
 def create_folder(folder: Path) -> None:
     """Create the folder of an experiment before the work, to fail early."""
-    try:
+    with file_errors("write to", folder, error=InvalidInput):
         folder.mkdir(parents=True, exist_ok=True)
         check_new_dir(folder / "run")
-    except OSError as problem:
-        raise InvalidInput(f"cannot write to {str(folder)!r} ({problem.strerror})") from None
 
 
 def _frame(rows: Sequence[Mapping[str, object]]) -> "DataFrame":

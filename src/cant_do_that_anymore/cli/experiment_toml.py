@@ -10,7 +10,7 @@ import click
 
 from ..comparison.naming import ModelFields
 from ..errors import InvalidInput, unknown_value
-from ..files import atomic_write_text
+from ..files import atomic_write_text, file_errors
 from ..providers.access import ENV_PREFIX
 from ..task.option_info import MODEL
 from ..task.spec import OPTIONS, validate_option
@@ -31,10 +31,8 @@ def write_example(path: Path) -> None:
     if path.exists():
         raise InvalidInput(f"{str(path)!r} already exists; give --init another name")
     example = files("cant_do_that_anymore") / "data" / NAME
-    try:
+    with file_errors("write", path, error=InvalidInput):
         atomic_write_text(path, example.read_text(encoding="utf-8"))
-    except OSError as problem:
-        raise InvalidInput(f"cannot write {str(path)!r} ({problem.strerror})") from None
 
 
 def file_in(paths: tuple[Path, ...]) -> Path | None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from ..errors import InvalidInput, UserError
-from ..files import OWNER_ONLY, atomic_write, home
+from ..errors import InvalidInput
+from ..files import OWNER_ONLY, atomic_write, file_errors, home
 from ..formatting import pluralize
 from ..game.position import (
     Position,
@@ -164,12 +164,10 @@ def _mined_pool(rules: Rules, spec: Spec, *, quiet: bool) -> list[Position]:
         )
     lines = b"".join(position_lines(positions))
     path = folder / f"{key}.{_digest(lines)}.jsonl"
-    try:
+    with file_errors("save the pool in", path):
         folder.mkdir(OWNER_ONLY, exist_ok=True)
         with atomic_write(path) as file:
             file.write(lines)
-    except OSError as error:
-        raise UserError(f"cannot save the pool in {str(path)!r} ({error.strerror})") from None
     return positions
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInput, UserError, error_reason, unknown_value
-from ..files import atomic_dir, atomic_write_text, home, safe_name
+from ..files import atomic_dir, atomic_write_text, file_errors, home, safe_name
 from ..formatting import pluralize
 from ..game.position import (
     DATA,
@@ -235,15 +235,13 @@ def save_dataset(dataset: Dataset, kind: str, facts: Mapping[str, object]) -> No
     metadata = asdict(dataset) | {"positions": len(dataset.positions), **facts}
     metadata |= {"digest": _digest(dataset.positions)}
     metadata |= {"saved_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
-    try:
-        with atomic_dir(folder, replace=True) as temporary:
-            write_positions(temporary / "positions.jsonl", dataset.positions)
-            atomic_write_text(temporary / "dataset.json", json.dumps(metadata, indent=2) + "\n")
-    except OSError as error:
-        raise UserError(
-            f"cannot save the dataset in {str(folder)!r} ({error.strerror}); no answer is lost. "
-            "Free some space and run the same command again"
-        ) from None
+    advice = "no answer is lost. Free some space and run the same command again"
+    with (
+        file_errors("save the dataset in", folder, advice),
+        atomic_dir(folder, replace=True) as temporary,
+    ):
+        write_positions(temporary / "positions.jsonl", dataset.positions)
+        atomic_write_text(temporary / "dataset.json", json.dumps(metadata, indent=2) + "\n")
 
 
 def import_dataset(version: str, path: Path, rules: Rules) -> Dataset:

@@ -16,7 +16,7 @@ from annotated_types import Ge
 from ..api.functions import evaluate
 from ..datasets.pools import drawn
 from ..errors import InvalidInput, unknown_value
-from ..files import safe_name
+from ..files import file_errors, safe_name
 from ..runs.lookup import check_writable
 from ..startup import StrictCommand, log_to, read_env_file, report_errors
 from ..task.spec import DEFAULT_SEED, OPTIONS, SAMPLES, Spec, parse_option, plan_for
@@ -209,11 +209,9 @@ def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
 
 def _start_logging(flags: SimpleNamespace) -> None:
     """Log our own messages, and warnings of libraries."""
-    try:
-        file = flags.log_to_file
+    file = flags.log_to_file
+    with file_errors("log to", file, error=InvalidInput):
         log_to(logging.FileHandler(file) if file else logging.StreamHandler(), LOG_FORMAT)
-    except OSError as problem:
-        raise InvalidInput(f"cannot log to {flags.log_to_file!r} ({problem.strerror})") from None
     level = logging.DEBUG if flags.debug else logging.INFO
     logging.getLogger("cant_do_that_anymore").setLevel(level)
     if not flags.local_run:

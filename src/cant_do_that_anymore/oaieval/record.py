@@ -12,10 +12,12 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..errors import Interrupted, InvalidInput
+from ..files import file_errors
 from ..formatting import Number
 from ..providers.base import Answer
 from ..providers.request_variants import as_text
@@ -160,14 +162,10 @@ class Recorder:
         self._cached, self._log_events = cached, log_events
         if not path:
             return
-        try:
+        advice = "give --record_path another file"
+        with file_errors("write the record to", path, advice, error=InvalidInput):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(_line({"spec": spec}), "utf-8", errors=SURROGATE_ERRORS)
-        except OSError as problem:
-            raise InvalidInput(
-                f"cannot write the record to {str(path)!r} ({problem.strerror}); "
-                "give --record_path another file"
-            ) from None
 
     def write(self, events: Iterable[Event]) -> None:
         """Record the events.
@@ -195,15 +193,13 @@ class Recorder:
             log.info("Final report: %s. Not writing anywhere.", report)
 
     def _append(self, path: Path, lines: Iterable[str]) -> int:
-        try:
-            with path.open("a", encoding="utf-8", errors=SURROGATE_ERRORS) as file:
-                return sum(1 for line in lines if file.write(line))
-        except OSError as problem:
-            raise Interrupted(
-                f"cannot write the record to {str(path)!r} ({problem.strerror})",
-                resume="run the same command again with another --record_path",
-                cached=self._cached,
-            ) from None
+        resume = "run the same command again with another --record_path"
+        error = partial(Interrupted, resume=resume, cached=self._cached)
+        with (
+            file_errors("write the record to", path, error=error),
+            path.open("a", encoding="utf-8", errors=SURROGATE_ERRORS) as file,
+        ):
+            return sum(1 for line in lines if file.write(line))
 
 
 def _line(fields: dict[str, Any]) -> str:

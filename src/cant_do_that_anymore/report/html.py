@@ -12,8 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from ..errors import UserError, error_reason
-from ..files import atomic_write_text
+from ..files import atomic_write_text, file_errors
 from ..formatting import (
     amount,
     dollars,
@@ -92,11 +91,8 @@ def write_text(text: str, path: Path) -> Path:
     Raises:
         UserError: if it cannot be written.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with file_errors("write", path):
         atomic_write_text(path, text)
-    except OSError as problem:
-        raise UserError(f"cannot write {str(path)!r} ({error_reason(problem)})") from None
     return path
 
 

@@ -12,8 +12,7 @@ from markupsafe import Markup
 from ..comparison.entries import Entry
 from ..comparison.leaderboard import OUTCOME_GROUPS, Ranking
 from ..comparison.verdict import advice, heading
-from ..errors import UserError
-from ..files import atomic_write_text, safe_name
+from ..files import atomic_write_text, file_errors, safe_name
 from ..formatting import brief, in_points, pluralize
 from ..metrics.diagnosis import KNOWLEDGE
 from ..metrics.measures import MEASURES, SHARES, UNUSABLE, UPTAKE
@@ -276,11 +275,9 @@ def write(ranked: Sequence[Ranking], document: Document, out: Path) -> list[Path
         DOCUMENT: json.dumps(document, indent=1, ensure_ascii=False) + "\n",
         INDEX: experiment_page(ranked, document),
     }
-    try:
+    with file_errors("write to", out):
         for name, text in texts.items():
             atomic_write_text(out / name, text)
-    except OSError as problem:
-        raise UserError(f"cannot write to {str(out)!r} ({problem.strerror})") from None
     return [out / TABLE, out / DOCUMENT, *plots, out / INDEX]
 
 

@@ -10,8 +10,7 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from ..errors import UserError
-from ..files import atomic_write
+from ..files import atomic_write, file_errors
 from ..formatting import named_fields
 from ..game.rules import placebo_of
 from ..metrics.diagnosis import (
@@ -154,14 +153,9 @@ def write_page(run: Run, path: Path) -> None:
     Raises:
         UserError: if the report cannot be written.
     """
-    try:
-        with atomic_write(path) as file:
-            file.writelines(piece.encode() for piece in _html(run))
-    except OSError as problem:
-        raise UserError(
-            f"cannot write the report {str(path)!r} ({problem.strerror}); `cdta report RUN -o "
-            "FILE` writes it to another file"
-        ) from None
+    advice = "`cdta report RUN -o FILE` writes it to another file"
+    with file_errors("write the report", path, advice), atomic_write(path) as file:
+        file.writelines(piece.encode() for piece in _html(run))
 
 
 def first_numbers(run: Run) -> dict[str, object]:

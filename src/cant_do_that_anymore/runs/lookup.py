@@ -12,13 +12,13 @@ from itertools import chain, count
 from pathlib import Path
 
 from ..errors import InvalidInput
-from ..files import PARTIAL, check_new_dir, home, safe_name
+from ..files import PARTIAL, check_new_dir, file_errors, home, safe_name
 from ..formatting import Number
 from ..metrics.measures import IMPACT, UPTAKE
 from ..metrics.stats.intervals import Interval
 from ..providers.base import Effort
 from .results import Run
-from .storage import RUN_JSON, RunFile, read_facts, unwritable
+from .storage import RUN_JSON, RunFile, read_facts, writing_run
 
 
 def new_run_dir(run: Run) -> Path:
@@ -32,13 +32,9 @@ def new_run_dir(run: Run) -> Path:
     names = chain([name], (f"{name}-{number}" for number in count(2)))
     while True:
         folder = home("runs") / next(names)
-        try:
+        with writing_run(run, folder), suppress(FileExistsError):
             folder.mkdir()  # reserves the name
             return folder
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise unwritable(run, folder, error) from None
 
 
 def check_free(folder: Path) -> None:
@@ -60,14 +56,11 @@ def check_writable(out: Path | None) -> None:
         InvalidInput: if it cannot be written.
     """
     folder = out or home() / "runs" / "run"
-    try:
+    advice = "give --out another folder" if out else "set CDTA_HOME to one you can write to"
+    with file_errors("write to", out or folder.parent, advice, error=InvalidInput):
         if out:
             check_free(out)
         check_new_dir(folder)
-    except OSError as problem:
-        message = f"cannot write to {str(out or folder.parent)!r} ({problem.strerror})"
-        advice = "give --out another folder" if out else "set CDTA_HOME to one you can write to"
-        raise InvalidInput(f"{message}; {advice}") from None
 
 
 LATEST_RUN = "latest"

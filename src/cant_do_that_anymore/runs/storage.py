@@ -5,7 +5,9 @@ A diagnosis has its controls in ``controls.jsonl``, in the same format.
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from math import isclose
 from pathlib import Path
 from reprlib import repr as shortened
@@ -13,8 +15,8 @@ from typing import Any, ClassVar, TypeVar
 
 from ..costs.approval import Cost
 from ..datasets.storage import Dataset, notes_on_dataset
-from ..errors import Interrupted, InvalidInput, UserError, error_reason
-from ..files import atomic_dir, atomic_write, atomic_write_text
+from ..errors import Interrupted, InvalidInput, error_reason
+from ..files import atomic_dir, atomic_write, atomic_write_text, file_errors
 from ..formatting import Number
 from ..game.position import Position
 from ..game.rules import CATALOG, Rules, board_after, identity_of, resolve_rules
@@ -98,24 +100,18 @@ def save_run(run: Run, folder: Path) -> None:
         UserError: if it cannot be written.
     """
     files = {SAMPLES: run.samples, **({CONTROLS: run.controls} if run.controls else {})}
-    try:
-        with atomic_dir(folder) as partial:
-            for name, samples in files.items():
-                with atomic_write(partial / name) as file:
-                    file.writelines(line_of(sample).encode() for sample in samples)
-            atomic_write_text(partial / RUN_JSON, json.dumps(run_json(run), indent=2) + "\n")
-    except OSError as error:
-        raise unwritable(run, folder, error) from None
+    with writing_run(run, folder), atomic_dir(folder) as temporary:
+        for name, samples in files.items():
+            with atomic_write(temporary / name) as file:
+                file.writelines(line_of(sample).encode() for sample in samples)
+        atomic_write_text(temporary / RUN_JSON, json.dumps(run_json(run), indent=2) + "\n")
 
 
-def unwritable(run: Run, folder: Path, error: OSError) -> UserError:
-    """Return the error for a folder that cannot be written."""
-    return Interrupted(
-        f"cannot write the run to {str(folder)!r} ({error.strerror})",
-        "its answers are saved",
-        "run the same command again with another --out",
-        cached=run.cached,
-    )
+def writing_run(run: Run, folder: Path) -> AbstractContextManager[None]:
+    """Return a context that reports an ``OSError`` as a folder that cannot be written."""
+    left, resume = "its answers are saved", "run the same command again with another --out"
+    error = partial(Interrupted, left=left, resume=resume, cached=run.cached)
+    return file_errors("write the run to", folder, error=error)
 
 
 def run_json(run: Run) -> dict[str, Any]:

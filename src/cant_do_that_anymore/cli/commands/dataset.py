@@ -2,8 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,7 @@ import click
 
 from ...datasets.pools import positions_named, union
 from ...datasets.storage import all_datasets, dataset_named, import_dataset
-from ...errors import UserError
-from ...files import atomic_write_text
+from ...files import atomic_write_text, file_errors
 from ...formatting import pluralize, visible
 from ...game.notation import move_number_prefix, notate, notate_game, with_move_numbers
 from ...game.position import Position, write_positions
@@ -143,7 +141,7 @@ def export(name: str, form: str, output: Path | None, rules: str) -> None:
     if not output:
         sys.stdout.write(text)
         return
-    with _writing(output):
+    with file_errors("write", output):
         atomic_write_text(output, text)
     click.echo(f"{pluralize(len(positions), 'position')} in {output}", err=True)
 
@@ -183,17 +181,9 @@ def union_command(names: tuple[str, ...], output: Path, rules: str) -> None:
     order is a fixed shuffle.
     """
     joined = union(names, rules_named(rules))
-    with _writing(output):
+    with file_errors("write", output):
         write_positions(output, joined.positions)
     click.echo(f"{joined.sentence}; in {output}")
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as problem:
-        raise UserError(f"cannot write {str(path)!r} ({problem.strerror})") from None
 
 
 @click.command(cls=Command, params=[*spec_options(*NOT_IN_BUILD), QUIET])

@@ -5,11 +5,11 @@ import logging
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryFile
 
 import click
 
-from ...errors import Incomplete, InvalidInput, error_reason
+from ...errors import Incomplete, InvalidInput
+from ...files import check_new_dir, file_errors
 from ...formatting import pluralize
 from ...game.position import Position, write_positions
 from ...game.rules import Rules, rules_named
@@ -40,7 +40,8 @@ def selfplay(rules: str, count: int, seed: int, path: Path | None, output: Path)
     for library in ("asyncio", "chess.engine"):  # our message about a broken engine is enough
         logging.getLogger(library).setLevel(logging.CRITICAL)
     change = rules_named(rules)
-    _check_writable(output)
+    with file_errors("write", output, error=InvalidInput):
+        check_new_dir(output)
     positions: list[Position] = []
     try:
         with (
@@ -58,15 +59,6 @@ def selfplay(rules: str, count: int, seed: int, path: Path | None, output: Path)
             write_positions(output, positions)
             click.echo(f"{output}: {pluralize(len(positions), 'position')}", err=True)
     click.echo(json.dumps(_record(positions, change, seed, engine_name), indent=2))
-
-
-def _check_writable(output: Path) -> None:
-    """Check that the output can be written, before minutes of play."""
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        TemporaryFile(dir=output.parent).close()
-    except OSError as problem:
-        raise InvalidInput(f"cannot write {output}: {error_reason(problem)}") from None
 
 
 def _record(positions: list[Position], rules: Rules, seed: int, engine: str) -> dict[str, object]:

@@ -16,8 +16,7 @@ from matplotlib.font_manager import findfont, get_font
 from matplotlib.patches import Patch
 
 from ...comparison.entries import Entry
-from ...errors import UserError, error_reason
-from ...files import atomic_write
+from ...files import atomic_write, file_errors
 from ...formatting import minus, spelled, visible
 from ...metrics.measures import IMPACT, SCALE_HINTS, UPTAKE
 from ...metrics.stats.intervals import Interval
@@ -229,15 +228,10 @@ def save_chart(chart: Chart, entries: Sequence[Entry], stem: Path) -> list[Path]
         UserError: if it cannot be written.
     """
     files = [stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")]
-    try:
-        with mpl.rc_context(STYLE):
-            figure = chart(entries)
-            for file, metadata in zip(files, (None, {"Date": None}), strict=True):
-                with atomic_write(file) as output:
-                    figure.savefig(output, format=file.suffix[1:], metadata=metadata)
-                figure.set_layout_engine("none")  # the layout is fixed after the first file
-    except OSError as problem:
-        raise UserError(
-            f"cannot write the plots to {str(stem.parent)!r} ({error_reason(problem)})"
-        ) from None
+    with file_errors("write the plots to", stem.parent), mpl.rc_context(STYLE):
+        figure = chart(entries)
+        for file, metadata in zip(files, (None, {"Date": None}), strict=True):
+            with atomic_write(file) as output:
+                figure.savefig(output, format=file.suffix[1:], metadata=metadata)
+            figure.set_layout_engine("none")  # the layout is fixed after the first file
     return files
