@@ -50,7 +50,7 @@ from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, run_json
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
 from cant_do_that_anymore.task.forms import FORMS, Form
-from cant_do_that_anymore.task.spec import plan_for
+from cant_do_that_anymore.task.plan import plan_for
 from own_rules import NoEnPassant
 from testing import POOL as SHIPPED_POOL
 from testing import cdta, measure, positions, question, serving

@@ -11,10 +11,9 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.providers.access import Access
+from cant_do_that_anymore.providers.access import PIECE_LENGTH, Access, Redactor
 from cant_do_that_anymore.providers.catalog import model_named, server_info
 from cant_do_that_anymore.providers.openai_api import ServerModel
-from cant_do_that_anymore.providers.redact import PIECE_LENGTH, Redactor
 from cant_do_that_anymore.providers.responses import Response
 from testing import Body, Loopback, cdta, habit, needs_linux, positions, process_of, serving
 

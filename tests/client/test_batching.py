@@ -22,7 +22,7 @@ from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import Search, SelectionConfig
 from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.providers.local import RandomModel
-from cant_do_that_anymore.task.spec import plan_for
+from cant_do_that_anymore.task.plan import plan_for
 from faults import Reset
 from players import in_every_fifth
 from processes import forked

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from cant_do_that_anymore.providers.catalog import info_by_name
 from cant_do_that_anymore.report.tables import summary
-from cant_do_that_anymore.task.spec import plan_for
+from cant_do_that_anymore.task.plan import plan_for
 from testing import Body, Loopback, Serve, Spec, evaluate, habit, measure
 
 

@@ -15,8 +15,8 @@ from cant_do_that_anymore.game.rules import rules_named
 from cant_do_that_anymore.providers.base import Answer, Request, Usage, local_info
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.providers.request_variants import NO_TEMPERATURE
+from cant_do_that_anymore.task.plan import plan_for
 from cant_do_that_anymore.task.prompts import Prompt
-from cant_do_that_anymore.task.spec import plan_for
 from testing import POOL as SHIPPED
 from testing import Spec
 

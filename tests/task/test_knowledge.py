@@ -12,8 +12,8 @@ from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, rules_
 from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.providers.pocket import CANNOT_READ
 from cant_do_that_anymore.task.conditions import QUESTIONS, conditions_for
-from cant_do_that_anymore.task.knowledge import allowed_move, forbidden_move
 from cant_do_that_anymore.task.prompts import DEFAULT, answers_for
+from cant_do_that_anymore.task.scorer import allowed_move, forbidden_move
 from cant_do_that_anymore.task.yes_no import READERS, read_yes_no
 from replies import HARD_YES_NO, documented, filled
 

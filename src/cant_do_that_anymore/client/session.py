@@ -8,7 +8,8 @@ from dataclasses import replace
 from ..formatting import pluralize
 from ..providers.base import Model, ModelInfo
 from ..providers.catalog import Name, parse_name
-from ..task.spec import DEFAULT_MODEL, Spec, check_batch
+from ..task.plan import check_batch
+from ..task.spec import DEFAULT_MODEL, Spec
 from .batch.client import BatchClient
 from .batch.jobs import BatchJournal
 from .budget import Budget, budget_for

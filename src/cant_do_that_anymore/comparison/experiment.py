@@ -25,7 +25,8 @@ from ..runs.identity_check import verify_saved_run
 from ..runs.results import PROTOCOL, Run
 from ..runs.storage import load_run
 from ..task.forms import MOVES, form_named
-from ..task.spec import Spec, plan_for
+from ..task.plan import plan_for
+from ..task.spec import Spec
 from ..task.types import Eval, Plan
 from .naming import ModelFields
 

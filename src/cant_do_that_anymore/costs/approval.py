@@ -20,7 +20,8 @@ from ..formatting import between, dollars, pluralize
 from ..interrupts import run_interruptible
 from ..progress import progress_display
 from ..providers.base import Answer, ModelInfo, Request, add_costs
-from ..task.spec import Spec, plan_for
+from ..task.plan import plan_for
+from ..task.spec import Spec
 from ..task.types import Plan, Sample, answers_of
 from .dry_run import PROBES, Step, remaining
 from .forecast import Figures, Forecast, forecast

@@ -26,7 +26,8 @@ from ..metrics.stopping import (
 )
 from ..providers.base import ModelInfo
 from ..task.option_info import COMMON
-from ..task.spec import Spec, plan_for
+from ..task.plan import plan_for
+from ..task.spec import Spec
 from ..task.types import Plan
 from .dry_run import Remaining, remaining
 from .simulation import DRAWS, SEED, Draw, SearchModel, StepModel, on_pace

@@ -27,8 +27,9 @@ from ..game.position import Position, earlier_moves
 from ..game.rules import Rules
 from ..providers.local import draw_board
 from ..runs.evaluate import select_async
+from ..task.plan import plan_for
 from ..task.samples import Trial, trials_of
-from ..task.spec import Spec, plan_for
+from ..task.spec import Spec
 from ..task.types import Eval
 from .arguments import Arguments, inspect_terms, spec_for
 from .model import TaskModel

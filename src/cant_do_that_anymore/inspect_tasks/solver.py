@@ -15,9 +15,9 @@ from ..errors import InvalidInput, UserError
 from ..metrics.notes import ENOUGH, is_broken
 from ..providers.base import Answer, TransientError
 from ..task.conditions import control_conditions
+from ..task.plan import plan_for
 from ..task.quality_guard import QualityGuard
 from ..task.samples import Trial
-from ..task.spec import plan_for
 from ..task.types import Eval, Sample
 from .arguments import Arguments, inspect_terms, spec_for
 from .model import TRANSCRIPT, TaskModel, TaskVariants, Transcript

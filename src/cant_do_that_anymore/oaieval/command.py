@@ -19,7 +19,8 @@ from ..errors import InvalidInput, unknown_value
 from ..files import file_errors, safe_name
 from ..runs.lookup import check_writable
 from ..startup import StrictCommand, log_to, read_env_file, report_errors
-from ..task.spec import DEFAULT_SEED, OPTIONS, SAMPLES, Spec, parse_option, plan_for
+from ..task.plan import plan_for
+from ..task.spec import DEFAULT_SEED, OPTIONS, SAMPLES, Spec, parse_option
 from ..task.types import Eval
 from ..validation import check
 from .record import Recorder, events_of, final_report, record_spec

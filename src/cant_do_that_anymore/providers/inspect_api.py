@@ -29,6 +29,7 @@ from inspect_ai.model import Model as InspectModel
 from pydantic import ValidationError
 
 from ..errors import InvalidInput, UserError
+from .access import Redactor
 from .base import (
     Answer,
     Message,
@@ -50,7 +51,6 @@ from .openai_api import (
     OVERLOAD_STATUSES,
     REJECTED_STATUSES,
 )
-from .redact import Redactor
 from .request_variants import (
     EFFORT_FIELD,
     NO_SEED,

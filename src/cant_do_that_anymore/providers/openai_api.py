@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 
 from ..errors import UserError, nearest, shortlist
-from .access import Access, url_for
+from .access import Access, Redactor, url_for
 from .base import (
     Answer,
     Api,
@@ -24,7 +24,6 @@ from .base import (
     TransientError,
 )
 from .http import Connector, keepalive_socket, proxy_for, unreachable
-from .redact import Redactor
 from .request_variants import (
     MIN_REASONING_TOKENS,
     NO_SEED,

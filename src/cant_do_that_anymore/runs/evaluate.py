@@ -29,9 +29,10 @@ from ..metrics.stopping import expected_sample_size, is_reached, on_precision, s
 from ..progress import progress, status_callback
 from ..providers.base import Model
 from ..task.conditions import control_conditions
+from ..task.plan import plan_for
 from ..task.quality_guard import QualityGuard
 from ..task.samples import trials_for
-from ..task.spec import Spec, plan_for
+from ..task.spec import Spec
 from ..task.spill import spill_file
 from ..task.types import Plan, Sample, answers_of
 from .identity_check import verify_identity

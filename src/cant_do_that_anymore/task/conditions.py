@@ -17,9 +17,8 @@ from ..game.rule_pool import example_of
 from ..game.rules import STANDARD, Rules, identity_of, placebo_of, resolve_rules, rules_named
 from ..providers.base import Question
 from .forms import MOVES, Form, form_named, saved_form
-from .knowledge import allowed_move, forbidden_move, judge_knowledge
 from .prompts import ALL, DEFAULT, LEGAL_MOVES, Prompt, Wording, parse_wording, wordings_named
-from .scorer import judge, judge_last_line
+from .scorer import allowed_move, forbidden_move, judge, judge_knowledge, judge_last_line
 from .types import (
     CHANGED_CONDITION,
     STANDARD_CONDITION,

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import inf
 from pathlib import Path
 from reprlib import repr as shortened
@@ -14,6 +14,7 @@ from ..errors import InvalidInput, unknown_value
 from ..files import home, safe_name
 from ..game.position import DATA, parse_positions
 from ..providers.access import validate_headers
+from ..providers.base import Settings
 
 MODEL, TASK, LIMITS = "Model", "Task", "Limits and cost"
 # Pools by name: the positions that at least one of the shipped datasets holds, and those of the
@@ -57,10 +58,11 @@ def option(
     return field(default=default, repr=not secret, metadata={"option": info})
 
 
-# Fields of a request body that the client sets itself, or that must be absent.
+# Fields of a request body that the client sets itself, or that must be absent. The settings are
+# among them, but a seed of one's own may be sent.
 RESERVED_FIELDS = {
-    *("model", "messages", "prompt", "stop", "stream", "n", "temperature"),
-    *("max_tokens", "max_completion_tokens", "reasoning_effort"),
+    *("model", "messages", "prompt", "stop", "stream", "n", "max_completion_tokens"),
+    *(each.name for each in fields(Settings) if each.name != "seed"),
 }
 
 

@@ -16,7 +16,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from ..errors import InvalidInput
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_forbids_something, resolve_rules
 from ..providers.access import split_address
-from ..providers.base import EFFORTS, Effort, ModelInfo, Settings
+from ..providers.base import EFFORTS, Effort, Settings
 from ..providers.catalog import parse_name
 from ..validation import check
 from .conditions import (
@@ -24,7 +24,6 @@ from .conditions import (
     MOST_REQUESTS,
     ConditionTemplate,
     check_conditions,
-    conditions_for,
     interventions,
     parse_interventions,
 )
@@ -44,7 +43,7 @@ from .option_info import (
     parse_price,
 )
 from .prompts import ALL, DEFAULT, SHIPPED_WORDINGS, Wording, parse_wording, wordings_named
-from .types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Plan, Reading
+from .types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Reading
 
 DEFAULT_MODEL = "cdta/reader"
 DEFAULT_SEED = 20_220_722
@@ -342,55 +341,3 @@ def validate_option(name: str, value: Any, *, text: bool = False) -> Any:
 def parse_option(name: str, value: Any) -> Any:
     """Validate the value of an option that a user typed or wrote into a file; raises as above."""
     return validate_option(name, value, text=isinstance(value, str))
-
-
-def check_batch(spec: Spec, model: ModelInfo) -> None:
-    """Check that the model can answer the spec's requests in batches.
-
-    Raises:
-        InvalidInput: if it cannot.
-    """
-    if model.no_batches:
-        raise InvalidInput(model.no_batches)
-    if spec.fresh:
-        raise InvalidInput(
-            "batches need the cache while they are pending; leave out --fresh or --batch"
-        )
-
-
-def plan_for(spec: Spec, model: ModelInfo) -> Plan:
-    """Resolve everything that the spec names.
-
-    Raises:
-        InvalidInput: if something it names does not exist or does not fit.
-    """
-    change, wordings, form = spec.change, wordings_named(spec.wording), form_named(spec.form)
-    if spec.batch:
-        check_batch(spec, model)
-    for effort in (spec.reasoning_effort, spec.select_effort):
-        if effort not in (None, "none") and not model.may_reason:
-            raise InvalidInput(
-                f"{model.name} is not a reasoning model; leave out the effort {effort!r}"
-            )
-    selection = None  # several wordings share the positions that the default one selects
-    if len(wordings) > 1:
-        (selection,) = conditions_for([STANDARD_CONDITION], change, DEFAULT, form=form)
-    return Plan(
-        eval=spec.eval,
-        change=change,
-        wordings=tuple(wording.name for wording in wordings),
-        conditions=conditions_for(spec.all_conditions, change, *wordings, form=form),
-        selection=selection,
-        interventions=tuple(
-            sorted(i if isinstance(i, str) else i.name for i in spec.interventions)
-        ),
-        reading=spec.reading,
-        settings=Settings(
-            **{name: getattr(spec, name) for name in SETTINGS},
-            max_tokens=spec.max_tokens or model.max_tokens,
-        ),
-        select_effort=spec.select_effort or spec.reasoning_effort,
-        wanted=min(spec.to_draw, spec.max_samples or spec.to_draw),
-        draws=spec.draws,
-        precision=spec.precision,
-    )

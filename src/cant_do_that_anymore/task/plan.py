@@ -1,0 +1,61 @@
+"""Resolve a spec into a plan: everything it names, checked against the model."""
+
+from ..errors import InvalidInput
+from ..providers.base import ModelInfo, Settings
+from .conditions import conditions_for
+from .forms import form_named
+from .prompts import DEFAULT, wordings_named
+from .spec import SETTINGS, Spec
+from .types import STANDARD_CONDITION, Plan
+
+
+def check_batch(spec: Spec, model: ModelInfo) -> None:
+    """Check that the model can answer the spec's requests in batches.
+
+    Raises:
+        InvalidInput: if it cannot.
+    """
+    if model.no_batches:
+        raise InvalidInput(model.no_batches)
+    if spec.fresh:
+        raise InvalidInput(
+            "batches need the cache while they are pending; leave out --fresh or --batch"
+        )
+
+
+def plan_for(spec: Spec, model: ModelInfo) -> Plan:
+    """Resolve everything that the spec names.
+
+    Raises:
+        InvalidInput: if something it names does not exist or does not fit.
+    """
+    change, wordings, form = spec.change, wordings_named(spec.wording), form_named(spec.form)
+    if spec.batch:
+        check_batch(spec, model)
+    for effort in (spec.reasoning_effort, spec.select_effort):
+        if effort not in (None, "none") and not model.may_reason:
+            raise InvalidInput(
+                f"{model.name} is not a reasoning model; leave out the effort {effort!r}"
+            )
+    selection = None  # several wordings share the positions that the default one selects
+    if len(wordings) > 1:
+        (selection,) = conditions_for([STANDARD_CONDITION], change, DEFAULT, form=form)
+    return Plan(
+        eval=spec.eval,
+        change=change,
+        wordings=tuple(wording.name for wording in wordings),
+        conditions=conditions_for(spec.all_conditions, change, *wordings, form=form),
+        selection=selection,
+        interventions=tuple(
+            sorted(i if isinstance(i, str) else i.name for i in spec.interventions)
+        ),
+        reading=spec.reading,
+        settings=Settings(
+            **{name: getattr(spec, name) for name in SETTINGS},
+            max_tokens=spec.max_tokens or model.max_tokens,
+        ),
+        select_effort=spec.select_effort or spec.reasoning_effort,
+        wanted=min(spec.to_draw, spec.max_samples or spec.to_draw),
+        draws=spec.draws,
+        precision=spec.precision,
+    )
