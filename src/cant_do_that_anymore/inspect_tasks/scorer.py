@@ -23,7 +23,7 @@ from ..formatting import Number
 from ..game.notation import notate
 from ..game.position import Position
 from ..game.rules import rules_named
-from ..metrics.bounds import bounds_of, games_of, interval_of, ratio_of, unusable_share, widened
+from ..metrics.bounds import estimate_of, games_of, ratio_of, unusable_share, widened
 from ..metrics.diagnosis import DIAGNOSIS, contrasts_for
 from ..metrics.measures import HABIT, IMPACT, STATISTICS, STRICT, UNUSABLE, UPTAKE
 from ..metrics.reasoning import TEMPTATION, amounts_for
@@ -103,14 +103,11 @@ def _estimates(
     names = list(arms[0][0].replies) if arms[0] else list(UNUSABLE)
     estimates: dict[str, tuple[Number, Interval | None]] = {}
     for measure in (*map(MEASURES.__getitem__, HEADLINES), *MEASURES.values()):
-        arm = arms[measure.of_controls]
         if measure.name in estimates or not set(measure.needs) <= set(names):
             continue
-        interval = interval_of(measure, arm)
-        if interval and measure.bounded:
-            interval = widened(interval, bounds_of(measure, arm))
+        value, interval = estimate_of(measure, arms[measure.of_controls])
         if interval or not measure.optional:
-            estimates[measure.name] = measure.value(arm), interval
+            estimates[measure.name] = value, interval
     for condition, name in UNUSABLE.items():
         estimates[name] = unusable_share(arms[0], condition), None
     for contrast in contrasts_for(names):

@@ -136,6 +136,17 @@ def bounds_over(
     )
 
 
+def estimate_of(
+    measure: Measure, samples: Sequence[Sample], critical_factor: float = 1.0
+) -> tuple[Number, Interval | None]:
+    """Return the value of a measure and its interval, extended to its bounds if it has any."""
+    scored = answered(samples)
+    interval = interval_of(measure, scored, critical_factor)
+    if interval and measure.bounded:
+        interval = widened(interval, bounds_of(measure, samples, critical_factor))
+    return measure.value(scored), interval
+
+
 def widened(interval: Interval, bounds: Bounds | None) -> Interval:
     """Return the interval to report: extended to the bounds, if there are any."""
     if not bounds or bounds.lowest is None or bounds.highest is None:

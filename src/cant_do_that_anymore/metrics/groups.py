@@ -19,7 +19,7 @@ from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
 from ..task.types import Plan, Sample
 from .bounds import interval_of
 from .measures import FORBIDDEN, MEASURES, SHARES, UPTAKE
-from .stats.intervals import Interval
+from .stats.intervals import Interval, ends_of
 from .stopping import critical_factor_of
 
 # Per position of the shipped pools: the bytes of its id, and one byte for the percentage.
@@ -146,8 +146,7 @@ def uptake_by_group(
             group.label: {
                 "n": group.n,
                 "value": group.uptake,
-                "low": group.uptake_interval.low if group.uptake_interval else None,
-                "high": group.uptake_interval.high if group.uptake_interval else None,
+                **dict(zip(("low", "high"), ends_of(group.uptake_interval), strict=True)),
             }
             for group in members
         }

@@ -12,9 +12,9 @@ from statistics import fmean
 from ..formatting import Number
 from ..providers.base import add_costs
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Plan, Sample
-from .bounds import answered, bounds_of, games_of, interval_of, widened
+from .bounds import answered, estimate_of, games_of
 from .diagnosis import impact
-from .stats.intervals import RELATIVE_DROP, Support
+from .stats.intervals import RELATIVE_DROP, Support, ends_of
 from .stats.tests import holm, p_value
 from .stopping import critical_factor_of
 from .types import InterventionEffect, Measure
@@ -51,17 +51,20 @@ def _effect(
     uptake = _measure(name, STANDARD_CONDITION, STANDARD_CONDITION)
     difference = replace(_measure(name, CHANGED_CONDITION, STANDARD_CONDITION), pairs=_CHANGE)
     closes = _measure(name, CHANGED_CONDITION, CHANGED_CONDITION)
-    usual = _usual_moves(name)
-    usable = answered(samples)
-    p = _p(usable, name)
+
+    def estimate(measure: Measure, of: Sequence[Sample] = samples) -> tuple[Number, Number, Number]:
+        value, interval = estimate_of(measure, of, critical_factor)
+        return value, *ends_of(interval)
+
+    p = _p(answered(samples), name)
     return InterventionEffect(
         name,
-        *_estimate(uptake, samples, critical_factor),
-        *_estimate(difference, samples, critical_factor),
+        *estimate(uptake),
+        *estimate(difference),
         p,
         p,
-        *_estimate(closes, samples, critical_factor),
-        *_estimate(usual, controls, critical_factor),
+        *estimate(closes),
+        *estimate(_usual_moves(name), controls),
         *extra_cost,
     )
 
@@ -112,19 +115,8 @@ def _measure(name: str, before: str, base: str) -> Measure:
         whole=lambda sample: sample.breaks(base),
         pairs=RELATIVE_DROP,
         needs=tuple(dict.fromkeys((base, before, name))),
+        bounded=True,
     )
-
-
-def _estimate(
-    measure: Measure, samples: Sequence[Sample], critical_factor: float
-) -> tuple[Number, Number, Number]:
-    """Return the value of a measure and the ends of its interval, with bounds if they matter."""
-    usable = answered(samples)
-    as_scored = interval_of(measure, usable, critical_factor)
-    if not as_scored:
-        return None, None, None
-    interval = widened(as_scored, bounds_of(measure, samples, critical_factor))
-    return measure.value(usable), interval.low, interval.high
 
 
 def _extra_costs(

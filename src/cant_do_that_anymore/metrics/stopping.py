@@ -15,7 +15,7 @@ from math import ceil
 from ..formatting import percentage, pluralize
 from ..task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_CONDITIONS, MOST_REQUESTS
 from ..task.types import Plan, Sample
-from .bounds import answered, bounds_of, interval_of, ratio_of, widened
+from .bounds import answered, estimate_of, ratio_of
 from .measures import IMPACT, MEASURES
 from .stats.clusters import NORMAL, Tally
 from .stats.intervals import RELATIVE_CHANGE
@@ -56,11 +56,9 @@ def is_reached(samples: Sequence[Sample], plan: Plan) -> bool:
     """Whether the interval of the impact factor is within the plan's precision."""
     if not plan.precision:
         return False
-    scored, impact = answered(samples), MEASURES[IMPACT]
-    value, as_scored = impact.value(scored), interval_of(impact, scored, CRITICAL_FACTOR)
-    if value is None or as_scored is None:
+    value, interval = estimate_of(MEASURES[IMPACT], samples, CRITICAL_FACTOR)
+    if value is None or interval is None:
         return False
-    interval = widened(as_scored, bounds_of(impact, samples, CRITICAL_FACTOR))
     return max(value - interval.low, interval.high - value) <= plan.precision
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ..task.types import Plan, Sample
 from .bounds import interval_of
 from .stats.clusters import NORMAL
-from .stats.intervals import Interval
+from .stats.intervals import Interval, ends_of
 from .stats.score_interval import t_quantile
 from .types import Measure, WordingResults, WordingValue
 
@@ -93,8 +93,7 @@ def summarize(
 
 def _value(measure: Measure, samples: Sequence[Sample], critical_factor: float) -> WordingValue:
     interval = interval_of(measure, samples, critical_factor) if samples else None
-    ends = (interval.low, interval.high) if interval else (None, None)
-    return WordingValue(len(samples), measure.value(samples), *ends)
+    return WordingValue(len(samples), measure.value(samples), *ends_of(interval))
 
 
 def _variance(values: Sequence[float]) -> float:

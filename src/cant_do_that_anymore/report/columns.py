@@ -23,6 +23,7 @@ from ..metrics.diagnosis import (
     placebo_moved,
 )
 from ..metrics.measures import FORBIDDEN, IMPACT, MEASURES, SHARES, UNUSABLE, UPTAKE
+from ..metrics.stats.intervals import ends_of
 from ..runs.lookup import RunSummary
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from .html import interval
@@ -68,9 +69,7 @@ class Column:
         results, key = entry.results, self.key
         cells: Row = {key: results.metrics.get(key)}
         if key in MEASURES or key in CONTRASTS:
-            limits = results.intervals.get(key)
-            cells[f"{key}_low"] = limits.low if limits else None
-            cells[f"{key}_high"] = limits.high if limits else None
+            cells[f"{key}_low"], cells[f"{key}_high"] = ends_of(results.intervals.get(key))
             cells[f"{key}_standard_error_over_seeds"] = entry.error_over_seeds(key)
         return cells
 

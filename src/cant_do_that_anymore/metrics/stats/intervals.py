@@ -54,6 +54,11 @@ class Interval:
     method: Method
 
 
+def ends_of(interval: Interval | None) -> tuple[float, float] | tuple[None, None]:
+    """Return both ends of an interval, or None twice."""
+    return (interval.low, interval.high) if interval else (None, None)
+
+
 class Ratio(NamedTuple):
     """A sum of parts over a sum of wholes.
 
