@@ -11,7 +11,7 @@ from typing import Any, TextIO, cast
 
 import click
 
-from .errors import InvalidInput, UserError, error_reason, is_out_of_memory
+from .errors import InvalidInput, UserError, is_out_of_memory
 from .formatting import visible
 
 
@@ -30,12 +30,13 @@ def read_env_file() -> None:
         ) from None
     files = (folder / ".env" for folder in (here, *here.parents))
     if file := next(filter(Path.is_file, files), None):
-        from dotenv import load_dotenv  # imported late, since few users have such a file
+        # Imported late, since few users have such a file.
+        from dotenv import load_dotenv
 
-        try:
+        from .files import file_errors
+
+        with file_errors("read", file, error=InvalidInput, caught=(OSError, ValueError)):
             load_dotenv(file)
-        except (OSError, ValueError) as problem:
-            raise InvalidInput(f"cannot read {str(file)!r} ({error_reason(problem)})") from None
 
 
 class VisibleFormatter(logging.Formatter):

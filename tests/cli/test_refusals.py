@@ -98,7 +98,7 @@ SOLVERS = """
 just text
 {
 """
-OF_OTHERS = r"(not valid TOML:|'mine.yaml':|cannot write [^(]*\(|(?:valid: |keys are )[^,]+,).*"
+OF_OTHERS = r"(not valid TOML:|'mine.yaml' \(|cannot write [^(]*\(|(?:valid: |keys are )[^,]+,).*"
 """What follows are words of the system or a library, or names that others add."""
 
 

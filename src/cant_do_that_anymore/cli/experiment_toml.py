@@ -54,12 +54,10 @@ def take_defaults(
 
 
 def _defaults_in(path: Path, ctx: click.Context) -> dict[str, Any]:
+    with file_errors("read", path, "`cdta experiment --init` writes one", error=InvalidInput):
+        text = path.read_bytes()
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as problem:
-        raise InvalidInput(
-            f"cannot read {str(path)!r} ({problem.strerror}); `cdta experiment --init` writes one"
-        ) from None
+        content = tomllib.loads(text.decode("utf-8-sig"))
     except ValueError as problem:  # invalid TOML or UTF-8
         raise InvalidInput(f"{path} is not valid TOML: {problem}") from None
     options = {

@@ -18,7 +18,8 @@ from typing import Any
 
 import yaml
 
-from ..errors import InvalidInput, error_reason, unknown_value
+from ..errors import InvalidInput, unknown_value
+from ..files import file_errors
 from ..game.position import DATA
 from ..providers.base import Model
 from ..providers.catalog import OUR_MODELS, TEXT_PREFIX, parse_name
@@ -102,12 +103,9 @@ def solver_fields(name: str, entry: object) -> Fields:
 
 
 def _read_file(path: Path) -> dict[str, object]:
-    try:
+    caught = OSError, ValueError, yaml.YAMLError
+    with file_errors("read the registry", path, error=InvalidInput, caught=caught):
         entries = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (OSError, ValueError, yaml.YAMLError) as problem:
-        raise InvalidInput(
-            f"cannot read the registry {str(path)!r}: {error_reason(problem)}"
-        ) from None
     if not isinstance(entries, dict):
         raise InvalidInput(f"the registry {str(path)!r} does not map names to solvers")
     return {str(name): entry for name, entry in entries.items()}

@@ -6,6 +6,7 @@ all measures that other runs have.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
@@ -14,6 +15,7 @@ from typing import Any
 
 from ..datasets.storage import Dataset
 from ..errors import InvalidInput, error_reason
+from ..files import file_errors
 from ..formatting import pluralize
 from ..game.position import Position, checked
 from ..game.rules import BISHOPS_AS_KNIGHTS, STANDARD
@@ -248,14 +250,8 @@ def _games(all_moves: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
 
 def _objects(path: Path) -> Iterator[Line]:
     """Yield the JSON objects of a file, skipping lines that an interrupted run left incomplete."""
-    try:
-        with path.open("rb") as file:
-            for line in file:
-                try:
-                    data = json.loads(line)
-                except (ValueError, RecursionError):
-                    continue
-                if isinstance(data, dict):
+    with file_errors("read", path, error=InvalidInput), path.open("rb") as file:
+        for line in file:
+            with suppress(ValueError, RecursionError):
+                if isinstance(data := json.loads(line), dict):
                     yield data
-    except OSError as error:
-        raise InvalidInput(f"cannot read {path}: {error_reason(error)}") from None

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 
 from ..costs.approval import Cost
 from ..datasets.storage import Dataset, notes_on_dataset
-from ..errors import Interrupted, InvalidInput, error_reason
+from ..errors import Interrupted, InvalidInput
 from ..files import atomic_dir, atomic_write, atomic_write_text, file_errors
 from ..formatting import Number
 from ..game.position import Position
@@ -303,19 +303,16 @@ def _read_samples(path: Path, outcomes: dict[str, dict[Outcome, int]]) -> list[S
         return []
     samples: dict[tuple[str, int], Sample] = {}
     spill = spill_file()
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                sample = _sample_in(line, spill, f"{path}, line {number}")
-                key = sample.position.id, sample.draw
-                if key in samples:
-                    first = list(samples).index(key) + 1
-                    raise InvalidInput(
-                        f"{path}, line {number}: the same sample as in line {first}; {FILE_CHANGED}"
-                    )
-                samples[key] = sample
-    except OSError as error:
-        raise InvalidInput(f"cannot read {path}: {error_reason(error)}") from None
+    with file_errors("read", path, error=InvalidInput), path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            sample = _sample_in(line, spill, f"{path}, line {number}")
+            key = sample.position.id, sample.draw
+            if key in samples:
+                first = list(samples).index(key) + 1
+                raise InvalidInput(
+                    f"{path}, line {number}: the same sample as in line {first}; {FILE_CHANGED}"
+                )
+            samples[key] = sample
     if len(samples) != (expected := sum(outcomes[STANDARD_CONDITION].values())):
         raise InvalidInput(f"{path} is damaged: it has {len(samples)} of {expected} samples")
     return list(samples.values())

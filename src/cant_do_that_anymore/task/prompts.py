@@ -12,7 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from ..errors import InvalidInput, error_reason, nearest, unknown_value
+from ..errors import InvalidInput, nearest, unknown_value
+from ..files import file_errors
 from ..game.position import DATA, Position
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
 from ..providers.base import Message
@@ -256,10 +257,8 @@ DEFAULT = shipped_wording("default")
 
 def _from_toml(path: Path) -> Wording:
     where = f"the wording {str(path)!r}"
-    try:
+    with file_errors("read the wording", path, error=InvalidInput, caught=(OSError, ValueError)):
         texts = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"cannot read {where}: {error_reason(error)}") from None
     return _checked({**texts, "name": str(path)}, where)
 
 
@@ -305,7 +304,9 @@ def _check_text(label: str, text: str, placeholders: Collection[str]) -> None:
 
 
 def _original(name: str, path: Path) -> Wording:
-    try:
+    advice = "get the wheel with: pip download --no-deps evals"
+    reading = "read the original's texts from"
+    with file_errors(reading, path, advice, error=InvalidInput, caught=_READ_ERRORS):
         if path.is_dir():
             source = (path / _ORIGINAL_TEXTS).read_text(encoding="utf-8")
         else:
@@ -320,8 +321,3 @@ def _original(name: str, path: Path) -> Wording:
         }
         standard, changed = (texts[constant] for constant in _ORIGINAL_NAMES)
         return parse(Wording, {"name": name, "standard": standard, "changed": changed}, name)
-    except _READ_ERRORS as error:
-        raise InvalidInput(
-            f"cannot read the original's texts from {str(path)!r} ({error_reason(error)}); "
-            "get the wheel with: pip download --no-deps evals"
-        ) from None
