@@ -27,7 +27,7 @@ from measuring import CDTA, measured, print_heading, print_row
 
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.costs.forecast import estimate
-from cant_do_that_anymore.datasets.storage import common_positions, rates_on_all, rates_on_common
+from cant_do_that_anymore.datasets.storage import RATES_ON_ALL, RATES_ON_COMMON, common_positions
 
 SAMPLES = 1000
 POOL = 19_841
@@ -65,7 +65,7 @@ def main() -> None:
 
 def _on_common(hits: float) -> float:
     """The hit rate in the common pool of a model with this one in the whole pool."""
-    pairs = zip(rates_on_common(), rates_on_all(), strict=True)
+    pairs = zip(RATES_ON_COMMON, RATES_ON_ALL, strict=True)
     times = median(common / whole for common, whole in pairs)
     return hits * (times if hits * times < 1 else OF_THE_MODEL_INSIDE)
 

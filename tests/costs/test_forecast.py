@@ -19,7 +19,7 @@ from cant_do_that_anymore.client.pricing import Price, list_pricing, max_input_t
 from cant_do_that_anymore.comparison.experiment import evals_and_rules, run_all, specs_for
 from cant_do_that_anymore.costs.forecast import SAME_MODEL, Figures, Forecast, estimate
 from cant_do_that_anymore.costs.simulation import DEGREES, HIT_RATE_SCALE
-from cant_do_that_anymore.datasets.storage import rates_on_all
+from cant_do_that_anymore.datasets.storage import RATES_ON_ALL
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
@@ -460,6 +460,6 @@ def test_how_hit_rates_differ_comes_from_six_models() -> None:
     """Four shipped datasets, random moves, and `cdta/pocket` by the table in docs/rules.md."""
     some = shipped_pool("pool")[::50]
     by_chance = [len(each.special_moves) / each.board().legal_moves.count() for each in some]
-    logs = [log(rate) for rate in (*rates_on_all(), mean(by_chance), 0.42)]
+    logs = [log(rate) for rate in (*RATES_ON_ALL, mean(by_chance), 0.42)]
     assert pytest.approx(stdev(logs) * sqrt(1 + 1 / len(logs)), abs=0.02) == HIT_RATE_SCALE
     assert len(logs) - 1 == DEGREES

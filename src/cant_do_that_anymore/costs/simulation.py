@@ -10,7 +10,7 @@ from ..client.batch.client import MIN_BATCH
 from ..client.pricing import FREE, pricing_for, searches_whole_pool
 from ..datasets.futility import MAX_REQUESTS_PER_HIT, is_too_rare
 from ..datasets.search import Search, positions_in_batches
-from ..datasets.storage import rates_on_all, rates_on_common
+from ..datasets.storage import RATES_ON_ALL, RATES_ON_COMMON
 from ..providers.base import ModelInfo, Usage
 from ..providers.request_variants import NO_TEMPERATURE
 from ..task.option_info import COMMON
@@ -53,7 +53,7 @@ class SearchModel:
     ) -> None:
         self._search, self._spec, self._random = search, spec, random
         self._common = search.config.pool.name == COMMON
-        self._rates = rates_on_common() if self._common else rates_on_all()
+        self._rates = RATES_ON_COMMON if self._common else RATES_ON_ALL
         hits, usual = len(search.hits), median(self._rates)
         likelihoods = [
             hits * log(rate)
