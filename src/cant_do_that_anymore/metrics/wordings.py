@@ -19,11 +19,10 @@ from ..task.types import Plan, Sample
 from .bounds import interval_of
 from .stats.clusters import NORMAL
 from .stats.intervals import Interval, ends_of
-from .stats.score_interval import t_quantile
+from .stats.score_interval import interval_end, t_quantile
 from .types import Measure, WordingResults, WordingValue
 
 MAX_SPREAD = 1.0  # of values between -1 and 1
-_STEPS = 40  # of a bisection: to 12 digits
 
 
 def by_wording(
@@ -111,15 +110,12 @@ def spread_interval(values: Sequence[float], errors: Sequence[float]) -> tuple[f
 
     def largest_with(probability: float) -> float:
         """Return the largest spread with at least this probability of smaller deviations."""
-        low, high = 0.0, MAX_SPREAD
-        for _ in range(_STEPS):
-            middle = (low + high) / 2
-            deviations = _heterogeneity(values, errors, middle**2)
-            if chi_squared(deviations, len(values) - 1) >= probability:
-                low = middle
-            else:
-                high = middle
-        return low
+
+        def rejected(spread: float) -> bool:
+            deviations = _heterogeneity(values, errors, spread**2)
+            return chi_squared(deviations, len(values) - 1) < probability
+
+        return interval_end(rejected, 0.0, MAX_SPREAD, within=1e-12)
 
     return largest_with(0.975), largest_with(0.025)
 

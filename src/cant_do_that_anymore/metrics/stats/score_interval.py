@@ -144,12 +144,7 @@ def t_quantile(freedom: float) -> float:
     >>> round(t_quantile(10), 6)
     2.228139
     """
-    low, high = 1.0, 2.0
-    while t_two_sided(high, freedom) > 0.05:
-        low, high = high, 2 * high
-    while (middle := (low + high) / 2) not in (low, high):
-        low, high = (middle, high) if t_two_sided(middle, freedom) > 0.05 else (low, middle)
-    return sqrt(low * high)
+    return interval_end(lambda t: t_two_sided(t, freedom) <= 0.05, 1.0, inf)
 
 
 def _continued_fraction(a: float, b: float, x: float) -> float:
