@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 
 from cant_do_that_anymore.metrics.stats.intervals import RELATIVE_DROP, Interval, Ratio
+from cant_do_that_anymore.metrics.types import WordingValue
 from cant_do_that_anymore.metrics.wordings import summarize
 
 K, RUNS, SHARE = 8, 2000, 0.9
@@ -37,12 +38,12 @@ def simulate(mean: float, tau: float, n: int, seed: int) -> list[float]:
         prevented = random.binomial(habits, true)
         pooled = interval(habits.sum(), prevented.sum(), n)
         assert pooled  # every run has habits
-        groups = [
-            (part / whole, size)
-            for part, whole, size in zip(prevented, habits, sizes, strict=True)
+        groups = {
+            str(k): WordingValue(size, part / whole, None, None)
+            for k, (part, whole, size) in enumerate(zip(prevented, habits, sizes, strict=True))
             if whole
-        ]
-        result = summarize(groups, pooled)
+        }
+        result = summarize("rule_uptake", groups, pooled, pooled)
         hits.append(
             (
                 pooled.low <= true.mean() <= pooled.high,

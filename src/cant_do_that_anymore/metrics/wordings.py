@@ -11,9 +11,8 @@ weighted squared deviations of the values are not surprising (the Q-profile meth
 2007).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import exp, lgamma, log, sqrt
-from typing import NamedTuple
 
 from ..task.types import Plan, Sample
 from .bounds import interval_of
@@ -41,52 +40,46 @@ def by_wording(
     for sample in samples:
         groups[plan.wording_of(sample.position)].append(sample)
     details = {name: _value(measure, members, critical_factor) for name, members in groups.items()}
-    defined = [(entry.value, entry.n) for entry in details.values() if entry.value is not None]
-    alone = interval_of(measure, samples, critical_factor)
-    if pooled is None or alone is None or len(defined) < 2:
+    as_scored = interval_of(measure, samples, critical_factor)
+    n_undefined = sum(entry.value is None for entry in details.values())
+    if pooled is None or as_scored is None or len(details) - n_undefined < 2:
         return None
-    summary = summarize(defined, alone, critical_factor)
-    ends = {"low": min(pooled.low, summary.low), "high": max(pooled.high, summary.high)}
-    values = {name: entry.value for name, entry in details.items()}
-    return WordingResults(measure.name, values, details, *summary._replace(**ends))
-
-
-class Summary(NamedTuple):
-    """The spread between wordings, its p-value, and the interval of their mean."""
-
-    spread: float
-    spread_low: float
-    spread_high: float
-    p: float
-    low: float
-    high: float
+    return summarize(measure.name, details, pooled, as_scored, critical_factor)
 
 
 def summarize(
-    wordings: Sequence[tuple[float, int]], pooled: Interval, critical_factor: float = 1.0
-) -> Summary:
+    measure: str,
+    details: Mapping[str, WordingValue],
+    pooled: Interval,
+    as_scored: Interval,
+    critical_factor: float = 1.0,
+) -> WordingResults:
     """Return the spread between wordings, its p-value, and the interval of their mean.
 
     The sampling variance of a wording is that of all samples, scaled to its number of samples. Its
     own variance would depend on its value, and the test would reject too often.
 
     Args:
-        wordings: the value of each, and its number of samples.
-        pooled: the interval over all samples.
+        details: the value of each wording, at least two of them defined.
+        pooled: the interval over all samples, and ``as_scored`` the same without bounds.
         critical_factor: as in `Tally`.
     """
-    values = [value for value, _ in wordings]
-    error = ((pooled.high - pooled.low) / (2 * NORMAL * critical_factor)) ** 2
-    total = sum(n for _, n in wordings)
-    errors = [error * total / n for _, n in wordings]
+    by_name = {name: entry.value for name, entry in details.items()}
+    values = [value for value in by_name.values() if value is not None]
+    sizes = [entry.n for entry in details.values() if entry.value is not None]
+    error = ((as_scored.high - as_scored.low) / (2 * NORMAL * critical_factor)) ** 2
+    errors = [error * sum(sizes) / n for n in sizes]
     freedom, mean, variance = len(values) - 1, sum(values) / len(values), _variance(values)
     reach = critical_factor * t_quantile(freedom) * sqrt(variance / len(values))
-    return Summary(
+    return WordingResults(
+        measure,
+        by_name,
+        details,
         sqrt(max(0.0, variance - sum(errors) / len(errors))),
         *spread_interval(values, errors),
         p=1 - chi_squared(_heterogeneity(values, errors, 0.0), freedom),
         low=min(pooled.low, mean - reach),
-        high=min(1.0, max(pooled.high, mean + reach)),
+        high=max(pooled.high, min(1.0, mean + reach)),
     )
 
 
