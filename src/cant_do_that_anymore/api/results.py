@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from ..comparison.entries import entries_of
 from ..comparison.leaderboard import Ranking, rankings
-from ..comparison.verdict import BaselineCheck, verdict
+from ..comparison.verdict import BaselineCheck, verdicts
 from ..costs.forecast import Forecast
 from ..errors import InvalidInput, UserError, unknown_value
 from ..files import check_new_dir, file_errors
@@ -57,9 +57,7 @@ class Result(ABC):
 
     def summary(self) -> str:
         """Return the headline: what was found, and how certain it is."""
-        ranked = self.rankings
-        titles = [f"{ranking.title}: " if len(ranked) > 1 else "" for ranking in ranked]
-        return "\n".join(t + verdict(ranking) for t, ranking in zip(titles, ranked, strict=True))
+        return "\n".join(verdicts(self.rankings))
 
     def to_frame(self, rows: Rows = "measures") -> "DataFrame":
         """Return the results as a pandas frame.

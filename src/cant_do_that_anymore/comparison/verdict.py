@@ -52,6 +52,11 @@ def verdict(ranking: Ranking) -> str:
     return as_sentence("; ".join(parts), list(why_not))
 
 
+def verdicts(ranked: Sequence[Ranking]) -> list[str]:
+    """Return the verdict of each ranking, with its title if there are several."""
+    return [f"{r.title}: {verdict(r)}" if len(ranked) > 1 else verdict(r) for r in ranked]
+
+
 class BaselineCheck(NamedTuple):
     """Whether a run is worse than a baseline in rule uptake, on the positions they share.
 

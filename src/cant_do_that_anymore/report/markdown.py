@@ -26,20 +26,18 @@ def leaderboards(ranked: Sequence[Ranking]) -> str:
 def comparison(ranking: Ranking) -> str:
     """Format one ranking with its leaderboard and one row for each pair."""
     headings = ("pair", "shared", "lead in rule uptake, points", "95% interval", "p", "")
-    rows = []
-    for pair in ranking.pairs:
-        [lead] = of_measure(pair, UPTAKE)
-        interval = lead.interval
-        rows.append(
-            (
-                f"{lead.second.label} over {lead.first.label}",
-                number(lead.n_samples),
-                in_points(lead.difference),
-                range_in_points(interval.low, interval.high) if interval else "–",
-                p_value(lead.corrected_p),
-                VERDICTS[lead.verdict],
-            )
+    rows = [
+        (
+            f"{lead.second.label} over {lead.first.label}",
+            number(lead.n_samples),
+            in_points(lead.difference),
+            range_in_points(lead.interval.low, lead.interval.high) if lead.interval else "–",
+            p_value(lead.corrected_p),
+            VERDICTS[lead.verdict],
         )
+        for pair in ranking.pairs
+        for lead in of_measure(pair, UPTAKE)
+    ]
     return f"{_of_ranking(ranking)}\n\n{_table(headings, rows)}"
 
 

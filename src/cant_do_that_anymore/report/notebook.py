@@ -6,17 +6,9 @@ import chess
 from markupsafe import Markup
 
 from ..comparison.leaderboard import Ranking
-from ..comparison.verdict import heading, verdict
+from ..comparison.verdict import heading, verdict, verdicts
 from ..costs.forecast import Forecast
-from ..formatting import (
-    dollars,
-    duration,
-    in_points,
-    number,
-    pluralize,
-    range_in_points,
-    visible,
-)
+from ..formatting import dollars, duration, number, pluralize, visible
 from ..game.notation import notate, notate_game, with_move_numbers
 from ..metrics.measures import MEASURES, TILES, UPTAKE
 from ..providers.base import Answer
@@ -100,21 +92,13 @@ def comparison_html(ranking: Ranking) -> str:
         heading=heading(ranking.entries),
         pairs=ranking.pairs,
         verdicts=VERDICTS,
-        in_points=in_points,
-        range_in_points=range_in_points,
     )
 
 
 def rankings_html(ranked: Sequence[Ranking], remarks: Sequence[str] = ()) -> str:
     """Render the verdict and the leaderboard of each ranking."""
-    titles = [f"{ranking.title}: " if len(ranked) > 1 else "" for ranking in ranked]
-    return _tables_html(
-        {
-            f"{title}{verdict(ranking)}": cells_in("markdown", ranking.entries)
-            for title, ranking in zip(titles, ranked, strict=True)
-        },
-        remarks,
-    )
+    tables = (cells_in("markdown", ranking.entries) for ranking in ranked)
+    return _tables_html(dict(zip(verdicts(ranked), tables, strict=True)), remarks)
 
 
 _OF_RUN = ("started_at", "model", "tag", "rules", "eval", "effort", "samples")

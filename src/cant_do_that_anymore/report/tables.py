@@ -10,7 +10,7 @@ from rich.text import Text
 from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking
 from ..comparison.pairwise import PairComparison, of_measure
-from ..comparison.verdict import advice, heading, verdict
+from ..comparison.verdict import advice, heading, verdict, verdicts
 from ..formatting import (
     dollars,
     duration,
@@ -245,7 +245,7 @@ def _time(run: Run) -> str:
 def experiment_table(ranked: Sequence[Ranking], document: Document) -> RenderableType:
     """Return the verdicts, a leaderboard for each ranking, the legend and the totals."""
     return Group(
-        *verdict_lines(ranked, document),
+        *(Text(line, style="bold") for line in verdicts(ranked)),
         Text(),
         *(part for ranking in ranked for part in (*_of_ranking(ranking), Text())),
         *_matrix(document),
@@ -264,13 +264,6 @@ def _matrix(document: Document) -> Iterator[RenderableType]:
             table.add_row(*row)
         yield table
         yield Text()
-
-
-def verdict_lines(ranked: Sequence[Ranking], document: Document) -> Iterator[Text]:
-    """Yield the verdict of each ranking, with its title if there are several."""
-    for ranking, row in zip(ranked, document["verdicts"], strict=True):
-        title = f"{ranking.title}: " if len(ranked) > 1 else ""
-        yield Text(f"{title}{row['verdict']}", style="bold")
 
 
 def _of_ranking(ranking: Ranking) -> Iterator[RenderableType]:
