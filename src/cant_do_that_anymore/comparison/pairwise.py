@@ -19,7 +19,7 @@ from ..metrics.bounds import any_unusable, bounds_apply, games_of, imputations, 
 from ..metrics.measures import MEASURES
 from ..metrics.stats.intervals import BOUNDED, Interval, Ratio, RatioDifference, ratio_difference
 from ..metrics.stats.tests import holm, p_value
-from ..metrics.types import Measure
+from ..metrics.types import ALPHA, Measure, excludes_zero
 from ..runs.results import Run
 from ..task.types import Sample
 from .entries import Entry, one_protocol
@@ -145,7 +145,6 @@ def check_comparable(runs: Sequence[Run]) -> None:
             )
 
 
-ALPHA = 0.05
 POWER = 0.8
 # Differences below five points are considered irrelevant.
 EQUIVALENCE_MARGIN = 0.05
@@ -188,7 +187,7 @@ class PairComparison(Paired):
         if not self.interval:
             return "inconclusive"
         low, high = self.interval.low, self.interval.high
-        if self.corrected_p < ALPHA and not low <= 0 <= high:
+        if self.corrected_p < ALPHA and excludes_zero(low, high):
             return "different"
         return (
             "equivalent"

@@ -11,13 +11,13 @@ from ..formatting import brief, format_p, format_points, pluralize, range_in_poi
 from ..metrics.bounds import interval_of
 from ..metrics.measures import IMPACT, MEASURES, UNUSABLE, UPTAKE
 from ..metrics.stats.intervals import SHARE_OF_SOME
-from ..metrics.types import Measure
+from ..metrics.types import ALPHA, Measure
 from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION, LEGAL_OUTCOMES, OUTCOMES, Outcome, Sample
 from .entries import Entry
 from .leaderboard import NO_MOVE as NO_MOVE
 from .leaderboard import Ranking, changed_outcomes
-from .pairwise import ALPHA, EQUIVALENCE_MARGIN, PairComparison, as_sentence
+from .pairwise import EQUIVALENCE_MARGIN, PairComparison, as_sentence
 
 UNION = (
     "For a fairer test, run both on the union of their datasets: `cdta dataset union A B -o "

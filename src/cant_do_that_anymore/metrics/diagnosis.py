@@ -35,7 +35,7 @@ from .stats.intervals import (
     Interval,
     Quotient,
 )
-from .types import Bounds, Measure, Metric, Results
+from .types import Bounds, Measure, Metric, Results, excludes_zero
 
 Knowing = Literal[
     "knows and drops",
@@ -206,7 +206,7 @@ def range_of(results: Results, name: str) -> tuple[float, float] | None:
 def placebo_moved(results: Results) -> bool:
     """Whether the placebo alone significantly changed how often the special move is played."""
     ends = range_of(results, PLACEBO_IMPACT)
-    return ends is not None and not ends[0] <= 0 <= ends[1]
+    return ends is not None and excludes_zero(*ends)
 
 
 Grouping = Callable[[Sequence[Sample]], Sequence[Hashable]]

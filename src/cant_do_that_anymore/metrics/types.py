@@ -7,8 +7,13 @@ from ..formatting import Number
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome, Sample
 from .stats.intervals import RATE, Interval, Support
 
-# A corrected p-value below this is significant.
-SIGNIFICANT = 0.05
+# A corrected p-value below this is significant, if the interval excludes 0.
+ALPHA = 0.05
+
+
+def excludes_zero(low: Number, high: Number) -> bool:
+    """Whether an interval, if there is one, does not contain 0."""
+    return low is not None and high is not None and not low <= 0 <= high
 
 
 @dataclass(frozen=True)
@@ -111,18 +116,12 @@ class InterventionEffect:
     @property
     def is_significant(self) -> bool:
         """Whether it makes a difference, after correction and whatever unusable answers meant."""
-        low, high = self.difference_low, self.difference_high
-        if low is None or high is None:
-            return False
-        return self.p_holm < SIGNIFICANT and not low <= 0 <= high
+        return self.p_holm < ALPHA and excludes_zero(self.difference_low, self.difference_high)
 
     @property
     def changes_other_play(self) -> bool:
         """Whether it changes the usual moves at control positions, after correction as above."""
-        low, high = self.controls_low, self.controls_high
-        if low is None or high is None:
-            return False
-        return self.controls_p_holm < SIGNIFICANT and not low <= 0 <= high
+        return self.controls_p_holm < ALPHA and excludes_zero(self.controls_low, self.controls_high)
 
 
 @dataclass(frozen=True)

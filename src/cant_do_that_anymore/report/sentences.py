@@ -18,7 +18,7 @@ from ..metrics.diagnosis import (
 )
 from ..metrics.measures import SHARES, UPTAKE
 from ..metrics.reasoning import TOKENS, TOKENS_DIFFERENCE
-from ..metrics.types import InterventionEffect, Results
+from ..metrics.types import ALPHA, InterventionEffect, Results, excludes_zero
 from ..runs.results import Run
 from ..task.conditions import QUESTIONS
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
@@ -100,7 +100,7 @@ def wording_sentence(run: Run) -> str:
         f"{over} least with {values[lowest]} ({rounded(lowest)}) and most with {values[highest]} "
         f"({rounded(highest)})."
     )
-    if wordings.p >= 0.05:
+    if wordings.p >= ALPHA:
         return (
             f"{ends} That is within chance ({format_p(wordings.p)}); the wordings differ by a "
             f"standard deviation of at most {100 * wordings.spread_high:.0f} percentage points."
@@ -240,9 +240,8 @@ def _placebo_answer(results: Results) -> str:
     if placebo_moved(results):
         return f"We cannot tell: {by}."
     rule, ends = _with_range(results, CORRECTED.name), range_of(results, CORRECTED.name)
-    first = (
-        "No effect of either was found" if not ends or ends[0] <= 0 <= ends[1] else "It is the rule"
-    )
+    moved = ends is not None and excludes_zero(*ends)
+    first = "It is the rule" if moved else "No effect of either was found"
     return f"{first}: {by}. Compared with that, the new rule changes it by {rule}."
 
 
@@ -252,7 +251,7 @@ def _collateral_answer(run: Run) -> str:
     if not answered or not changes:
         few = "too few" if answered else "no"
         return f"We cannot tell: this run has {few} control positions, whose habit stays legal."
-    moved = any(not low <= 0 <= high for low, high in changes)
+    moved = any(excludes_zero(*ends) for ends in changes)
     first = "Other play changes, too" if moved else "No change in other play was found"
     standard, changed = (
         rounded(sum(control.plays_special(name) for control in answered) / len(answered))
