@@ -4,8 +4,9 @@
 
 Every scenario is a model on a loopback server, with a hit rate, a way of reasoning and faults that
 are drawn at random. The server's ledger is the truth. A command runs with `--max-cost` or with
-`--ask-above`. Where it needs approval, it gets what a user at a terminal would be asked for, and
-runs again, until it is finished. The table shows, for each way of reasoning:
+`--ask-above`, again and again until it is finished. Where it needs approval, it gets what a user at
+a terminal would be asked for. Where `--max-cost` is refused, it gets what would be enough, as the
+message says; where it is spent, it is doubled. The table shows, for each way of reasoning:
 
 - how many scenarios had a command that spent more than `--max-cost`, or more than `--ask-above` and
   what was in flight: its dearest requests, as many as there are connections (a batch is one);
@@ -50,13 +51,12 @@ from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.client import client
 from cant_do_that_anymore.client.batch import client as batch_client
 from cant_do_that_anymore.client.batch import jobs
-from cant_do_that_anymore.client.budget import NOTHING, Budget, Range
+from cant_do_that_anymore.client.budget import NOTHING, Budget, BudgetExceeded, Range
 from cant_do_that_anymore.client.pricing import BATCH_RATE
 from cant_do_that_anymore.comparison import experiment
 from cant_do_that_anymore.costs import approval
 from cant_do_that_anymore.costs.forecast import Figures
 from cant_do_that_anymore.errors import (
-    Incomplete,
     InvalidInput,
     NeedsApproval,
     NoHabit,
@@ -75,7 +75,7 @@ KINDS = {"none": 4, "constant": 4, "changed rules only": 2, "starts late": 2, "g
 """Ways of reasoning, and how often each is drawn."""
 SEEN = "none", "constant", "changed rules only"
 """Those that the first answers show."""
-NO_LIMIT = float("inf")
+MAX_COMMANDS = 50
 PROCESS = "X-Process"
 """The header that names the process."""
 
@@ -301,7 +301,7 @@ class Trial:
                 return
             titled = {f"model {number}": [spec] for number, spec in enumerate(specs)}
             _, failures = experiment.run_all(titled, self._folder / "out", save_run, quiet=True)
-            for failure in failures.values():
+            for failure in sorted(failures.values(), key=lambda each: isinstance(each, NoHabit)):
                 raise failure
         finally:
             in_flight = 0.0
@@ -329,30 +329,30 @@ class Trial:
             in_flight = sorted(costs)[-self._common["max_connections"] :]
             over = sum(costs) - limit - (sum(in_flight) if spec.max_cost is None else 0.0)
             self.outcome.over = max(self.outcome.over, over)
-        for result in results:
-            if isinstance(result, float):
-                raise NeedsApproval("more", result)
-            if result:
-                raise Incomplete(result)
+        for approve in filter(None, results):
+            raise NeedsApproval("more", approve)
 
     def run(self) -> Outcome:
         """Run it to its end."""
         outcome, above = self.outcome, self._scenario.dollars
         with self._recording():
-            if self._scenario.limit == "max_cost":
-                try:
-                    self._command(above, max_cost=above)
-                except InvalidInput:
-                    outcome.refused = True
-                except UserError:
-                    pass
-                above = NO_LIMIT
-            while True:
+            for _ in range(MAX_COMMANDS):
+                outcome.end = "finished"
                 try:
                     both = self._processes == 2
-                    self._command(above, ask_above=None if above == NO_LIMIT else above)
+                    self._command(above, **{self._scenario.limit: above})
                     if both:
                         continue  # to compare the forecast of one process
+                except InvalidInput as error:
+                    if not outcome.forecasts:
+                        raise
+                    outcome.refused, outcome.end = True, str(error)
+                    above = outcome.forecasts[-1][1].high
+                    continue
+                except BudgetExceeded as error:
+                    outcome.end = str(error)
+                    above *= 2
+                    continue
                 except NeedsApproval as needed:
                     above = needed.approve
                     outcome.approvals += 1
@@ -361,24 +361,29 @@ class Trial:
                 except NoHabit:
                     outcome.end = "no habit"
                 except UserError as error:
-                    print(f"failed: {error}", file=sys.stderr)
-                    outcome.end = "failed"
+                    outcome.end = str(error)
                 break
+        if outcome.end not in ("finished", "no habit"):
+            print(f"failed: {outcome.end}", file=sys.stderr)
+            outcome.end = "failed"
         outcome.total = self._charged
         return outcome
 
 
-def _evaluate_alone(spec: Spec) -> float | str:
-    """Run a command in a process of its own; return the dollars to approve, or the error."""
+def _evaluate_alone(spec: Spec) -> float:
+    """Run a command in a process of its own; return the dollars to approve, or 0.
+
+    Other errors appear again in the command that follows.
+    """
     _be_quick()
     with price_list():
         try:
             evaluate(spec, quiet=True)
         except NeedsApproval as needed:
             return needed.approve
-        except UserError as error:
-            return str(error)
-    return ""
+        except UserError:
+            pass
+    return 0.0
 
 
 def _be_quick() -> None:

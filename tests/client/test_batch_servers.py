@@ -324,7 +324,8 @@ def test_a_server_without_batches_or_a_fresh_run_is_told_in_one_sentence() -> No
         measure(wavering, dataset=positions(SIZE), batch=True, fresh=True)
 
 
-def test_an_estimate_is_at_the_price_of_a_batch_unless_the_user_gives_one() -> None:
+def test_an_estimate_is_at_the_price_of_a_batch_but_for_what_is_sent_singly() -> None:
+    """A price that the user gives has no discount."""
     spec = Spec(model="openai/gpt-4o", dataset=positions(SIZE))
     usual, batch, own, own_batch = (
         estimate(replace(spec, batch=batch, price=price)).measuring.dollars
@@ -332,8 +333,11 @@ def test_an_estimate_is_at_the_price_of_a_batch_unless_the_user_gives_one() -> N
         for batch in (False, True)
     )
     assert usual and batch and own
-    assert batch.expected == pytest.approx(usual.expected / 2)
+    share = (2 * SIZE - MIN_BATCH) / (2 * SIZE)
+    assert batch.expected == pytest.approx(usual.expected * (1 - share / 2))
     assert own_batch == own
+    few = Spec(model="openai/gpt-4o", dataset=positions(MIN_BATCH))
+    assert estimate(few).measuring.dollars == estimate(replace(few, batch=True)).measuring.dollars
 
 
 def test_an_estimate_counts_up_to_a_day_for_every_batch_that_is_waited_for() -> None:

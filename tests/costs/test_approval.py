@@ -214,7 +214,7 @@ def test_in_a_terminal_the_user_is_asked(
     [
         ({"n": 100}, 5),
         ({"dataset": "gpt-4-0314", "n": 1_000}, 5),
-        ({"n": 1_000, "batch": True}, 24),
+        ({"n": 1_000, "batch": True}, 5),
         ({"n": 100, "reasoning_effort": "high"}, 0),
     ],
 )

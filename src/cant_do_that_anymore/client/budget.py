@@ -22,7 +22,7 @@ from ..providers.base import (
     add_costs,
 )
 from ..task.spec import Spec
-from .pricing import FREE, Pricing, own_or_listed
+from .pricing import FREE, Pricing, pricing_for
 
 STOPPED = "stopped before the request was sent"
 
@@ -240,7 +240,7 @@ def budget_for(spec: Spec, model: ModelInfo | None = None) -> Budget:
     """
     if spec.max_cost is None:
         return Budget(approved=spec.ask_above)
-    if model and not own_or_listed(spec, model):
+    if model and not pricing_for(spec, model):
         raise InvalidInput(
             f"--max-cost needs a price, but the price of {model.name} is unknown; give it with "
             "--price IN,OUT in dollars per million tokens, or limit the run with -n instead"

@@ -149,12 +149,6 @@ class Pricing:
 
 
 def pricing_for(spec: Spec, model: ModelInfo) -> Pricing | None:
-    """Return the prices of the spec's requests, with the discount for batches; None if unknown."""
-    pricing = own_or_listed(spec, model)
-    return pricing.in_batch if pricing and spec.batch else pricing
-
-
-def own_or_listed(spec: Spec, model: ModelInfo) -> Pricing | None:
     """Return the price that the spec sets, or else the model's list prices; None if unknown."""
     if not spec.price:
         return list_pricing(model)
@@ -230,5 +224,5 @@ def _price_changes(query: dict[str, Any]) -> Iterator[datetime]:
 
 def searches_whole_pool(spec: Spec, model: ModelInfo) -> bool:
     """Whether to search the whole pool even if few positions qualify: on request, or if free."""
-    pricing = own_or_listed(spec, model)
+    pricing = pricing_for(spec, model)
     return spec.keep_looking or (pricing is not None and pricing.is_free)

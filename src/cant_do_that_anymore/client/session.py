@@ -14,7 +14,7 @@ from .batch.client import BatchClient
 from .batch.jobs import BatchJournal
 from .budget import Budget, budget_for
 from .client import Client
-from .pricing import own_or_listed
+from .pricing import pricing_for
 from .store import open_store
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ async def open_client(
     try:
         with open_store(fresh=spec.fresh) as store:
             budget = budget or budget_for(spec, model.info)
-            pricing = own_or_listed(spec, model.info)
+            pricing = pricing_for(spec, model.info)
             if spec.batch:
                 yield BatchClient(model, store, spec.max_connections, budget, pricing)
                 return

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from ..client.budget import NOTHING, Budget, BudgetExceeded, Meter, RunningCost
 from ..client.client import Client
-from ..client.pricing import FREE, Pricing, pricing_for
+from ..client.pricing import FREE, pricing_for
 from ..client.session import create_model, model_info, open_client
 from ..datasets.pools import positions_for
 from ..datasets.selection import PROBED_POSITIONS
@@ -206,14 +206,10 @@ def on_lost_answers(meter: Meter) -> list[str]:
 
 
 def cost_of(
-    pricing: Pricing | None,
-    client: Client,
-    dataset: Dataset,
-    samples: Sequence[Sample],
-    versions: Collection[str],
+    client: Client, dataset: Dataset, samples: Sequence[Sample], versions: Collection[str]
 ) -> Cost:
     """Return the cost of a run if these versions answered."""
-    if not pricing:
+    if not (pricing := client.meter.pricing):
         return Cost()
     answers = (answer for answer in answers_of(samples) if not answer.error)
     measuring, finding = add_costs(*map(pricing.of, answers)), None

@@ -6,7 +6,6 @@ The search and the sampling are those of the run itself. Nothing is sent and no 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from statistics import fmean
 from typing import NamedTuple
 
 from ..client.cache import ModelCache
@@ -67,11 +66,6 @@ class Step:
     def to_send(self) -> int:
         """How many requests will be sent, whatever the search finds."""
         return 0 if self.is_open else len(self.unanswered)
-
-    @property
-    def room(self) -> float:
-        """How many tokens replies may take for more than a move, on average."""
-        return fmean([request.tokens for request in self.unanswered] or [0])
 
 
 @dataclass

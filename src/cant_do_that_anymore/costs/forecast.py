@@ -35,6 +35,7 @@ from .tokens import AnswerLength
 
 # A precision that tells whether a habit is mostly dropped or mostly kept.
 ROUGH_PRECISION = 0.1
+LOW_EFFORTS = ("none", "minimal", "low")
 ON_COMMON = (
     f"--pool {COMMON} measures another population: the positions of the default pool where at "
     "least one of four older models has the habit, not all those of this model"
@@ -107,13 +108,13 @@ class Forecast(NamedTuple):
         measures = self.measuring.requests.high > 0
         is_default = spec.change == BISHOPS_AS_KNIGHTS and spec.eval != "all_diagonal"
         can_stop = spec.precision is None and expected_sample_size(ROUGH_PRECISION, most) < most
-        is_costly = spec.reasoning_effort not in ("none", "minimal", "low")
+        reasons = self.answer.low > self.answer.reply and not self.answer.at_once
         options = {
             f"--pool {COMMON}": self.key and spec.pool is None and is_default,
             "--eval all_small": measures and spec.eval == "all" and spec.n is None,
             f"--precision {ROUGH_PRECISION:g}": measures and can_stop,
             "--batch": not (spec.batch or spec.base_url or spec.fresh or info.no_batches),
-            "--reasoning-effort low": self.answer.reasons and is_costly,
+            "--reasoning-effort low": reasons and spec.reasoning_effort not in LOW_EFFORTS,
         }
         return [option for option, applies in options.items() if applies]
 
@@ -188,9 +189,7 @@ def forecast(
         more = max(0.0, random.triangular(sizes[0], sizes[2], sizes[1]) - rest.wanted)
         missing = 0.0 if rest.is_complete else rest.to_find + more
         searched, found = search.draw(missing) if search else (0.0, missing)
-        to_measure = 0.0  # if the search gives up
-        if found is not None:
-            to_measure = rest.measuring.to_send + found * rest.per_sample
+        to_measure = 0.0 if found is None else rest.measuring.to_send + found * rest.per_sample
         of_dataset = dataset.draw(rest.dataset.to_send + searched, random, at_once=at_once)
         draws.append((of_dataset, measuring.draw(to_measure, random, at_once=at_once)))
     totals = [tuple(map(sum, zip(*draw, strict=True))) for draw in draws]
@@ -201,7 +200,6 @@ def forecast(
     steps = {"building the dataset": (finding, dataset), "measuring": (asking, measuring)}
     pending = {title: model for title, (needs, model) in steps.items() if needs.requests.high}
     searching = search if rest.to_find else None
-    advise_draws = searching if plan.draws == 1 else None
     has_cached = rest.dataset.answered or rest.measuring.answered
     assumptions = [
         searching.basis if searching else "",
@@ -210,7 +208,7 @@ def forecast(
         *_format_basis("answers", {title: model.answer.basis for title, model in pending.items()}),
         on_pace(spec, info),
         *on_expected_samples(spec.precision, spec.to_draw, firsts),
-        *(on_draws(advise_draws.rate, rest.per_sample) if advise_draws else []),
+        *(on_draws(searching.rate, rest.per_sample) if searching and plan.draws == 1 else []),
         on_diagnosis() if spec.diagnose else "",
         "" if known_price else on_unknown_price(info),
         SAME_MODEL if has_cached and not info.is_local else "",

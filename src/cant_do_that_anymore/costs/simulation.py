@@ -7,9 +7,9 @@ from random import Random
 from statistics import fmean, median
 
 from ..client.batch.client import MIN_BATCH
-from ..client.pricing import FREE, pricing_for, searches_whole_pool
+from ..client.pricing import BATCH_RATE, FREE, pricing_for, searches_whole_pool
 from ..datasets.futility import MAX_REQUESTS_PER_HIT, is_too_rare
-from ..datasets.search import Search, positions_in_batches
+from ..datasets.search import Search, batch_size, positions_in_batches
 from ..datasets.storage import RATES_ON_ALL, RATES_ON_COMMON
 from ..providers.base import ModelInfo, Usage
 from ..providers.request_variants import NO_TEMPERATURE
@@ -46,7 +46,11 @@ Draw = tuple[float, ...]
 
 
 class SearchModel:
-    """How many requests it takes to find positions, given the hits so far and how models differ."""
+    """How many requests it takes to find positions, given the hits so far and how models differ.
+
+    Attributes:
+        rate: the expected hit rate.
+    """
 
     def __init__(
         self, spec: Spec, info: ModelInfo, search: Search, step: Step, random: Random
@@ -62,6 +66,7 @@ class SearchModel:
             for rate in HIT_RATES
         ]
         self._weights = [exp(each - max(likelihoods)) for each in likelihoods]
+        self.rate = fmean(HIT_RATES, self._weights)
         self._patient = searches_whole_pool(spec, info)
         self._until_given_up = cache(lambda rate: [self._simulate(rate) for _ in range(SEARCHES)])
         self._given_up = 0
@@ -87,7 +92,9 @@ class SearchModel:
         until = random.choice(self._until_given_up(rate))
         if until < min(searched, search.left):
             self._given_up += 1
-            searched, found = max(until, batch * search.next_batch_size), None
+            first_batch = batch_size(search.target, 0, 0) - search.searched
+            wave = first_batch if first_batch > 0 else search.next_batch_size
+            searched, found = max(until, batch * wave), None
         searched = min(searched + random.uniform(0, self._in_flight), search.left)
         return searched * (1 + rate * random.uniform(*self._confirmations)), found
 
@@ -105,11 +112,6 @@ class SearchModel:
             hits += hit
             futility.observe(hit)
         return inf
-
-    @property
-    def rate(self) -> float:
-        """The expected hit rate."""
-        return fmean(HIT_RATES, self._weights)
 
     @property
     def basis(self) -> str:
@@ -142,6 +144,8 @@ class StepModel:
         self._input, self._input_error, self.input_basis = input_tokens(info, questions, both)
         pricing = pricing_for(spec, info)
         self._prices = (pricing.cheapest, pricing.dearest) if pricing else (FREE, FREE)
+        self._batch_rate = BATCH_RATE if spec.batch and not spec.price else 1.0
+        self._singles = max(0, MIN_BATCH - step.answered) if spec.batch else 0
         self._info, self.waves = info, waves
         self._connections = 0 if spec.batch else spec.max_connections or info.connections
 
@@ -157,8 +161,14 @@ class StepModel:
         usage = Usage(round(given), round(written), round(reasoned))
         low, high = (price.of(usage, round(requests)) for price in self._prices)
         dollars = low + random.random() * (high - low)
-        dollars *= 1 + LOST * random.random() ** 6
+        dollars *= self._discount(answers) * (1 + LOST * random.random() ** 6)
         return requests, given, written, dollars, self._seconds(answers, tokens, random)
+
+    def _discount(self, answers: float) -> float:
+        """Return the average price of answers in batches, relative to that of single requests."""
+        in_batch = max(0.0, answers - self._singles)
+        share = in_batch / answers if in_batch > MIN_BATCH else 0.0  # fewer are sent singly
+        return 1 - share * (1 - self._batch_rate)
 
     def _seconds(self, answers: float, tokens: float, random: Random) -> float:
         if not answers:

@@ -62,11 +62,6 @@ class AnswerLength(NamedTuple):
     basis: str
     at_once: bool = False
 
-    @property
-    def reasons(self) -> bool:
-        """Whether every answer is expected to include reasoning."""
-        return self.low > self.reply and not self.at_once
-
 
 def reasoning_tokens_at(effort: Effort | None) -> tuple[float, float, str]:
     """Return the least and most expected tokens of a reasoning model's answer, and their source.
@@ -142,8 +137,9 @@ MIN_CACHED = 4
 DRIFT = {(False, True): 0.03, (True, True): 0.15, (False, False): 0.1, (True, False): 0.5}
 # Standard deviations on either side of the mean.
 WIDTH = 2.0
-# If so many of the latest answers are significantly longer than all together, only they count, and
-# the lengths of later answers may differ from theirs as much as in the other step.
+# If so many of the latest answers, or twice or four times as many, and so on, are significantly
+# longer than all together, only they count, and the lengths of later answers may differ from theirs
+# as much as in the other step.
 LATEST = 10
 
 Cached = Sequence[tuple[Question, Usage]]
@@ -177,7 +173,9 @@ def answer_length(spec: Spec, info: ModelInfo, step: Step, both: Cached) -> Answ
         step: the step.
         both: the cached answers of both steps, if their settings allow for as much reasoning.
     """
-    cached, room = step.used if len(step.used) >= MIN_CACHED else both, step.room
+    cached = step.used if len(step.used) >= MIN_CACHED else both
+    # Tokens that replies have for more than a move, on average.
+    room = mean([request.tokens for request in step.unanswered] or [0])
     own = bool(step.used)
     length = _measured(cached, same_step=own) if cached else _assumed(spec, info, step)
     if room and cached is not step.used:
@@ -220,9 +218,12 @@ def _assumed(spec: Spec, info: ModelInfo, step: Step) -> AnswerLength:
 
 def _measured(cached: Cached, *, same_step: bool) -> AnswerLength:
     tokens = [usage.output_tokens for _, usage in cached]
-    change = mean(tokens[-LATEST:]) - mean(tokens)
-    if len(tokens) > LATEST and change > WIDTH * stdev(tokens) / sqrt(LATEST):
-        cached, tokens, same_step = cached[-LATEST:], tokens[-LATEST:], False
+    latest = LATEST
+    while latest < len(tokens):
+        change = mean(tokens[-latest:]) - mean(tokens)
+        if change > WIDTH * stdev(tokens) / sqrt(latest):
+            cached, tokens, same_step = cached[-latest:], tokens[-latest:], False
+        latest *= 2
     average, reasoning = mean(tokens), mean(usage.thinking_tokens for _, usage in cached)
     error = stdev(tokens) / sqrt(len(tokens)) if len(tokens) > 1 else 0.0
     spread = WIDTH * sqrt((error / average) ** 2 + DRIFT[reasoning > 0, same_step] ** 2)

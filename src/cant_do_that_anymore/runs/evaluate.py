@@ -15,7 +15,6 @@ from functools import cache, partial
 
 from ..client.budget import Budget, RunningCost
 from ..client.client import Client
-from ..client.pricing import pricing_for
 from ..client.session import create_model, open_client
 from ..costs.approval import cost_of, follow_cost, on_lost_answers, require_approval
 from ..datasets.pools import Pool, positions_for
@@ -70,7 +69,6 @@ async def _run(
     budget: Budget | None,
 ) -> Run:
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    pricing = pricing_for(spec, model.info)
     of_controls = control_conditions(plan) if spec.diagnose else ()
     per_position = plan.draws * (len(plan.conditions) + len(of_controls))
     async with open_client(spec, model, budget) as client:
@@ -123,7 +121,7 @@ async def _run(
         started_at=started_at,
         seconds=round(seconds_now + max(0.0, of_answers - client.seconds_of_new), 2),
         seconds_now=round(seconds_now, 2),
-        cost=cost_of(pricing, client, dataset, all_samples, versions),
+        cost=cost_of(client, dataset, all_samples, versions),
         controls=controls,
         cached=not spec.fresh,
     )
