@@ -139,6 +139,7 @@ def test_an_answer_that_inspect_reads_otherwise(
 ERRORS: list[Body] = [
     *({"error": 1}, {"errors": [1]}, {"object": "error"}, {"type": "error"}),
     *({"status": status} for status in ("error", "failed", "FAILED", "cancelled", "canceled")),
+    *({"status": status} for status in ("errored", "failure", "aborted")),
     *({"success": False}, {"code": 500}, {"code": "429"}, {"status": 502}, {"status_code": 400}),
 ]
 BROKEN_OFF = ["error", "Aborted", "cancelled", "failed", "timeout", "time-out"]
@@ -261,6 +262,12 @@ THOUGHTS = [
         "f1b5",
     ),
     ("<|channel|>analysis<|message|>a f1b5", "a f1b5", ""),
+    (
+        "<|channel|>analysis<|message|>a<|end|><|channel|>commentary<|message|>b<|end|>"
+        "<|channel|>final<|message|>f1<|end|><|channel|>final<|message|>b5",
+        "a\nb",
+        "f1b5",
+    ),
     ("I think f1b5 is <best>", "", "I think f1b5 is <best>"),
     ("f1b5\n<think>a e2e4</think>", "a e2e4", "f1b5\n"),
     ("d2d4? I close my <think> block.</think>f1b5", "d2d4? I close my <think> block.", "f1b5"),
