@@ -173,13 +173,13 @@ def pluralize(n: int, noun: str) -> str:
     return f"{n:,} {noun}" + ("" if n == 1 else "s")
 
 
-def join_words(items: Sequence[str]) -> str:
+def join_words(items: Sequence[str], last: str = "and") -> str:
     """Join items as in a sentence.
 
-    >>> join_words(["a"]), join_words(["a", "b", "c"])
-    ('a', 'a, b and c')
+    >>> join_words(["a"]), join_words(["a", "b", "c"]), join_words(["a", "b"], "or")
+    ('a', 'a, b and c', 'a or b')
     """
-    return " and ".join(filter(None, (", ".join(items[:-1]), *items[-1:])))
+    return f" {last} ".join(filter(None, (", ".join(items[:-1]), *items[-1:])))
 
 
 def visible(text: str) -> str:

@@ -7,7 +7,15 @@ from typing import Literal, NamedTuple
 
 from ..datasets.storage import Dataset
 from ..errors import InvalidInput
-from ..formatting import brief, format_p, format_points, pluralize, range_in_points
+from ..formatting import (
+    brief,
+    format_p,
+    format_points,
+    join_words,
+    percentage,
+    pluralize,
+    range_in_points,
+)
 from ..metrics.bounds import interval_of
 from ..metrics.measures import IMPACT, MEASURES, UNUSABLE, UPTAKE
 from ..metrics.stats.intervals import SHARE_OF_SOME
@@ -173,7 +181,7 @@ def _unranked_reason(entry: Entry, ranking: Ranking) -> str:
     )
     if not blurred or UPTAKE not in entry.results.bounds:
         return ""
-    share = _percent(entry.results.metrics[UNUSABLE[CHANGED_CONDITION]])
+    share = percentage(entry.results.metrics[UNUSABLE[CHANGED_CONDITION]], 0)
     return f" cannot be ranked: {share} of its answers under the changed rules contain no move"
 
 
@@ -197,7 +205,7 @@ def _drop_explanation(entry: Entry) -> str:
             answers = sum(counts[name] for name in not_legal) / sum(counts.values())
             are = "contain no move" if no_move else "are other illegal moves or contain no move"
             mostly = "mostly " if share < 1 else ""
-            return f"'s drop is {mostly}{kind}: {_percent(answers)} of its answers {are}"
+            return f"'s drop is {mostly}{kind}: {percentage(answers, 0)} of its answers {are}"
     return ""
 
 
@@ -282,13 +290,8 @@ def _uptake(entry: Entry) -> str:
     return f"{value} (95% interval {low} to {high}{allowing})"
 
 
-def _percent(share: float | None) -> str:
-    return f"{100 * (share or 0.0):.0f}%"
-
-
 def _join_names(entries: Sequence[Entry]) -> str:
     names = [entry.label for entry in entries]
     if len(names) > _MAX_NAMED + 1:
         names = [*names[:_MAX_NAMED], f"{len(names) - _MAX_NAMED} others"]
-    *some, last = names
-    return f"{', '.join(some)} and {last}" if some else last
+    return join_words(names)

@@ -17,7 +17,7 @@ from math import log
 
 import chess
 
-from ..formatting import percentage
+from ..formatting import join_words, percentage
 from ..game.position import Position
 from ..game.rules import CATALOG, Rules
 
@@ -102,5 +102,4 @@ def format_habits(played: Sequence[tuple[Position, str]], change: Rules) -> str:
     rules = [f"--rules {key} ({percentage(share, 0)})" for key, share in shares.items()]
     if not rules:
         return ""
-    listed = " or ".join(filter(None, (", ".join(rules[:-1]), rules[-1])))
-    return f". Its {len(played):,} moves show other habits: try {listed}"
+    return f". Its {len(played):,} moves show other habits: try {join_words(rules, 'or')}"
