@@ -2,8 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Sequence
 from typing import Any
 from unicodedata import category
 
@@ -144,12 +143,6 @@ def format_setting(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def named_fields(settings: Any) -> Iterator[tuple[str, object]]:
-    """Yield the title and value of every field of a dataclass."""
-    for field in fields(settings):
-        yield field.name.replace("_", " ").capitalize(), getattr(settings, field.name)
-
-
 def duration(seconds: float) -> str:
     """Format a duration in the unit that suits it.
 
@@ -206,8 +199,13 @@ def without_folders(value: Any) -> Any:
     >>> without_folders(["at /home/me/a.jsonl", "http://a/b/c"])
     ['at a.jsonl', 'http://a/b/c']
     """
+    return map_texts(lambda text: _FOLDERS.sub("", text), value)
+
+
+def map_texts(change: Callable[[str], str], value: Any) -> Any:
+    """Return JSON values with all texts changed, except the keys of objects."""
     if isinstance(value, dict):
-        return {key: without_folders(item) for key, item in value.items()}
+        return {key: map_texts(change, item) for key, item in value.items()}
     if isinstance(value, list):
-        return [without_folders(item) for item in value]
-    return _FOLDERS.sub("", value) if isinstance(value, str) else value
+        return [map_texts(change, item) for item in value]
+    return change(value) if isinstance(value, str) else value

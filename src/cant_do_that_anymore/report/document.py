@@ -3,7 +3,7 @@
 import csv
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from io import StringIO
 from itertools import chain
 from pathlib import Path
@@ -14,7 +14,7 @@ from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking
 from ..comparison.pairwise import PairComparison
 from ..comparison.verdict import verdict
-from ..formatting import Number, format_setting, join_words, named_fields, number
+from ..formatting import Number, format_setting, join_words, number
 from ..metrics.measures import UPTAKE
 from ..providers.base import add_costs
 from ..runs.results import Run
@@ -219,9 +219,9 @@ def _run_row(entry: Entry, run: Run, out: Path) -> Row:
 def settings_text(run: Run) -> str:
     """Return all settings of a run except the seed, as text."""
     others = [
-        f"{title.lower()} {format_setting(value)}"
-        for title, value in named_fields(run.plan.settings)
-        if title != "Seed" and value not in (None, "") and value is not False
+        f"{name.replace('_', ' ')} {format_setting(value)}"
+        for name, value in asdict(run.plan.settings).items()
+        if name != "seed" and value not in (None, "") and value is not False
     ]
     plan = run.plan
     fixed = [f"wording {plan.wording}", f"form {plan.form.name}", f"reading {plan.reading}"]

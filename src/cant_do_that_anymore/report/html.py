@@ -21,7 +21,6 @@ from ..formatting import (
     format_setting,
     in_points,
     minus,
-    named_fields,
     number,
     p_value,
     percentage,
@@ -121,8 +120,7 @@ def prose(text: str) -> Markup:
 
 _FILTERS: tuple[Callable[..., object], ...] = (
     *(amount, amount_interval, bounds, dollars, duration, format_p, in_points, interval, minus),
-    *(named_fields, number),
-    *(p_value, percentage, prose, rounded),
+    *(number, p_value, percentage, prose, rounded),
 )
 # Filters by their names in the templates.
 FILTERS = {function.__name__: function for function in _FILTERS} | {"plain": format_setting}

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import asdict
 from math import ceil, floor, log10
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from ..files import atomic_write, file_errors
-from ..formatting import named_fields
 from ..game.rules import placebo_of
 from ..metrics.diagnosis import (
     CONTRASTS,
@@ -227,13 +226,12 @@ def _html(run: Run) -> Iterator[str]:
     )
 
 
-def _settings(run: Run) -> dict[bool, list[tuple[str, object]]]:
-    """Return titles and values of the settings: those that are not defaults, and the others."""
+def _settings(run: Run) -> dict[bool, dict[str, object]]:
+    """Return the settings by title: those that are not defaults, and the others."""
     changed = run.plan.settings.non_defaults.keys() | {"temperature", "max_tokens", "seed"}
-    names = [field.name for field in fields(run.plan.settings)]
-    rows: dict[bool, list[tuple[str, object]]] = {True: [], False: []}
-    for name, row in zip(names, named_fields(run.plan.settings), strict=True):
-        rows[name in changed].append(row)
+    rows: dict[bool, dict[str, object]] = {True: {}, False: {}}
+    for name, value in asdict(run.plan.settings).items():
+        rows[name in changed][name.replace("_", " ").capitalize()] = value
     return rows
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import chess
 from markupsafe import Markup
 
-from ..formatting import visible
+from ..formatting import map_texts, visible
 from ..game.move_parser import named_moves
 from ..game.notation import notate, notate_game, with_move_numbers
 from ..game.rules import Rules
@@ -33,17 +33,9 @@ def samples_json(run: Run) -> Iterator[Markup]:
 
 def _safe_json(value: Any) -> Markup:
     """Encode as JSON that cannot close the script element around it."""
-    text = json.dumps(_visible(value), ensure_ascii=False, separators=(",", ":"))
+    shown = map_texts(visible, value)  # before JSON escapes control characters
+    text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))
-
-
-def _visible(value: Any) -> Any:
-    """Make control characters visible in all texts, before JSON escapes them."""
-    if isinstance(value, dict):
-        return {name: _visible(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_visible(item) for item in value]
-    return visible(value) if isinstance(value, str) else value
 
 
 def _entries(run: Run) -> Iterator[dict[str, Any]]:
