@@ -148,7 +148,7 @@ def differences_in_plan(entries: Sequence[Entry], but: Collection[str] = ()) -> 
     settings: dict[str, Callable[[Run], object]] = {
         **{name: partial(_of_plan, name) for name in sorted(names - with_own_note)},
         "the form of the position": lambda run: run.plan.form.name,
-        "the temperature used": _temperature_used,
+        "the temperature used": lambda run: run.temperature_used,
         "the selection of their datasets": lambda run: (
             f"{run.dataset.origin} {run.dataset.selection}".strip()
         ),
@@ -204,7 +204,3 @@ def _of_plan(name: str, run: Run) -> object:
         return identity_of(plan.change)
     value = getattr(plan if hasattr(plan, attribute) else plan.settings, attribute)
     return ", ".join(value) if isinstance(value, tuple) else value
-
-
-def _temperature_used(run: Run) -> object:
-    return "the provider's own" if run.own_temperature else run.plan.settings.temperature

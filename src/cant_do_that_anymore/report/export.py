@@ -26,7 +26,7 @@ from ..metrics.measures import SHARES
 from ..metrics.stats.intervals import Difference, Method
 from ..metrics.types import Measure
 from ..providers.catalog import OUR_MODELS, PROVIDERS
-from ..runs.results import Run, command_of
+from ..runs.results import OWN_TEMPERATURE, Run, command_of
 from ..task.forms import MOVES
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample, answers_of
 from .columns import as_rows
@@ -285,7 +285,9 @@ def _generation(entry: Entry, model_id: str) -> Json:
     }
     return {
         "generation_args": {
-            "temperature": None if run.own_temperature else settings.temperature,
+            "temperature": settings.temperature
+            if run.temperature_used != OWN_TEMPERATURE
+            else None,
             "max_tokens": settings.max_tokens,
             "reasoning": any(answer.has_reasoning for answer in answers_of(run.samples)),
             "prompt_template": changed.prompts[0].text,

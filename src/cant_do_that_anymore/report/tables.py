@@ -208,11 +208,8 @@ def _footer(run: Run) -> str:
 def _sampling(run: Run) -> str:
     """Return temperature, token limit and seed, and other settings that are not defaults."""
     settings = run.plan.settings
-    temperature = (
-        "the provider's own" if run.own_temperature else format_setting(settings.temperature)
-    )
     always = {
-        "temperature": f"temperature {temperature}",
+        "temperature": f"temperature {format_setting(run.temperature_used)}",
         "max_tokens": f"at most {settings.max_tokens} tokens",
         "seed": f"seed {settings.seed}",
     }

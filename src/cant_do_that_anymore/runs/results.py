@@ -21,6 +21,7 @@ from ..task.types import Plan, Sample, answers_of
 
 # Changes whenever scores are no longer comparable with those of earlier versions.
 PROTOCOL = "3"
+OWN_TEMPERATURE = "the provider's own"
 ALL_CACHED = "all answers came from the cache; use another --seed to sample again"
 
 
@@ -75,9 +76,10 @@ class Run:
     versions: dict[str, str] = field(default_factory=versions_here)
 
     @property
-    def own_temperature(self) -> bool:
-        """Whether any answer used the provider's default temperature, not the requested one."""
-        return any(NO_TEMPERATURE in answer.conceded for answer in answers_of(self.samples))
+    def temperature_used(self) -> float | str | None:
+        """The requested temperature, or `OWN_TEMPERATURE` if any answer used that instead."""
+        own = any(NO_TEMPERATURE in answer.conceded for answer in answers_of(self.samples))
+        return OWN_TEMPERATURE if own else self.plan.settings.temperature
 
     @property
     def answered(self) -> list[Sample]:

@@ -41,7 +41,7 @@ from ..task.types import (
     ScoredAnswer,
 )
 from ..validation import parse
-from .results import PROTOCOL, Run, versions_here
+from .results import OWN_TEMPERATURE, PROTOCOL, Run, versions_here
 
 # Version of the file format; other versions are rejected.
 FORMAT = 4
@@ -149,13 +149,12 @@ def run_json(run: Run) -> dict[str, Any]:
 
 def temperatures(run: Run) -> dict[str, object]:
     """Return the actual temperatures of selection and measurement, as far as known."""
-    own = "the provider's own"
     selection: object = 0.0 if run.dataset.asked else "not known"
     if not run.dataset.version:
         selection = "none selected"
     return {
-        "selection": own if run.dataset.own_temperature else selection,
-        "measuring": own if run.own_temperature else run.plan.settings.temperature,
+        "selection": OWN_TEMPERATURE if run.dataset.own_temperature else selection,
+        "measuring": run.temperature_used,
     }
 
 
