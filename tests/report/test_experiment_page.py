@@ -23,7 +23,7 @@ from cant_do_that_anymore.report.document import Document, as_csv, build_documen
 from cant_do_that_anymore.report.pages import experiment_page, write
 from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.storage import load_run
-from testing import POOL, cdta, played, serving
+from testing import POOL, cdta, played, serving, without_plots
 from thinkers import KEPT, planted_thinker
 
 EVIL = '--><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">\u202e\x1b]]>'
@@ -141,7 +141,8 @@ def test_a_title_and_several_rules_are_shown_once(tmp_path: Path) -> None:
         for rules in ("bishops-as-knights", "no-castling")
     ]
     ranked = rankings(entries_of(runs))
-    text = experiment_page(ranked, build_document(ranked, tmp_path, "Habits <b>"))
+    with without_plots():
+        text = experiment_page(ranked, build_document(ranked, tmp_path, "Habits <b>"))
     assert "<h1>Habits &lt;b&gt;</h1>" in text
     assert text.count('class="rule"') == 1
     assert text.count("All models on one dataset") == 1
@@ -276,7 +277,8 @@ def test_a_run_without_a_page_has_no_link_and_one_elsewhere_is_linked(
     *_, first = sorted(copy.glob("*/report.html"))
     first.unlink()
     ranked = rankings(entries_of(map(load_run, folders_in(copy))))
-    text = experiment_page(ranked, build_document(ranked, tmp_path / "elsewhere"))
+    with without_plots():
+        text = experiment_page(ranked, build_document(ranked, tmp_path / "elsewhere"))
     board, _, every_run = text.partition("</section>")
     for part in (board, every_run):
         assert part.count('<a href="../copy%20%231/') == 7
