@@ -110,9 +110,9 @@ def test_a_fault_under_http_200_is_no_answer(
 
     server.fault = fault
     with pytest.raises(Incomplete, match=r"no answer|stopped answering"):
-        measure(server, dataset=positions(20))
+        measure(server, dataset=positions(8))
     server.fault = None
-    assert measure(server, dataset=positions(20)).results.metrics["delta"] == 0
+    assert measure(server, dataset=positions(8)).results.metrics["delta"] == 0
 
 
 def test_a_body_that_says_it_has_no_error_is_an_answer(server: Loopback) -> None:
@@ -146,7 +146,7 @@ def test_a_passing_fault_does_not_change_the_form_of_later_questions(
 ) -> None:
     server.fault = fails(lambda _, number: number in failing, message, status)
     looked_into = len(failing) > 1  # other forms are tried meanwhile
-    run = measure(server, dataset=positions(30), n=30, max_connections=1 if looked_into else 3)
+    run = measure(server, dataset=positions(14), n=14, max_connections=1 if looked_into else 3)
     for request in server.requests[20 * looked_into :]:
         assert request["messages"][0]["role"] == "system"
         assert "temperature" in request

@@ -27,7 +27,7 @@ from cant_do_that_anymore.game.rules import CATALOG, board_after
 from cant_do_that_anymore.report.document import build_document
 from cant_do_that_anymore.report.plots.headlines import headline_chart
 from cant_do_that_anymore.report.plots.shares import bar_chart, line_chart
-from cant_do_that_anymore.report.plots.style import save_chart
+from cant_do_that_anymore.report.plots.style import svg_of
 from cant_do_that_anymore.report.tables import experiment_table
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, save_run
@@ -498,9 +498,9 @@ def shifting() -> Entry:
     return found
 
 
-def written_in(picture: Path) -> list[str]:
+def written_in(picture: str) -> list[str]:
     """The texts of a picture: each is a comment beside its outlines."""
-    return re.findall(r"<!-- (.*?) -->", picture.read_text(), re.DOTALL)
+    return re.findall(r"<!-- (.*?) -->", picture, re.DOTALL)
 
 
 def table_of(group: list[Entry]) -> object:
@@ -508,7 +508,7 @@ def table_of(group: list[Entry]) -> object:
     return experiment_table(ranked, build_document(ranked, Path()))
 
 
-def test_tables_and_pictures_say_what_they_said(tmp_path: Path) -> None:
+def test_tables_and_pictures_say_what_they_said() -> None:
     """Any forbidden moves stand beside the special ones."""
     weak = played("m", "legal", lambda n: "special" if n < 2 else "legal", POOL[:40])
     groups = {
@@ -524,19 +524,19 @@ def test_tables_and_pictures_say_what_they_said(tmp_path: Path) -> None:
             assert not any("…" in line for line in lines)
         told += [f"# {name}", *lines]
         for draw in (bar_chart, headline_chart, line_chart):
-            texts = written_in(save_chart(draw, group, tmp_path / "chart")[1])
+            texts = written_in(svg_of(draw, group, narrow=False))
             told.append(f"{draw.__name__}: {' | '.join(texts)}")
     snapshot("experiment", "\n".join(told))
 
 
 def test_names_are_drawn_as_they_are_and_plots_repeat_exactly(
-    tmp_path: Path, recwarn: pytest.WarningsRecorder
+    recwarn: pytest.WarningsRecorder,
 ) -> None:
     """A dollar sign begins no formula; a letter that the font lacks is spelled out."""
     group = [entry("$a_b^$"), entry("_hidden"), entry("模型")]
     for draw in (bar_chart, headline_chart, line_chart):
-        first, again = (save_chart(draw, group, tmp_path / name) for name in ("first", "again"))
-        assert first[1].read_bytes() == again[1].read_bytes()
-        texts = written_in(first[1])
+        first, again = (svg_of(draw, group, narrow=False) for _ in range(2))
+        assert first == again
+        texts = written_in(first)
         assert {"$a_b^$ (!)", "_hidden (!)", "⟨U+6A21⟩⟨U+578B⟩ (!)"} <= set(texts)
     assert not recwarn.list

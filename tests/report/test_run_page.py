@@ -653,7 +653,7 @@ def test_failures_come_first_and_link_to_their_samples(show: Show) -> None:
     items = opened.page.locator(".failures li")
     assert items.all_inner_texts() == [
         "100 of 200 kept the habit: show them",
-        "22 of 200 played another illegal move: show them",
+        "17 of 200 played another illegal move: show them",
         "50 of 200 contain no readable move: show them",
     ]
     items.first.locator("a").click()

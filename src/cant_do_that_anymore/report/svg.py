@@ -7,6 +7,7 @@ size.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, floor
 from typing import Literal, NamedTuple
 from urllib.parse import urlencode
@@ -15,7 +16,7 @@ from xml.etree.ElementTree import Element
 
 import chess
 import chess.svg
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from ..formatting import percentage
 from ..game.notation import move_number_prefix, notate
@@ -32,13 +33,15 @@ def tag(name: str, *children: str, **attributes: str | float) -> Markup:
     >>> print(tag("text", "a < b", class_="note"))
     <text class="note">a &lt; b</text>
     """
-    pairs = Markup().join(
-        Markup(' {}="{}"').format(
-            key.rstrip("_").replace("_", "-"), value if isinstance(value, str) else f"{value:.6g}"
-        )
+    pairs = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(_written(value))}"'
         for key, value in attributes.items()
     )
-    return Markup("<{0}{1}>{2}</{0}>").format(name, pairs, Markup().join(children))
+    return Markup(f"<{name}{pairs}>{''.join(map(escape, children))}</{name}>")
+
+
+def _written(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:.6g}"
 
 
 def move_styles(drawing: Element) -> None:
@@ -316,6 +319,7 @@ class RulePicture(NamedTuple):
     source: str
 
 
+@lru_cache(maxsize=32)
 def rule_picture(rules: Rules, otherwise: Position | None = None) -> RulePicture | None:
     """Draw the example of the rules, or ``otherwise`` if they have none."""
     example = example_of(rules)
