@@ -16,7 +16,6 @@ from cant_do_that_anymore.datasets.storage import import_dataset
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
 from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
-from cant_do_that_anymore.task import spec
 from cant_do_that_anymore.task.prompts import Wording
 from players import CANNOT_STOP
 from testing import (
@@ -200,12 +199,10 @@ def test_positions_that_make_the_same_question_are_different_samples(
     assert len(server.requests) == 24 + LOOK
 
 
-def test_conditions_with_the_same_text_are_different_questions(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(spec, "wordings_named", lambda name: [Wording(name, "Play.", "Play.")])
+def test_conditions_with_the_same_text_are_different_questions(serve: Serve) -> None:
     server = serve(in_turn("habit", "a2a3"))
-    asks_again_and_gets_the_same(server, dataset=positions(20), wording="same")
+    same = Wording("same", "Play.", "Play.")
+    asks_again_and_gets_the_same(server, dataset=positions(20), wording=same)
     assert len(server.requests) == 40 + LOOK
 
 
