@@ -1,5 +1,6 @@
 """Commands whose help lists the options by heading, and the options for output."""
 
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -18,27 +19,26 @@ WIDEST_NAME = 28
 PATH = click.Path(path_type=Path)
 
 
-def is_default(value: object, param: click.Parameter | None) -> bool:
-    """Whether a value is the option's default, which is valid; checking it would load pydantic."""
-    return param is not None and value is param.default
-
-
-class Checked(click.ParamType):  # type: ignore[type-arg]
-    """A value that fits a type hint with its constraints."""
+class Parsed(click.ParamType):  # type: ignore[type-arg]
+    """A value that a function parses, given the option."""
 
     name = "value"
 
-    def __init__(self, hint: Any) -> None:
-        self._hint = hint
+    def __init__(self, parse: Callable[[click.Parameter, Any], Any]) -> None:
+        self._parse = parse
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse a value."""
-        name = param.opts[-1].lstrip("-") if param else self.name
-        return value if is_default(value, param) else check(self._hint, value, name, text=True)
+        """Parse a value; the default is not checked, since that would load pydantic."""
+        return value if param is None or value is param.default else self._parse(param, value)
 
 
-AT_LEAST_1 = Checked(Annotated[int, Ge(1)])
-PERCENTAGE = Checked(Annotated[float, Ge(0), Le(100)])
+def _checked(hint: Any) -> Parsed:
+    """Return the type of values that fit a type hint with its constraints."""
+    return Parsed(lambda option, value: check(hint, value, option.opts[-1].lstrip("-"), text=True))
+
+
+AT_LEAST_1 = _checked(Annotated[int, Ge(1)])
+PERCENTAGE = _checked(Annotated[float, Ge(0), Le(100)])
 
 
 class Option(click.Option):

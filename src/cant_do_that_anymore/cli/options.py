@@ -1,23 +1,14 @@
 """The options of `Spec`, made from its fields."""
 
-from typing import Any
 
 import click
 
 from ..task.option_info import MODEL, OptionInfo
 from ..task.spec import DEFAULT_MODEL, OPTIONS, Spec, parse_option
-from .help import Option, is_default
+from .help import Option, Parsed
 
-
-class FieldType(click.ParamType):  # type: ignore[type-arg]
-    """The type of an option of `Spec`, by whose field its value is parsed."""
-
-    name = "value"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse and validate a value."""
-        name = str(param and param.name)
-        return value if is_default(value, param) else parse_option(name, value)
+# The type of the options of `Spec`: a field parses its value.
+OF_FIELD = Parsed(lambda option, value: parse_option(str(option.name), value))
 
 
 def _option(name: str, info: OptionInfo) -> Option:
@@ -31,7 +22,7 @@ def _option(name: str, info: OptionInfo) -> Option:
         default=default,
         is_flag=is_flag,
         multiple=is_list,
-        type=None if is_flag or is_list else FieldType(),
+        type=None if is_flag or is_list else OF_FIELD,
         **({"flag_value": info.without_value} if info.without_value else {}),
     )
 
