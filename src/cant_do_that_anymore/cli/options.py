@@ -1,6 +1,5 @@
 """The options of `Spec`, made from its fields."""
 
-
 import click
 
 from ..task.option_info import MODEL, OptionInfo

@@ -53,6 +53,7 @@ from .html import render_stream
 from .sample_browser import LONGEST_TEXT, REASONING_FILTERS, samples_json
 from .sentences import (
     closes,
+    control_shares,
     diagnosis_answers,
     failures,
     headline,
@@ -122,16 +123,6 @@ def knowledge_rows(run: Run) -> list[KnowledgeRow]:
         )
         rows.append(KnowledgeRow(title, count, count / max(1, counts.total()), parts))
     return rows if rows[2].number else rows[:2]
-
-
-def control_shares(run: Run) -> dict[str, float]:
-    """Return the share of habits played at control positions, by condition."""
-    answered = [control for control in run.controls if control.answered]
-    return {
-        name: sum(control.plays_special(name) for control in answered) / len(answered)
-        for name in (STANDARD_CONDITION, PLACEBO, CHANGED_CONDITION)
-        if answered
-    }
 
 
 def _scale(results: Results, amounts: Sequence[Mean]) -> tuple[float, float]:

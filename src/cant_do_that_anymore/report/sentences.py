@@ -20,7 +20,7 @@ from ..metrics.measures import SHARES, UPTAKE
 from ..metrics.reasoning import TOKENS, TOKENS_DIFFERENCE
 from ..metrics.types import ALPHA, InterventionEffect, Results, excludes_zero
 from ..runs.results import Run
-from ..task.conditions import QUESTIONS
+from ..task.conditions import PLACEBO, QUESTIONS
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
 from .html import amount_interval
 
@@ -245,20 +245,27 @@ def _placebo_answer(results: Results) -> str:
     return f"{first}: {by}. Compared with that, the new rule changes it by {rule}."
 
 
-def _collateral_answer(run: Run) -> str:
+def control_shares(run: Run) -> dict[str, float]:
+    """Return the share of habits played at control positions, by condition."""
     answered = [control for control in run.controls if control.answered]
+    return {
+        name: sum(control.plays_special(name) for control in answered) / len(answered)
+        for name in (STANDARD_CONDITION, PLACEBO, CHANGED_CONDITION)
+        if answered
+    }
+
+
+def _collateral_answer(run: Run) -> str:
+    answered, shares = sum(control.answered for control in run.controls), control_shares(run)
     changes = [ends for m in CONTROL_MEASURES if (ends := range_of(run.results, m.name))]
     if not answered or not changes:
         few = "too few" if answered else "no"
         return f"We cannot tell: this run has {few} control positions, whose habit stays legal."
     moved = any(excludes_zero(*ends) for ends in changes)
     first = "Other play changes, too" if moved else "No change in other play was found"
-    standard, changed = (
-        rounded(sum(control.plays_special(name) for control in answered) / len(answered))
-        for name in (STANDARD_CONDITION, CHANGED_CONDITION)
-    )
+    standard, changed = (rounded(shares[n]) for n in (STANDARD_CONDITION, CHANGED_CONDITION))
     return (
-        f"{first}: at {pluralize(len(answered), 'control position')}, where the usual move stays "
+        f"{first}: at {pluralize(answered, 'control position')}, where the usual move stays "
         f"legal, it plays it in {standard} under standard rules and in {changed} under the new "
         "rule."
     )

@@ -38,8 +38,9 @@ from .columns import (
 )
 from .document import Document, matrix_cells
 from .html import interval
-from .run_page import control_shares, knowledge_rows, main_measures
+from .run_page import knowledge_rows, main_measures
 from .sentences import (
+    control_shares,
     diagnosis_answers,
     headline,
     helps_sentence,
