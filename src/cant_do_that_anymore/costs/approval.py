@@ -4,7 +4,6 @@ import logging
 from collections.abc import Collection, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from itertools import repeat
 from math import ceil, floor, log10
 from statistics import fmean
 
@@ -97,9 +96,10 @@ async def _with_probes(
         step = rest.dataset if rest.dataset.unanswered and wanted else rest.measuring
         missing = (wanted or PROBED_POSITIONS * rest.per_sample) - step.answered
         probes = step.unanswered[: min(PROBES, max(0, missing))]
-        settings = (each.settings(step.settings) for each in probes)
-        questions, variants = (each.question for each in probes), repeat(step.variant)
-        cost = sum(map(price.max_cost, questions, settings, variants))
+        cost = sum(
+            price.max_cost(each.question, each.settings(step.settings), step.variant)
+            for each in probes
+        )
         if used := rest.dataset.used + rest.measuring.used:  # what other answers will cost
             cost = len(probes) * fmean(price.of(usage, 1) for _, usage in used)
         if step.answered + rest.dataset.answered and cost > MAX_PROBE_SHARE * limit:
@@ -200,9 +200,7 @@ class Cost:
 def on_lost_answers(meter: Meter) -> list[str]:
     """Say how lost answers are counted, if there are any."""
     lost = f"{pluralize(meter.lost, 'answer')} got lost in transit and may have been billed"
-    return (
-        [f"{lost}; the cost counts each like the answer that came after it"] if meter.lost else []
-    )
+    return [f"{lost}; the cost counts them like the answers that arrived"] if meter.lost else []
 
 
 def cost_of(
