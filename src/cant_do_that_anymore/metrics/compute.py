@@ -18,7 +18,7 @@ from .bounds import (
 )
 from .diagnosis import Grouping, contrasts_for
 from .interventions import effects_of
-from .measures import MEASURES, STATISTICS, UPTAKE, measures_for
+from .measures import STATISTICS, UPTAKE, measures_for
 from .reasoning import amounts_for
 from .stats.intervals import Interval, Ratio
 from .stopping import critical_factor_of
@@ -78,7 +78,7 @@ def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = 
             for condition in plan.conditions
             if controls and condition.name in controls[0].replies
         },
-        wordings=by_wording(MEASURES[UPTAKE], arms[0], plan, by_game.get(UPTAKE), critical_factor),
+        wordings=by_wording(arms[0], plan, by_game.get(UPTAKE), critical_factor),
         interventions=effects_of(samples, plan, controls),
     )
 

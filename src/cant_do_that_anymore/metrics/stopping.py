@@ -109,29 +109,28 @@ def shares_expected(samples: Sequence[Sample]) -> Shares:
     """Return the shares in these samples, or typical ones if there are too few."""
     answered_samples = answered(samples)
     if len(answered_samples) < FIRST_LOOK:
-        return shares_if(USUAL_SHARE, USUAL_IMPACT)
+        return shares_if(USUAL_IMPACT)
     ratio = ratio_of(MEASURES[IMPACT], answered_samples)
     counts = Counter(zip(ratio.parts, ratio.wholes, strict=True))
     return {pair: count / len(answered_samples) for pair, count in counts.items()}
 
 
-def shares_if(share: float, impact: float) -> Shares:
-    """Return the shares for a model whose two answers are independent.
+def shares_if(impact: float) -> Shares:
+    """Return the shares for a usual habit and independent answers, if the rule changes it so much.
 
     Args:
-        share: how often it plays the special move under the standard rules.
         impact: the relative change due to the rule, negative.
     """
-    after = share * (1 + impact)
-    return {(-1, 1): share * (1 - after), (0, 1): share * after, (1, 0): (1 - share) * after}
+    before, after = USUAL_SHARE, USUAL_SHARE * (1 + impact)
+    return {(-1, 1): before * (1 - after), (0, 1): before * after, (1, 0): (1 - before) * after}
 
 
 def expected_samples(precision: float, most: int, shares: Shares) -> int:
     """Return the sample size at which a run is expected to stop, with one sample per game.
 
-    >>> expected_samples(0.1, 1000, shares_if(0.67, -0.5))
+    >>> expected_samples(0.1, 1000, shares_if(-0.5))
     378
-    >>> expected_samples(0.1, 1000, shares_if(0.67, -1))
+    >>> expected_samples(0.1, 1000, shares_if(-1))
     75
     """
     for size in looks(most):
@@ -156,8 +155,7 @@ def sample_sizes(
         expected = expected_samples(precision, most, shares_expected(samples))
         return max(len(samples), round(expected / 1.5)), expected, min(most, round(expected * 1.5))
     low, expected, high = sorted(
-        expected_samples(precision, most, shares_if(USUAL_SHARE, impact))
-        for impact in (-1.0, USUAL_IMPACT, 0.0)
+        expected_samples(precision, most, shares_if(impact)) for impact in (-1.0, USUAL_IMPACT, 0.0)
     )
     return low, expected, high
 
@@ -168,9 +166,7 @@ def expected_sample_size(precision: float | None, most: int) -> int:
     >>> [expected_sample_size(*args) for args in ((None, 1000), (0.1, 1000), (0.1, 60))]
     [1000, 378, 60]
     """
-    if not precision:
-        return most
-    return expected_samples(precision, most, shares_if(USUAL_SHARE, USUAL_IMPACT))
+    return sample_sizes(precision, most, [])[1]
 
 
 def on_expected_samples(precision: float | None, most: int, samples: Sequence[Sample]) -> list[str]:
@@ -188,9 +184,7 @@ def on_expected_samples(precision: float | None, most: int, samples: Sequence[Sa
     if len(answered(samples)) >= FIRST_LOOK:
         basis = f"samples, judging by {len(samples):,} cached ones"
         return [f"{text} {expected(shares_expected(samples))} {basis}{allowed}"]
-    half, none, whole = (
-        expected(shares_if(USUAL_SHARE, impact)) for impact in (USUAL_IMPACT, 0.0, -1.0)
-    )
+    half, none, whole = (expected(shares_if(impact)) for impact in (USUAL_IMPACT, 0.0, -1.0))
     return [
         f"{text} {half} samples if the model drops half of its habit (assumed here), {none} if it "
         f"drops none and {whole} if it drops all (with {percentage(USUAL_SHARE, 0)} special moves "

@@ -16,6 +16,7 @@ from math import exp, lgamma, log, sqrt
 
 from ..task.types import Plan, Sample
 from .bounds import interval_of
+from .measures import MEASURES, UPTAKE
 from .stats.clusters import NORMAL
 from .stats.intervals import Interval, ends_of
 from .stats.score_interval import interval_end, t_quantile
@@ -25,17 +26,14 @@ MAX_SPREAD = 1.0  # of values between -1 and 1
 
 
 def by_wording(
-    measure: Measure,
-    samples: Sequence[Sample],
-    plan: Plan,
-    pooled: Interval | None,
-    critical_factor: float = 1.0,
+    samples: Sequence[Sample], plan: Plan, pooled: Interval | None, critical_factor: float
 ) -> WordingResults | None:
-    """Return the measure by wording; None with one wording, or where fewer than two have a value.
+    """Return the rule uptake by wording; None where fewer than two wordings have a value.
 
     Args:
-        pooled: the interval of the measure over all samples.
+        pooled: its interval over all samples.
     """
+    measure = MEASURES[UPTAKE]
     groups: dict[str, list[Sample]] = {name: [] for name in plan.wordings}
     for sample in samples:
         groups[plan.wording_of(sample.position)].append(sample)
