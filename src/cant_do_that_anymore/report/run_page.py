@@ -47,7 +47,6 @@ from ..metrics.reasoning import Mean, amounts_for
 from ..metrics.types import Measure, Results
 from ..runs.results import Run
 from ..runs.storage import temperatures
-from ..task.conditions import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, REMINDED
 from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, Condition, Outcome
 from .html import render_stream
 from .sample_browser import LONGEST_TEXT, REASONING_FILTERS, samples_json
@@ -237,17 +236,11 @@ def _conditions(conditions: Sequence[Condition]) -> dict[str, dict[str, object]]
             "style": styles.get(condition.name, condition.name),
             "prompts": condition.prompts,
             "label": condition.label,
-            "asks": REQUESTS.get(condition.name) or _asks(condition),
+            "asks": condition.asks,
             "names_a_move": not condition.about,
         }
         for condition in conditions
     }
-
-
-def _asks(condition: Condition) -> str:
-    """Describe an intervention; "" for another condition that is not in `REQUESTS`."""
-    other = condition.label == condition.name
-    return "" if other else f"a move under the changed rules, with help: {condition.label}"
 
 
 MEANINGS: dict[Outcome, str] = {
@@ -262,15 +255,6 @@ MEANINGS: dict[Outcome, str] = {
     "truncated": "cut off before a move",
     "refused": "the model declined to answer",
     "error": "no answer; left out of all numbers except the bounds",
-}
-# What each condition asks for.
-REQUESTS = {
-    STANDARD_CONDITION: "a move under the standard rules",
-    CHANGED_CONDITION: "a move under the changed rules",
-    PLACEBO: "a move under a similar change that leaves the habit legal",
-    REMINDED: "a move; the prompt repeats the changed rule",
-    KNOWS_FORBIDDEN: "whether a forbidden move is legal",
-    KNOWS_ALLOWED: "whether an allowed move is legal",
 }
 
 

@@ -51,6 +51,7 @@ class ConditionTemplate:
         tokens: the token limit of replies that say more than the move, which is their last line; 0
             for that of the run.
         label: what it does, for sentences on interventions.
+        asks: what it asks for, if that does not follow from the label.
         name: its name, if it is not in `CONDITIONS`.
     """
 
@@ -62,6 +63,7 @@ class ConditionTemplate:
     again: str = ""
     tokens: int = 0
     label: str = ""
+    asks: str = ""
     name: str = ""
 
 
@@ -69,12 +71,13 @@ def _placebo_text(wording: Wording, change: Rules, form: Form) -> str:
     return wording.changed_prompt(placebo_of(change), form, ", the placebo of a diagnosis")
 
 
-def _legality_question(about: QueriedMove) -> ConditionTemplate:
+def _legality_question(about: QueriedMove, asks: str) -> ConditionTemplate:
     """Return the template that asks whether a move is legal under the changed rules."""
     return ConditionTemplate(
         added=lambda wording, _: wording.legality_question,
         about=about,
         read=partial(judge_knowledge, about),
+        asks=asks,
     )
 
 
@@ -101,13 +104,21 @@ def _with_example(wording: Wording, change: Rules, form: Form) -> str:
 
 CONDITIONS: dict[str, ConditionTemplate] = {
     STANDARD_CONDITION: ConditionTemplate(
-        lambda _: STANDARD, lambda wording, _, form: wording.standard_prompt(form)
+        lambda _: STANDARD,
+        lambda wording, _, form: wording.standard_prompt(form),
+        asks="a move under the standard rules",
     ),
-    CHANGED_CONDITION: ConditionTemplate(),
-    PLACEBO: ConditionTemplate(placebo_of, _placebo_text),
-    REMINDED: ConditionTemplate(added=Wording.reminder_prompt, label="a reminder"),
-    KNOWS_FORBIDDEN: _legality_question(forbidden_move),
-    KNOWS_ALLOWED: _legality_question(allowed_move),
+    CHANGED_CONDITION: ConditionTemplate(asks="a move under the changed rules"),
+    PLACEBO: ConditionTemplate(
+        placebo_of, _placebo_text, asks="a move under a similar change that leaves the habit legal"
+    ),
+    REMINDED: ConditionTemplate(
+        added=Wording.reminder_prompt,
+        label="a reminder",
+        asks="a move; the prompt repeats the changed rule",
+    ),
+    KNOWS_FORBIDDEN: _legality_question(forbidden_move, "whether a forbidden move is legal"),
+    KNOWS_ALLOWED: _legality_question(allowed_move, "whether an allowed move is legal"),
     "repeated": ConditionTemplate(
         again="Here are the task and the position once more.", label="repeating the prompt"
     ),
@@ -253,6 +264,7 @@ def condition_named(
         InvalidInput: if the condition is unknown.
     """
     template = _template(given)
+    helped = f"a move under the changed rules, with help: {template.label}"
     return Condition(
         template.name,
         rules,
@@ -262,6 +274,7 @@ def condition_named(
         form,
         template.tokens,
         template.label or template.name,
+        template.asks or (helped if template.label else ""),
     )
 
 

@@ -56,6 +56,7 @@ class Condition:
         form: how the position is shown.
         tokens: the token limit of its replies, if that is more than the run's.
         label: what it does, in sentences.
+        asks: what it asks for, in the report.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Condition:
     form: Form
     tokens: int = 0
     label: str = field(default="", compare=False)
+    asks: str = field(default="", compare=False)
 
     def prompt(self, position: Position) -> Prompt:
         """Return the texts for a position, in the wording that it gets."""
