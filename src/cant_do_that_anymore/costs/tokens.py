@@ -178,6 +178,9 @@ def answer_length(spec: Spec, info: ModelInfo, step: Step, both: Cached) -> Answ
     room = mean([request.tokens for request in step.unanswered] or [0])
     own = bool(step.used)
     length = _measured(cached, same_step=own) if cached else _assumed(spec, info, step)
+    if own and cached is not step.used:  # too few to tell, but they may differ from the others
+        few = _measured(step.used, same_step=True)
+        length = length._replace(low=min(length.low, few.low), high=max(length.high, few.high))
     if room and cached is not step.used:
         low, basis = room / 10, f"and {room / 10:,.0f} to {room:,.0f} for reasons in the reply"
         length = length._replace(
