@@ -23,9 +23,9 @@ from .style import (
     grid,
     legend,
     mark,
+    model_handles,
     panels,
     title,
-    wrap_label,
 )
 
 # The measures drawn, with the least range of their axes and how to read them.
@@ -80,21 +80,19 @@ def curve_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
     figure, drawings = panels(
         11.0, 4.2 + 0.1 * len(lines), len(PANELS), narrow=narrow, shared=False
     )
-    handles, labeled = [], len(lines) <= len(_SIDES)
-    for number, (model, of_model) in enumerate(lines.items()):
+    labeled = len(lines) <= len(_SIDES)
+    for number, of_model in enumerate(lines.values()):
         offset = min(_OFFSET, 0.6 / len(lines)) * least * (number - (len(lines) - 1) / 2)
         for axes, name in zip(drawings, PANELS, strict=True):
             for line in of_model:
                 _draw(axes, name, line, number, offset, labeled=labeled)
-        color, marker = mark(number)
-        handles.append(Line2D([], [], marker=marker, color=color, linestyle=dashes(number)))
-        handles[-1].set_label(wrap_label(model))
     for axes, name in zip(drawings, PANELS, strict=True):
         _finish(axes, name)
         _scale(axes, least, most, from_zero=min(tokens) < least)
     title(figure, "Reasoning tokens", drawn)
     sizes = [] if labeled else _sizes({entry.effort for entry in drawn})
-    legend(figure, [*handles, *sizes, *bounds_handles(drawn)], drawn)
+    handles = [*model_handles(lines, lines=True), *sizes, *bounds_handles(drawn)]
+    legend(figure, handles, drawn)
     return figure
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from ...comparison.entries import Entry
 from ...formatting import brief, minus
@@ -21,9 +20,9 @@ from .style import (
     label_rows,
     legend,
     mark,
+    model_handles,
     panels,
     title,
-    wrap_label,
 )
 
 _NUMBER: dict[str, Any] = {
@@ -68,22 +67,13 @@ def rules_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
         label_rows(axes, changes, narrow=narrow)
         _finish(axes, name)
     title(figure, "Headline measures by rules", group)
-    legend(figure, [*_marks(models), *bounds_handles(group)], group)
+    legend(figure, [*model_handles(models, lines=False), *bounds_handles(group)], group)
     return figure
 
 
 def _rules_label(entry: Entry) -> str:
     """Return the title of the rules, and the pool if it is not the default."""
     return entry.change.title + (f" (pool {entry.pool})" if entry.pool else "")
-
-
-def _marks(models: Sequence[str]) -> list[Line2D]:
-    handles = []
-    for number, model in enumerate(models):
-        color, marker = mark(number)
-        label = wrap_label(model)
-        handles.append(Line2D([], [], linestyle="none", marker=marker, color=color, label=label))
-    return handles
 
 
 def _finish(axes: Axes, name: str) -> None:

@@ -1,6 +1,6 @@
 """Style of all plots: colors, markers, axes, legends, files."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from io import BytesIO, StringIO
 from math import ceil
@@ -13,6 +13,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ...comparison.entries import Entry
@@ -191,6 +192,16 @@ def legend(figure: Figure, handles: Sequence[Artist], group: Sequence[Entry]) ->
         columns = 1 if figure.get_figwidth() <= NARROW else 2 if len(handles) == 4 else 3
         style: dict[str, Any] = {"ncols": columns, "frameon": False, "fontsize": 9}
         figure.legend(handles=handles, loc="outside lower center", **style)
+
+
+def model_handles(models: Iterable[str], *, lines: bool) -> list[Artist]:
+    """Return the legend entries of models: their marks, on their lines if these are drawn."""
+    handles: list[Artist] = []
+    for number, model in enumerate(models):
+        (color, marker), label = mark(number), wrap_label(model)
+        dash = dashes(number) if lines else "none"
+        handles.append(Line2D([], [], marker=marker, color=color, linestyle=dash, label=label))
+    return handles
 
 
 def bounds_handles(group: Sequence[Entry]) -> list[Artist]:
