@@ -252,11 +252,6 @@ class Search:
         return len(self.hits) >= self._wanted or self.searched == len(self.config.ordered)
 
     @property
-    def repeats(self) -> bool:
-        """Whether the next request repeats a question."""
-        return self._awaited[0].draw > 0
-
-    @property
     def next_batch_size(self) -> int:
         """How many of the next requests to send together, where answers take hours."""
         likely = len(self.hits) + sum(state.found is not False for state in self._open.values())
@@ -282,7 +277,8 @@ class Search:
             Incomplete: if too many requests have no answer, or the guard finds the answers
                 unusable.
         """
-        position, plan = self.config.ordered[self._awaited[0].number], self.config.plan
+        query, plan = self._awaited[0], self.config.plan
+        position = self.config.ordered[query.number]
         score = plan.baseline.read(answer, position, plan.baseline.rules, plan.reading)
         is_sampled = NO_TEMPERATURE in answer.conceded
         self._own_temperature |= is_sampled
@@ -293,7 +289,7 @@ class Search:
         if not failed:
             self.add_cost(answer)
         hit = score.outcome == "special"
-        if score.move and not self.repeats:
+        if score.move and not query.draw:
             self._played.append((position, score.move))
         self.advance(hit, CONFIRMATION_DRAWS if is_sampled else 1, answer.usage, failed=failed)
         if self._failed > max(MAX_FAILURES, MAX_FAILURE_RATE * self._seen):

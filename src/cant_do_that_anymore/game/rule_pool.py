@@ -6,7 +6,7 @@ xz-compressed UTF-16 text: one character, two bytes, per move and a null charact
 """
 
 import lzma
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from random import Random
 
@@ -57,7 +57,7 @@ def positions_in_games(rules: Rules, lengths: range | None = None) -> Iterator[P
         game = games[number]
         boards = {
             ply: board
-            for ply, board in _special_plies(game, rules)
+            for ply, board in _special_plies(map(move_of, game), rules)
             if game[:ply] not in taken and (lengths is None or ply in lengths)
         }
         drawn = Random(f"{_SEED} {number}").sample(list(boards), len(boards))
@@ -73,10 +73,10 @@ def positions_in_games(rules: Rules, lengths: range | None = None) -> Iterator[P
             return
 
 
-def _special_plies(game: str, rules: Rules) -> Iterator[tuple[int, chess.Board]]:
+def _special_plies(moves: Iterable[chess.Move], rules: Rules) -> Iterator[tuple[int, chess.Board]]:
     """Yield the ply of each special move, and the board before it."""
     board = chess.Board()
-    for ply, move in enumerate(map(move_of, game)):
+    for ply, move in enumerate(moves):
         if rules.is_special(board, move):
             yield ply, board.copy(stack=False)
         board.push(move)
@@ -94,12 +94,9 @@ def example_of(rules: Rules) -> Position | None:
 
     Of several, it is the one in which the same piece has the most legal moves.
     """
-    board, moves = chess.Board(), _MOVES.split()
-    examples: list[tuple[int, Position]] = []
-    for ply, uci in enumerate(moves):
-        move = chess.Move.from_uci(uci)
-        if rules.is_special(board, move):
-            legal = (m for m in rules.legal_moves(board) if m.from_square == move.from_square)
-            examples.append((len(list(legal)), Position(0, tuple(moves[:ply]), (uci,))))
-        board.push(move)
-    return max(examples, key=lambda example: example[0])[1] if examples else None
+    moves = _MOVES.split()
+    examples = {}
+    for ply, board in _special_plies(map(chess.Move.from_uci, moves), rules):
+        legal = sum(move.uci()[:2] == moves[ply][:2] for move in rules.legal_moves(board))
+        examples[Position(0, tuple(moves[:ply]), (moves[ply],))] = legal
+    return max(examples, key=examples.__getitem__, default=None)

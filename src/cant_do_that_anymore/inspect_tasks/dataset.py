@@ -94,21 +94,18 @@ class SearchedSamples(SampleSource):
     async def _select(self, spec: Spec, size: int) -> Selection:
         """Select the positions of a step; a small step needs no approval for the cost of all."""
         with inspect_terms():
-            return await self._known_or_searched(spec, size)
-
-    async def _known_or_searched(self, spec: Spec, size: int) -> Selection:
-        if selection := known_selection(spec, get_model(), self._available):
-            return selection
-        model = TaskModel(get_model())
-        plan = plan_for(spec, model.info)
-        step = replace(plan, wanted=size)
-        billed = step if size <= PROBES else plan
-        # Few connections, so that few requests are sent that are not needed.
-        connections = min(model.info.connections, max(MIN_ANSWERS, size // 4))
-        async with open_client(replace(spec, max_connections=connections), model) as client:
-            return await select_async(
-                spec, step, self._available, client, billed=billed, quiet=True
-            )
+            if selection := known_selection(spec, get_model(), self._available):
+                return selection
+            model = TaskModel(get_model())
+            plan = plan_for(spec, model.info)
+            step = replace(plan, wanted=size)
+            billed = step if size <= PROBES else plan
+            # Few connections, so that few requests are sent that are not needed.
+            connections = min(model.info.connections, max(MIN_ANSWERS, size // 4))
+            async with open_client(replace(spec, max_connections=connections), model) as client:
+                return await select_async(
+                    spec, step, self._available, client, billed=billed, quiet=True
+                )
 
 
 def known_selection(

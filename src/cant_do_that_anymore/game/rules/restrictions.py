@@ -10,34 +10,6 @@ import chess
 from .base import Rules, copy_as
 
 
-class NoCastling(Rules):
-    """Castling is forbidden."""
-
-    key = "no-castling"
-    title = "Castling is forbidden"
-    statement = (
-        "No king may castle any more, on either side of the board. "
-        "Kings can no longer move two squares towards a rook: such a move is now illegal."
-    )
-    affected_moves_label = "castling moves"
-    habit_label = "castles"
-
-    @property
-    def placebo(self) -> Rules:
-        """One-step pawns."""
-        return PawnsOneStep()
-
-    def view(self, board: chess.Board) -> chess.Board:
-        """Return a copy without castling rights."""
-        view = board.copy(stack=False)
-        view.castling_rights = chess.BB_EMPTY
-        return view
-
-    def affects(self, board: chess.Board, move: chess.Move) -> bool:
-        """Whether the move castles."""
-        return board.is_castling(move)
-
-
 class PawnsOneStep(Rules):
     """Pawns never move two squares, so there is no en passant capture either."""
 
@@ -67,6 +39,30 @@ class PawnsOneStep(Rules):
         return _is_double_step(board, move)
 
 
+class NoCastling(Rules):
+    """Castling is forbidden."""
+
+    key = "no-castling"
+    title = "Castling is forbidden"
+    statement = (
+        "No king may castle any more, on either side of the board. "
+        "Kings can no longer move two squares towards a rook: such a move is now illegal."
+    )
+    affected_moves_label = "castling moves"
+    habit_label = "castles"
+    placebo = PawnsOneStep()
+
+    def view(self, board: chess.Board) -> chess.Board:
+        """Return a copy without castling rights."""
+        view = board.copy(stack=False)
+        view.castling_rights = chess.BB_EMPTY
+        return view
+
+    def affects(self, board: chess.Board, move: chess.Move) -> bool:
+        """Whether the move castles."""
+        return board.is_castling(move)
+
+
 class KnightsCannotJump(Rules):
     """A piece next to a knight blocks it, as it blocks the horse of xiangqi."""
 
@@ -79,11 +75,7 @@ class KnightsCannotJump(Rules):
     )
     affected_moves_label = "knight moves"
     habit_label = "jumps over a piece with a knight"
-
-    @property
-    def placebo(self) -> Rules:
-        """One-step pawns."""
-        return PawnsOneStep()
+    placebo = PawnsOneStep()
 
     def view(self, board: chess.Board) -> chess.Board:
         """Return a copy with knights that can be blocked."""
