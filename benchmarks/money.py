@@ -20,6 +20,9 @@ In some scenarios, the first command runs in two processes at once, which share 
 a limit of its own, and the server tells them apart by a header.
 
 With `--log FILE`, the outcomes are appended to a file, and the table is of all outcomes in it.
+
+With `--late`, it shows instead how wide the first range would be if some share of the models that
+reply without reasoning at first were taken to reason later.
 """
 
 import argparse
@@ -32,9 +35,10 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from random import Random
 from statistics import mean, median
@@ -55,7 +59,9 @@ from cant_do_that_anymore.client.budget import NOTHING, Budget, BudgetExceeded, 
 from cant_do_that_anymore.client.pricing import BATCH_RATE
 from cant_do_that_anymore.comparison import experiment
 from cant_do_that_anymore.costs import approval
-from cant_do_that_anymore.costs.forecast import Figures
+from cant_do_that_anymore.costs.forecast import Figures, estimate
+from cant_do_that_anymore.costs.simulation import Draw, StepModel
+from cant_do_that_anymore.costs.tokens import reasoning_tokens_at
 from cant_do_that_anymore.errors import (
     InvalidInput,
     NeedsApproval,
@@ -406,9 +412,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scenarios", type=int, default=200)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--late", action="store_true", help="only the width by share of models")
     parser.add_argument("--log", type=Path, help="a file of outcomes, to append to")
     options = parser.parse_args()
     _be_quick()
+    if options.late:
+        _print_late()
+        return
     outcomes = _outcomes_in(options.log) if options.log and options.log.exists() else []
     with tempfile.TemporaryDirectory() as folder, price_list():
         pool = Path(folder) / "pool.jsonl"
@@ -422,6 +432,42 @@ def main() -> None:
                     log.write(json.dumps({"seed": seed} | asdict(outcome)) + "\n")
             print(_line(seed, scenario, outcome, time.monotonic() - started), file=sys.stderr)
     _print_table(outcomes)
+
+
+def _print_late() -> None:
+    """Print the first range of a run of 60 samples at 10% hits, by share of late reasoning."""
+    scenario = Scenario("none", 0.1, 60, 1, 1, "ask_above", {}, {"begins": 1}, 1.0)
+    print_heading("share that reasons later", "low end", "high end", "width")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        price_list(),
+        patch.dict(os.environ, CDTA_HOME=folder),
+        serving(scenario.serve(0)) as server,
+    ):
+        spec = Spec(model="priced", base_url=server.url, n=60, ask_above=scenario.dollars)
+        with suppress(NeedsApproval):
+            evaluate(spec, quiet=True)
+        for share in (0.0, 0.02, 0.05, 1 / 3):
+            with patch.object(StepModel, "draw", _late_draw(share)):
+                low, _, high = estimate(spec).total.dollars or NOTHING
+            print_row(f"{share:.0%}", f"${low:,.2f}", f"${high:,.2f}", f"{high / low:.0f}")
+
+
+def _late_draw(share: float) -> Callable[..., Draw]:
+    """Return a draw of a step in which that share of runs reasons as models do at all efforts."""
+    draw, chance = StepModel.draw, Random(0)
+    low, high, _ = reasoning_tokens_at(None)
+    both_steps = (is_late for _ in count() for is_late in [chance.random() < share] * 2)
+
+    def draw_late(model: StepModel, *args: Any, **more: Any) -> Draw:
+        answer = model.answer
+        if next(both_steps):
+            model.answer = answer._replace(low=low, high=high)
+        drawn_now = draw(model, *args, **more)
+        model.answer = answer
+        return drawn_now
+
+    return draw_late
 
 
 def _outcomes_in(log: Path) -> list[tuple[Scenario, Outcome]]:

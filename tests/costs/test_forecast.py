@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from cant_do_that_anymore.client.budget import Range
 from cant_do_that_anymore.client.pricing import Price, list_pricing, max_input_tokens
 from cant_do_that_anymore.comparison.experiment import evals_and_rules, run_all, specs_for
+from cant_do_that_anymore.costs.dry_run import Step
 from cant_do_that_anymore.costs.forecast import SAME_MODEL, Figures, Forecast, estimate
 from cant_do_that_anymore.costs.simulation import DEGREES, HIT_RATE_SCALE
+from cant_do_that_anymore.costs.tokens import answer_length
 from cant_do_that_anymore.datasets.storage import RATES_ON_ALL
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.game.position import shipped_pool
@@ -214,6 +216,26 @@ def test_kept_answers_say_how_long_the_others_will_be(serve: Serve) -> None:
     told = " ".join(found.assumptions)
     assert "of them reasoning, measured on 60 cached answers" in told
     assert "input: scaled to the tokens of the cached answers" in told
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "later"),
+    [
+        ([5] * 100 + [900, 2100] * 100, [], 1500),  # it began to reason
+        ([5, 4458], [5] * 20, 2200),  # under the changed rules only
+    ],
+)
+def test_a_range_covers_answers_that_became_longer(
+    own: list[int], others: list[int], later: int
+) -> None:
+    asked = conditions_for(("standard",), BISHOPS_AS_KNIGHTS, DEFAULT)[0].question(POOL[0])
+    used, of_others = (
+        [(asked, Usage(100, n, n - 5)) for n in lengths] for lengths in (own, others)
+    )
+    step = Step(Settings(), (), answered=len(own), used=used)
+    spec, info = Spec(model="openai/gpt-4o"), info_by_name("openai/gpt-4o")
+    length = answer_length(spec, info, step, [*used, *of_others])
+    assert length.low < later < length.high < 10 * later
 
 
 def test_a_few_kept_answers_move_the_rate_of_hits_and_many_set_it(server: Loopback) -> None:
