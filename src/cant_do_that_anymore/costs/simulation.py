@@ -1,5 +1,6 @@
 """Random draws of what the rest of a run may take: hits, lengths of answers, prices and times."""
 
+from collections.abc import Iterator
 from copy import copy
 from functools import cache
 from math import exp, inf, log, log1p, sqrt
@@ -8,7 +9,7 @@ from statistics import fmean, median
 
 from ..client.batch.client import MIN_BATCH
 from ..client.pricing import BATCH_RATE, FREE, pricing_for, searches_whole_pool
-from ..datasets.futility import MAX_REQUESTS_PER_HIT, is_too_rare
+from ..datasets.futility import MAX_REQUESTS_PER_HIT, too_rare_after
 from ..datasets.search import Search, batch_size, positions_in_batches
 from ..datasets.storage import RATES_ON_ALL, RATES_ON_COMMON
 from ..providers.base import ModelInfo, Usage
@@ -101,17 +102,29 @@ class SearchModel:
     def _simulate(self, rate: float) -> float:
         """Simulate after how many more positions the search gives up at a hit rate."""
         search, futility = self._search, copy(self._search.futility)
-        hits, pool = len(search.hits), search.searched + search.left
+        pool = search.searched + search.left
         tests_pool = not self._patient and search.target <= pool
         if self._spec.keep_looking or rate >= max(search.needed / pool, 2 / MAX_REQUESTS_PER_HIT):
             return inf
-        for more in range((search.left - search.searched) // 2):
-            if is_too_rare(hits, search.searched + more) or (tests_pool and futility.is_hopeless):
-                return more
-            hit = self._random.random() < rate
-            hits += hit
-            futility.observe(hit)
-        return inf
+        most = (search.left - search.searched) // 2
+        draws = self._draws(rate, len(search.hits), search.searched, most)
+        if tests_pool:
+            until = 0 if futility.is_hopeless else futility.observe_until_hopeless(draws)
+        else:
+            until = sum(1 for _ in draws)
+        return until if until < most else inf
+
+    def _draws(self, rate: float, hits: int, searched: int, most: int) -> Iterator[bool]:
+        """Draw whether the next positions are hits, until these are too rare."""
+        draw, end = self._random.random, too_rare_after(hits)
+        for number in range(searched, searched + most):
+            if number >= end:
+                return
+            hit = draw() < rate
+            if hit:
+                hits += 1
+                end = too_rare_after(hits)
+            yield hit
 
     @property
     def basis(self) -> str:

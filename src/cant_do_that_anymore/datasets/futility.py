@@ -12,7 +12,9 @@ test of twice as many against half as many. So a model that takes at most half o
 stopped with a chance of about `RARITY_ERROR` at most, and one without any hit after 397 positions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import count
 from math import log
 
 import chess
@@ -42,18 +44,29 @@ class FutilityTest:
 
     def observe(self, hit: bool) -> None:
         """Update the bet with the next position."""
-        if self._hits < self._needed:
-            fair = min(1.0, (self._needed - self._hits) / self._left)
-            guess = min(fair, (self._hits + 0.5) / (self._seen + 1))  # never bet on more
-            if hit:
-                self._stake *= guess / fair
-            elif fair < 1:
-                self._stake *= (1 - guess) / (1 - fair)
-            else:  # all remaining positions would have to be hits
-                self._stake = 1 / FUTILITY_ERROR
-        self._left -= 1
-        self._seen += 1
-        self._hits += hit
+        self.observe_until_hopeless((hit,))
+
+    def observe_until_hopeless(self, hits: Iterable[bool]) -> int:
+        """Update the bet with the next positions, and return how many it took or there were."""
+        left, seen, found, stake = self._left, self._seen, self._hits, self._stake
+        before, needed, hopeless = seen, self._needed, 1 / FUTILITY_ERROR
+        for hit in hits:
+            if found < needed:
+                fair = min(1.0, (needed - found) / left)
+                guess = min(fair, (found + 0.5) / (seen + 1))  # never bet on more
+                if hit:
+                    stake *= guess / fair
+                elif fair < 1:
+                    stake *= (1 - guess) / (1 - fair)
+                else:  # all remaining positions would have to be hits
+                    stake = hopeless
+            left -= 1
+            seen += 1
+            found += hit
+            if stake >= hopeless:
+                break
+        self._left, self._seen, self._hits, self._stake = left, seen, found, stake
+        return seen - before
 
 
 MAX_REQUESTS_PER_HIT = 200
@@ -71,6 +84,13 @@ def is_too_rare(hits: int, searched: int) -> bool:
     [397, 582, 1321]
     """
     return hits * _HIT + (searched - hits) * _MISS >= _ENOUGH
+
+
+@cache
+def too_rare_after(hits: int) -> int:
+    """Return after how many positions so few hits are too rare."""
+    searched = hits + int((_ENOUGH - hits * _HIT) / _MISS) - 1
+    return next(number for number in count(searched) if is_too_rare(hits, number))
 
 
 MOST_SUGGESTED = 3
