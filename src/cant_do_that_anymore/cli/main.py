@@ -89,7 +89,7 @@ COMMANDS: Table = {
             "Create a pool from engine games under the changed rules.",
         ),
         "rules": (".rules:list_rules", "List the rule changes and what the model is told."),
-        "legal": (".legal:legal", "Print the legal moves of a position."),
+        "legal": (".rules:legal", "Print the legal moves of a position."),
         "prompt": (".show:prompt", "Print the messages that are sent to a model."),
     },
     "OpenAI Evals": {
