@@ -190,13 +190,16 @@ def trusted_positions(lines: bytes) -> list[Position]:
 
 def earlier_moves(position: Position, rules: Rules) -> int:
     """Count the moves so far, by either side, that the rule change affects."""
+    game = played(map(chess.Move.from_uci, position.moves))
+    return sum(rules.affects(board, move) for board, move in game)
+
+
+def played(moves: Iterable[chess.Move]) -> Iterator[tuple[chess.Board, chess.Move]]:
+    """Yield each move of a game with the board before it, always the same object."""
     board = chess.Board()
-    count = 0
-    for uci in position.moves:
-        move = chess.Move.from_uci(uci)
-        count += rules.affects(board, move)
+    for move in moves:
+        yield board, move
         board.push(move)
-    return count
 
 
 def gzip_if_named(path: Path, file: BinaryIO) -> AbstractContextManager[BinaryIO | gzip.GzipFile]:

@@ -12,7 +12,7 @@ from random import Random
 
 import chess
 
-from .position import DATA, Position
+from .position import DATA, Position, played
 from .rules import Rules
 
 FILE = DATA / "games.xz"
@@ -75,11 +75,9 @@ def positions_in_games(rules: Rules, lengths: range | None = None) -> Iterator[P
 
 def _special_plies(moves: Iterable[chess.Move], rules: Rules) -> Iterator[tuple[int, chess.Board]]:
     """Yield the ply of each special move, and the board before it."""
-    board = chess.Board()
-    for ply, move in enumerate(moves):
+    for ply, (board, move) in enumerate(played(moves)):
         if rules.is_special(board, move):
             yield ply, board.copy(stack=False)
-        board.push(move)
 
 
 EXAMPLE_GAME = "Morphy's opera game, Paris 1858"

@@ -24,7 +24,7 @@ import chess.engine
 from chess.engine import INFO_PV, INFO_SCORE, EngineError, SimpleEngine
 
 from ..errors import Incomplete, InvalidInput, error_reason
-from .position import Position
+from .position import Position, played
 from .rules import PieceSwap, Rules, check_forbids_something
 
 STRATA = 9  # 0, 1, ..., 7 earlier moves, and 8 or more
@@ -206,16 +206,14 @@ def _sample_move(
 def _by_stratum(
     game: int, moves: list[chess.Move], rules: Rules, seen: set[tuple[str, ...]]
 ) -> dict[int, list[Position]]:
-    board = chess.Board()
     history: tuple[str, ...] = ()
     earlier = 0
     positions = defaultdict(list)
-    for move in moves:
+    for board, move in played(moves):
         special = special_moves(board, rules)
         if special and history not in seen:
             positions[min(earlier, STRATA - 1)].append(Position(game, history, special))
         earlier += rules.affects(board, move)
-        board.push(move)
         history += (move.uci(),)
     return positions
 

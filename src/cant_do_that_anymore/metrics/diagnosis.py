@@ -127,24 +127,22 @@ KEPT_UNKNOWING = _kept(
     perfect=None,
     knows_rule=False,
 )
-CORRECTED, COLLATERAL = (
-    impact(
-        "corrected_impact_factor",
-        "Corrected impact factor",
-        "the changed rules compared with the placebo",
-        PLACEBO,
-        CHANGED_CONDITION,
-        perfect=-1,
-    ),
-    impact(
-        "collateral_change",
-        "Collateral change",
-        "the same at control positions, whose habit stays legal",
-        PLACEBO,
-        CHANGED_CONDITION,
-        perfect=0,
-        of_controls=True,
-    ),
+CORRECTED = impact(
+    "corrected_impact_factor",
+    "Corrected impact factor",
+    "the changed rules compared with the placebo",
+    PLACEBO,
+    CHANGED_CONDITION,
+    perfect=-1,
+)
+COLLATERAL = impact(
+    "collateral_change",
+    "Collateral change",
+    "the same at control positions, whose habit stays legal",
+    PLACEBO,
+    CHANGED_CONDITION,
+    perfect=0,
+    of_controls=True,
 )
 
 DIAGNOSIS = (
