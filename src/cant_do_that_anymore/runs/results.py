@@ -76,10 +76,14 @@ class Run:
     versions: dict[str, str] = field(default_factory=versions_here)
 
     @property
+    def own_temperature(self) -> bool:
+        """Whether any answer used the provider's default temperature, not the requested one."""
+        return any(NO_TEMPERATURE in answer.conceded for answer in answers_of(self.samples))
+
+    @property
     def temperature_used(self) -> float | str | None:
-        """The requested temperature, or `OWN_TEMPERATURE` if any answer used that instead."""
-        own = any(NO_TEMPERATURE in answer.conceded for answer in answers_of(self.samples))
-        return OWN_TEMPERATURE if own else self.plan.settings.temperature
+        """The requested temperature, or "the provider's own" if any answer used that instead."""
+        return OWN_TEMPERATURE if self.own_temperature else self.plan.settings.temperature
 
     @property
     def answered(self) -> list[Sample]:

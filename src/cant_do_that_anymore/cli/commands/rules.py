@@ -11,7 +11,6 @@ from ...game.notation import move_number_prefix, notate
 from ...game.rule_pool import EXAMPLE_GAME, example_of
 from ...game.rules import CATALOG, STANDARD, Rules, board_after, rules_named
 from ...task.option_info import TASK
-from ..console import console
 from ..help import JSON, Command, Option
 
 
@@ -22,6 +21,8 @@ def list_rules(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(entries, indent=2))
         return
+    from ..console import console  # imports rich, which `cdta legal` does not need
+
     terminal = console()
     for entry in entries:
         terminal.print(entry["key"], style="bold", highlight=False)
