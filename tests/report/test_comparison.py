@@ -13,7 +13,7 @@ from cant_do_that_anymore.comparison.leaderboard import Ranking, ranking_of
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.formatting import visible
 from cant_do_that_anymore.providers.base import Settings
-from cant_do_that_anymore.report import markdown
+from cant_do_that_anymore.report.formats import markdown
 from cant_do_that_anymore.report.pages import comparison_page
 from cant_do_that_anymore.report.tables import comparison_table
 from cant_do_that_anymore.runs.results import Run

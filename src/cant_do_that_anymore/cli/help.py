@@ -1,7 +1,6 @@
 """Commands whose help lists the options by heading, and the options for output."""
 
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
@@ -9,6 +8,7 @@ from typing import Annotated, Any
 import click
 from annotated_types import Ge, Le
 
+from ..report.formats import TABLE_FORMATS, table_format
 from ..startup import StrictCommand
 from ..task.option_info import LIMITS, MODEL, TASK
 from ..validation import check
@@ -80,19 +80,17 @@ class Command(StrictCommand):
 JSON = Option("--json as_json", OUTPUT, "Print JSON only.", is_flag=True)
 VERBOSE = Option("--verbose", OUTPUT, "Print every measure of a diagnosis.", is_flag=True)
 QUIET = Option("--quiet", OUTPUT, "Show no progress.", is_flag=True)
-# Formats of tables besides the terminal's: the option ``as_NAME`` by name of a module of `report`,
-# which has the functions ``leaderboards`` and ``comparison``.
+# The options ``as_NAME`` of the formats of tables.
 FORMATS = {
-    "markdown": Option(
-        "--markdown as_markdown", OUTPUT, "Print Markdown tables, as for GitHub.", is_flag=True
-    ),
+    name: Option(f"--{name} as_{name}", OUTPUT, help, is_flag=True)
+    for name, help in TABLE_FORMATS.items()
 }
 
 
 def chosen_format(options: dict[str, Any]) -> ModuleType | None:
     """Take the options of the formats out of all options, and return the module of the chosen."""
     chosen = [name for name in FORMATS if options.pop(f"as_{name}")]
-    return import_module(f"...report.{chosen[0]}", __name__) if chosen else None
+    return table_format(chosen[0]) if chosen else None
 
 
 def out_option(default: str) -> Option:

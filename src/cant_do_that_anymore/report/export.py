@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from itertools import chain
 from typing import Any
@@ -26,12 +27,12 @@ from ..metrics.measures import SHARES
 from ..metrics.stats.intervals import Difference, Method
 from ..metrics.types import Measure
 from ..providers.catalog import OUR_MODELS, PROVIDERS
-from ..runs.results import OWN_TEMPERATURE, Run, command_of
+from ..runs.results import Run, command_of
 from ..task.forms import MOVES
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample, answers_of
 from .columns import as_rows
 from .document import as_csv
-from .markdown import leaderboards
+from .formats import TABLE_FORMATS, table_format
 from .run_page import main_measures
 
 Json = dict[str, Any]
@@ -70,6 +71,11 @@ def _rows(ranked: Sequence[Ranking]) -> list[Json]:
     return [without_folders(row) for row in rows]
 
 
+def _table(name: str, ranked: Sequence[Ranking], _: str) -> dict[str, str]:
+    module = table_format(name)
+    return {module.FILE_NAME: without_folders(module.leaderboards(ranked)) + "\n"}
+
+
 def _eee(ranked: Sequence[Ranking], organization: str) -> dict[str, str]:
     by_label: dict[str, list[Entry]] = {}
     for entry in chain(*(ranking.entries for ranking in ranked)):
@@ -86,7 +92,7 @@ FORMATS: Mapping[str, Callable[[Sequence[Ranking], str], dict[str, str]]] = {
     "jsonl": lambda ranked, _: {
         "results.jsonl": "".join(json.dumps(row) + "\n" for row in _rows(ranked))
     },
-    "markdown": lambda ranked, _: {"results.md": without_folders(leaderboards(ranked)) + "\n"},
+    **{name: partial(_table, name) for name in TABLE_FORMATS},
 }
 
 
@@ -285,9 +291,7 @@ def _generation(entry: Entry, model_id: str) -> Json:
     }
     return {
         "generation_args": {
-            "temperature": settings.temperature
-            if run.temperature_used != OWN_TEMPERATURE
-            else None,
+            "temperature": None if run.own_temperature else settings.temperature,
             "max_tokens": settings.max_tokens,
             "reasoning": any(answer.has_reasoning for answer in answers_of(run.samples)),
             "prompt_template": changed.prompts[0].text,

@@ -3,14 +3,15 @@
 import re
 from collections.abc import Sequence
 
-from ..comparison.leaderboard import Ranking
-from ..comparison.pairwise import of_measure
-from ..comparison.verdict import verdict
-from ..formatting import in_points, number, p_value, range_in_points, visible
-from ..metrics.measures import UPTAKE
-from .columns import VERDICTS, cells_in
-from .document import matrix_cells, matrix_of
+from ...comparison.leaderboard import Ranking
+from ...comparison.pairwise import of_measure
+from ...comparison.verdict import verdict
+from ...formatting import in_points, number, p_value, range_in_points, visible
+from ...metrics.measures import UPTAKE
+from ..columns import VERDICTS, cells_in
+from ..document import matrix_cells, matrix_of
 
+FILE_NAME = "results.md"
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>#|~!&$])")
 
 
