@@ -27,10 +27,7 @@ SHARES = {
     CHANGED_CONDITION: "predicted_move_in_variant_proportion",
 }
 # Proportion of any forbidden moves, by condition.
-FORBIDDEN = {
-    STANDARD_CONDITION: "standard_forbidden_proportion",
-    CHANGED_CONDITION: "changed_forbidden_proportion",
-}
+FORBIDDEN = {name: f"{name}_forbidden_proportion" for name in SHARES}
 # Proportion of answers that name no move, by condition.
 UNUSABLE = {name: f"{name}_unusable_proportion" for name in SHARES}
 

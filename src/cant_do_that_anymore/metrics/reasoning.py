@@ -11,10 +11,7 @@ from .stats.intervals import SHARE_OF_SOME, Interval, mean_interval
 from .types import Measure, Metric
 
 # Mean number of reasoning tokens, by condition; other conditions follow the same pattern.
-TOKENS = {
-    STANDARD_CONDITION: "standard_thinking_tokens",
-    CHANGED_CONDITION: "changed_thinking_tokens",
-}
+TOKENS = {name: f"{name}_thinking_tokens" for name in (STANDARD_CONDITION, CHANGED_CONDITION)}
 TOKENS_DIFFERENCE = "thinking_tokens_difference"
 
 
