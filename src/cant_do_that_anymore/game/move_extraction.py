@@ -12,7 +12,7 @@ from functools import cached_property
 import chess
 
 from .mentions import Mention, Resolver, mentions_in, takes_pawn_to_last_rank
-from .reply_text import MOVE_NUMBER, piece_letters
+from .reply_text import MOVE_NUMBER, any_case, piece_letters
 from .rules import STANDARD, Rules
 from .stances import Stance, StanceAnalysis
 
@@ -23,38 +23,33 @@ _VALUE = (
     r"[\s\"'(\[<:=>-]*"
     r"(?:(?:make_move|bestmove|move|uci|(?:I |I'll )?play)\b[\s\"'(\[:=-]*)?(?:\d+\)+[ ]*)?"
 )
-_NOT_OURS = re.compile(
+_NOT_OURS = any_case(
     r"\b(?:opponent'?s?|your|last|previous|candidate|possible|legal|available|their|alternative"
     r"|other|illegal|forbidden|example|expected|normal|usual|standard|natural|old|invalid"
-    r"|considered|second|third|future|following|user'?s?|human'?s?|king's)\b",
-    re.IGNORECASE,
+    r"|considered|second|third|future|following|user'?s?|human'?s?|king's)\b"
 )
 _NOUN = (
     r"(?:move|answer|action|decision|choice|bestmove|response|reply|output|result|solution|play"
     r"|conclusion|best|pick|verdict|final|correction|edit)"
 )
-_LABEL = re.compile(
+_LABEL = any_case(
     rf"(?<![\w-])(?P<words>(?:[A-Za-z']+[ ]){{0,4}}?){_NOUN}(?:[ ](?:\([^)\n]{{0,25}}\)|played"
     r"|chosen|made|selected|completed|decision|choice|uci|san|in|for|notation|here|now|as"
     r"|white|black|to|play|make|under|these|the|new|rules))*"
-    rf"[ ]?(?::|=(?!=)|[-=]>|[ ]is\b|[ ]will be\b){_VALUE}",
-    re.IGNORECASE,
+    rf"[ ]?(?::|=(?!=)|[-=]>|[ ]is\b|[ ]will be\b){_VALUE}"
 )
-_COMMAND = re.compile(rf"(?:make[_ ]move|bestmove|play_move|submit_move)\b{_VALUE}", re.IGNORECASE)
-_FIELD = re.compile(
+_COMMAND = any_case(rf"(?:make[_ ]move|bestmove|play_move|submit_move)\b{_VALUE}")
+_FIELD = any_case(
     r"[\"'](?P<words>\w*move\w*|uci|san|action|action_input|answer|final_answer|choice|command"
-    rf"|content|\w*response|result|output|play|final|best|pick)[\"']\s*:\s*[\"']{_VALUE}",
-    re.IGNORECASE,
+    rf"|content|\w*response|result|output|play|final|best|pick)[\"']\s*:\s*[\"']{_VALUE}"
 )
 _BOXED = re.compile(r"\\boxed\s*\{([^{}]{0,200})\}")
-_TAG = re.compile(
-    r"<(?:answer|move|final|final_answer|uci|action|best_?move|output|response|result)>",
-    re.IGNORECASE,
+_TAG = any_case(
+    r"<(?:answer|move|final|final_answer|uci|action|best_?move|output|response|result)>"
 )
-_CORRECTION = re.compile(
+_CORRECTION = any_case(
     r"\b(?:wait|actually|instead|no,|correction|rather|on second thought|however|oops|sorry|hmm"
-    r"|reconsider\w*|re-?evaluat\w*|try again|better|mistake|illegal|not (?:legal|allowed|valid))",
-    re.IGNORECASE,
+    r"|reconsider\w*|re-?evaluat\w*|try again|better|mistake|illegal|not (?:legal|allowed|valid))"
 )
 _LISTED = re.compile(r"\s*(?:[,/]|\band\b|\bor\b)[\s,]*(?:and |or )?[KQRBN]?[a-h]?x?[a-h][1-8]\b")
 # What follows a move that an explanation follows.
@@ -66,9 +61,7 @@ _TOKEN = re.compile(
 _RESIDUE = re.compile(
     rf"{MOVE_NUMBER}|\[[ xX]\]|\b(?:e\.?p|1-0|0-1|1/2-1/2|check|checkmate|mate)\b"
 )
-_SPEAKER = re.compile(
-    r"\W*(?:(?P<color>white|black)(?:'s move)?|assistant|me|I)\s*:", re.IGNORECASE
-)
+_SPEAKER = any_case(r"\W*(?:(?P<color>white|black)(?:'s move)?|assistant|me|I)\s*:")
 
 
 def first_match(reply: "Reply", extractors: Sequence["Extractor"]) -> chess.Move | None:

@@ -3,6 +3,12 @@
 import re
 import unicodedata
 
+
+def any_case(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern that matches upper and lower case."""
+    return re.compile(pattern, re.IGNORECASE)
+
+
 MOVE_NUMBER = r"(?<![\w.])\d{1,3}\)+"  # in plain text: "7)" for White, "7))" for Black
 _MOVE = r"(?:[\"'(]*(?:[A-Z]?[a-h]?[1-8]?x?[a-h][1-8]|[A-H][1-8]|[O0o]-[O0o]))"
 # Applied after compatibility normalization, which leaves one kind of space.

@@ -8,6 +8,7 @@ from itertools import pairwise
 import chess
 
 from .mentions import Mention
+from .reply_text import any_case
 
 
 class Stance(Enum):
@@ -29,10 +30,9 @@ class Stance(Enum):
 
 
 _SENTENCE_END = re.compile(r"[.!?]+(?=[\s\"')\]]|$)|\n+")
-_CLAUSE_END = re.compile(
+_CLAUSE_END = any_case(
     r"[,;:()\[\]]|\s-+\s|[-=]>|\b(?:but|so|therefore|thus|hence|then|however|because|since|while"
-    r"|whereas|and (?=I\b|we\b|instead\b|therefore\b|thus\b|so\b|play\b|will\b))",
-    re.IGNORECASE,
+    r"|whereas|and (?=I\b|we\b|instead\b|therefore\b|thus\b|so\b|play\b|will\b))"
 )
 _FORBIDDEN = (
     r"illegal|impossible|forbidden|invalid|unavailable|disallowed|prohibited|banned|unplayable"
@@ -50,12 +50,11 @@ _OLD_RULES = (
     r"(?:normal|usual|ordinar|typical|habit|tradition|instinct)\w*|otherwise|temp(?:ted|ting|tation)"
     rf"|(?:{OLD}) (?:chess|rules|move|play|game)"
 )
-_OLD_SCOPE = re.compile(
+_OLD_SCOPE = any_case(
     r"(?:[^.!?\n;]{0,40}?\b(?:in|under|by|with|for) (?:the |a )?|[ (\[]*)"
-    rf"(?:{OLD})\b|[^.!?\n;,]{{0,20}}\bwhat (?:I|one)(?:'d| would)\b",
-    re.IGNORECASE,
+    rf"(?:{OLD})\b|[^.!?\n;,]{{0,20}}\bwhat (?:I|one)(?:'d| would)\b"
 )
-_REJECTED_BEFORE = re.compile(
+_REJECTED_BEFORE = any_case(
     r"\b(?:forbids?|prohibits?|rules? out|excludes?|disregard\w*|ignor(?:e|ing)|no way to|miss"
     r"|give up|statt|anstatt|au lieu de|en lugar de|en vez de|invece di"
     r"|вместо|not(?! only)|never|\w+n't|cannot|instead of|rather than|in place of|unlike|neither"
@@ -63,13 +62,11 @@ _REJECTED_BEFORE = re.compile(
     r"|would have|would've|wanted to|hoped to|meant to|intended to|planned to|was going to"
     r"|about to play|used to|wish|reject\w*|discard\w*|dismiss\w*|abandon\w*|forget|can no longer"
     rf"|initially|originally|at first|excluding|{_FORBIDDEN}|{_OLD_RULES})\b"
-    r"|(?<!\bI )(?<!\bwe )\bwould (?:play|have|go)\b|\b(?:no|over)\s+$",
-    re.IGNORECASE,
+    r"|(?<!\bI )(?<!\bwe )\bwould (?:play|have|go)\b|\b(?:no|over)\s+$"
 )
-_LABELED_REJECTED = re.compile(
+_LABELED_REJECTED = any_case(
     r"\b(?:illegal|rejected|forbidden|not (?:legal|allowed|possible)|wrong|avoid|previously"
-    r"|standard)(?: moves?| chess| rules)?[\"']?\s*:\W*$|\banything but\W*$",
-    re.IGNORECASE,
+    r"|standard)(?: moves?| chess| rules)?[\"']?\s*:\W*$|\banything but\W*$"
 )
 _SUPPOSED_CHOICE = re.compile(
     rf"(?:\b(?:if|were)\b.*\b(?:would|could)\b|\b(?:{_OLD_RULES})\b)"
@@ -89,7 +86,7 @@ _FILLER = (
     r"|already|double step|two squares|two steps|diagonal|bishop|one|and(?! not)|thus|tempting"
     r"|natural|nice|attractive)\b[^\w.!?\n]*)"
 )
-_REJECTED_AFTER = re.compile(
+_REJECTED_AFTER = any_case(
     rf"[ \t\"'\])+#]*[?!,;:=>-]*[ \t]*[(\[]?[ \t]*(?:{_FILLER}{{0,7}}?(?:{_FORBIDDEN}"
     rf"|would(?! like)(?! be (?:illegal|forbidden|impossible|not))|can't"
     r"|cannot(?! be (?:answered|met|refused|stopped|taken|challenged))|isn't(?! affected| a bishop)"
@@ -97,10 +94,9 @@ _REJECTED_AFTER = re.compile(
     r"|violates|breaks|contradicts|was my (?:plan|idea|first|intention)|wait\b|oops"
     rf"|if\b|no[,.!:-]|hmm|scratch|I mean\b|{_FOREIGN_NO})"
     rf"|{_FILLER}{{1,7}}?not\b(?! only| just| an? | the best| very| affected"
-    r"| changed))|[\s\"')\]]*[❌✗✘🚫⛔]",
-    re.IGNORECASE,
+    r"| changed))|[\s\"')\]]*[❌✗✘🚫⛔]"
 )
-_REJECTED_NEXT = re.compile(
+_REJECTED_NEXT = any_case(
     r"[\s\"')\]+#.!?]*[(\[]?\s*"
     r"(?:(?:(?:hmm|oh|ah|no|but|actually)\W+)?(?:wait(?! for)|oops|scratch that|correction|hold on"
     r"|on second thought|no[,.!-]|sorry|I meant?\b|edit\b|make that)"
@@ -109,18 +105,15 @@ _REJECTED_NEXT = re.compile(
     r"(?:that|this|it|which|the move|that move|this move)"
     rf"(?:(?:'s| is| was| would be| has become)(?: now| actually| also| of course)*"
     rf" (?:{_FORBIDDEN})|(?: isn't| wasn't| can't| cannot| won't)(?: be)?"
-    r" (?:a )?(?:legal|allowed|possible|permitted|valid|played|done|an option)))",
-    re.IGNORECASE,
+    r" (?:a )?(?:legal|allowed|possible|permitted|valid|played|done|an option)))"
 )
-_TAKEN_BACK = re.compile(
+_TAKEN_BACK = any_case(
     r"\b(?:wait(?! for)|hold on|scratch that|on second thought|oops|correction|my mistake"
-    r"|let me correct|(?:that|this|it)(?:'s| is) (?:illegal|not legal|not allowed|forbidden))\b",
-    re.IGNORECASE,
+    r"|let me correct|(?:that|this|it)(?:'s| is) (?:illegal|not legal|not allowed|forbidden))\b"
 )
-_BUT_NEXT = re.compile(r"[\s\"')\]]*[,;.]?[\s-]*(?:but|however|except)\b", re.IGNORECASE)
-_BUT_FORBIDDEN = re.compile(
-    rf"[^.!?\n]*\b(?:but|however|though)\b[^.!?\n]*\b(?:{_FORBIDDEN}|forbids?|prohibits?|\w+n't|cannot)",
-    re.IGNORECASE,
+_BUT_NEXT = any_case(r"[\s\"')\]]*[,;.]?[\s-]*(?:but|however|except)\b")
+_BUT_FORBIDDEN = any_case(
+    rf"[^.!?\n]*\b(?:but|however|though)\b[^.!?\n]*\b(?:{_FORBIDDEN}|forbids?|prohibits?|\w+n't|cannot)"
 )
 _ASIDE = (
     r"if|unless|whether|once|when|before|eg|(?:moves?|look|one|something) like(?! (?:a )?knight)"
@@ -132,15 +125,13 @@ _ASIDE = (
     r"|potential\w*|support\w*|than|stop\w*|prevent\w*|legal moves?(?= *(?:are|include|:))"
     r"|format|options? of|chance of"
 )
-_DOUBT_BEFORE = re.compile(
+_DOUBT_BEFORE = any_case(
     r"\b(?:could|might|may|can|perhaps|maybe|possib\w*|consider\w*|candidate\w*|option\w*|also|or"
-    r"|alternativ\w*|either|like|compare\w*|looking|thought|think\w* about|tried|between)\b",
-    re.IGNORECASE,
+    r"|alternativ\w*|either|like|compare\w*|looking|thought|think\w* about|tried|between)\b"
 )
-_DOUBT_AFTER = re.compile(
+_DOUBT_AFTER = any_case(
     r"[\"')\]]*\?|[\s\"')\]]*(?:(?:is|was|are|were|looks|seems|could|might) )?"
-    r"(?:also|another|possible|an option|tempting|an alternative|playable|interesting|or)\b",
-    re.IGNORECASE,
+    r"(?:also|another|possible|an option|tempting|an alternative|playable|interesting|or)\b"
 )
 _VERB = (
     r"(?:play(?:ed|ing)?|cho(?:ose|osing|se|sen)|select(?:ed|ing)?|pick(?:ed)?|go(?:ing)?"
@@ -148,7 +139,7 @@ _VERB = (
     r"|try|recommend|suggest|captur(?:e|ing)|take|castle|push|advance|develop|attempt|submit"
     r"|proceed|settled?|prefer|promote|start|open|begin|bring|retreat|place|execut(?:e|ed))"
 )
-_CHOICE = re.compile(
+_CHOICE = any_case(
     r"(?P<speaker>\b(?:I|we)(?:'ll| will| shall|'m| am|'d| would|'ve| have| must| should)?"
     r"(?: (?:going|like|want|need|have|choose|decide|decided|chose|opt|now|then|therefore|thus"
     r"|hence|instead|simply|just|finally|to|also|still|tentatively|again|only|be))*"
@@ -161,50 +152,42 @@ _CHOICE = re.compile(
     r"|(?P<connective>\b(?:so|therefore|thus|hence|instead(?! of)|accordingly|consequently|also"
     r"|donc)\b(?! as\b| far\b| is\b| are\b| does\b| do\b)"
     r"|\b(?:new rules|this variant|this game|these rules|now|here|legal)\s*:|(?P<arrow>[-=]>))"
-    r"|\bgoing with\b|^\W*(?:play|push|move|answer)\b",
-    re.IGNORECASE,
+    r"|\bgoing with\b|^\W*(?:play|push|move|answer)\b"
 )
-_PREDICATE = re.compile(
+_PREDICATE = any_case(
     r"[\s\"')\]]*(?:is|are|was|were|will|would|can|could|has|looks|seems|might|may|does|fails|loses"
-    r"|no|makes)\b(?! (?:my|the) (?:move|choice|answer))",
-    re.IGNORECASE,
+    r"|no|makes)\b(?! (?:my|the) (?:move|choice|answer))"
 )
-_TAKEN_AFTER = re.compile(
-    r"[\s\"')\]]*(?:it is|instead|then it is|is (?:my|the) (?:move|choice|answer))\b", re.IGNORECASE
+_TAKEN_AFTER = any_case(
+    r"[\s\"')\]]*(?:it is|instead|then it is|is (?:my|the) (?:move|choice|answer))\b"
 )
 _LAST_PART = re.compile(r".*\b(?:with|by|is)\b|.*:", re.IGNORECASE | re.DOTALL)
-_SHORT_REST = re.compile(
+_SHORT_REST = any_case(
     r"(?:\W|\b(?:with|for|to|decide on|settle on|my|the|a|move|pawn|[a-h]-pawn"
     r"|king's|queen's|forward|up|simply|just|instead|now|here|I|I'll|I'd|play|push|go|will|by|two"
-    r"|one|squares?|legal|solid|quiet|safe|simple|central|rather)\b|\d)*",
-    re.IGNORECASE,
+    r"|one|squares?|legal|solid|quiet|safe|simple|central|rather)\b|\d)*"
 )
-_JUDGED = re.compile(
+_JUDGED = any_case(
     r"[\s\"')\]]*(?:is|are|was|were|has|have|had|must|might|may|could|should|needs?|can|would|drops"
-    r"|falls|goes|fails)\b",
-    re.IGNORECASE,
+    r"|falls|goes|fails)\b"
 )
-_PRAISED = re.compile(
+_PRAISED = any_case(
     r"[\s\"')\]]*(?:is|was) (?:also |still |clearly |simply |just |now |my |the |an? )*"
     r"(?:legal|best|strong\w*|good|great|fine|well|natural|solid|active|develop\w+|move|choice"
-    r"|answer)\b",
-    re.IGNORECASE,
+    r"|answer)\b"
 )
 _NUMBER_AT_END = re.compile(r"\d+\)+\s*$")
-_NEGATION = re.compile(
+_NEGATION = any_case(
     rf"\b(?:not|no|never|\w+n't|cannot|without|forbid\w*|old|rules?|{_FORBIDDEN}|{_OLD_RULES}"
-    rf"|aber|mais|pero|mas|maar|но)\b|但|{_FOREIGN_NO}",
-    re.IGNORECASE,
+    rf"|aber|mais|pero|mas|maar|но)\b|但|{_FOREIGN_NO}"
 )
-_IF = re.compile(r"\b(?:if|whether)\W+(?:the move\W+)?$", re.IGNORECASE)
+_IF = any_case(r"\b(?:if|whether)\W+(?:the move\W+)?$")
 _ENDS = re.compile(
     r"[\"')\]+#]*(?:[.!?]|\n|$|[ ]?[(:;]|[ ]-|,(?! ?(?:and )?[a-h][1-8])"
     r"|[ ](?:since|because|as|to|rather|instead|over|not|is (?:best|my|the))\b)"
 )
-_JOINED = re.compile(
-    r"[\s\"'(),/&=:]*(?:(?:or|nor|and|ie|in|uci|notation|san|move)\b[\s\"'(),/:]*)*", re.IGNORECASE
-)
-_OR = re.compile(r"\b(?:or|nor|and)\b|/", re.IGNORECASE)
+_JOINED = any_case(r"[\s\"'(),/&=:]*(?:(?:or|nor|and|ie|in|uci|notation|san|move)\b[\s\"'(),/:]*)*")
+_OR = any_case(r"\b(?:or|nor|and)\b|/")
 
 
 class StanceAnalysis:
@@ -218,7 +201,7 @@ class StanceAnalysis:
 
     def __init__(self, text: str, mentions: Sequence[Mention], opponent: str) -> None:
         self.text, self.mentions = text, mentions
-        self._aside = re.compile(rf"\b(?:{_ASIDE}|{opponent})\b", re.IGNORECASE)
+        self._aside = any_case(rf"\b(?:{_ASIDE}|{opponent})\b")
         self._begin, self._before, self._after = self._surroundings()
         self.stances: list[Stance] = []
         for index in range(len(mentions)):

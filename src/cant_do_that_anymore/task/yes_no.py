@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..game.reply_text import plain_text
+from ..game.reply_text import any_case, plain_text
 from ..game.stances import OLD
 
 # What a rule reads: both if the reply contradicts itself, nothing if the rule does not apply.
@@ -21,21 +21,19 @@ _WORDS = {
 }
 _SURELY = r"(?:absolutely|certainly|definitely|of course|clearly|obviously|surely|most)"
 _YES_OR_NO = r"(?:(?P<yes>yes|true|legal)|no|false|illegal|not legal)\b"
-_MARKED = re.compile(
+_MARKED = any_case(
     r"(?:\\boxed ?\{|<(?:answer|final|output)>|[\"'](?:\w{0,20}answer|result|verdict)[\"'] ?:"
     r"|\b(?:answer|verdict|conclusion|final|response|result|reply)(?: is| would be| must be)? ?"
     r"[:=]?|(?P<illegal>\b(?:illegal|forbidden)[\"']? ?[:=?])"
     r"|(?:\b|[\"'])(?:is_)?(?:legal|legality|allowed)[\"']? ?[:=?])"
-    rf"[\s\"'(\[:]{{0,9}}(?P<inverted>not )?{_YES_OR_NO}",
-    re.IGNORECASE,
+    rf"[\s\"'(\[:]{{0,9}}(?P<inverted>not )?{_YES_OR_NO}"
 )
 # The two answer options, as the question names them.
-_QUOTED = re.compile(r"\b(?:yes[\"']? or [\"']?no|no[\"']? or [\"']?yes)\b", re.I)
-_BEGINNING = re.compile(
+_QUOTED = any_case(r"\b(?:yes[\"']? or [\"']?no|no[\"']? or [\"']?yes)\b")
+_BEGINNING = any_case(
     r"\W*(?:(?P<yes>yes|yeah|yep|yup)|no|nope|nah)\b"
     r"(?!\s+(?:and|doubt|idea|issue|problem|question|reason|way|matter|longer|worries|need|one"
-    r"|rule|move|piece)\b| in \w+ chess)",
-    re.IGNORECASE,
+    r"|rule|move|piece)\b| in \w+ chess)"
 )
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?\n]*")
 _CONTRAST = (
@@ -47,58 +45,50 @@ _CONCLUSION = (
     r"|as a result|accordingly|conclusion|to (?:conclude|summarize|sum up)|finally|in total"
     r"|all moves|both moves|every move"
 )
-_CLAUSE = re.compile(
+_CLAUSE = any_case(
     rf"[;:()]|\s-+\s|,(?=\s)(?! (?:too|as well))|(?=\b(?:{_CONTRAST}|so|therefore|thus|hence"
-    r"|because|since|which|as (?=(?:it|the|this|that|there|move|a|an|we|you)\b))\b)",
-    re.IGNORECASE,
+    r"|because|since|which|as (?=(?:it|the|this|that|there|move|a|an|we|you)\b))\b)"
 )
-_MARKER = re.compile(rf"\W*(?:and )?(?P<contrast>{_CONTRAST})\b|\W*(?:{_CONCLUSION})\b", re.I)
-_DOUBTS = re.compile(
+_MARKER = any_case(rf"\W*(?:and )?(?P<contrast>{_CONTRAST})\b|\W*(?:{_CONCLUSION})\b")
+_DOUBTS = any_case(
     r"\?|\b(?:unsure|unclear|depends|not sure|whether|if|unless|might|may|could|perhaps|maybe|let's"
     r"|only (?:for|if|when)|at first|for an? (?:knight|bishop|rook|queen|king)"
-    r"|(?:can't|cannot|don't) (?:tell|know|determine|say)(?! that))\b",
-    re.IGNORECASE,
+    r"|(?:can't|cannot|don't) (?:tell|know|determine|say)(?! that))\b"
 )
-_STANDARD = re.compile(
+_STANDARD = any_case(
     rf"\b(?:{OLD})(?: \w+)? (?:chess|rules?|game|circumstances|play)\b"
-    r"|\b(?:normally|usually|ordinarily|traditionally|used to|was|were|before)\b",
-    re.IGNORECASE,
+    r"|\b(?:normally|usually|ordinarily|traditionally|used to|was|were|before)\b"
 )
-_HERE = re.compile(
+_HERE = any_case(
     r"\b(?:here|now|this (?:game|variant|position)|these rules|the rules of"
-    r"|(?:changed|new|modified|given|current) rules?|both|also|as well|too|neither|anymore)\b",
-    re.IGNORECASE,
+    r"|(?:changed|new|modified|given|current) rules?|both|also|as well|too|neither|anymore)\b"
 )
 # A clause about all moves of a kind, which says nothing about the move in question.
-_GENERAL = re.compile(
+_GENERAL = any_case(
     r"\W*(?:(?:since|because|as|but|and|now|here|in this game|under \w+ rules),? )*"
     r"(?:(?:no|all|any) )?(?:diagonals?|bishops|knights|rooks|queens|pieces"
-    r"|(?:it is|it's) (?:il)?legal (?:for|to))\b",
-    re.IGNORECASE,
+    r"|(?:it is|it's) (?:il)?legal (?:for|to))\b"
 )
-_NOT = re.compile(
+_NOT = any_case(
     r"\b(?:not(?! only| just| merely)|never|cannot|neither\b.{0,80}?\bnor|nor|neither|nothing|no"
-    r"|far from|anything but|hardly|without|wrong|false|incorrect|untrue)\b|n't\b",
-    re.IGNORECASE,
+    r"|far from|anything but|hardly|without|wrong|false|incorrect|untrue)\b|n't\b"
 )
-_DENIED = re.compile(r"\b(?:is|are|would be) (?:false|wrong|incorrect|untrue)\b", re.IGNORECASE)
-_REASON = re.compile(r"\W*(?:as(?! a result)|because|since)\b", re.IGNORECASE)
-_PREDICATE = re.compile(
+_DENIED = any_case(r"\b(?:is|are|would be) (?:false|wrong|incorrect|untrue)\b")
+_REASON = any_case(r"\W*(?:as(?! a result)|because|since)\b")
+_PREDICATE = any_case(
     r"\b(?:(?P<illegal>illegal(?:ly)?|forbidden|prohibited|disallowed|invalid|impossible|unlawful"
     r"|impermissible|violat\w+|break(?:s|ing)?|broken|against the rules|banned|forbids?|prohibits?)"
     r"|legal(?:ly)?(?! moves (?:are|for|available))|allowed|permitted|permissible|valid"
     r"|possible|lawful|playable|acceptable|fine|okay|allows?|permits?"
     r"|(?:can|may|could)(?P<cannot>not|'t)? (?:\w+ ){0,2}?(?:play(?:ed)?|make|made|do|done|go)"
-    r"|(?P<yes>yes(?=\W*$| here\b| in this))|(?P<no>no(?=\W*$| here\b| in this)))\b",
-    re.IGNORECASE,
+    r"|(?P<yes>yes(?=\W*$| here\b| in this))|(?P<no>no(?=\W*$| here\b| in this)))\b"
 )
 _PLACE = r"(?: (?:here|now|anymore|any more|in this \w+|under [\w ]+))?"
 # A clause such as "here it is" or "not anymore", which refers to an earlier predicate.
-_ELLIPSIS = re.compile(
+_ELLIPSIS = any_case(
     r"\W*(?:[\w' ]+ )?(?:it|this|that|the move|[a-h][1-8][a-h][1-8])(?P<no_longer> no longer)?"
     rf"(?:'s| is| does| can)(?P<not>n't|'t| not|not)?{_PLACE}\W*"
-    rf"|\W*(?:but |and )?(?P<bare>not){_PLACE}\W*",
-    re.IGNORECASE,
+    rf"|\W*(?:but |and )?(?P<bare>not){_PLACE}\W*"
 )
 _MAX_ELLIPSIS = 120  # characters
 _SUBJECT = re.compile(r"\b(?:[a-h][1-8]-?[a-h][1-8]|[KQRBN]?[a-h]?x?[a-h][1-8])\b|^\W*\d+\)")
