@@ -17,7 +17,6 @@ from ..formatting import pluralize
 from ..game.position import (
     Position,
     checked,
-    parse_positions,
     position_lines,
     shipped_pool,
     trusted_positions,
@@ -28,7 +27,7 @@ from ..progress import progress
 from ..task.option_info import COMMON, GAMES
 from ..task.spec import SHIPPED, Spec
 from ..task.types import Plan
-from .storage import Dataset, common_positions, dataset_named
+from .storage import Dataset, common_positions, dataset_named, positions_in
 
 log = logging.getLogger(__name__)
 
@@ -217,14 +216,6 @@ def positions_named(name: str, rules: Rules, *, any_rules: bool) -> Sequence[Pos
     if any_rules and not Path(name).exists():
         return dataset_named(name, *pools)[0].positions
     return [checked(position, rules) for position in given_dataset(name, rules, *pools).positions]
-
-
-def positions_in(path: Path) -> list[Position]:
-    """Read a file with at least one position; the moves are not checked yet."""
-    positions = parse_positions(path)
-    if not positions:
-        raise InvalidInput(f"{path} contains no positions")
-    return positions
 
 
 def drawn(dataset: Dataset, spec: Spec) -> list[tuple[int, Position]]:

@@ -17,7 +17,6 @@ from ..game.position import (
     Position,
     checked,
     parse_positions,
-    read_positions,
     shipped_pool,
     write_positions,
 )
@@ -214,13 +213,20 @@ def save_dataset(dataset: Dataset, kind: str, facts: Mapping[str, object]) -> No
         atomic_write_text(temporary / "dataset.json", json.dumps(metadata, indent=2) + "\n")
 
 
+def positions_in(path: Path) -> list[Position]:
+    """Read a file with at least one position; the moves are not checked yet."""
+    positions = parse_positions(path)
+    if not positions:
+        raise InvalidInput(f"{path} contains no positions")
+    return positions
+
+
 def import_dataset(version: str, path: Path, rules: Rules) -> Dataset:
     """Save the positions of a file as the dataset of a model version."""
     if not version:
         raise InvalidInput("an imported dataset needs the name of a model, as its API reports it")
-    dataset = Dataset(version, IMPORTED, read_positions(path, rules))
-    if not dataset.positions:
-        raise InvalidInput(f"{path} contains no positions")
+    positions = [checked(position, rules) for position in positions_in(path)]
+    dataset = Dataset(version, IMPORTED, positions)
     save_dataset(dataset, imported_for(rules), {"rules": identity_of(rules), "file": path.name})
     return dataset
 
