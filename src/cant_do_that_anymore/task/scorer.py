@@ -135,14 +135,15 @@ def forbidden_move(position: Position, rules: Rules) -> str:
     return _pick(position, position.special_moves)
 
 
+@lru_cache(maxsize=4096)  # asked for by each question about it, its scoring and its forecast
 def allowed_move(position: Position, rules: Rules) -> str:
     """Return a move that is legal under the changed rules and, if possible, only under them.
 
     Of several it is always the same one. If no move is legal, it is a special move.
     """
     board = position.board()
-    legal = list(rules.legal_moves(board))
-    newly_legal = [move for move in legal if not STANDARD.is_legal(board, move)]
+    legal, before = list(rules.legal_moves(board)), set(STANDARD.legal_moves(board))
+    newly_legal = [move for move in legal if move not in before]
     return _pick(position, [m.uci() for m in newly_legal or legal] or position.special_moves)
 
 

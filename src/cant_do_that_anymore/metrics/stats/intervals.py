@@ -205,6 +205,7 @@ def mean_interval(
 
 
 _PLACES = 16
+_FROM_THE_MIDDLE = sorted(range(_PLACES + 1), key=lambda place: abs(place - _PLACES // 2))
 _STEPS = 25
 _GOLDEN = (sqrt(5) - 1) / 2
 # Tolerance for the ends of the interval; the minimum itself is not much more accurate.
@@ -271,14 +272,14 @@ class Quotient:
 def _reaches(function: Callable[[float], float], limit: float, low: float, high: float) -> bool:
     """Whether a function is at most a limit anywhere in a range.
 
-    Evaluates a grid, then searches around the best point by golden section, and stops at the first
-    success.
+    Evaluates a grid, from its middle on, then searches around the best point by golden section, and
+    stops at the first success.
     """
     grid = [low + (high - low) * step / _PLACES for step in range(_PLACES + 1)]
-    values = []
-    for point in grid:
-        values.append(function(point))
-        if values[-1] <= limit:
+    values = [inf] * len(grid)
+    for place in _FROM_THE_MIDDLE:
+        values[place] = function(grid[place])
+        if values[place] <= limit:
             return True
     best = values.index(min(values))
     low, high = grid[max(0, best - 1)], grid[min(_PLACES, best + 1)]

@@ -18,7 +18,7 @@ from math import copysign, exp, inf, lgamma, log, log1p, pi, sqrt
 _HALVINGS = 200
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Cell:
     """A pair of part and whole, and the number of samples that have it."""
 
@@ -39,12 +39,13 @@ def score(cells: Sequence[Cell], ratio: float) -> float:
     multiplier m makes their expectation 0. It follows that the variance of the sum of all d is that
     sum divided by m, and the squared score is the sum times m.
     """
-    total = sum(c.count * (c.part - ratio * c.whole) for c in cells)
+    deviations = [(c.part - ratio * c.whole, c.count) for c in cells]
+    total = sum([count * d for d, count in deviations])
     if total == 0:
         return 0.0
-    sign = 1 if total > 0 else -1
-    deviations = [(sign * (c.part - ratio * c.whole), c.count) for c in cells]
-    furthest = min(d for d, _ in deviations)
+    if total < 0:
+        deviations = [(-d, count) for d, count in deviations]
+    furthest, _ = min(deviations)
     if furthest >= 0:
         return inf
     return sqrt(abs(total) * _multiplier(deviations, -1 / furthest))
