@@ -183,9 +183,7 @@ def _outcomes(run: Run) -> Table:
 def _outcomes_by_row(run: Run) -> Table:
     counts = run.results.outcomes
     outcomes = [each for each in OUTCOMES if any(count.get(each) for count in counts.values())]
-    table = _table("condition")
-    for outcome in outcomes:
-        table.add_column(outcome, justify="right")
+    table = _table("condition", *(Column(outcome, justify="right") for outcome in outcomes))
     for name, count in counts.items():
         table.add_row(name, *(number(count.get(outcome), "") for outcome in outcomes))
     return table
