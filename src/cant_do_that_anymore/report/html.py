@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 from ..files import atomic_write_text, file_errors
 from ..formatting import (
     amount,
+    brief,
     dollars,
     duration,
     format_p,
@@ -29,7 +30,7 @@ from ..formatting import (
 )
 from ..metrics.stats.intervals import Interval
 from ..metrics.types import Bounds
-from .svg import Mark, intervals
+from .svg import Mark, dot, intervals, scale, stack
 
 _UNBROKEN = re.compile(r"(?<=\bp) (?=[=<] \d)|(?<=\bp [=<]) (?=\d)")
 _ASSETS = files("cant_do_that_anymore") / "report" / "assets"
@@ -56,7 +57,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= FILTERS | {"digest": _digest}
-    environment.globals |= {"asset": asset, "intervals": intervals, "Mark": Mark}
+    environment.globals |= {f.__name__: f for f in (asset, dot, intervals, scale, stack, Mark)}
     return environment
 
 
@@ -119,8 +120,8 @@ def prose(text: str) -> Markup:
 
 
 _FILTERS: tuple[Callable[..., object], ...] = (
-    *(amount, amount_interval, bounds, dollars, duration, format_p, in_points, interval, minus),
-    *(number, p_value, percentage, prose, rounded),
+    *(amount, amount_interval, bounds, brief, dollars, duration, format_p, in_points, interval),
+    *(minus, number, p_value, percentage, prose, rounded),
 )
 # Filters by their names in the templates.
 FILTERS = {function.__name__: function for function in _FILTERS} | {"plain": format_setting}

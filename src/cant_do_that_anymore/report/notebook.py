@@ -14,10 +14,10 @@ from ..metrics.measures import MEASURES, TILES, UPTAKE
 from ..providers.base import Answer
 from ..runs.lookup import RunSummary
 from ..runs.results import Run
-from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, Sample, ScoredAnswer
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample, ScoredAnswer
 from .columns import RUN_COLUMNS, VERDICTS, cells_in
 from .html import asset, interval, render
-from .run_page import first_numbers
+from .run_page import first_numbers, outcomes_in
 
 Row = dict[str, object]
 
@@ -72,13 +72,12 @@ def run_line(run: Run) -> str:
 def run_html(run: Run) -> str:
     """Render the headline, the tiles and the outcomes of a run."""
     counts = {name: run.results.outcomes[name] for name in (STANDARD_CONDITION, CHANGED_CONDITION)}
-    outcomes = [o for o in OUTCOMES if any(count.get(o) for count in counts.values())]
     return render(
         "notebook_run.html",
         **first_numbers(run),
         palette=_palette(),
         counts=counts,
-        outcomes=outcomes,
+        outcomes=outcomes_in(counts),
         saved=_folder_text(run),
     )
 

@@ -13,7 +13,7 @@ from ..comparison.entries import Entry
 from ..comparison.leaderboard import OUTCOME_GROUPS, Ranking
 from ..comparison.verdict import advice, heading
 from ..files import atomic_write_text, file_errors, safe_name
-from ..formatting import brief, in_points, pluralize
+from ..formatting import pluralize
 from ..metrics.diagnosis import KNOWLEDGE
 from ..metrics.measures import MEASURES, SHARES, UNUSABLE, UPTAKE
 from ..providers.base import EFFORTS
@@ -34,7 +34,7 @@ from .plots.curve import curve_chart, has_curve
 from .plots.headlines import headline_chart, rules_chart
 from .plots.shares import bar_chart, line_chart
 from .plots.style import COLORS, GRID, INK, Chart, save_chart, svg_of
-from .svg import Axis, axis_over, dot, move_styles, pieces, rule_picture, scale, stack
+from .svg import Axis, axis_over, move_styles, pieces, rule_picture
 
 # CSS variables for the colors of the plots, so that they follow light and dark mode.
 _PALETTE = dict(
@@ -149,11 +149,6 @@ def _shared_parts(ranked: Sequence[Ranking], document: Document) -> dict[str, ob
         "in_common": {
             title: _labels_by_value(runs, name) for title, name in _IN_COMMON.items() if runs
         },
-        "brief": brief,
-        "in_points": in_points,
-        "dot": dot,
-        "scale": scale,
-        "stack": stack,
     }
 
 
@@ -161,25 +156,20 @@ def _board(
     ranking: Ranking, rows: Iterator[tuple[int, Row]], pairs: Iterator[tuple[int, Row]]
 ) -> dict[str, object]:
     """Return one leaderboard, with the next rows and pairs of the document and their indexes."""
-    own_pairs = [[next(pairs) for _ in pair] for pair in ranking.pairs]
+    entries, own_pairs = ranking.entries, [[next(pairs) for _ in pair] for pair in ranking.pairs]
     return {
         "title": ranking.title,
-        "labels": [entry.label for entry in ranking.entries],
-        "rows": [next(rows) for _ in ranking.entries],
+        "labels": [entry.label for entry in entries],
+        "rows": [next(rows) for _ in entries],
         "pairs": own_pairs,
         "leads": {
             (row["model"], row["other"]): (index, row)
             for index, row in chain(*own_pairs)
             if row["measure"] == UPTAKE
         },
-        "compared": _compared_on(ranking.entries) if own_pairs else "",
-        "notes": group_notes(ranking.entries),
+        "compared": f"{heading(entries)}. {advice(entries)}".strip() if own_pairs else "",
+        "notes": group_notes(entries),
     }
-
-
-def _compared_on(entries: Sequence[Entry]) -> str:
-    """Say which positions the models are compared on, and what would be fairer."""
-    return f"{heading(entries)}. {advice(entries)}".strip()
 
 
 def _rules(ranked: Sequence[Ranking]) -> list[Row]:
@@ -284,8 +274,8 @@ def write(ranked: Sequence[Ranking], document: Document, out: Path) -> list[Path
 def charts(ranked: Sequence[Ranking]) -> dict[str, tuple[Chart, Sequence[Entry]]]:
     """Return all plots with their entries, by the names of their files."""
     entries = list(chain(*(ranking.entries for ranking in ranked)))
-    plots = chain(_charts_by_rules(entries), *map(_charts, ranked))
-    return {stem: (chart, group) for stem, chart, group in plots}
+    by_rules = {f"rules-{n}": (rules_chart, group) for n, group in _groups_by_rules(entries)}
+    return {**by_rules, **dict(chain(*map(_charts, ranked)))}
 
 
 def _groups_by_rules(entries: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:
@@ -294,11 +284,6 @@ def _groups_by_rules(entries: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:
     for entry in entries:
         groups.setdefault(entry.eval + _selection_suffix(entry), []).append(entry)
     return [(n, group) for n, group in groups.items() if len({e.change.key for e in group}) > 1]
-
-
-def _charts_by_rules(entries: Sequence[Entry]) -> Iterator[tuple[str, Chart, list[Entry]]]:
-    for name, group in _groups_by_rules(entries):
-        yield f"rules-{name}", rules_chart, group
 
 
 def _figures(group: Sequence[Entry]) -> dict[str, Chart]:
@@ -312,7 +297,7 @@ def _figures(group: Sequence[Entry]) -> dict[str, Chart]:
     return curve | {"bars": bar_chart, "headline": headline_chart} | lines
 
 
-def _charts(ranking: Ranking) -> Iterator[tuple[str, Chart, Sequence[Entry]]]:
+def _charts(ranking: Ranking) -> Iterator[tuple[str, tuple[Chart, Sequence[Entry]]]]:
     group = ranking.entries
     rules = group[0].change.key + _selection_suffix(group[0])
     if group[0].form != MOVES.name:
@@ -321,7 +306,7 @@ def _charts(ranking: Ranking) -> Iterator[tuple[str, Chart, Sequence[Entry]]]:
         rules += f"-{safe_name(group[0].pool)}"
     for kind, figure in _figures(group).items():
         category = rules if kind == "diagonal" else f"{group[0].eval}-{rules}"
-        yield f"{kind}-{category}", figure, group
+        yield f"{kind}-{category}", (figure, group)
 
 
 def _selection_suffix(entry: Entry) -> str:

@@ -1,7 +1,7 @@
 """The HTML report of a run."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from math import ceil, floor, log10
 from pathlib import Path
@@ -124,7 +124,7 @@ def knowledge_rows(run: Run) -> list[KnowledgeRow]:
     return rows if rows[2].number else rows[:2]
 
 
-def _scale(results: Results, amounts: Sequence[Mean]) -> tuple[float, float]:
+def _token_range(results: Results, amounts: Sequence[Mean]) -> tuple[float, float]:
     """Return a range of round numbers that contains 0 and all amounts with their intervals."""
     ends = [0.0, *(results.metrics[item.name] or 0.0 for item in amounts)]
     for interval in filter(None, (results.intervals.get(item.name) for item in amounts)):
@@ -170,21 +170,17 @@ def _html(run: Run) -> Iterator[str]:
     conditions = _conditions(run.plan.conditions)
     moves_label, earlier_moves = by_earlier_moves(run.answered, run.plan)
     lengths = by_length(run.answered, run.plan)
-    counts, amounts = run.results.outcomes.values(), amounts_for([*conditions], run.answered)
+    amounts = amounts_for([*conditions], run.answered)
     return render_stream(
         "run.html",
         **first_numbers(run),
         conditions=conditions,
         contrast=(STANDARD_CONDITION, CHANGED_CONDITION),
         flow=flow(run.samples, STANDARD_CONDITION, CHANGED_CONDITION),
-        outcomes={
-            outcome: MEANINGS[outcome]
-            for outcome in OUTCOMES
-            if any(count.get(outcome) for count in counts)
-        },
+        outcomes={outcome: MEANINGS[outcome] for outcome in outcomes_in(run.results.outcomes)},
         measures=main_measures(run.results),
         amounts=amounts,
-        scale=_scale(run.results, amounts),
+        token_range=_token_range(run.results, amounts),
         thought_filters={
             name: f"{title} ({sum(map(holds, run.samples)):,})"
             for name, (title, holds) in REASONING_FILTERS.items()
@@ -214,6 +210,11 @@ def _html(run: Run) -> Iterator[str]:
         samples=samples_json(run),
         longest_reply=LONGEST_TEXT,
     )
+
+
+def outcomes_in(counts: Mapping[str, Mapping[Outcome, int]]) -> list[Outcome]:
+    """Return the outcomes that occur under any of the conditions."""
+    return [each for each in OUTCOMES if any(count.get(each) for count in counts.values())]
 
 
 def _settings(run: Run) -> dict[bool, dict[str, object]]:

@@ -23,7 +23,7 @@ from ..game.notation import move_number_prefix, notate
 from ..game.position import Position
 from ..game.rule_pool import EXAMPLE_GAME, example_of
 from ..game.rules import STANDARD, Rules
-from ..metrics.stats.intervals import Interval
+from ..metrics.stats.intervals import Interval, ends_of
 from ..task.types import OUTCOMES, Outcome, Sample
 
 
@@ -135,9 +135,7 @@ def intervals(
     for number, mark in enumerate(marks):
         y = _ROW * number + _ROW / 2
         for ends, style in ((mark.bounds, "bounds"), (mark.interval, f"whisker {mark.style}")):
-            start, end = (
-                (ends.low, ends.high) if isinstance(ends, Interval) else ends or (None, None)
-            )
+            start, end = ends_of(ends) if isinstance(ends, Interval) else ends or (None, None)
             if start is None or end is None:
                 continue
             place = {"x1": axis.at(start), "x2": axis.at(end)}

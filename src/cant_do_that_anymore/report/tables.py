@@ -25,7 +25,7 @@ from ..metrics.diagnosis import CONTRASTS, DIAGNOSIS, Contrast, confounded
 from ..metrics.measures import FORBIDDEN, IMPACT, SHARES, UPTAKE
 from ..metrics.types import Measure, Results
 from ..runs.results import Run
-from ..task.types import CHANGED_CONDITION, OUTCOMES
+from ..task.types import CHANGED_CONDITION
 from .columns import (
     DIAGNOSIS_HEADING,
     VERDICTS,
@@ -38,7 +38,7 @@ from .columns import (
 )
 from .document import Document, matrix_cells
 from .html import interval
-from .run_page import knowledge_rows, main_measures
+from .run_page import knowledge_rows, main_measures, outcomes_in
 from .sentences import (
     control_shares,
     diagnosis_answers,
@@ -172,17 +172,16 @@ def _outcomes(run: Run) -> Table:
         table.add_column(heading, justify="right")
         if roomy:
             table.add_column("", justify="right")
-    counts = run.results.outcomes.values()
-    for outcome in OUTCOMES:
-        if any(count.get(outcome) for count in counts):
-            cells = [_cells(count.get(outcome), len(run.samples)) for count in counts]
-            table.add_row(outcome, *(cell for pair in cells for cell in pair[: 1 + roomy]))
+    counts = run.results.outcomes
+    for outcome in outcomes_in(counts):
+        cells = [_cells(count.get(outcome), len(run.samples)) for count in counts.values()]
+        table.add_row(outcome, *(cell for pair in cells for cell in pair[: 1 + roomy]))
     return table
 
 
 def _outcomes_by_row(run: Run) -> Table:
     counts = run.results.outcomes
-    outcomes = [each for each in OUTCOMES if any(count.get(each) for count in counts.values())]
+    outcomes = outcomes_in(counts)
     table = _table("condition", *(Column(outcome, justify="right") for outcome in outcomes))
     for name, count in counts.items():
         table.add_row(name, *(number(count.get(outcome), "") for outcome in outcomes))
