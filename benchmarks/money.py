@@ -505,9 +505,8 @@ def _line(seed: int, scenario: Scenario, outcome: Outcome, seconds: float) -> st
 
 def _print_table(outcomes: Sequence[tuple[Scenario, Outcome]]) -> None:
     print_heading(
-        *("reasoning", "scenarios", "over a limit", "in the first range", "at half"),
-        *("in the approved range", "in the range in force", "first width", "width in force"),
-        "approvals",
+        *("reasoning", "scenarios", "over a limit", "in the range in force", "in the first range"),
+        *("at half", "in the approved range", "width in force", "first width", "approvals"),
     )
     groups: dict[str, Callable[[Scenario], bool]] = {
         **{kind: partial(_is_of, (kind,)) for kind in KINDS},
@@ -520,15 +519,15 @@ def _print_table(outcomes: Sequence[tuple[Scenario, Outcome]]) -> None:
         approved = [outcome for outcome in some if outcome.approvals]
         first, in_force = [(run, 0) for run in some], [(run, run.in_force) for run in some]
         columns = (
+            in_force,
             first,
             [(run, run.at_half) for run in some],
             [(run, run.approved) for run in approved],
-            in_force,
         )
         asked = [outcome.approvals for outcome in some] or [0]
         print_row(
             *(title, str(len(some)), str(sum(outcome.over > 1e-9 for outcome in some))),
-            *(*map(_share, columns), *map(_width, (first, in_force))),
+            *(*map(_share, columns), *map(_width, (in_force, first))),
             f"{mean(asked):.1f}, at most {max(asked)}",
         )
     ends = Counter(outcome.end for _, outcome in outcomes)
