@@ -197,7 +197,8 @@ def test_an_experiment_shows_the_results_by_wording_and_form_in_every_output(
     tmp_path: Path,
 ) -> None:
     what = ("--model", "cdta/pocket", "--wording", "terse,formal", "--form", "moves,pgn")
-    command = ("experiment", *what, "--eval", "all", "--runs", "1", "-n", "20", "-o", str(tmp_path))
+    few = ("--eval", "all", "--runs", 1, "-n", 20, "--pool", positions(150))
+    command = ("experiment", *what, *few, "-o", tmp_path)
     terminal, markdown = (cdta(*command, *more, code=0).stdout for more in ((), ("--markdown",)))
     matrix = json.loads((tmp_path / "results.json").read_text())["matrix"]
     assert matrix["columns"] == ["moves", "pgn"] and [*matrix["rows"]] == ["terse", "formal", "all"]

@@ -400,7 +400,7 @@ def test_interventions_are_named_at_the_command_line() -> None:
 
 
 def test_with_a_diagnosis_interventions_are_also_asked_at_control_positions(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"n": 24, "interventions": ("repeated", "reminded")}
+    options: dict[str, Any] = {"n": 12, "interventions": ("repeated", "reminded")}
     run = measure("cdta/reader", diagnose=True, **options)
     assert {*run.controls[0].replies} == {"standard", "changed", "placebo", "repeated", "reminded"}
     effects = {effect.name: effect for effect in run.results.interventions}
