@@ -136,11 +136,6 @@ def _standard_error(measure: Measure, samples: Sequence[Sample]) -> float:
     return cast(float, cast(MetricProtocol, stderr(cluster=GAME))(influences))
 
 
-def denominator_key(measure: Measure) -> str:
-    """Return the key of the value that counts a sample in the denominator of a measure."""
-    return f"{measure.name}_of"
-
-
 REQUEST_INFO = "asked_how"  # key of a sample's store: rules, reading and conditions
 NOT_SENT = Answer("", stop_reason="error", error="never asked")
 
@@ -226,15 +221,12 @@ def _values(sample: Sample, *, control: bool) -> dict[str, str | int | float | b
         and (has_reasoning or not m.optional)
     ]
     parts = {measure.name: int(measure.part(sample)) for measure in measures}
-    wholes = {denominator_key(m): int(m.whole(sample)) for m in measures if m.whole is not one_each}
-    unusable = (
-        {}
-        if control
-        else {
-            name: int(sample.replies[condition].outcome in UNUSABLE_OUTCOMES)
-            for condition, name in UNUSABLE.items()
-        }
-    )
+    wholes = {f"{m.name}_of": int(m.whole(sample)) for m in measures if m.whole is not one_each}
+    unusable = {
+        name: int(sample.replies[condition].outcome in UNUSABLE_OUTCOMES)
+        for condition, name in UNUSABLE.items()
+        if not control
+    }
     headlines = {name: parts[name] for name in HEADLINES if name in parts}
     return {**headlines, **parts, **unusable, **wholes}
 

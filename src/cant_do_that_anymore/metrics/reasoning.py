@@ -81,10 +81,6 @@ _DIFFERENCE = Mean(
 )
 
 
-def _shows_reasoning(sample: Sample) -> bool:
-    return bool(sample.answers[CHANGED_CONDITION].reasoning)
-
-
 def _is_tempted(sample: Sample) -> bool:
     return sample.replies[CHANGED_CONDITION].thought_of_special
 
@@ -96,7 +92,7 @@ TEMPTATION = (
         "Temptation",
         "share of visible reasoning that mentions the special move although it is now illegal",
         part=_is_tempted,
-        whole=_shows_reasoning,
+        whole=lambda sample: bool(sample.answers[CHANGED_CONDITION].reasoning),
         pairs=SHARE_OF_SOME,
         needs=(CHANGED_CONDITION,),
         remark="mentions the special move",

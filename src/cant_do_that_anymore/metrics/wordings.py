@@ -67,7 +67,8 @@ def summarize(
     sizes = [entry.n for entry in details.values() if entry.value is not None]
     error = ((as_scored.high - as_scored.low) / (2 * NORMAL * critical_factor)) ** 2
     errors = [error * sum(sizes) / n for n in sizes]
-    freedom, mean, variance = len(values) - 1, sum(values) / len(values), _variance(values)
+    freedom, mean = len(values) - 1, sum(values) / len(values)
+    variance = sum((value - mean) ** 2 for value in values) / freedom
     reach = critical_factor * t_quantile(freedom) * sqrt(variance / len(values))
     return WordingResults(
         measure,
@@ -84,11 +85,6 @@ def summarize(
 def _value(measure: Measure, samples: Sequence[Sample], critical_factor: float) -> WordingValue:
     interval = interval_of(measure, samples, critical_factor) if samples else None
     return WordingValue(len(samples), measure.value(samples), *ends_of(interval))
-
-
-def _variance(values: Sequence[float]) -> float:
-    mean = sum(values) / len(values)
-    return sum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
 def spread_interval(values: Sequence[float], errors: Sequence[float]) -> tuple[float, float]:

@@ -281,10 +281,8 @@ def _with_range(results: Results, name: str) -> str:
 
 def reasoning_sentence(results: Results) -> str:
     """Return the sentence on reasoning tokens, or "" for a model without reasoning."""
-    difference, interval = (
-        results.metrics.get(TOKENS_DIFFERENCE),
-        results.intervals.get(TOKENS_DIFFERENCE),
-    )
+    difference = results.metrics.get(TOKENS_DIFFERENCE)
+    interval = results.intervals.get(TOKENS_DIFFERENCE)
     if difference is None:
         return ""
     if difference < 0 and interval:

@@ -141,10 +141,8 @@ def _answered(
     if isinstance(source, Pool):
         config = SelectionConfig(client.model.info, source, plan)
         numbers = range(min(MAX_POSITIONS_SEARCHED, len(config.ordered)))
-        requests, settings = (
-            (config.request(Query(number, 0)) for number in numbers),
-            config.settings,
-        )
+        requests = (config.request(Query(number, 0)) for number in numbers)
+        settings = config.settings
     elif spec.dataset or not source.version:  # it was not selected by the model
         requests = _measuring_requests(positions_drawn(source, spec, plan), plan)
     else:

@@ -242,17 +242,13 @@ class Quotient:
     def holds(self, quotient: float) -> bool:
         """Whether this quotient, which is above the lowest possible, is inside the interval."""
         (low1, high1), (low2, high2) = self._alone
-        low, high = (
-            max(low2, self._second(quotient, low1)),
-            min(high2, self._second(quotient, high1)),
-        )
+        low = max(low2, self._second(quotient, low1))
+        high = min(high2, self._second(quotient, high1))
 
         def squared_scores(second: float) -> float:
-            first = self._first(quotient, second) - 1
-            first_score = score(self.first.cells, first) / self.first.critical
-            return (
-                first_score**2 + (score(self.second.cells, second - 1) / self.second.critical) ** 2
-            )
+            one = score(self.first.cells, self._first(quotient, second) - 1) / self.first.critical
+            other = score(self.second.cells, second - 1) / self.second.critical
+            return one**2 + other**2
 
         return low <= high and _reaches(squared_scores, 1, low, high)
 
