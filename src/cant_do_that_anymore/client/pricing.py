@@ -136,11 +136,6 @@ class Pricing:
         return self.now.of(answer.usage, requests) if self.now.is_metered(answer) else None
 
     @property
-    def is_free(self) -> bool:
-        """Whether nothing ever costs anything."""
-        return self.dearest == FREE
-
-    @property
     def in_batch(self) -> "Pricing":
         """The prices of the same requests in a batch."""
         if self.is_own:
@@ -225,4 +220,4 @@ def _price_changes(query: dict[str, Any]) -> Iterator[datetime]:
 def searches_whole_pool(spec: Spec, model: ModelInfo) -> bool:
     """Whether to search the whole pool even if few positions qualify: on request, or if free."""
     pricing = pricing_for(spec, model)
-    return spec.keep_looking or (pricing is not None and pricing.is_free)
+    return spec.keep_looking or (pricing is not None and pricing.dearest == FREE)

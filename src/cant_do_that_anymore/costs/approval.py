@@ -71,7 +71,7 @@ def _has_limit(spec: Spec, info: ModelInfo) -> bool:
     """Whether the run costs something that is known, and has a limit or asks for approval."""
     pricing = pricing_for(spec, info)
     limited = spec.max_cost is not None or spec.ask_above is not None
-    return limited and pricing is not None and not pricing.is_free
+    return limited and pricing is not None and pricing.dearest != FREE
 
 
 async def _with_probes(

@@ -173,8 +173,7 @@ def forecast(
     rest = remaining(spec, plan, info, cache)
     firsts = rest.samples[:: plan.draws or 1]  # further draws of a position may add little
     sizes = sample_sizes(plan.precision, plan.wanted, firsts)
-    later_looks = [look for look in looks(plan.wanted) if rest.wanted < look <= sizes[1]]
-    batches = 1 + (len(later_looks) if plan.precision else 0)
+    batches = 1 + sum(rest.wanted < look <= sizes[1] for look in looks(plan.wanted))
     dataset = StepModel(spec, info, rest.dataset, rest.measuring, 2 * batches)
     measuring = StepModel(spec, info, rest.measuring, rest.dataset, batches)
     for model in (dataset, measuring):

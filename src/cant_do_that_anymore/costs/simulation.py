@@ -71,6 +71,8 @@ class SearchModel:
         self._patient = searches_whole_pool(spec, info)
         self._until_given_up = cache(lambda rate: [self._simulate(rate) for _ in range(SEARCHES)])
         self._given_up = 0
+        first_batch = batch_size(search.target, 0, 0) - search.searched
+        self._wave = spec.batch * (first_batch if first_batch > 0 else search.next_batch_size)
         self._in_flight = 0 if spec.batch else 2 * (spec.max_connections or info.connections)
         confirms = NO_TEMPERATURE in step.variant
         may_confirm = confirms or (info.may_reason and not step.answered)
@@ -81,21 +83,19 @@ class SearchModel:
 
         If the search gives up, the run ends without measuring any, and the second is None.
         """
-        search, random, batch = self._search, self._random, self._spec.batch
+        search, random = self._search, self._random
         if missing <= 0:
             return 0.0, 0.0
         (rate,) = random.choices(HIT_RATES, self._weights)
         needed = missing / rate + random.gauss(0, sqrt(missing * (1 - rate)) / rate)
-        if batch and needed > MIN_BATCH:
+        if self._spec.batch and needed > MIN_BATCH:
             needed = positions_in_batches(round(missing + len(search.hits)), rate) - search.searched
         searched = max(needed, missing)
         found: float | None = min(missing, search.left * rate)
         until = random.choice(self._until_given_up(rate))
         if until < min(searched, search.left):
             self._given_up += 1
-            first_batch = batch_size(search.target, 0, 0) - search.searched
-            wave = first_batch if first_batch > 0 else search.next_batch_size
-            searched, found = max(until, batch * wave), None
+            searched, found = max(until, self._wave), None
         searched = min(searched + random.uniform(0, self._in_flight), search.left)
         return searched * (1 + rate * random.uniform(*self._confirmations)), found
 
@@ -108,10 +108,7 @@ class SearchModel:
             return inf
         most = (search.left - search.searched) // 2
         draws = self._draws(rate, len(search.hits), search.searched, most)
-        if tests_pool:
-            until = 0 if futility.is_hopeless else futility.observe_until_hopeless(draws)
-        else:
-            until = sum(1 for _ in draws)
+        until = futility.observe_until_hopeless(draws) if tests_pool else sum(1 for _ in draws)
         return until if until < most else inf
 
     def _draws(self, rate: float, hits: int, searched: int, most: int) -> Iterator[bool]:
@@ -158,7 +155,7 @@ class StepModel:
         pricing = pricing_for(spec, info)
         self._prices = (pricing.cheapest, pricing.dearest) if pricing else (FREE, FREE)
         self._batch_rate = BATCH_RATE if spec.batch and not spec.price else 1.0
-        self._singles = max(0, MIN_BATCH - step.answered) if spec.batch else 0
+        self._singles = max(0, MIN_BATCH - step.answered)
         self._info, self.waves = info, waves
         self._connections = 0 if spec.batch else spec.max_connections or info.connections
 
@@ -174,14 +171,11 @@ class StepModel:
         usage = Usage(round(given), round(written), round(reasoned))
         low, high = (price.of(usage, round(requests)) for price in self._prices)
         dollars = low + random.random() * (high - low)
-        dollars *= self._discount(answers) * (1 + LOST * random.random() ** 6)
+        dollars *= 1 + LOST * random.random() ** 6
+        in_batch = answers - self._singles
+        if in_batch > MIN_BATCH:  # fewer are sent singly
+            dollars *= 1 - in_batch / answers * (1 - self._batch_rate)
         return requests, given, written, dollars, self._seconds(answers, tokens, random)
-
-    def _discount(self, answers: float) -> float:
-        """Return the average price of answers in batches, relative to that of single requests."""
-        in_batch = max(0.0, answers - self._singles)
-        share = in_batch / answers if in_batch > MIN_BATCH else 0.0  # fewer are sent singly
-        return 1 - share * (1 - self._batch_rate)
 
     def _seconds(self, answers: float, tokens: float, random: Random) -> float:
         if not answers:

@@ -229,9 +229,8 @@ class BatchClient(Client):
 
     def _answer_by_another(self, pending: Pending) -> Answer | None:
         """Return the answer that another process has saved meanwhile."""
-        if pending.wanted is not None:
-            return None
-        return self.cache.answer(pending.request, pending.settings)
+        request, settings = pending.request, pending.settings
+        return self.cache.answer(request, settings) if pending.wanted is None else None
 
     def _find(self, pending: Pending) -> JournalEntry | None:
         """Return the journal entry of a request, perhaps in an earlier variant, and set its key."""
