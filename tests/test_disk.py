@@ -308,7 +308,9 @@ def test_a_deleted_working_folder_is_one_sentence(
 def test_too_little_memory_is_one_sentence(
     error: Exception, server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cant_do_that_anymore.providers.openai_api.limit_of", Mock(side_effect=error))
+    monkeypatch.setattr(
+        "cant_do_that_anymore.providers.openai_api.limit_of", Mock(side_effect=error)
+    )
     assert said(*command(server, tmp_path / "out")) == (
         "cdta: not enough memory; close other programs or raise the memory limit, and run the same "
         "command again\n"
