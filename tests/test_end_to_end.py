@@ -10,21 +10,15 @@ from cant_do_that_anymore.game.rules import CATALOG
 from testing import cdta, measure
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_a_network_that_cannot_read_keeps_its_habit(temperature: float) -> None:
-    results = measure("cdta/pocket", eval="all_small", temperature=temperature).results
+def test_a_network_that_cannot_read_keeps_its_habit() -> None:
+    results = measure("cdta/pocket", eval="all_small").results
     interval = results.intervals["variant_impact_factor"]
     assert results.metrics["n_samples"] == 100
     assert interval.low <= 0 <= interval.high
-    if temperature == 0:
-        assert results.metrics["predicted_move_proportion"] == 1
-        assert results.metrics["variant_impact_factor"] == 0
-        assert results.metrics["adaptation_rate"] == 0
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_the_same_network_held_to_the_rules_drops_it_altogether(temperature: float) -> None:
-    run = measure("cdta/pocket-rules", eval="all_small", temperature=temperature)
+def test_the_same_network_held_to_the_rules_drops_it_altogether() -> None:
+    run = measure("cdta/pocket-rules", eval="all_small")
     assert run.results.metrics["variant_impact_factor"] == -1
     assert run.results.metrics["adaptation_rate"] == 1
     assert run.results.metrics["variant_legal_proportion"] == 1
@@ -42,6 +36,7 @@ def test_every_rule_runs_out_of_the_box(key: str) -> None:
     for model, ends in (("cdta/pocket", (0, 0)), ("cdta/pocket-rules", (-1, 1))):
         metrics = measure(model, rules=key, n=10, temperature=0).results.metrics
         assert (metrics["variant_impact_factor"], metrics["adaptation_rate"]) == ends
+        assert metrics["predicted_move_proportion"] == 1
 
 
 def test_a_whole_pool_is_mined_by_the_first_run(

@@ -11,6 +11,7 @@ import chess
 from ..errors import Stopped
 from ..game.move_parser import move_in
 from ..game.notation import notate_game, with_move_numbers
+from ..game.position import Position
 from ..game.rules import board_after
 from .base import Answer, Model, Question, RequestVariant, Settings, local_info
 
@@ -24,7 +25,7 @@ class RandomModel(Model):
         self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
         """Play one move, or none if there is none; answer yes or no to questions of legality."""
-        board = board_after(question.moves)
+        board = Position(0, question.moves, ()).board()  # cached, for its score as well
         moves = sorted(move.uci() for move in question.rules.legal_moves(board))
         choices = ["yes", "no"] if question.about else moves
         text = Random(settings.seed).choice(choices) if choices else ""
