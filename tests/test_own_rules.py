@@ -169,6 +169,7 @@ def test_rules_may_depend_on_the_moves_of_the_board() -> None:
         ),
         (rules_with("mute", statement=None), "'mute' need a statement .*, not None"),
         (rules_with("mute", statement=" "), "'mute' need a statement .*, not ' '"),
+        (rules_with("listed", __hash__=None), "'listed' have a field that cannot be hashed"),
         (rules_with("nameless", title=""), "'nameless' need a title .*, not ''"),
         (
             rules_with("forgot", lambda _: None),

@@ -86,6 +86,9 @@ def test_what_is_said_of_another_move_does_not_count() -> None:
         (Answer("no"), "right", "wrong"),
         (Answer("e2e4"), "unreadable", "unreadable"),
         (Answer("Well", stop_reason="length"), "truncated", "truncated"),
+        (Answer("It is legal", stop_reason="length"), "truncated", "truncated"),
+        (Answer("It is legal"), "wrong", "right"),
+        (Answer("Of course a1a8 is legal."), "unreadable", "unreadable"),
         (Answer("", stop_reason="refused"), "refused", "refused"),
         (Answer("", stop_reason="error"), "error", "error"),
     ],
@@ -112,6 +115,8 @@ def test_a_move_is_asked_about_that_the_change_forbids_and_one_that_only_it_allo
             if not STANDARD.is_legal(board, move)
         ]
         assert not only_now or allowed in only_now
+    asked = [allowed_move(position, BISHOPS_AS_KNIGHTS) for position in POOL[:8]]
+    assert " ".join(asked) == "f1e3 c8b6 f1e3 f8e6 f8g6 f1g3 f1g3 c1b3"  # as in every run so far
 
 
 def test_where_no_move_is_new_one_is_asked_about_that_stays_legal() -> None:

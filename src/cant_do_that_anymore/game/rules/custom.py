@@ -18,13 +18,19 @@ def check_rules(rules: Rules) -> None:
     """Reject user-defined rules that cannot work, as far as one board shows.
 
     Raises:
-        InvalidInput: if the key cannot be part of a file name, a text is missing, or ``view`` does
-            not return a board with the same side to move.
+        InvalidInput: if the key cannot be part of a file name, a field cannot be hashed, a text is
+            missing, or ``view`` does not return a board with the same side to move.
     """
     if not isinstance(rules.key, str) or not _KEY.fullmatch(rules.key):
         raise InvalidInput(
             f"the key of rules must be a name such as 'no-en-passant', not {rules.key!r}"
         )
+    try:
+        hash(rules)
+    except TypeError as problem:
+        raise InvalidInput(
+            f"the rules {rules.key!r} have a field that cannot be hashed ({problem}); use a tuple"
+        ) from None
     for name, purpose in (
         ("statement", "the text of the prompt"),
         ("title", "the name in reports"),
