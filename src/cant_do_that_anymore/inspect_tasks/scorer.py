@@ -1,6 +1,5 @@
 """The scorer of a sample, and the metrics over all samples."""
 
-from collections.abc import Sequence
 from math import nan
 from typing import Any, cast, get_args
 
@@ -33,7 +32,7 @@ from ..providers.base import Answer, Usage
 from ..task.conditions import conditions_for
 from ..task.prompts import DEFAULT
 from ..task.samples import Trial
-from ..task.types import UNUSABLE_OUTCOMES, Reading, Sample, ScoredAnswer
+from ..task.types import UNUSABLE_OUTCOMES, Reading, Sample, Samples, ScoredAnswer
 from .arguments import click_errors
 
 # Keys of a sample's metadata. DRAW numbers the repetitions of a position, CONTROL marks controls,
@@ -97,7 +96,7 @@ def _sample_in(score: SampleScore) -> Sample:
 
 
 def _estimates(
-    arms: tuple[Sequence[Sample], Sequence[Sample]],
+    arms: tuple[Samples, Samples],
 ) -> dict[str, tuple[Number, Interval | None]]:
     """Compute all metrics of samples and controls, the headlines first, with their intervals."""
     names = list(arms[0][0].replies) if arms[0] else list(UNUSABLE)
@@ -121,7 +120,7 @@ def _estimates(
     return estimates
 
 
-def _standard_error(measure: Measure, samples: Sequence[Sample]) -> float:
+def _standard_error(measure: Measure, samples: Samples) -> float:
     """Return Inspect's standard error, clustered by game, by the delta method."""
     parts, wholes, _ = ratio = ratio_of(measure, samples)
     if ratio.value is None:

@@ -6,7 +6,7 @@ from itertools import product
 
 from ..formatting import Number
 from ..task.conditions import CONDITIONS
-from ..task.types import Outcome, Sample
+from ..task.types import Outcome, Sample, Samples
 from .stats.intervals import BOUNDED, Interval, Ratio
 from .types import Bounds, Measure
 
@@ -14,19 +14,19 @@ from .types import Bounds, Measure
 NEGLIGIBLE = 0.1
 
 
-def answered(samples: Sequence[Sample]) -> list[Sample]:
+def answered(samples: Samples) -> list[Sample]:
     """Return the samples with an answer to every request; only these enter the measures."""
     return [sample for sample in samples if sample.answered]
 
 
 def interval_of(
-    measure: Measure, samples: Sequence[Sample], critical_factor: float = 1.0
+    measure: Measure, samples: Samples, critical_factor: float = 1.0
 ) -> Interval | None:
     """Return the 95% interval of a measure, clustered by game; None if the measure is undefined."""
     return ratio_of(measure, samples).interval(games_of(samples), critical_factor)
 
 
-def games_of(samples: Sequence[Sample]) -> list[Hashable]:
+def games_of(samples: Samples) -> list[Hashable]:
     """Return the game of each sample; games that share a position are merged into one."""
     return joined([(sample.position.game, sample.position.moves) for sample in samples])
 
@@ -56,12 +56,12 @@ def joined(games: Sequence[tuple[Hashable, Hashable]]) -> list[Hashable]:
     return [root_of(game) for game, _ in games]
 
 
-def special_moves_of(samples: Sequence[Sample]) -> list[Hashable]:
+def special_moves_of(samples: Samples) -> list[Hashable]:
     """Return the special moves of each sample."""
     return [sample.position.special_moves for sample in samples]
 
 
-def ratio_of(measure: Measure, samples: Sequence[Sample]) -> Ratio:
+def ratio_of(measure: Measure, samples: Samples) -> Ratio:
     """Return the parts and wholes of a measure over the samples."""
     return ratios_of([measure], samples)[measure.name]
 
@@ -76,13 +76,13 @@ def ratios_of(measures: Sequence[Measure], samples: Iterable[Sample]) -> dict[st
     return {m.name: Ratio(*column, m.pairs) for m, column in zip(measures, columns, strict=True)}
 
 
-def unusable_share(samples: Sequence[Sample], condition: str) -> float | None:
+def unusable_share(samples: Samples, condition: str) -> float | None:
     """Return the proportion of answers that are unusable or missing under a condition."""
     unusable = sum(not sample.replies[condition].usable for sample in samples)
     return unusable / len(samples) if samples else None
 
 
-def any_unusable(samples: Sequence[Sample], conditions: Sequence[str]) -> bool:
+def any_unusable(samples: Samples, conditions: Sequence[str]) -> bool:
     """Whether any answer under these conditions is unusable or missing."""
     return any(_unusable(sample, conditions) for sample in samples)
 
@@ -96,9 +96,7 @@ def bounds_apply(
     return max(max(values) - min(values), highest - lowest - width) > NEGLIGIBLE * width
 
 
-def bounds_of(
-    measure: Measure, samples: Sequence[Sample], critical_factor: float = 1.0
-) -> Bounds | None:
+def bounds_of(measure: Measure, samples: Samples, critical_factor: float = 1.0) -> Bounds | None:
     """Return the bounds of a measure over everything its unusable answers could have been.
 
     None if they make no difference compared with the interval.
@@ -137,7 +135,7 @@ def bounds_over(
 
 
 def estimate_of(
-    measure: Measure, samples: Sequence[Sample], critical_factor: float = 1.0
+    measure: Measure, samples: Samples, critical_factor: float = 1.0
 ) -> tuple[Number, Interval | None]:
     """Return the value of a measure and its interval, extended to its bounds if it has any."""
     scored = answered(samples)
@@ -154,12 +152,12 @@ def widened(interval: Interval, bounds: Bounds | None) -> Interval:
     return Interval(bounds.lowest, bounds.highest, BOUNDED[interval.method])
 
 
-def complete_cases(samples: Sequence[Sample], conditions: Sequence[str]) -> list[Sample]:
+def complete_cases(samples: Samples, conditions: Sequence[str]) -> list[Sample]:
     """Return the samples whose answers under these conditions are all usable."""
     return [sample for sample in samples if not _unusable(sample, conditions)]
 
 
-def imputations(measure: Measure, samples: Sequence[Sample]) -> Iterator[list[Sample]]:
+def imputations(measure: Measure, samples: Samples) -> Iterator[list[Sample]]:
     """Yield the samples with the unusable answers filled in, in several ways.
 
     First the same outcome for all samples per condition: special or legal, right or wrong. Then,
@@ -172,9 +170,7 @@ def imputations(measure: Measure, samples: Sequence[Sample]) -> Iterator[list[Sa
     yield from (_extreme_imputation(measure, options, sign) for sign in (-1, 1))
 
 
-def _extreme_imputation(
-    measure: Measure, options: Sequence[Sequence[Sample]], sign: int
-) -> list[Sample]:
+def _extreme_imputation(measure: Measure, options: Sequence[Samples], sign: int) -> list[Sample]:
     """Choose one option per sample that maximizes the measure, or minimizes it if the sign is -1.
 
     Each sample takes the option that adds most to the sum of part - value * whole. If that makes
@@ -196,7 +192,7 @@ def _extreme_imputation(
 
 
 def _keep_one_whole(
-    measure: Measure, options: Sequence[Sequence[Sample]], chosen: list[Sample], sign: int
+    measure: Measure, options: Sequence[Samples], chosen: list[Sample], sign: int
 ) -> None:
     """Change one sample's option, at the least loss, so that the denominator is not 0."""
     losses = [

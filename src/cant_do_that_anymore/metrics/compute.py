@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from ..formatting import Number
 from ..providers.base import Usage
-from ..task.types import Condition, Outcome, Plan, Sample, answers_of
+from ..task.types import Condition, Outcome, Plan, Samples, answers_of
 from .bounds import (
     answered,
     bounds_of,
@@ -28,7 +28,7 @@ from .wordings import by_wording
 _Value = TypeVar("_Value")
 
 
-def compute(samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = ()) -> Results:
+def compute(samples: Samples, plan: Plan, controls: Samples = ()) -> Results:
     """Compute all metrics, intervals, bounds and outcome counts; for any number of samples."""
     everything, arms = (samples, controls), (answered(samples), answered(controls))
     names = [condition.name for condition in plan.conditions]
@@ -87,7 +87,7 @@ def _existing(numbers: dict[str, _Value | None]) -> dict[str, _Value]:
     return {name: value for name, value in numbers.items() if value is not None}
 
 
-def _usage(samples: Sequence[Sample]) -> dict[str, Number]:
+def _usage(samples: Samples) -> dict[str, Number]:
     usage = sum((answer.usage for answer in answers_of(samples)), Usage())
     return {
         "usage_prompt_tokens": usage.input_tokens,
@@ -97,6 +97,6 @@ def _usage(samples: Sequence[Sample]) -> dict[str, Number]:
     }
 
 
-def _outcomes(samples: Sequence[Sample], condition: Condition) -> dict[Outcome, int]:
+def _outcomes(samples: Samples, condition: Condition) -> dict[Outcome, int]:
     counts = Counter(sample.replies[condition.name].outcome for sample in samples)
     return {outcome: counts[outcome] for outcome in condition.outcomes}

@@ -17,7 +17,7 @@ from typing import Literal, get_args
 
 from ..formatting import Number
 from ..task.conditions import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, QUESTIONS, REMINDED
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample, Samples
 from .bounds import (
     answered,
     any_unusable,
@@ -207,9 +207,9 @@ def placebo_moved(results: Results) -> bool:
     return ends is not None and excludes_zero(*ends)
 
 
-Grouping = Callable[[Sequence[Sample]], Sequence[Hashable]]
+Grouping = Callable[[Samples], Sequence[Hashable]]
 # Samples and controls.
-Arms = tuple[Sequence[Sample], Sequence[Sample]]
+Arms = tuple[Samples, Samples]
 
 
 @dataclass(frozen=True)
@@ -260,13 +260,13 @@ class Contrast(Metric):
             self._value(self._compared(usable)),
         )
 
-    def _groups(self, arms: Arms) -> list[tuple[Measure, Sequence[Sample]]]:
+    def _groups(self, arms: Arms) -> list[tuple[Measure, Samples]]:
         """Pair each of the two measures with its samples or controls."""
         return [(measure, arms[measure.of_controls]) for measure in (self.change, self.beside)]
 
     def _compared(
         self,
-        groups: Sequence[Sequence[Sample]],
+        groups: Sequence[Samples],
         grouping: Grouping = games_of,
         critical_factor: float = 1.0,
     ) -> Quotient | None:
@@ -288,7 +288,7 @@ class Contrast(Metric):
         return Interval(interval.low - null, interval.high - null, interval.method)
 
 
-def _extremes(measure: Measure, samples: Sequence[Sample]) -> list[Sequence[Sample]]:
+def _extremes(measure: Measure, samples: Samples) -> list[Samples]:
     """Return the samples filled in to minimize the measure, and to maximize it."""
     *_, least, greatest = imputations(measure, samples)
     return [least, greatest]

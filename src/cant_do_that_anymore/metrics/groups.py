@@ -16,7 +16,7 @@ from ..formatting import Number
 from ..game.notation import notate_game, with_move_numbers
 from ..game.position import DATA, Position, earlier_moves
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
-from ..task.types import Plan, Sample
+from ..task.types import Plan, Sample, Samples
 from .bounds import interval_of
 from .measures import FORBIDDEN, MEASURES, SHARES, UPTAKE
 from .stats.intervals import Interval, ends_of
@@ -101,7 +101,7 @@ class Group:
     opening: str = ""
 
 
-def by_earlier_moves(samples: Sequence[Sample], plan: Plan) -> tuple[str, list[Group]]:
+def by_earlier_moves(samples: Samples, plan: Plan) -> tuple[str, list[Group]]:
     """Group by the number of earlier moves, ascending; return what was counted and the groups.
 
     All moves are counted. For games played under the changed rules, only moves of the changed piece
@@ -113,7 +113,7 @@ def by_earlier_moves(samples: Sequence[Sample], plan: Plan) -> tuple[str, list[G
     return "earlier moves", by_length(samples, plan)
 
 
-def by_length(samples: Sequence[Sample], plan: Plan) -> list[Group]:
+def by_length(samples: Samples, plan: Plan) -> list[Group]:
     """Group by the number of moves between the rule and the question, ascending."""
     counts = [len(sample.position.moves) for sample in samples]
     bins = _even_bins(counts)
@@ -126,7 +126,7 @@ def is_curve(groups: Sequence[Group]) -> bool:
     return sum(group.n >= ENOUGH_IN_GROUP for group in groups) >= ENOUGH_GROUPS
 
 
-def by_common(samples: Sequence[Sample], plan: Plan, dataset: Dataset) -> list[Group]:
+def by_common(samples: Samples, plan: Plan, dataset: Dataset) -> list[Group]:
     """Group by whether the common pool has the position; empty for runs on another pool."""
     if plan.change != BISHOPS_AS_KNIGHTS or plan.eval == "all_diagonal" or dataset.pool_name:
         return []
@@ -137,7 +137,7 @@ def by_common(samples: Sequence[Sample], plan: Plan, dataset: Dataset) -> list[G
 
 
 def uptake_by_group(
-    samples: Sequence[Sample], plan: Plan, dataset: Dataset
+    samples: Samples, plan: Plan, dataset: Dataset
 ) -> dict[str, dict[str, dict[str, Number]]]:
     """Return the rule uptake by length and by pool, ready for JSON."""
     groups = {"plies": by_length(samples, plan), "pool": by_common(samples, plan, dataset)}
@@ -155,15 +155,13 @@ def uptake_by_group(
     }
 
 
-def by_affected_moves(
-    samples: Sequence[Sample], change: Rules, critical_factor: float
-) -> list[Group]:
+def by_affected_moves(samples: Samples, change: Rules, critical_factor: float) -> list[Group]:
     """Group by the number of earlier moves that the rule change affects, ascending."""
     labels = [EARLIER[min(MANY, earlier_moves(sample.position, change))] for sample in samples]
     return _grouped(samples, labels, EARLIER, critical_factor)
 
 
-def by_usualness(samples: Sequence[Sample], plan: Plan) -> list[Group]:
+def by_usualness(samples: Samples, plan: Plan) -> list[Group]:
     """Group by how common the special move is in human games, according to the bundled network.
 
     Empty if the network cannot be loaded, because the report is complete without these groups.
@@ -178,7 +176,7 @@ def by_usualness(samples: Sequence[Sample], plan: Plan) -> list[Group]:
     return _grouped(samples, labels, bins, critical_factor_of(plan))
 
 
-def by_opening(samples: Sequence[Sample], plan: Plan) -> list[Group]:
+def by_opening(samples: Samples, plan: Plan) -> list[Group]:
     """Group by the first moves of the game, the most frequent opening first and all others last."""
     beginnings = [sample.position.moves[:OPENING_PLIES] for sample in samples]
     openings = {
@@ -212,7 +210,7 @@ def _even_bins(counts: Sequence[int]) -> dict[int, str]:
 
 
 def _grouped(
-    samples: Sequence[Sample], labels: Sequence[str], order: Iterable[str], critical_factor: float
+    samples: Samples, labels: Sequence[str], order: Iterable[str], critical_factor: float
 ) -> list[Group]:
     """Group samples by their labels, in this order of labels; groups without samples are left out.
 
@@ -236,7 +234,7 @@ def _grouped(
     ]
 
 
-def _share(samples: Sequence[Sample], condition: str, critical_factor: float) -> Share:
+def _share(samples: Samples, condition: str, critical_factor: float) -> Share:
     special, forbidden = (MEASURES[names[condition]] for names in (SHARES, FORBIDDEN))
     interval = interval_of(special, samples, critical_factor)
     return Share(special.value(samples), interval, forbidden.value(samples))

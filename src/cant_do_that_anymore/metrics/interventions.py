@@ -11,7 +11,7 @@ from statistics import fmean
 
 from ..formatting import Number
 from ..providers.base import add_costs
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Plan, Sample
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Plan, Samples
 from .bounds import answered, estimate_of, games_of
 from .diagnosis import impact
 from .stats.intervals import RELATIVE_DROP, Support, ends_of
@@ -23,9 +23,7 @@ from .types import InterventionEffect, Measure
 _CHANGE: Support = tuple((part, whole) for part in (-1, 0, 1) for whole in (0, 1))
 
 
-def effects_of(
-    samples: Sequence[Sample], plan: Plan, controls: Sequence[Sample] = ()
-) -> list[InterventionEffect]:
+def effects_of(samples: Samples, plan: Plan, controls: Samples = ()) -> list[InterventionEffect]:
     """Return the effects of the interventions of a plan, the most helpful first."""
     costs = _extra_costs(samples, plan.interventions)
     effects = [
@@ -43,8 +41,8 @@ def effects_of(
 
 def _effect(
     name: str,
-    samples: Sequence[Sample],
-    controls: Sequence[Sample],
+    samples: Samples,
+    controls: Samples,
     critical_factor: float,
     extra_cost: tuple[Number, Number],
 ) -> InterventionEffect:
@@ -52,7 +50,7 @@ def _effect(
     difference = replace(_measure(name, CHANGED_CONDITION, STANDARD_CONDITION), pairs=_CHANGE)
     closes = _measure(name, CHANGED_CONDITION, CHANGED_CONDITION)
 
-    def estimate(measure: Measure, of: Sequence[Sample] = samples) -> tuple[Number, Number, Number]:
+    def estimate(measure: Measure, of: Samples = samples) -> tuple[Number, Number, Number]:
         value, interval = estimate_of(measure, of, critical_factor)
         return value, *ends_of(interval)
 
@@ -74,13 +72,13 @@ def _usual_moves(name: str) -> Measure:
     return impact(name, name, "", CHANGED_CONDITION, name, perfect=0, of_controls=True)
 
 
-def _controls_p(name: str, controls: Sequence[Sample]) -> float:
+def _controls_p(name: str, controls: Samples) -> float:
     usable = answered(controls)
     changes = [_usual_moves(name).part(control) for control in usable]
     return p_value(changes, games_of(usable))
 
 
-def _p(samples: Sequence[Sample], name: str) -> float:
+def _p(samples: Samples, name: str) -> float:
     """Return the p-value of the difference, the largest over what unusable answers may have been.
 
     They count as breaking the rule, or under one of the two conditions as legal; 1 if the direction
@@ -119,9 +117,7 @@ def _measure(name: str, before: str, base: str) -> Measure:
     )
 
 
-def _extra_costs(
-    samples: Sequence[Sample], names: Sequence[str]
-) -> dict[str, tuple[Number, Number]]:
+def _extra_costs(samples: Samples, names: Sequence[str]) -> dict[str, tuple[Number, Number]]:
     """Return the additional tokens and dollars per sample, compared with no intervention."""
     usage: dict[str, list[int]] = {name: [] for name in (CHANGED_CONDITION, *names)}
     costs: dict[str, list[float | None]] = {name: [] for name in usage}

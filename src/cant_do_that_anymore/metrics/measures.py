@@ -11,7 +11,7 @@ from math import sqrt
 
 from ..formatting import Number
 from ..task.scorer import VIOLATION_NAMES, original_violations
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Sample
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Sample, Samples
 from .bounds import games_of
 from .diagnosis import DIAGNOSIS, KNOWLEDGE
 from .reasoning import TEMPTATION
@@ -146,30 +146,30 @@ VIOLATIONS = tuple(
 class Statistic(Metric):
     """A number over samples that is not a ratio and has no interval."""
 
-    value: Callable[[Sequence[Sample]], Number]
+    value: Callable[[Samples], Number]
 
 
-def _mean_length(samples: Sequence[Sample]) -> Number:
+def _mean_length(samples: Samples) -> Number:
     return sum(_lengths(samples)) / len(samples) if samples else None
 
 
-def _spread_of_lengths(samples: Sequence[Sample]) -> Number:
+def _spread_of_lengths(samples: Samples) -> Number:
     mean = _mean_length(samples)
     if mean is None:
         return None
     return sqrt(sum((length - mean) ** 2 for length in _lengths(samples)) / len(samples))
 
 
-def _lengths(samples: Sequence[Sample]) -> list[int]:
+def _lengths(samples: Samples) -> list[int]:
     return [len(sample.position.moves) for sample in samples]
 
 
-def _chance(samples: Sequence[Sample]) -> Number:
+def _chance(samples: Samples) -> Number:
     changes = [_change(sample) for sample in samples]
     return p_value(changes, games_of(samples)) if samples else None
 
 
-def _random_level(samples: Sequence[Sample]) -> Number:
+def _random_level(samples: Samples) -> Number:
     positions = [sample.position for sample in samples]
     shares = [len(position.special_moves) / max(1, position.choices) for position in positions]
     return sum(shares) / len(shares) if shares else None

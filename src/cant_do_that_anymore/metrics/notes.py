@@ -1,7 +1,7 @@
 """Notes on a result: warnings and remarks for readers of the numbers."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from functools import partial
 
 from ..datasets.storage import Dataset
@@ -19,6 +19,7 @@ from ..task.types import (
     Plan,
     Reading,
     Sample,
+    Samples,
     answers_of,
 )
 from .diagnosis import (
@@ -76,9 +77,7 @@ WEAK = 0.3
 ENOUGH = 20
 
 
-def notes_on(
-    samples: Sequence[Sample], results: Results, plan: Plan, controls: Sequence[Sample]
-) -> list[str]:
+def notes_on(samples: Samples, results: Results, plan: Plan, controls: Samples) -> list[str]:
     """Return all notes on a run."""
     return [
         *_on_size(samples, results.metrics, plan),
@@ -93,7 +92,7 @@ def notes_on(
     ]
 
 
-def _on_size(samples: Sequence[Sample], metrics: dict[str, Number], plan: Plan) -> list[str]:
+def _on_size(samples: Samples, metrics: dict[str, Number], plan: Plan) -> list[str]:
     notes = []
     if len(samples) < plan.wanted_samples and not plan.precision:
         n = pluralize(len(samples), "sample")
@@ -110,7 +109,7 @@ def _on_size(samples: Sequence[Sample], metrics: dict[str, Number], plan: Plan) 
     return notes
 
 
-def _on_habit_and_drop(samples: Sequence[Sample], results: Results, plan: Plan) -> list[str]:
+def _on_habit_and_drop(samples: Samples, results: Results, plan: Plan) -> list[str]:
     """Return notes on the habit and on what replaced it, or one note that samples are too few."""
     notes = [*_on_habit(results, plan), *_on_broken_answers(samples, plan)]
     n = int(results.metrics["n_samples"] or 0)
@@ -138,7 +137,7 @@ def _on_habit(results: Results, plan: Plan) -> list[str]:
     return notes
 
 
-def _on_broken_answers(samples: Sequence[Sample], plan: Plan) -> list[str]:
+def _on_broken_answers(samples: Samples, plan: Plan) -> list[str]:
     if not is_broken(samples):
         return []
     dropped = _dropped(samples)
@@ -151,13 +150,13 @@ def _on_broken_answers(samples: Sequence[Sample], plan: Plan) -> list[str]:
     ]
 
 
-def is_broken(samples: Sequence[Sample]) -> bool:
+def is_broken(samples: Samples) -> bool:
     """Whether most dropped habits were replaced by answers that are not legal moves."""
     dropped = _dropped(samples)
     return 2 * sum(outcome not in LEGAL_OUTCOMES for outcome in dropped) > len(dropped)
 
 
-def _dropped(samples: Sequence[Sample]) -> list[Outcome]:
+def _dropped(samples: Samples) -> list[Outcome]:
     """Return the outcomes of the answers that replaced a habit."""
     return [
         sample.replies[CHANGED_CONDITION].outcome
@@ -212,9 +211,7 @@ def _on_placebo(results: Results) -> list[str]:
     ]
 
 
-def _on_controls(
-    samples: Sequence[Sample], controls: Sequence[Sample], metrics: dict[str, Number]
-) -> list[str]:
+def _on_controls(samples: Samples, controls: Samples, metrics: dict[str, Number]) -> list[str]:
     if "n_controls" not in metrics:
         return []
     missing = f"so the {_in_text(COLLATERAL)} and the {_in_text(SPECIFIC)} are missing"
@@ -233,7 +230,7 @@ def _on_controls(
     return notes
 
 
-def _on_reading(samples: Sequence[Sample], metrics: dict[str, Number], plan: Plan) -> list[str]:
+def _on_reading(samples: Samples, metrics: dict[str, Number], plan: Plan) -> list[str]:
     other_reading: Reading = "exact" if plan.reading == "lenient" else "lenient"
     rescored = [sample for sample in rescore(samples, plan, other_reading) if sample.answered]
     values = [(measure, measure.value(rescored)) for measure in HABIT]
@@ -256,7 +253,7 @@ def _on_wording(plan: Plan) -> list[str]:
     ]
 
 
-def _on_model(samples: Sequence[Sample]) -> list[str]:
+def _on_model(samples: Samples) -> list[str]:
     answers = (answer for answer in answers_of(samples) if not answer.error)
     variants = {variant for answer in answers for variant in answer.conceded}
     return [*variant_notes(variants), *on_versions(versions_of(samples))]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ..formatting import Number
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample, Samples
 from .bounds import games_of
 from .stats.intervals import SHARE_OF_SOME, Interval, mean_interval
 from .types import Measure, Metric
@@ -29,11 +29,11 @@ class Mean(Metric):
     needs: tuple[str, ...]
     signed: bool = False
 
-    def value(self, samples: Sequence[Sample]) -> Number:
+    def value(self, samples: Samples) -> Number:
         """Return the mean, or None without samples."""
         return sum(map(self.of, samples)) / len(samples) if samples else None
 
-    def interval(self, samples: Sequence[Sample], critical_factor: float = 1.0) -> Interval | None:
+    def interval(self, samples: Samples, critical_factor: float = 1.0) -> Interval | None:
         """Return the 95% interval clustered by game, or None if there is none."""
         values = [self.of(sample) for sample in samples]
         return mean_interval(
@@ -41,7 +41,7 @@ class Mean(Metric):
         )
 
 
-def amounts_for(conditions: Sequence[str], samples: Sequence[Sample]) -> list[Mean]:
+def amounts_for(conditions: Sequence[str], samples: Samples) -> list[Mean]:
     """Return the reasoning lengths under these conditions; empty for a model without reasoning."""
     reasons = any(tokens(name, sample) for sample in samples for name in conditions)
     return [*map(_by_condition, conditions), _DIFFERENCE] if reasons else []

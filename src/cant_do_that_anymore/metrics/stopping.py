@@ -8,12 +8,12 @@ by `CRITICAL_FACTOR`, which simulations determined: ``benchmarks/coverage.py --p
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ..formatting import percentage, pluralize
 from ..task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_CONDITIONS, MOST_REQUESTS
-from ..task.types import Plan, Sample
+from ..task.types import Plan, Samples
 from .bounds import answered, estimate_of, ratio_of
 from .measures import IMPACT, MEASURES
 from .stats.clusters import Tally
@@ -51,7 +51,7 @@ def stages(plan: Plan) -> Iterator[Plan]:
         yield replace(plan, wanted=size)
 
 
-def is_reached(samples: Sequence[Sample], plan: Plan) -> bool:
+def is_reached(samples: Samples, plan: Plan) -> bool:
     """Whether the interval of the impact factor is within the plan's precision."""
     if not plan.precision:
         return False
@@ -105,7 +105,7 @@ def on_diagnosis() -> str:
 Shares = Mapping[tuple[int, int], float]
 
 
-def shares_expected(samples: Sequence[Sample]) -> Shares:
+def shares_expected(samples: Samples) -> Shares:
     """Return the shares in these samples, or typical ones if there are too few."""
     answered_samples = answered(samples)
     if len(answered_samples) < FIRST_LOOK:
@@ -141,9 +141,7 @@ def expected_samples(precision: float, most: int, shares: Shares) -> int:
     return size
 
 
-def sample_sizes(
-    precision: float | None, most: int, samples: Sequence[Sample]
-) -> tuple[int, int, int]:
+def sample_sizes(precision: float | None, most: int, samples: Samples) -> tuple[int, int, int]:
     """Return the smallest, the expected and the largest sample size of a run.
 
     >>> sample_sizes(0.1, 1000, []), sample_sizes(None, 1000, [])
@@ -169,7 +167,7 @@ def expected_sample_size(precision: float | None, most: int) -> int:
     return sample_sizes(precision, most, [])[1]
 
 
-def on_expected_samples(precision: float | None, most: int, samples: Sequence[Sample]) -> list[str]:
+def on_expected_samples(precision: float | None, most: int, samples: Samples) -> list[str]:
     """Describe how many samples a run with a target precision takes; empty without one.
 
     The number comes from the cached samples, or else from three typical models.

@@ -1,10 +1,10 @@
 """Types shared by all metrics: measures, bounds and results."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ..formatting import Number
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome, Sample
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome, Sample, Samples
 from .stats.intervals import RATE, Interval, Support
 
 # A corrected p-value below this is significant, if the interval excludes 0.
@@ -209,7 +209,7 @@ class Measure(Metric):
         """Whether the measure is a change (-1 to 1) instead of a proportion (0 to 1)."""
         return any(part < 0 for part, _ in self.pairs)
 
-    def value(self, samples: Sequence[Sample]) -> Number:
+    def value(self, samples: Samples) -> Number:
         """Return the ratio, or None if the denominator is 0."""
         whole = sum(map(self.whole, samples))
         return sum(map(self.part, samples)) / whole if whole else None

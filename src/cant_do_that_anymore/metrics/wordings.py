@@ -14,7 +14,7 @@ weighted squared deviations of the values are not surprising (the Q-profile meth
 from collections.abc import Mapping, Sequence
 from math import exp, lgamma, log, sqrt
 
-from ..task.types import Plan, Sample
+from ..task.types import Plan, Sample, Samples
 from .bounds import interval_of
 from .measures import MEASURES, UPTAKE
 from .stats.clusters import NORMAL
@@ -26,7 +26,7 @@ MAX_SPREAD = 1.0  # of values between -1 and 1
 
 
 def by_wording(
-    samples: Sequence[Sample], plan: Plan, pooled: Interval | None, critical_factor: float
+    samples: Samples, plan: Plan, pooled: Interval | None, critical_factor: float
 ) -> WordingResults | None:
     """Return the rule uptake by wording; None where fewer than two wordings have a value.
 
@@ -82,7 +82,7 @@ def summarize(
     )
 
 
-def _value(measure: Measure, samples: Sequence[Sample], critical_factor: float) -> WordingValue:
+def _value(measure: Measure, samples: Samples, critical_factor: float) -> WordingValue:
     interval = interval_of(measure, samples, critical_factor) if samples else None
     return WordingValue(len(samples), measure.value(samples), *ends_of(interval))
 

@@ -8,7 +8,6 @@ precision repeats this with more samples until it reaches the precision.
 
 import logging
 import time
-from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import cache, partial
@@ -33,7 +32,7 @@ from ..task.quality_guard import QualityGuard
 from ..task.samples import trials_for
 from ..task.spec import Spec
 from ..task.spill import spill_file
-from ..task.types import Plan, Sample, answers_of
+from ..task.types import Plan, Sample, Samples, answers_of
 from .identity_check import verify_identity
 from .results import ALL_CACHED, Run
 
@@ -172,7 +171,7 @@ async def _measure(
     return samples
 
 
-def _check_failures(kind: str, samples: Sequence[Sample], max_rate: float) -> None:
+def _check_failures(kind: str, samples: Samples, max_rate: float) -> None:
     failed = [sample for sample in samples if not sample.answered]
     if len(failed) > max_rate * len(samples):
         errors = (answer.error for answer in failed[0].answers.values())

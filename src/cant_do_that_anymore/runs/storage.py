@@ -4,7 +4,7 @@ A diagnosis has its controls in ``controls.jsonl``, in the same format.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -38,6 +38,7 @@ from ..task.types import (
     Plan,
     Reading,
     Sample,
+    Samples,
     ScoredAnswer,
 )
 from ..validation import parse
@@ -332,7 +333,7 @@ def _sample_in(line: bytes, spill: SpillFile, where: str) -> Sample:
     return Sample(position, draw, scores, spill.spill(answers))
 
 
-def _check_scores(samples: Sequence[Sample], plan: Plan, path: Path) -> None:
+def _check_scores(samples: Samples, plan: Plan, path: Path) -> None:
     """Score the saved answers again and compare.
 
     Raises:

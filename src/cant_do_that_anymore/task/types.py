@@ -1,6 +1,6 @@
 """The types of the task: condition, plan, scored answer, sample."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Literal, get_args
 
@@ -232,6 +232,9 @@ class Sample:
     def plays_forbidden(self, condition: str) -> bool:
         """Whether the move is legal under the standard rules and not under the changed ones."""
         return self.replies[condition].under_change in FORBIDDEN_OUTCOMES
+
+
+Samples = Sequence[Sample]
 
 
 def answers_of(samples: Iterable[Sample]) -> Iterator[Answer]:
