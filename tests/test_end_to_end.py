@@ -43,8 +43,8 @@ def test_a_whole_pool_is_mined_by_the_first_run(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (rule_pool, pools):
-        monkeypatch.setattr(module, "POOL_SIZE", 500)
+        monkeypatch.setattr(module, "POOL_SIZE", 200)
     done = cdta("run", "--rules", "no-castling", "-n", 10, code=0)
-    assert "mining a pool for no-castling: 500/500" in done.stderr
+    assert "mining a pool for no-castling: 200/200" in done.stderr
     (pool,) = home.glob("pools/*")
-    assert len(pool.read_bytes().splitlines()) == 500
+    assert len(pool.read_bytes().splitlines()) == 200
