@@ -107,6 +107,7 @@ def test_view_opens_the_latest_a_page_or_what_has_an_index(
         cdta("view", name, code=0)
     index = (tmp_path / "index.html").as_uri()
     assert opened == [elsewhere.as_uri(), elsewhere.as_uri(), index, index]
+    assert elsewhere.exists()
     cdta("view", code=0)
     newest = json.loads(cdta("runs", "--json").stdout)[0]["folder"]
     assert opened[-1] == (Path(newest).resolve() / "report.html").as_uri()

@@ -312,11 +312,6 @@ def test_the_command_prints_json_and_finds_out_what_a_server_serves(serve: Serve
     assert found["at_once"]["output_tokens"]["high"] < found["total"]["output_tokens"]["high"]
 
 
-def test_an_unknown_model_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="did you mean 'openai/gpt-4o'"):
-        planned("gpt-4o")
-
-
 @pytest.mark.usefixtures("priced")
 @pytest.mark.parametrize("limit", [1.7, 2.0])
 def test_a_run_stops_before_its_limit_and_goes_on_later(limit: float, halves: Loopback) -> None:

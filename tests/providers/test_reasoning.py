@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Callable
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -16,14 +15,12 @@ from cant_do_that_anymore.datasets.pools import ORDER_SEED
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.runs.evaluate import select
-from cant_do_that_anymore.runs.storage import save_run
 from cant_do_that_anymore.task.types import answers_of
 from testing import (
     SPECIAL,
     Body,
     Serve,
     Spec,
-    cdta,
     habit,
     is_changed,
     measure,
@@ -279,13 +276,6 @@ def test_two_of_three_draws_select(serve: Serve) -> None:
     assert dataset.positions == expected
     assert dataset.asked == questions
     assert dataset.selection == "by 2 of 3 draws at the provider's own temperature"
-
-
-def test_runs_selected_in_two_ways_are_not_ranked(serve: Serve, tmp_path: Path) -> None:
-    for kind in (Kimi, Thinker):
-        save_run(measure(serve(kind(perfect)), n=3), tmp_path / kind.__name__)
-    found = cdta("compare", tmp_path / "Kimi", tmp_path / "Thinker", code=2)
-    assert "cannot be ranked together" in found.stderr
 
 
 def test_a_model_that_does_not_think_takes_no_effort() -> None:

@@ -681,7 +681,7 @@ def test_dark_screens_get_a_dark_page_and_paper_a_white_one(real: Path, show: Sh
     assert opened.page.locator(".filters").is_hidden()
 
 
-def test_commands_write_and_open_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_write_pages(tmp_path: Path) -> None:
     run = run_of([pair(POOL[0], "1. a3", "f1b5")])
     folders = [tmp_path / "a", tmp_path / "b"]
     pages = [folder / "report.html" for folder in folders]
@@ -696,9 +696,3 @@ def test_commands_write_and_open_pages(tmp_path: Path, monkeypatch: pytest.Monke
     exact = tmp_path / "a-exact"
     assert (exact / "report.html").read_text(encoding="utf-8") == page(load_run(exact))
     assert load_run(folders[0]).plan.reading == "lenient"
-    pages[1].unlink()
-    monkeypatch.setattr("webbrowser.open", lambda address: address == pages[1].as_uri())
-    cdta("view", folders[1], code=0)
-    assert pages[1].exists()
-    monkeypatch.setattr("webbrowser.open", lambda address: False)
-    assert str(pages[1]) in cdta("view", folders[1], code=1).stderr

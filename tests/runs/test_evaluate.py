@@ -206,11 +206,6 @@ def test_few_replies_cut_off_rarely_end_a_run(
     assert least <= stopped / 300 <= most
 
 
-def test_a_model_without_the_habit_cannot_be_measured() -> None:
-    with pytest.raises(Incomplete, match="none of the 30 positions"):
-        measure(lambda _: "a1a1", n=10, pool=positions(30))
-
-
 def test_positions_count_as_often_as_they_are_listed(server: Loopback, tmp_path: Path) -> None:
     write_positions(tmp_path / "mine.jsonl", [*POOL[:7], POOL[0]])
     run = measure(server, dataset=tmp_path / "mine.jsonl")
