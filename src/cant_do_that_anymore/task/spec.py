@@ -182,7 +182,7 @@ class Spec:
         DEFAULT.name,
         TASK,
         "W",
-        f"Prompts: {', '.join(SHIPPED_WORDINGS)}; {ALL} for all of these; several separated by "
+        f"Prompts: {', '.join(SHIPPED_WORDINGS)}; {ALL} uses all of these; several separated by "
         "commas; a TOML file or a folder of them; openai-evals:WHEEL for the original's.",
         parse=parse_wording,
     )
