@@ -24,6 +24,7 @@ def cluster() -> Iterator[str]:
         from ray.cluster_utils import Cluster
 
         machine: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
+        machine |= {"include_log_monitor": False, "no_monitor": True}
         head = machine | {"include_dashboard": False}
         two = Cluster(initialize_head=True, head_node_args=head)
         try:
