@@ -92,6 +92,8 @@ def test_a_run_says_whether_it_is_saved_and_where(run: Run, home: Path) -> None:
     }
     with pytest.raises(InvalidInput, match="is not empty; give a new folder"):
         run.save(folder)
+    with pytest.raises(InvalidInput, match=r"run\.json' is a file; give a new folder"):
+        run.save(folder / "run.json")
 
 
 def test_a_run_is_loaded_by_its_folder_or_by_name(run: Run) -> None:

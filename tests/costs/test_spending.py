@@ -1,11 +1,15 @@
 """What is approved holds: on servers that charge, by their own ledgers."""
 
+import os
 import re
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import partial
 from pathlib import Path
+from threading import Thread
+from time import sleep
 from typing import Any
 
 import chess
@@ -14,6 +18,7 @@ from genai_prices.types import ConditionalPrice, StartDateConstraint, TimeOfDate
 
 from batches import BatchServer
 from cant_do_that_anymore.client import pricing
+from cant_do_that_anymore.client.batch.client import BatchClient
 from cant_do_that_anymore.comparison.experiment import evals_and_rules, run_all, specs_for
 from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets import pools
@@ -22,7 +27,7 @@ from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.rules import board_after
 from cant_do_that_anymore.runs.storage import save_run
 from charging import INPUT, OUTPUT, Charging, Losing, charge, paid, price, price_list
-from players import in_every_second
+from players import in_every_second, wavering
 from testing import (
     Body,
     Loopback,
@@ -202,6 +207,80 @@ def test_answers_of_batches_that_were_not_counted_are_not_known_to_be_spent(serv
     spent, at_most = re.findall(r"\$([\d.]+) spent, and at most \$([\d.]+)", str(problem.value))[0]
     assert float(spent) == pytest.approx(paid(server), rel=0.5)
     assert 1 < float(at_most) < 2.5
+
+
+@dataclass
+class ChargingBatches(BatchServer):
+    """Charges for single answers, and half as much for those in batches.
+
+    Attributes:
+        longer: how many more tokens answers in batches have.
+    """
+
+    ledger: float = 0.0
+    longer: int = 0
+
+    def completion(self, request: Body) -> dict[str, Any]:
+        answer = super().completion(request)
+        single = "path" in request
+        answer["usage"]["completion_tokens"] += 0 if single else self.longer
+        self.ledger += charge(answer["usage"]) * (1 if single else pricing.BATCH_RATE)
+        return answer
+
+
+@pytest.mark.usefixtures("priced", "impatient")
+def test_answers_of_a_batch_that_an_earlier_command_did_not_save_cost_half(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(*_: object) -> None:
+        raise MemoryError
+
+    server = serve(ChargingBatches(wavering))
+    run = partial(measure, server, model="priced", dataset=positions(30), batch=True)
+    with monkeypatch.context() as dying, pytest.raises(MemoryError):
+        dying.setattr(BatchClient, "_deliver", dies)
+        run(ask_above=None)
+    assert run(ask_above=None).cost.total == pytest.approx(server.ledger)
+    assert len(server.batches) == 1
+
+
+@pytest.mark.usefixtures("priced", "impatient")
+def test_answers_that_were_lost_in_a_batch_cost_half(serve: Serve) -> None:
+    def loses(line: Body, number: int) -> Body | None:
+        if number or int(line["custom_id"], 16) % 3:
+            return None
+        server.completion(line["body"])  # it is charged, but the result has no body
+        return line | {"response": {"status_code": 200}}
+
+    server = serve(ChargingBatches(wavering, spoils=loses))
+    run = measure(server, model="priced", dataset=positions(30), batch=True, ask_above=None)
+    assert run.cost.total == pytest.approx(server.ledger, rel=0.01)
+    assert any("the cost counts each like an answer that arrived" in note for note in run.notes)
+
+
+def stopped_at_the_first_look(server: BatchServer, run: Callable[[], object]) -> None:
+    """Press Ctrl-C when the run waits for its batch."""
+
+    def press() -> None:
+        while not server.looks:
+            sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    Thread(target=press, daemon=True).start()
+    run()
+
+
+@pytest.mark.usefixtures("priced", "impatient")
+@pytest.mark.parametrize("limit", [{"max_cost": 0.31}, {"ask_above": 0.5}])
+def test_a_run_with_nothing_left_to_send_is_finished_whatever_was_spent(
+    limit: dict[str, float], serve: Serve
+) -> None:
+    server = serve(ChargingBatches(wavering, polls=10**9, longer=14))
+    run = partial(measure, server, model="priced", dataset=positions(30), batch=True)
+    with pytest.raises(Incomplete, match="continues at the provider"):
+        stopped_at_the_first_look(server, lambda: run(max_cost=5.0))
+    server.polls = 0
+    assert run(**limit).cost.total == pytest.approx(server.ledger)
 
 
 @pytest.mark.usefixtures("priced")

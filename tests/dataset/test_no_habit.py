@@ -219,3 +219,6 @@ def test_progress_and_total(serve: Serve, priced: None, capsys: pytest.CaptureFi
     requests = f"in total, {in_all} of about {in_all} requests, "
     assert f": 20/20, 0 s left, about {cost} {requests}" in lines[-1]
     assert f" tokens {requests}" in unknown[-1]
+    dearer = evaluate(replace(spec, price="1000,10000", max_cost=None, ask_above=None, draws=2))
+    assert dearer.cost.measuring  # cached answers as well, at the price given now
+    assert f"about {dollars(dearer.cost.measuring)} in total" in capsys.readouterr().err

@@ -142,7 +142,8 @@ def test_wordings_and_forms_of_ones_own_come_from_python(tmp_path: Path) -> None
         ([TEXTS, TEXTS], "the wording 'own' is given twice"),
         ({"standard": "Play."}, "missing the key 'changed'"),
         ({**TEXTS, "changed": "Play. {chnage}"}, "did you mean '{change}'"),
-        ((), "no wording given"),
+        ((), "no wording in"),
+        ("", "unknown wording: ''"),
     ],
 )
 def test_wordings_that_cannot_work_are_refused(wording: object, sentence: str) -> None:

@@ -192,8 +192,10 @@ def test_a_long_answer_is_waited_for_longer(serve: Serve, monkeypatch: pytest.Mo
     ],
 )
 def test_an_address_that_cannot_be_is_one_sentence(address: str) -> None:
-    with pytest.raises(InvalidInput, match="not the address of a server"):
-        model_named("m", address)
+    for given in (address, address.replace("http://", "http://user:hunter2@")):
+        with pytest.raises(InvalidInput, match="not the address of a server") as problem:
+            model_named("m", given)
+        assert "hunter2" not in str(problem.value)
 
 
 class Listing(Loopback):

@@ -105,6 +105,7 @@ def test_a_number_beyond_a_bound_is_refused(name: str, bound: Ge | Gt | Le | Lt)
             {"conditions": ["changed", "standard"]},
             ("the conditions of a run must start with 'standard' and "),
         ),
+        ({"pool": ""}, "unknown pool: ''"),
         ({"pool": "games", "dataset": "gpt-4-0314"}, "give a pool or a dataset, not both"),
         (
             {"pool": "common", "eval": "all_diagonal"},

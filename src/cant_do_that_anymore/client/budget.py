@@ -177,16 +177,17 @@ class Meter:
         self.lost += is_lost
         return 0.0, max_cost * is_lost
 
-    def with_lost(self, answer: Answer, lost: int) -> Answer:
+    def with_lost(self, answer: Answer, lost: int, rate: float = 1.0) -> Answer:
         """Return an answer that also costs what earlier attempts did, whose answers were lost.
 
-        Each is taken to have cost as much. So the total of a later command includes them.
+        Each is taken to have cost as much, at a ``rate``. So the total of a later command includes
+        them.
         """
         if not lost or answer.cost is None or not self.pricing or self.pricing.is_own:
             return answer
         self.lost_in_answers += lost
-        self.known = add_costs(self.known, lost * answer.cost)
-        return replace(answer, cost=(1 + lost) * answer.cost)
+        self.known = add_costs(self.known, lost * rate * answer.cost)
+        return replace(answer, cost=(1 + lost * rate) * answer.cost)
 
     @property
     def spent(self) -> float | None:
@@ -280,8 +281,11 @@ class RunningCost:
     def observe(self, answer: Answer, step: str) -> None:
         """Count an answer of a step: "dataset" or "measuring"."""
         if not answer.error:
-            tokens = answer.usage.input_tokens + answer.usage.output_tokens
-            self._costs[step].append(answer.cost if self.meter.pricing else tokens or None)
+            tokens, pricing = (
+                answer.usage.input_tokens + answer.usage.output_tokens,
+                self.meter.pricing,
+            )
+            self._costs[step].append(pricing.of(answer) if pricing else tokens or None)
             self._lengths.append(answer.usage.output_tokens)
 
     def in_total(self, to_search: float, to_measure: float) -> list[str]:

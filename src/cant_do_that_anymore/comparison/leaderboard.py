@@ -203,4 +203,4 @@ def _of_plan(name: str, run: Run) -> object:
     if attribute == "change":
         return identity_of(plan.change)
     value = getattr(plan if hasattr(plan, attribute) else plan.settings, attribute)
-    return ", ".join(value) if isinstance(value, tuple) else value
+    return ", ".join(value) or "none" if isinstance(value, tuple) else value

@@ -145,6 +145,9 @@ def check_approval(
     """
     cost, requests = (figures.dollars or NOTHING).plus(budget.later), figures.requests
     above, limit, is_first = spec.ask_above, spec.max_cost, change is None
+    if not (is_first or cost.high):
+        return  # nothing is left to send
+    spent = 0.0 if is_first else budget.paid
     counts = between(f"{requests.low:,.0f}", f"{requests.high:,.0f}")
     projected = (
         f"{'' if is_first else f'{budget.spent}{change}; '}the rest will cost "
@@ -154,12 +157,12 @@ def check_approval(
     hint = f"; to save money, try {', '.join(cheaper)}" if cheaper else ""
     total = cost.high if is_first else budget.known + cost.expected
     earlier, budget.high = budget.high, budget.known + cost.high
-    if limit is not None and cost.low + (0.0 if is_first else budget.paid) > limit:
-        affordable = int(spec.to_draw * limit / cost.expected)
+    if limit is not None and spent + cost.low > limit:
+        affordable = 0 if spent or spec.dataset else int(spec.to_draw * limit / cost.expected)
         fewer = f", or about -n {affordable} within this limit" if affordable >= MIN_SAMPLES else ""
         too_little = (
             f"--max-cost {limit:g} is too little to finish: {projected}; "
-            f"--max-cost {_round_up(cost.high):.12g} would be enough{fewer}{hint}"
+            f"--max-cost {_round_up(spent + cost.high):.12g} would be enough{fewer}{hint}"
         )
         if cost.low > HOPELESS * limit and is_first:
             raise InvalidInput(too_little)
@@ -200,7 +203,8 @@ class Cost:
 def on_lost_answers(meter: Meter) -> list[str]:
     """Say how lost answers are counted, if there are any."""
     lost = f"{pluralize(meter.lost, 'answer')} got lost in transit and may have been billed"
-    return [f"{lost}; the cost counts them like the answers that arrived"] if meter.lost else []
+    counted = "; the cost counts each like an answer that arrived" if meter.spent else ""
+    return [lost + counted] if meter.lost else []
 
 
 def cost_of(

@@ -36,9 +36,8 @@ def normalize_address(address: str) -> str:
     except ValueError:
         usable = False
     if not usable:
-        raise InvalidInput(
-            f"not the address of a server: {address!r}; try http://localhost:8000/v1"
-        )
+        shown = re.sub("(?<=//)[^/]*@", "", address)  # without a password
+        raise InvalidInput(f"not the address of a server: {shown!r}; try http://localhost:8000/v1")
     if "@" in parts.netloc or query.keys() - {_API_VERSION} or parts.fragment:
         raise InvalidInput(
             f"the address of {parts.hostname} may contain no user name, password or query except "

@@ -276,9 +276,8 @@ def _totals(document: Document) -> Iterator[Text]:
     total = document["total"]
     if document["runs"]:
         answers = f"{total['tokens']:,} tokens, {dollars(total['dollars'])}"
-        spent = f"; spent {dollars(total['spent_dollars'])}" if total["spent_dollars"] else ""
         took = duration(total["seconds"])
-        yield Text(f"All answers: {answers}{spent}; all runs: {took}.", style="dim")
+        yield Text(f"All answers: {answers}; all runs: {took}.", style="dim")
 
 
 def _leaderboard(name: str, entries: Sequence[Entry], *, diagnosis: bool = False) -> Table:

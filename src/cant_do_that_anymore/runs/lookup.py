@@ -45,7 +45,9 @@ def check_free(folder: Path) -> None:
     """
     if folder.resolve() == Path.cwd():
         raise InvalidInput(f"{str(folder)!r} is the current folder; give a new one")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput(f"{str(folder)!r} is a file; give a new folder")
+    if folder.exists() and any(folder.iterdir()):
         raise InvalidInput(f"{str(folder)!r} is not empty; give a new folder")
 
 

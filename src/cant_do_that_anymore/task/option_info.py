@@ -119,7 +119,7 @@ def check_pool(pool: str | Path | None) -> None:
     Raises:
         InvalidInput: if it is not.
     """
-    if pool is not None and str(pool) not in POOLS and not Path(pool).exists():
+    if pool is not None and str(pool) not in POOLS and not (pool and Path(pool).exists()):
         if not Path(pool).suffix:
             raise unknown_value("pool", str(pool), POOLS)
         parse_positions(Path(pool))  # says why it cannot be read

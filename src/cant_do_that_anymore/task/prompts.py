@@ -208,7 +208,7 @@ def wordings_named(source: Any) -> tuple[Wording, ...]:
     wordings = tuple(_wordings_in(source))
     names = [wording.name for wording in wordings]
     if not wordings:
-        raise InvalidInput("no wording given; leave out --wording for the default")
+        raise InvalidInput(f"no wording in {source!r}; leave out --wording for the default")
     for name in names:
         if names.count(name) > 1:
             raise InvalidInput(f"the wording {name!r} is given twice; give each once")
@@ -240,7 +240,7 @@ def _wordings_in(source: Any) -> Iterator[Wording]:
 
 def _folder(name: str) -> Path | None:
     with suppress(OSError, ValueError):  # a name that no file can have
-        return Path(name) if Path(name).is_dir() else None
+        return Path(name) if name and Path(name).is_dir() else None
     return None
 
 

@@ -8,7 +8,7 @@ batch. Requests that a batch could not answer go into the next one, a few times.
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from ...errors import Stopped
@@ -26,7 +26,7 @@ from ...providers.request_variants import fallbacks
 from ..budget import STOPPED
 from ..cache import request_key, with_request_seed
 from ..client import Client, OnStatus
-from ..pricing import FREE
+from ..pricing import BATCH_RATE, FREE
 from ..store import Store
 from .api import MAX_BYTES, MAX_REQUESTS, TOO_MANY_TOKENS, BatchApi
 from .jobs import Batches, BatchJournal, JournalEntry
@@ -146,7 +146,7 @@ class BatchClient(Client):
             if send_now:
                 with self._count_busy():
                     answer = await super()._answer_with_retries(request, settings, variant)
-                return self.meter.with_lost(answer, lost)
+                return self.meter.with_lost(answer, lost, BATCH_RATE)  # lost in batches
         message = f"no answer in {MAX_BATCHES} batches; the last error: {fault}"
         return Answer("", stop_reason="error", error=message)
 
@@ -211,8 +211,10 @@ class BatchClient(Client):
                 pending.resolve(answer)
             elif not (entry := self._find(pending)):
                 new.append(pending)
-            elif entry.answer:
-                self._deliver(pending, entry.answer)
+            elif entry.answer:  # an earlier command paid for it, and ended before it was saved
+                cost = self._pricing.of(entry.answer) if self._pricing else None
+                self.cost_of_new -= cost or 0.0
+                self._deliver(pending, replace(entry.answer, cost=cost))
             else:
                 in_batches.setdefault(entry.file, []).append(pending)
         if any(pending.result.done() for pending in self._waiting):
