@@ -169,14 +169,17 @@ def test_what_answers_cost_is_unknown_where_any_was_not_counted(
 
 
 @pytest.mark.parametrize(
-    ("cost", "expected"),
-    [(3.0, "about $33.00 in total, 1 of about 11 requests"), (None, "1 of about 11 requests")],
+    ("usage", "expected"),
+    [
+        (Usage(2, 1), "about $33.00 in total, 1 of about 11 requests"),
+        (Usage(2, 0), "1 of about 11 requests"),
+    ],
 )
-def test_no_cost_is_projected_of_uncounted_answers(cost: float | None, expected: str) -> None:
+def test_no_cost_is_projected_of_uncounted_answers(usage: Usage, expected: str) -> None:
     pricing = Pricing(lambda _: Price(1.0, 1.0))
     meter = Meter(Budget(), pricing, asyncio.Event())
     running_cost = RunningCost(2, meter, lambda _: None)
-    running_cost.observe(Answer("e2e4", usage=Usage(2, 1), cost=cost), "dataset")
+    running_cost.observe(Answer("e2e4", usage=usage), "dataset")
     assert ", ".join(running_cost.in_total(10, 0)) == expected
 
 

@@ -18,11 +18,11 @@ from ..errors import InvalidInput, NeedsApproval
 from ..formatting import between, dollars, pluralize
 from ..interrupts import run_interruptible
 from ..progress import progress_display
-from ..providers.base import Answer, ModelInfo, Request, add_costs
+from ..providers.base import Answer, ModelInfo, add_costs
 from ..task.plan import plan_for
 from ..task.spec import Spec
 from ..task.types import Plan, Sample, answers_of
-from .dry_run import PROBES, Step, remaining
+from .dry_run import PROBES, remaining
 from .forecast import Figures, Forecast, forecast
 
 log = logging.getLogger(__name__)
@@ -89,8 +89,7 @@ async def _with_probes(
     is_refused = spec.max_cost is not None and low > HOPELESS * spec.max_cost
     if like or (is_refused and not result.at_once):
         return result  # no first answers are needed to tell
-    pricing = pricing_for(spec, client.model.info)
-    price = pricing.dearest if pricing else FREE
+    price = client.meter.pricing.dearest if client.meter.pricing else FREE
     for wanted in (MIN_ANSWERS, PROBES, None):
         rest = remaining(*run)
         step = rest.dataset if rest.dataset.unanswered and wanted else rest.measuring
@@ -105,17 +104,13 @@ async def _with_probes(
         if step.answered + rest.dataset.answered and cost > MAX_PROBE_SHARE * limit:
             break
         if probes:
-            with progress_display(f"the first answers of {client.model.info.name}", quiet=quiet):
-                await _send(probes, step, client)
+            title = f"the first answers of {client.model.info.name}"
+            # The forecast says what would be enough. The run will retry failures and report them.
+            with progress_display(title, quiet=quiet), suppress(BudgetExceeded):
+                async with aclosing(client.answers(probes, step.settings)) as answers:
+                    async for _ in answers:
+                        pass
     return forecast(*run)
-
-
-async def _send(requests: Sequence[Request], step: Step, client: Client) -> None:
-    """Send requests and cache the answers; the run will retry failures and report them."""
-    with suppress(BudgetExceeded):  # the forecast says what would be enough
-        async with aclosing(client.answers(requests, step.settings)) as answers:
-            async for _ in answers:
-                pass
 
 
 def forecast_of_spec(
@@ -202,8 +197,8 @@ class Cost:
 
 def on_lost_answers(meter: Meter) -> list[str]:
     """Say how lost answers are counted, if there are any."""
-    lost = f"{pluralize(meter.lost, 'answer')} got lost in transit and may have been billed"
     counted = "; the cost counts each like an answer that arrived" if meter.spent else ""
+    lost = f"{pluralize(meter.lost, 'answer')} got lost in transit and may have been billed"
     return [lost + counted] if meter.lost else []
 
 

@@ -6,6 +6,7 @@ from math import exp, sqrt
 from statistics import mean, stdev
 from typing import NamedTuple
 
+from ..client.budget import LATEST
 from ..formatting import pluralize
 from ..providers.base import (
     DEFAULT_REASONING_TOKENS,
@@ -137,10 +138,6 @@ MIN_CACHED = 4
 DRIFT = {(False, True): 0.03, (True, True): 0.15, (False, False): 0.1, (True, False): 0.5}
 # Standard deviations on either side of the mean.
 WIDTH = 2.0
-# If so many of the latest answers, or twice or four times as many, and so on, are significantly
-# longer than all together, only they count, and the lengths of later answers may differ from theirs
-# as much as in the other step.
-LATEST = 10
 
 Cached = Sequence[tuple[Question, Usage]]
 
@@ -221,6 +218,9 @@ def _assumed(spec: Spec, info: ModelInfo, step: Step) -> AnswerLength:
 
 def _measured(cached: Cached, *, same_step: bool) -> AnswerLength:
     tokens = [usage.output_tokens for _, usage in cached]
+    # If so many of the latest answers, or twice or four times as many, and so on, are significantly
+    # longer than all together, only they count, and the lengths of later answers may differ from
+    # theirs as much as in the other step.
     latest = LATEST
     while latest < len(tokens):
         change = mean(tokens[-latest:]) - mean(tokens)

@@ -289,7 +289,7 @@ class BatchClient(Client):
         if results is None:
             return None
         half = len(in_batch) // 2
-        if half > MIN_BATCH and all(map(_is_too_large, results.values())):
+        if half > MIN_BATCH and all(TOO_MANY_TOKENS in str(each) for each in results.values()):
             self._max_requests = half
             return 0.0, 0.0
         max_cost = {pending.key: pending.max_cost for pending in in_batch}
@@ -314,8 +314,3 @@ class BatchClient(Client):
         saved = {each: self.cache.answer(each.request, each.settings) for each in self._delivered}
         self._journal.forget(pending.key for pending, answer in saved.items() if answer)
         self._delivered = [pending for pending, answer in saved.items() if not answer]
-
-
-def _is_too_large(result: Answer | Exception) -> bool:
-    """Whether a batch failed because it had too many tokens."""
-    return isinstance(result, TransientError) and TOO_MANY_TOKENS in str(result)
