@@ -201,6 +201,16 @@ def test_the_habits_its_answers_show_are_named(serve: Serve) -> None:
     assert habits_shown([], BISHOPS_AS_KNIGHTS) == {}
 
 
+def test_the_three_rules_are_suggested_that_forbid_most_of_the_moves_played() -> None:
+    random = Random(0)
+    played = [
+        (position, random.choice(sorted(move.uci() for move in position.board().legal_moves)))
+        for position in POOL[:60]
+    ]
+    shares = {"bishops-as-rooks": 16 / 60, "knights-as-bishops": 0.2, "knights-cannot-jump": 1 / 6}
+    assert habits_shown(played, BISHOPS_AS_KNIGHTS) == shares
+
+
 def test_progress_and_total(serve: Serve, priced: None, capsys: pytest.CaptureFixture[str]) -> None:
     server = serve(in_every_second)
     spec = Spec(

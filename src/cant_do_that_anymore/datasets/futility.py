@@ -78,7 +78,7 @@ _ENOUGH = log(1 / RARITY_ERROR)
 
 
 def is_too_rare(hits: int, searched: int) -> bool:
-    """Whether a further hit takes more than about `MAX_REQUESTS` requests.
+    """Whether a further hit takes more than about `MAX_REQUESTS_PER_HIT` requests.
 
     >>> [min(n for n in range(5000) if is_too_rare(hits, n)) for hits in (0, 1, 5)]
     [397, 582, 1321]
@@ -88,7 +88,11 @@ def is_too_rare(hits: int, searched: int) -> bool:
 
 @cache
 def too_rare_after(hits: int) -> int:
-    """Return after how many positions so few hits are too rare."""
+    """Return after how many positions so few hits are too rare.
+
+    >>> [too_rare_after(hits) for hits in (0, 1, 5)]
+    [397, 582, 1321]
+    """
     searched = hits + int((_ENOUGH - hits * _HIT) / _MISS) - 1
     return next(number for number in count(searched) if is_too_rare(hits, number))
 
