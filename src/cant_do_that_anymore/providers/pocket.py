@@ -8,9 +8,7 @@ import asyncio
 import json
 import os
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from hashlib import sha256
@@ -24,6 +22,7 @@ from numpy.typing import NDArray
 from ..errors import UserError
 from ..game.position import DATA
 from ..game.rules import board_after
+from ..interrupts import run_interruptible
 from .base import Answer, Message, Model, Question, RequestVariant, Settings, local_info
 
 READER = "cdta/reader"
@@ -88,6 +87,7 @@ class Network:
         replies: the moves, then "yes" and "no".
         token: the index of each move in the vocabulary.
         digest: the SHA-256 digest of the weights.
+        cache: the latest scores, by text and position: a run asks about each more than once.
     """
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class Network:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         self._session = onnxruntime.InferenceSession(packed, options)
-        self._cache: dict[tuple[Tokens, Tokens], Scores] = {}
+        self.cache: dict[tuple[Tokens, Tokens], Scores] = {}
 
     def read(self, messages: Sequence[Message]) -> tuple[Tokens, Tokens]:
         """Return the tokens of a conversation: those of its text, and those of its game.
@@ -146,16 +146,6 @@ class Network:
         likelihoods = np.exp((scores - scores.max()).astype(np.float64))
         tokens = [self.token[move] for move in moves if move in self.token]
         return float(likelihoods[tokens].sum() / likelihoods.sum())
-
-    def cached_scores(self, position: Tokens, text: Tokens = NO_TEXT) -> Scores | None:
-        """Return the cached scores of a position, if any: a run asks about each more than once."""
-        return self._cache.get((text, position))
-
-    def cache_scores(self, position: Tokens, scores: Scores, text: Tokens = NO_TEXT) -> None:
-        """Cache the scores, dropping the oldest ones."""
-        if len(self._cache) >= MAX_CACHED_POSITIONS:
-            del self._cache[next(iter(self._cache))]
-        self._cache[text, position] = scores
 
 
 def _load_files() -> tuple[dict[str, Any], bytes]:
@@ -207,12 +197,12 @@ class PocketModel(Model):
         network, name = self._network, self.info.name
         if name == READER:
             text, game = network.read(question.messages)
-            return _pick(network.replies, await self._scores(text, game), settings)
+            return _pick(network.replies, await self.scores(text, game), settings)
         if question.about and name == POCKET:
             return CANNOT_READ
         if question.about:
             return "yes" if question.is_legal else "no"
-        scores = await self._scores(NO_TEXT, network.tokens(question.moves))
+        scores = await self.scores(NO_TEXT, network.tokens(question.moves))
         moves, scores = network.moves, scores[: len(network.moves)]
         if name == POCKET_RULES:
             legal = question.rules.legal_moves(board_after(question.moves))
@@ -221,11 +211,11 @@ class PocketModel(Model):
             scores = scores[[network.token[move] for move in moves]]
         return _pick(moves, scores, settings) if moves else ""
 
-    async def _scores(self, text: Tokens, game: Tokens) -> Scores:
+    async def scores(self, text: Tokens, game: Tokens) -> Scores:
         """Return the scores of a position, evaluated with all waiting ones of its kind."""
-        cached = self._network.cached_scores(game, text)
-        if cached is not None:
-            return cached
+        cache = self._network.cache
+        if (text, game) in cache:
+            return cache[text, game]
         if self._loop is not asyncio.get_running_loop():  # a model may outlive an event loop
             self._loop = asyncio.get_running_loop()
             self._open: dict[tuple[Tokens, int], _Batch] = {}
@@ -238,7 +228,9 @@ class PocketModel(Model):
         row = len(batch.positions)
         batch.positions.append(game)
         scores: Scores = (await asyncio.shield(batch.evaluation))[row]
-        self._network.cache_scores(game, scores, text)
+        if len(cache) >= MAX_CACHED_POSITIONS:
+            del cache[next(iter(cache))]
+        cache[text, game] = scores
         return scores
 
     async def _evaluate(self, kind: tuple[Tokens, int]) -> Scores:
@@ -253,30 +245,15 @@ def likelihoods_of(queries: Sequence[tuple[Sequence[str], Sequence[str]]]) -> li
     Raises:
         UserError: if the network's files are missing or damaged.
     """
-    network = load_network()
-    shares = [0.0] * len(queries)
-    waiting: defaultdict[int, list[int]] = defaultdict(list)
-    for index, (moves, wanted) in enumerate(queries):
-        tokens = network.tokens(moves)
-        cached = network.cached_scores(tokens)
-        if cached is None:
-            waiting[len(tokens)].append(index)
-        else:
-            shares[index] = network.share(cached, wanted)
-    batches = [
-        indices[start : start + BATCH]
-        for indices in waiting.values()
-        for start in range(0, len(indices), BATCH)
-    ]
+    model, network = PocketModel(POCKET), load_network()
 
-    def evaluate(indices: list[int]) -> Scores:
-        return network.scores([network.tokens(queries[index][0]) for index in indices])
+    async def share(moves: Sequence[str], wanted: Sequence[str]) -> float:
+        return network.share(await model.scores(NO_TEXT, network.tokens(moves)), wanted)
 
-    with ThreadPoolExecutor(WORKERS) as workers:
-        for indices, rows in zip(batches, workers.map(evaluate, batches), strict=True):
-            for index, scores in zip(indices, rows, strict=True):
-                shares[index] = network.share(scores, queries[index][1])
-    return shares
+    async def shares() -> list[float]:
+        return await asyncio.gather(*(share(*query) for query in queries))
+
+    return run_interruptible(shares())
 
 
 def _pick(replies: Sequence[str], scores: Scores, settings: Settings) -> str:
