@@ -5,30 +5,27 @@ They import inside ``try``, so that Ctrl-C during the imports ends in one senten
 
 import gc
 import sys
+from importlib import import_module
 
-gc.set_threshold(
-    50_000
-)  # few reference cycles: collecting them at the default rate takes 10% of the time
+# There are few reference cycles: collecting them at the default rate takes 10% of the time.
+gc.set_threshold(50_000)
 
 
 def main() -> None:
     """Run ``cdta``."""
-    try:
-        from .cli.main import main as cdta
-
-        cdta()
-    except KeyboardInterrupt:
-        sys.exit("cdta: stopped")
+    _run("cdta", ".cli.main")
 
 
 def oaieval() -> None:
     """Run ``oaieval``."""
-    try:
-        from .oaieval.command import main
+    _run("oaieval", ".oaieval.command")
 
-        main()
+
+def _run(name: str, module: str) -> None:
+    try:
+        import_module(module, __package__).main()
     except KeyboardInterrupt:
-        sys.exit("oaieval: stopped")
+        sys.exit(f"{name}: stopped")
 
 
 if __name__ == "__main__":

@@ -161,11 +161,7 @@ class Meter:
     def record(self, answer: Answer, pricing: Pricing | None) -> Answer:
         """Count an answer; return it with its cost at this moment, if that is known."""
         self.lengths.append(answer.usage.output_tokens)
-        price = pricing.now if pricing else None
-        if not price or not price.is_metered(answer):
-            self.known = None
-            return answer
-        cost = price.of(answer.usage, 1)
+        cost = pricing.of(answer) if pricing else None
         self.known = add_costs(self.known, cost)
         return replace(answer, cost=cost)
 
@@ -281,12 +277,10 @@ class RunningCost:
     def observe(self, answer: Answer, step: str) -> None:
         """Count an answer of a step: "dataset" or "measuring"."""
         if not answer.error:
-            tokens, pricing = (
-                answer.usage.input_tokens + answer.usage.output_tokens,
-                self.meter.pricing,
-            )
+            usage, pricing = answer.usage, self.meter.pricing
+            tokens = usage.input_tokens + usage.output_tokens
             self._costs[step].append(pricing.of(answer) if pricing else tokens or None)
-            self._lengths.append(answer.usage.output_tokens)
+            self._lengths.append(usage.output_tokens)
 
     def in_total(self, to_search: float, to_measure: float) -> list[str]:
         """Format the projected total and the progress, given the requests still to come."""

@@ -73,9 +73,9 @@ class ModelCache:
     def __init__(self, model: ModelInfo, store: Store) -> None:
         self._model = model
         self._store = store
-        self._mode = cache(lambda effort, body: digest([dict(model.identity), effort, body]))
         self._variants: dict[str, RequestVariant] = {}
-        self._used_variants: dict[str, list[tuple[Any, ...]]] = {}
+        self._mode_of = cache(self._digest_mode)
+        self._used = cache(self._find_used)
         self._cached_variants = cache(self._find_cached_variants)
         self._cached_variant = cache(self._describe_variant)
 
@@ -188,13 +188,12 @@ class ModelCache:
         saved = self._store.get("answer", key)
         return Answer.from_json(saved) if saved else None
 
-    def _used(self, mode: str) -> list[tuple[Any, ...]]:
-        if mode not in self._used_variants:
-            self._used_variants[mode] = [*map(tuple, self._store.group("used variant", mode))]
-        return self._used_variants[mode]
+    def _find_used(self, mode: str) -> list[tuple[Any, ...]]:
+        return [*map(tuple, self._store.group("used variant", mode))]
 
-    def _mode_of(self, settings: Settings) -> str:
-        return self._mode(settings.reasoning_effort, settings.extra_body)
+    def _digest_mode(self, settings: Settings) -> str:
+        identity = dict(self._model.identity)
+        return digest([identity, settings.reasoning_effort, settings.extra_body])
 
 
 def _cut(answer: Answer) -> Answer:

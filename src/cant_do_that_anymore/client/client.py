@@ -9,6 +9,7 @@ import random
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 
 from ..errors import Interrupted, UserError
@@ -258,11 +259,9 @@ class Client:
         self._limiter.release_all()
 
     async def _stopped_within(self, seconds: float) -> bool:
-        try:
+        with suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
-        except TimeoutError:
-            return False
-        return True
+        return self._stopping.is_set()
 
     def _count_failure(self, error: str) -> None:
         self._consecutive_failures += 1

@@ -144,7 +144,17 @@ class Negotiator:
         """
         self._open += 1
         try:
-            return await self._ask_until_accepted(ask, settings)
+            answer = await ask(None)
+            self.observe(answer, settings)
+            if self.probe_started.is_set() and _is_cut_off_text(answer):
+                await self._probe_decided.wait()
+            while variant := self._next_variant(answer, settings):
+                again = await self._ask_again(ask, variant, answer, settings)
+                picked = self._pick_answer(answer, again, settings, asked=variant)
+                if picked is answer or set(picked.conceded) == set(answer.conceded):
+                    return picked
+                answer = picked
+            return answer
         finally:
             self._open -= 1
 
@@ -152,19 +162,6 @@ class Negotiator:
         """Learn from an answer, new or cached, that the model replies within the usual limit."""
         if not reasoning_budget(answer.conceded, settings) and _is_short_reply(answer):
             self._probe_decided.set()
-
-    async def _ask_until_accepted(self, ask: AskWith, settings: Settings) -> Answer:
-        answer = await ask(None)
-        self.observe(answer, settings)
-        if self.probe_started.is_set() and _is_cut_off_text(answer):
-            await self._probe_decided.wait()
-        while variant := self._next_variant(answer, settings):
-            again = await self._ask_again(ask, variant, answer, settings)
-            picked = self._pick_answer(answer, again, settings, asked=variant)
-            if picked is answer or set(picked.conceded) == set(answer.conceded):
-                return picked
-            answer = picked
-        return answer
 
     async def _ask_again(
         self, ask: AskWith, variant: RequestVariant, before: Answer, settings: Settings

@@ -130,7 +130,7 @@ class Store:
         try:
             return _lock(self._path.with_name(name), 0.0)
         except sqlite3.OperationalError as error:
-            if not _is_busy(error):
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                 raise self.unusable(error) from None
         return None
 
@@ -334,7 +334,3 @@ def _lock(path: Path, timeout: float) -> sqlite3.Connection:
         lock.close()
         raise
     return lock
-
-
-def _is_busy(error: sqlite3.OperationalError) -> bool:
-    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY

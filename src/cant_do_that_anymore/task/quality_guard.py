@@ -27,12 +27,8 @@ class QualityGuard:
     def __init__(self, settings: Settings, draws: int = 1) -> None:
         self._settings = settings
         self._draws = draws
-        self._seen = 0
-        self._cut_off = 0
+        self._seen = self._cut_off = self._empty = self._standard = self._unreadable = 0
         self._cut_off_text = ""
-        self._empty = 0
-        self._standard = 0
-        self._unreadable = 0
 
     def observe(self, answer: Answer, *, usable: bool, baseline: bool) -> None:
         """Count one answer, and whether it was usable.
