@@ -50,10 +50,6 @@ class Price:
             + requests * self.request
         )
 
-    def is_metered(self, answer: Answer) -> bool:
-        """Whether the cost of an answer is known: its tokens were counted, or tokens are free."""
-        return is_counted(answer) or not (self.input or self.output)
-
     @property
     def in_batch(self) -> "Price":
         """The price of the same request in a batch."""
@@ -133,7 +129,9 @@ class Pricing:
         """
         if answer.cost is not None and not self.is_own:
             return answer.cost
-        return self.now.of(answer.usage, requests) if self.now.is_metered(answer) else None
+        price = self.now
+        is_known = is_counted(answer) or not (price.input or price.output)
+        return price.of(answer.usage, requests) if is_known else None
 
     @property
     def in_batch(self) -> "Pricing":

@@ -78,7 +78,10 @@ async def select_positions(
     config = SelectionConfig(client.model.info, source, plan)
     version = await _version_of(client, config, quiet=quiet)
     if spec.fallback_dataset:
-        dataset = find_dataset(version, config) or _fallback_dataset(spec, version)
+        dataset = find_dataset(version, config)
+        if not dataset:
+            log.warning("%s has no dataset; using that of %s", version, spec.fallback_dataset)
+            dataset = given_dataset(spec.fallback_dataset, spec.change)
     else:
         dataset = existing_dataset(version, config, fresh=spec.fresh) or await _build_dataset(
             spec, version, config, client, running_cost, hoped=hoped, quiet=quiet
@@ -206,12 +209,6 @@ def existing_dataset(
     if dataset.origin == BUILT and len(dataset.positions) >= wanted:
         return replace(dataset, positions=dataset.positions[:wanted], pool_ended=False)
     return dataset if dataset.pool_ended else None
-
-
-def _fallback_dataset(spec: Spec, version: str) -> Dataset:
-    assert spec.fallback_dataset
-    log.warning("%s has no dataset; using that of %s", version, spec.fallback_dataset)
-    return given_dataset(spec.fallback_dataset, spec.change)
 
 
 async def _build_dataset(

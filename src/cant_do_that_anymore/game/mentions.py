@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 
 import chess
 
@@ -180,8 +181,7 @@ def mentions_in(text: str, resolver: Resolver) -> list[Mention]:
         if mention:
             mentions.append(mention)
         position = path.end() if path else mention.end if mention else at + 1
-    following = [*mentions, None][1:]
-    pairs = zip(mentions, following, strict=True)
+    pairs = zip_longest(mentions, mentions[1:])
     return [mention for mention, after in pairs if not (after and _is_target(mention, after))]
 
 

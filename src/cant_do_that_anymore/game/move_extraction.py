@@ -116,14 +116,10 @@ class Reply:
         """Whether a mention is neither rejected, there or later, nor an example."""
         before = self.text[max(0, self.mentions[index].start - 60) : self.mentions[index].start]
         example = re.search(
-            r"\b(?:eg|example|for instance|such as|format)\b[^.,;)\n]*$"
-            r"|\blike\W*$",
-            before,
+            r"\b(?:eg|example|for instance|such as|format)\b[^.,;)\n]*$|\blike\W*$", before
         )
-        rejected = self.analysis.stances[
-            index
-        ] is Stance.REJECTED or self.analysis.is_rejected_later(index)
-        return not rejected and not example
+        rejected = self.analysis.stances[index] is Stance.REJECTED
+        return not (rejected or example or self.analysis.is_rejected_later(index))
 
     def is_own(self, index: int) -> bool:
         """Whether a mention does not move an opponent's piece."""

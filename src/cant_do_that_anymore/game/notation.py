@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import chess
 
+from .position import played
 from .rules import STANDARD
 
 
@@ -35,16 +36,8 @@ def move_number_prefix(board: chess.Board) -> str:
 
 def notate_game(moves: Iterable[str]) -> list[str]:
     """Return the moves of a game from the initial position in the notation of `notate`."""
-    board = chess.Board()
-    game = []
-    for uci in moves:
-        move = chess.Move.from_uci(uci)
-        if STANDARD.is_legal(board, move):  # pushing takes longest, and SAN has to push anyway
-            game.append(board.san_and_push(move).rstrip("+#"))
-        else:
-            game.append(notate(board, uci))
-            board.push(move)
-    return game
+    game = played(map(chess.Move.from_uci, moves))
+    return [notate(board, move.uci()) for board, move in game]
 
 
 def with_move_numbers(game: Sequence[str]) -> str:

@@ -144,10 +144,7 @@ def server_info(
 
 
 def inspect_info(
-    name: str,
-    base_url: str = "",
-    model_args: Mapping[str, object] | None = None,
-    tag: str = "",
+    name: str, base_url: str = "", model_args: Mapping[str, object] | None = None, tag: str = ""
 ) -> ModelInfo:
     """Return what is known about an Inspect model from its name, address and arguments alone."""
     provider, service, *_ = name.split("/")

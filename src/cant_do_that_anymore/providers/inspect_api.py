@@ -74,11 +74,7 @@ _STOP_REASONS: dict[str, StopReason] = {
 }
 
 
-_CLASSES = {
-    "system": ChatMessageSystem,
-    "user": ChatMessageUser,
-    "assistant": ChatMessageAssistant,
-}
+_CLASSES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
 
 
 def is_base_model(name: str) -> bool:

@@ -44,9 +44,8 @@ class HumanModel(Model):
         self._printed_tasks: set[str] = set()
         self._has_left = False
         self._progress = ""
-        self.on_progress = self._set_progress
 
-    def _set_progress(self, progress: str) -> None:
+    def on_progress(self, progress: str) -> None:
         """Set the progress text that is printed with the next question."""
         self._progress = progress
 

@@ -200,10 +200,7 @@ def parse_interventions(value: Any) -> tuple[str | ConditionTemplate, ...]:
 
 
 def conditions_for(
-    names: Iterable[str | ConditionTemplate],
-    change: Rules,
-    *wordings: Wording,
-    form: Form = MOVES,
+    names: Iterable[str | ConditionTemplate], change: Rules, *wordings: Wording, form: Form = MOVES
 ) -> tuple[Condition, ...]:
     """Return the conditions of those names, each with its prompt in every wording.
 
@@ -352,8 +349,5 @@ class SavedCondition:
         template = ConditionTemplate(name=self.name) if own else _template(self.name)
         prompts = self.prompts or [Prompt(self.text, self.added, self.role, self.again)]
         return condition_named(
-            replace(template, tokens=self.tokens),
-            rules[self.rules],
-            prompts,
-            saved_form(self.form),
+            replace(template, tokens=self.tokens), rules[self.rules], prompts, saved_form(self.form)
         )

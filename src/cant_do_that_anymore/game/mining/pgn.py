@@ -7,7 +7,7 @@ comment; a game without tags starts at a move number 1 after a blank line.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from reprlib import repr as shortened
 from typing import NamedTuple
@@ -71,36 +71,28 @@ class Game(NamedTuple):
     end: int
 
 
-class _Part(NamedTuple):
-    """A part of an input: some whole games, or a lost one, or text without games."""
-
-    text: bytes
-    games: Sequence[Game] = ()
-    lost: str | None = None
-
-
 @dataclass(frozen=True)
 class Block:
     """Some consecutive whole games of one input.
 
     Attributes:
-        name: the input.
-        line: the number of its lines before this block.
-        index: the number of games of all inputs before this block.
         text: the bytes, starting with the line feed before the first line.
         games: the offsets of each game in the text.
         lost: instead of games, why the game that starts here was skipped.
         problem: instead of games, why the input could not be read to its end.
+        name: the input.
+        line: the number of its lines before this block.
+        index: the number of games of all inputs before this block.
         share: the share of all inputs read so far, if known.
     """
 
-    name: str
-    line: int
-    index: int
     text: bytes = b""
     games: Sequence[Game] = ()
     lost: str | None = None
     problem: str | None = None
+    name: str = ""
+    line: int = 0
+    index: int = 0
     share: float | None = None
 
     def places(self, starts: Iterable[int]) -> Iterator[str]:
@@ -120,14 +112,14 @@ def read_blocks(names: Sequence[str]) -> Iterator[Block]:
         line = 0
         try:
             with open_input(name) as source:
-                for text, games, lost in _split_input(read_chunks(source)):
-                    if games or lost:
+                for block in _split_input(read_chunks(source)):
+                    if block.games or block.lost:
                         share = _share_of_all(source, number, len(names))
-                        yield Block(name, line, index, text, games, lost, share=share)
-                    line += text.count(b"\n")
-                    index += len(games) + bool(lost)
+                        yield replace(block, name=name, line=line, index=index, share=share)
+                    line += block.text.count(b"\n")
+                    index += len(block.games) + bool(block.lost)
         except Unreadable as problem:
-            yield Block(name, line, index, problem=str(problem))
+            yield Block(problem=str(problem), name=name, line=line, index=index)
 
 
 def find_games(text: bytes) -> list[Game]:
@@ -191,7 +183,7 @@ def _share_of_all(source: Source, number: int, inputs: int) -> float | None:
     return (number + source.done / source.size) / inputs if source.size else None
 
 
-def _split_input(chunks: Iterator[bytes]) -> Iterator[_Part]:
+def _split_input(chunks: Iterator[bytes]) -> Iterator[Block]:
     """Split an input where games start, and skip text that is too long to be a game."""
     rest, skipping = b"\n", False
     try:
@@ -200,7 +192,7 @@ def _split_input(chunks: Iterator[bytes]) -> Iterator[_Part]:
             if skipping:
                 tags = _TAGS.search(rest)
                 cut = tags.start() if tags else max(0, len(rest) - _MAX_TAG_START)
-                yield _Part(rest[:cut])
+                yield Block(rest[:cut])
                 rest = rest[cut:]
                 if not tags:
                     continue
@@ -208,19 +200,19 @@ def _split_input(chunks: Iterator[bytes]) -> Iterator[_Part]:
             games = find_games(rest)
             if len(games) > 1:
                 cut = games[-1].start  # it may continue in the next chunk
-                yield _Part(rest[:cut], games[:-1])
+                yield Block(rest[:cut], games[:-1])
                 rest = rest[cut:]
             if len(rest) > MAX_GAME_BYTES:
                 cut = len(rest) - _MAX_TAG_START
                 skipping = bool(games)
-                yield _Part(rest[:cut], lost=TOO_LONG if games else None)
+                yield Block(rest[:cut], lost=TOO_LONG if games else None)
                 rest = rest[cut:]
     except Unreadable:
         if not skipping and find_games(rest):
-            yield _Part(rest, lost=CUT_OFF)
+            yield Block(rest, lost=CUT_OFF)
         raise
     if not skipping:
-        yield _Part(rest, find_games(rest))
+        yield Block(rest, find_games(rest))
 
 
 def _split_untagged(text: bytes, game: Game) -> Iterator[Game]:

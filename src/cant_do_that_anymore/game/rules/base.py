@@ -108,10 +108,6 @@ class Standard(Rules):
         """Return a copy with an empty move stack."""
         return board.copy(stack=False)
 
-    def affects(self, board: chess.Board, move: chess.Move) -> bool:
-        """Return False: there is no change."""
-        return False
-
     def _read_only_view(self, board: chess.Board) -> chess.Board:
         return board  # a copy would take half as long as the query itself
 
