@@ -265,10 +265,9 @@ class Client:
 
     def _count_failure(self, error: str) -> None:
         self._consecutive_failures += 1
-        max_failures = (
-            MAX_CONSECUTIVE_FAILURES + self._from_cache // CACHED_ANSWERS_PER_EXTRA_FAILURE
-        )
-        if self._consecutive_failures >= max_failures and not self._stopping.is_set():
+        extra = self._from_cache // CACHED_ANSWERS_PER_EXTRA_FAILURE
+        is_gone = self._consecutive_failures >= MAX_CONSECUTIVE_FAILURES + extra
+        if is_gone and not self._stopping.is_set():
             raise Interrupted(
                 f"{self.model.info.name} stopped answering ({error})",
                 f"the {self.n_new} answers of this session are saved",

@@ -202,11 +202,9 @@ class Negotiator:
             may_raise = cut_off and budget <= DEFAULT_REASONING_TOKENS and self._raises_left
             larger = with_reasoning_budget(variant, REASONING_GROWTH * budget)
             return larger if may_raise else None
-        with_budget = (
-            current
-            if reasoning_budget(current, settings)
-            else with_reasoning_budget(current, DEFAULT_REASONING_TOKENS)
-        )
+        with_budget = current
+        if not reasoning_budget(current, settings):
+            with_budget = with_reasoning_budget(current, DEFAULT_REASONING_TOKENS)
         if reasons and not cut_off:
             self._store.set_variant(settings, with_budget)
         if not cut_off:

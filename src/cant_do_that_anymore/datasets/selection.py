@@ -228,9 +228,8 @@ async def _build_dataset(
     title = "finding your habits" if person else f"building the dataset of {version}"
     with progress(title, wanted, quiet=quiet, to=person) as advance:
         while not search.done:  # the last answers may call for more requests
-            requests = islice(
-                search.requests(), search.next_batch_size if client.is_batched else None
-            )
+            size = search.next_batch_size if client.is_batched else None
+            requests = islice(search.requests(), size)
             answering = client.answers(
                 requests, config.settings, client.window, status_callback(advance)
             )

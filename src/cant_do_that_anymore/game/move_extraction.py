@@ -126,6 +126,11 @@ class Reply:
         move = self.mentions[index].move
         return not move or self.board.color_at(move.from_square) != (not self.board.turn)
 
+    def with_stance(self, *stances: Stance) -> list[int]:
+        """Return the mentions with one of these stances that repeat no move of the opponent."""
+        found = [index for index, each in enumerate(self.analysis.stances) if each in stances]
+        return [index for index in found if not self.is_echo(self.mentions[index])]
+
     def is_echo(self, mention: Mention) -> bool:
         """Whether a mention repeats the opponent's last move."""
         if not self.previous:
@@ -314,14 +319,7 @@ def _is_only_moves(reply: Reply, line: "re.Match[str]", inside: Iterable[int]) -
 
 def chosen(reply: Reply) -> chess.Move | None:
     """The move that the text says it plays: "I play", "let's go with", "so"."""
-    return _agreed_move(
-        reply,
-        [
-            index
-            for index, stance in enumerate(reply.analysis.stances)
-            if stance is Stance.CHOSEN and not reply.is_echo(reply.mentions[index])
-        ],
-    )
+    return _agreed_move(reply, reply.with_stance(Stance.CHOSEN))
 
 
 def leading_move(reply: Reply) -> chess.Move | None:
@@ -335,10 +333,8 @@ def leading_move(reply: Reply) -> chess.Move | None:
         return None
     if len(reply.mentions) > 1:
         between = reply.text[first.end : reply.mentions[1].start]
-        listed = (
-            not re.search(r"[^\W\d]{3}", between)
-            and reply.analysis.stances[1] is not Stance.REJECTED
-        )
+        words = re.search(r"[^\W\d]{3}", between)
+        listed = not words and reply.analysis.stances[1] is not Stance.REJECTED
         lines = any(re.search(r"\n\W*$", reply.text[: m.start]) for m in reply.mentions[1:])
         if listed or lines or re.search(r"\bor\b|\?", between):
             return None
@@ -348,11 +344,7 @@ def leading_move(reply: Reply) -> chess.Move | None:
 
 def only_move(reply: Reply) -> chess.Move | None:
     """The only move that the text names and does not reject."""
-    named = [
-        index
-        for index, stance in enumerate(reply.analysis.stances)
-        if stance in (Stance.PLAIN, Stance.DOUBTFUL) and not reply.is_echo(reply.mentions[index])
-    ]
+    named = reply.with_stance(Stance.PLAIN, Stance.DOUBTFUL)
     plain = [index for index in named if not reply.analysis.is_asked_alone(index)] or named
     moves = {reply.mentions[index].move for index in plain}
     if len(moves) != 1 or any(reply.analysis.rejects(move) for move in moves):

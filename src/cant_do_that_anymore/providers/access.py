@@ -6,6 +6,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from ..errors import InvalidInput
@@ -179,13 +180,9 @@ class Redactor:
 
     def in_answer(self, answer: Answer) -> Answer:
         """Redact the keys in all texts of an answer."""
-        return replace(
-            answer,
-            text=self(answer.text),
-            reasoning=self(answer.reasoning),
-            version=self(answer.version),
-            error=self(answer.error),
-        )
+        names = ("text", "reasoning", "version", "error")
+        texts: dict[str, Any] = {name: self(getattr(answer, name)) for name in names}
+        return replace(answer, **texts)
 
 
 def _pieces(key: str) -> frozenset[str]:

@@ -294,11 +294,10 @@ def parse_name(name: str | None, base_url: str | None = None) -> Name:
         )
     if not base_url and name is None:
         raise InvalidInput("no model was given; try --model openai/gpt-4o")
-    bare = name.removeprefix(TEXT_PREFIX) if name else None
-    by_inspect = bool(name and name.startswith(INSPECT_PREFIX) and not base_url)
-    parsed = Name(bare, base_url, as_text=bare != name)
-    if name and by_inspect:
+    if name and name.startswith(INSPECT_PREFIX) and not base_url:
         return replace(parse_name(name.removeprefix(INSPECT_PREFIX)), by_inspect=True)
+    bare = name.removeprefix(TEXT_PREFIX) if name else None
+    parsed = Name(bare, base_url, as_text=bare != name)
     if base_url or bare in OUR_MODELS:
         return parsed
     if parsed.provider in ("", "cdta"):

@@ -60,8 +60,7 @@ from .request_variants import (
     STOP_SEQUENCES,
     arrange_messages,
     as_text,
-    effort_encoding,
-    effort_encodings,
+    effort_fields,
     limit_of,
     user_first,
 )
@@ -84,11 +83,8 @@ def is_base_model(name: str) -> bool:
 
 def _config_for(name: str, settings: Settings, variant: RequestVariant = ()) -> GenerateConfig:
     """Return Inspect's configuration for a model, settings and a request variant."""
-    extra: dict[str, Any] = json.loads(settings.extra_body or "{}")
-    effort, encoding = settings.reasoning_effort, effort_encoding(variant, settings)
-    if effort and encoding != EFFORT_FIELD:  # Inspect has no setting for it
-        extra = effort_encodings(effort)[encoding] | extra
-        effort = None
+    extra = effort_fields(variant, settings) | json.loads(settings.extra_body or "{}")
+    effort = extra.pop(EFFORT_FIELD, None)  # Inspect has no setting for other encodings
     limit: int | None = limit_of(variant, settings)
     if RENAMED_LIMIT in variant:
         extra, limit = extra | {RENAMED_LIMIT: limit}, None

@@ -32,8 +32,7 @@ from .request_variants import (
     STOP_SEQUENCES,
     arrange_messages,
     as_text,
-    effort_encoding,
-    effort_encodings,
+    effort_fields,
     limit_of,
 )
 from .responses import (
@@ -180,17 +179,12 @@ class ServerModel(Model):
             request["messages"] = [{"role": m.role, "content": m.content} for m in messages]
         if settings.temperature is not None and NO_TEMPERATURE not in variant:
             request["temperature"] = settings.temperature
-        request[RENAMED_LIMIT if RENAMED_LIMIT in variant else "max_tokens"] = limit_of(
-            variant, settings
-        )
+        limit = RENAMED_LIMIT if RENAMED_LIMIT in variant else "max_tokens"
+        request[limit] = limit_of(variant, settings)
         if settings.server_seed and NO_SEED not in variant:
             request["seed"] = settings.seed
-        if settings.reasoning_effort:
-            request |= effort_encodings(settings.reasoning_effort)[
-                effort_encoding(variant, settings)
-            ]
         extra: dict[str, Any] = json.loads(settings.extra_body or "{}")
-        return request | extra
+        return request | effort_fields(variant, settings) | extra
 
     async def send(
         self,

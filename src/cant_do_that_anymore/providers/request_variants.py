@@ -26,13 +26,10 @@ NO_FIELD = "nothing"  # for a model that does not reason by default
 def effort_encodings(effort: Effort) -> Mapping[str, dict[str, Any]]:
     """Return the encodings of an effort by name: the fields that each adds to a request."""
     encodings: dict[str, dict[str, Any]] = {EFFORT_FIELD: {EFFORT_FIELD: effort}}
-    if effort == "none":
-        return (
-            encodings
-            | {name: {name: switch} for name, switch in _REASONING_OFF.items()}
-            | {NO_FIELD: {}}
-        )
-    return encodings | {"reasoning": {"reasoning": {"effort": effort}}}
+    if effort != "none":
+        return encodings | {"reasoning": {"reasoning": {"effort": effort}}}
+    switches = {name: {name: switch} for name, switch in _REASONING_OFF.items()}
+    return encodings | switches | {NO_FIELD: {}}
 
 
 OPENING_TURN = Message("user", "The game begins. You play White.")
@@ -134,14 +131,18 @@ def later_effort_encodings(variant: RequestVariant, settings: Settings) -> Itera
     """Yield the request variants with the effort encodings that come after the current one."""
     if settings.reasoning_effort:
         encodings = list(effort_encodings(settings.reasoning_effort))
-        for encoding in encodings[encodings.index(effort_encoding(variant, settings)) + 1 :]:
+        for encoding in encodings[encodings.index(_effort_encoding(variant)) + 1 :]:
             yield _with_value(variant, _EFFORT, encoding)
 
 
-def effort_encoding(variant: RequestVariant, settings: Settings) -> str:
-    """Return the name of the effort encoding that a request variant uses."""
-    default = next(iter(effort_encodings(settings.reasoning_effort or "none")))
-    return next(_values(variant, _EFFORT), default)
+def effort_fields(variant: RequestVariant, settings: Settings) -> dict[str, Any]:
+    """Return the fields of a request that set the effort, in the encoding of its variant."""
+    effort = settings.reasoning_effort
+    return dict(effort_encodings(effort)[_effort_encoding(variant)]) if effort else {}
+
+
+def _effort_encoding(variant: RequestVariant) -> str:
+    return next(_values(variant, _EFFORT), EFFORT_FIELD)
 
 
 def reasoning_budget(variant: RequestVariant, settings: Settings) -> int:

@@ -88,11 +88,7 @@ def _with_example(wording: Wording, change: Rules, form: Form) -> str:
     usual, board = chess.Move.from_uci(position.special_moves[0]), position.board()
     reply = min(  # if possible, of the same piece and legal only under the changed rule
         rules.legal_moves(board),
-        key=lambda move: (
-            move.from_square != usual.from_square,
-            STANDARD.is_legal(board, move),
-            move.uci(),
-        ),
+        key=lambda m: (m.from_square != usual.from_square, STANDARD.is_legal(board, m), m.uci()),
     )
     return (
         f"{wording.changed_prompt(change, form)}\n\nHere is a worked example from another game, in "

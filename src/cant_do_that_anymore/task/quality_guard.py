@@ -49,10 +49,8 @@ class QualityGuard:
         spoiled = self._cut_off + self._empty
         if self._seen >= MIN_ANSWERS_TO_JUDGE and _too_many(spoiled, self._seen, self._draws):
             raise Incomplete(f"{spoiled} of the first {self._seen} replies {self._why(answer)}")
-        if (
-            self._standard >= 2 * MIN_ANSWERS_TO_JUDGE
-            and self._unreadable > MAX_UNREADABLE * self._standard
-        ):
+        enough = self._standard >= 2 * MIN_ANSWERS_TO_JUDGE
+        if enough and self._unreadable > MAX_UNREADABLE * self._standard:
             raise Incomplete(
                 f"{self._unreadable} of the first {self._standard} replies under the standard "
                 f"rules contain no move; the last one was {answer.text[:80]!r}"

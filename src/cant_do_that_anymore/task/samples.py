@@ -91,12 +91,9 @@ def trials_for(
 
 def rescore(samples: Sequence[Sample], plan: Plan, reading: Reading) -> list[Sample]:
     """Score the same answers again with another reading."""
-    return [
-        replace(
-            sample, replies=_score_answers(sample.answers, sample.position, conditions, reading)
-        )
-        for sample in samples
-        for conditions in [
-            [condition for condition in plan.conditions if condition.name in sample.replies]
-        ]
-    ]
+    rescored = []
+    for sample in samples:
+        conditions = [each for each in plan.conditions if each.name in sample.replies]
+        replies = _score_answers(sample.answers, sample.position, conditions, reading)
+        rescored.append(replace(sample, replies=replies))
+    return rescored
