@@ -9,7 +9,6 @@ from itertools import islice
 from typing import NamedTuple
 
 from ..client.cache import ModelCache
-from ..client.pricing import searches_whole_pool
 from ..datasets.pools import given_dataset, positions_drawn, positions_for
 from ..datasets.search import Query, Search, SelectionConfig
 from ..datasets.selection import (
@@ -156,7 +155,6 @@ class _Selecting(NamedTuple):
     def search(self) -> list[Position]:
         """Search up to the first request without an answer; return what will be measured."""
         spec, config, rest = self.spec, self.config, self.rest
-        gives_up = not searches_whole_pool(spec, config.model)
         hoped = expected_sample_size(spec.precision, spec.to_draw)
         rest.search = search = Search(config, config.plan.wanted, hoped)
         for request in search.requests():
@@ -168,8 +166,7 @@ class _Selecting(NamedTuple):
                 break
             rest.dataset.add(request, answer)
             search.observe(answer)
-            rare = search.is_too_rare and not spec.keep_looking
-            rest.gave_up = rare or (search.is_hopeless and gives_up)
+            rest.gave_up = search.gives_up(spec)
             if search.done or rest.gave_up:
                 break
         if rest.gave_up:

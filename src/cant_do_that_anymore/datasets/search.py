@@ -18,7 +18,7 @@ from hashlib import sha256
 from math import ceil, sqrt
 from typing import NamedTuple
 
-from ..client.pricing import is_counted
+from ..client.pricing import is_counted, searches_whole_pool
 from ..errors import Interrupted, NoHabit
 from ..game.position import Position, checked
 from ..game.rules import identity_of
@@ -26,6 +26,7 @@ from ..providers.base import Answer, Message, ModelInfo, Request, Settings, Usag
 from ..providers.request_variants import NO_TEMPERATURE
 from ..task.forms import MOVES
 from ..task.quality_guard import QualityGuard
+from ..task.spec import Spec
 from ..task.types import Plan
 from .futility import FutilityTest, format_habits, is_too_rare
 from .pools import Pool
@@ -228,6 +229,11 @@ class Search:
     def is_too_rare(self) -> bool:
         """Whether further positions take too many requests each, and most of the pool is left."""
         return self.searched < self.left and is_too_rare(len(self.hits), self.searched)
+
+    def gives_up(self, spec: Spec) -> bool:
+        """Whether to end the search early: hits are too rare, or the pool holds too few."""
+        rare = self.is_too_rare and not spec.keep_looking
+        return rare or (self.is_hopeless and not searches_whole_pool(spec, self.config.model))
 
     @property
     def other_habits(self) -> str:

@@ -22,7 +22,6 @@ import chess
 from ..client.budget import RunningCost
 from ..client.cache import ModelCache
 from ..client.client import Client
-from ..client.pricing import searches_whole_pool
 from ..errors import Incomplete, NoHabit
 from ..game.position import Position, checked
 from ..game.rules import BISHOPS_AS_KNIGHTS
@@ -222,9 +221,8 @@ async def _build_dataset(
     quiet: bool,
 ) -> Dataset:
     """Search the pool for the model's positions, and save them unless the run is fresh."""
-    wanted, patient = config.plan.wanted, searches_whole_pool(spec, client.model.info)
+    wanted, person = config.plan.wanted, client.model.on_progress
     search, guard = Search(config, wanted, hoped), QualityGuard(config.settings)
-    person = client.model.on_progress
     title = "finding your habits" if person else f"building the dataset of {version}"
     with progress(title, wanted, quiet=quiet, to=person) as advance:
         while not search.done:  # the last answers may call for more requests
@@ -242,8 +240,7 @@ async def _build_dataset(
                     new_hits = len(search.hits) - hits_before
                     running_cost.check(*_to_come(search, running_cost, deviations=1.0))
                     advance(new_hits, facts=partial(_facts, search, running_cost))
-                    rare = search.is_too_rare and not spec.keep_looking
-                    gave_up = rare or (search.is_hopeless and not patient)
+                    gave_up = search.gives_up(spec)
                     if search.done or (gave_up and not client.is_batched):
                         break
             if gave_up and not search.done:

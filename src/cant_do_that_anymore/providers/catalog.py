@@ -15,6 +15,7 @@
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ..errors import InvalidInput, shortlist, unknown_value
@@ -75,11 +76,9 @@ def with_provider(name: str) -> str:
     from genai_prices import Usage, calc_price  # takes half a second to import
 
     for provider in ("openai", "anthropic", "google"):
-        try:
+        with suppress(LookupError):
             calc_price(Usage(), name, provider_id=provider)
-        except LookupError:
-            continue
-        return f"{provider}/{name}"
+            return f"{provider}/{name}"
     return ""
 
 

@@ -76,10 +76,9 @@ def parse_headers(value: Any) -> Any:
 
 def parse_body(value: Any) -> str:
     """Return the extra body as canonical JSON."""
-    try:
+    body = None
+    with suppress(ValueError):
         body = json.loads(value or "{}") if isinstance(value, str) else value
-    except ValueError:
-        body = None
     if not isinstance(body, Mapping):
         shown = shortened(value)
         raise InvalidInput(f'extra_body must be a JSON object such as {{"top_k": 20}}, not {shown}')
