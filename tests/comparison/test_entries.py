@@ -64,7 +64,7 @@ def test_what_two_runs_of_one_seed_share_is_counted_once_everywhere() -> None:
     (entry,) = entries_of([first, second])
     assert len(entry.samples) == entry.results.metrics["n_samples"] == 30
     assert [len(samples) for samples in entry.samples_by_run] == [20, 10]
-    assert entry.thinking_tokens(CHANGED_CONDITION) == 100
+    assert entry.mean("changed_thinking_tokens") == 100
     assert entry.error_over_seeds(IMPACT) is None
     assert not any("more positions" in note for note in entry.notes)  # none is lacking
     (apart,) = entries_of([first, replace(second, plan=run(seed=2).plan)])
@@ -188,7 +188,7 @@ def test_thinking_is_the_mean_over_the_samples_of_all_runs() -> None:
         for n, p in enumerate(POOL[:2])
     ]
     (entry,) = entries_of([run_of(asked)])
-    assert [entry.thinking_tokens(name) for name in thought] == [200, 750]
+    assert [entry.mean(f"{name}_thinking_tokens") for name in thought] == [200, 750]
 
 
 def test_notes_are_about_all_runs_together() -> None:

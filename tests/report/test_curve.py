@@ -17,6 +17,7 @@ from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.experiment import specs_for
 from cant_do_that_anymore.errors import UserError
 from cant_do_that_anymore.game.position import write_positions
+from cant_do_that_anymore.metrics.compute import compute
 from cant_do_that_anymore.providers.base import Effort, Settings, Usage
 from cant_do_that_anymore.report.plots.curve import PANELS, curve_chart, has_curve
 from cant_do_that_anymore.runs.lookup import folders_in
@@ -200,7 +201,7 @@ def run(model: str, effort: Effort, tokens: int) -> Run:
         replace(s, stored={name: replace(said, usage=usage) for name, said in s.answers.items()})
         for s in made.samples
     ]
-    return replace(made, samples=samples)
+    return replace(made, samples=samples, results=compute(samples, made.plan))
 
 
 def test_a_curve_needs_two_efforts_on_the_same_positions() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, sqrt
 from operator import attrgetter
-from statistics import fmean, stdev
+from statistics import stdev
 
 from ..errors import InvalidInput
 from ..formatting import Number
@@ -16,7 +16,6 @@ from ..metrics.compute import compute
 from ..metrics.diagnosis import KNOWLEDGE
 from ..metrics.measures import IMPACT, MEASURES, UPTAKE
 from ..metrics.notes import is_broken, notes_on
-from ..metrics.reasoning import tokens
 from ..metrics.stopping import critical_factor_of
 from ..metrics.types import Results
 from ..providers.base import EFFORTS, Effort
@@ -184,11 +183,9 @@ class Entry:
         plan = replace(self.plan, draws=1, wanted=len(self.samples) + sum(lacking))
         return notes_on(self.samples, self.results, plan, self.controls)
 
-    def thinking_tokens(self, condition: str) -> Number:
-        """Return the mean number of reasoning tokens under a condition."""
-        if not self.answered:
-            return None
-        return fmean(tokens(condition, sample) for sample in self.answered)
+    def mean(self, name: str) -> Number:
+        """Return the mean of an amount by its name; 0 if no answer has any."""
+        return self.results.metrics.get(name, 0.0) if self.answered else None
 
     def error_over_seeds(self, metric: str) -> float | None:
         """Return the standard error of the mean over seeds; None with one seed or undefined values.

@@ -1,5 +1,6 @@
 """The scorer of a sample, and the metrics over all samples."""
 
+from itertools import product
 from math import nan
 from typing import Any, cast, get_args
 
@@ -18,17 +19,24 @@ from inspect_ai.scorer import (
 from inspect_ai.solver import TaskState
 
 from ..errors import InvalidInput, UserError, unknown_value
-from ..formatting import Number
 from ..game.notation import notate
 from ..game.position import Position
 from ..game.rules import rules_named
-from ..metrics.bounds import estimate_of, games_of, ratio_of, unusable_share, widened
-from ..metrics.diagnosis import DIAGNOSIS, contrasts_for
-from ..metrics.measures import HABIT, IMPACT, STATISTICS, STRICT, UNUSABLE, UPTAKE
-from ..metrics.reasoning import TEMPTATION, amounts_for
-from ..metrics.stats.intervals import Interval
+from ..metrics.bounds import games_of, ratio_of, unusable_share
+from ..metrics.compute import Estimate, estimates_of
+from ..metrics.diagnosis import DIAGNOSIS, Arms
+from ..metrics.measures import (
+    AMOUNTS,
+    HABIT,
+    IMPACT,
+    STATISTICS,
+    STRICT,
+    TEMPTATION,
+    UNUSABLE,
+    UPTAKE,
+)
 from ..metrics.types import Measure, one_each
-from ..providers.base import Answer, Usage
+from ..providers.base import Answer
 from ..task.conditions import conditions_for
 from ..task.prompts import DEFAULT
 from ..task.samples import Trial
@@ -42,8 +50,9 @@ LENGTH, RULES = "num_previous_moves", "rules"
 MEASURES: dict[str, Measure] = {m.name: m for m in (*HABIT, *STRICT, *TEMPTATION, *DIAGNOSIS)}
 # First in the list of metrics, since Inspect sometimes shows only a few.
 HEADLINES = (UPTAKE, IMPACT, "adaptation_rate")
-# Ends of keys of a score's metadata, by condition: its outcome, and its reasoning tokens.
-OUTCOME, TOKENS = "_outcome", "_thinking_tokens"
+LENGTHS = ("avg_num_previous_moves", "std_num_previous_moves")
+# End of keys of a score's metadata, by condition: its outcome. Others are the names of means.
+OUTCOME = "_outcome"
 # Further keys: the outcomes of the same moves under the changed rules, and whether the reasoning,
 # where it is shown, mentions the special move.
 UNDER_CHANGE, MENTIONS = "under_change", "mentions_special"
@@ -63,7 +72,7 @@ def habit_metrics() -> Metric:
         for score in scores:
             arms[CONTROL in (score.sample_metadata or {})].append(_sample_in(score))
         numbers: dict[str, float] = {}
-        for name, (value, interval) in _estimates(arms).items():
+        for name, (value, interval, _) in _estimates(arms).items():
             numbers[name] = nan if value is None else value
             if name == UPTAKE:  # Inspect uses a metric of this name as the headline's error bar
                 numbers["stderr"] = _standard_error(MEASURES[name], arms[0])
@@ -85,39 +94,26 @@ def _sample_in(score: SampleScore) -> Sample:
         )
         for name in names
     }
-    answers = {
-        name: Answer(
-            reasoning=MENTIONS if name in shown else "",
-            usage=Usage(thinking_tokens=info.get(name + TOKENS, 0)),
-        )
-        for name in names
-    }
+    answers = {name: Answer(reasoning=MENTIONS if name in shown else "") for name in names}
+    for amount, name in product(AMOUNTS, names):
+        answers[name] = amount.put(answers[name], info.get(amount.under(name), 0))
     return Sample(position_in(metadata), metadata[DRAW], replies, answers)
 
 
-def _estimates(
-    arms: tuple[Samples, Samples],
-) -> dict[str, tuple[Number, Interval | None]]:
+def _estimates(arms: Arms) -> dict[str, Estimate]:
     """Compute all metrics of samples and controls, the headlines first, with their intervals."""
     names = list(arms[0][0].replies) if arms[0] else list(UNUSABLE)
-    estimates: dict[str, tuple[Number, Interval | None]] = {}
-    for measure in (*map(MEASURES.__getitem__, HEADLINES), *MEASURES.values()):
-        if measure.name in estimates or not set(measure.needs) <= set(names):
-            continue
-        value, interval = estimate_of(measure, arms[measure.of_controls])
-        if interval or not measure.optional:
-            estimates[measure.name] = value, interval
-    for condition, name in UNUSABLE.items():
-        estimates[name] = unusable_share(arms[0], condition), None
-    for contrast in contrasts_for(names):
-        interval = contrast.interval(arms)
-        interval = widened(interval, contrast.bounds(arms)) if interval else None
-        estimates[contrast.name] = contrast.value(arms), interval
-    for amount in amounts_for(names, arms[0]):
-        estimates[amount.name] = amount.value(arms[0]), amount.interval(arms[0])
-    for name in ("avg_num_previous_moves", "std_num_previous_moves"):
-        estimates[name] = STATISTICS[name].value(arms[0]), None
-    return estimates
+    ordered = dict.fromkeys((*HEADLINES, *MEASURES))
+    measures = [MEASURES[name] for name in ordered if {*MEASURES[name].needs} <= {*names}]
+    found = estimates_of(measures, names, arms)
+    unusable = {UNUSABLE[name]: unusable_share(arms[0], name) for name in UNUSABLE}
+    lengths = {name: STATISTICS[name].value(arms[0]) for name in LENGTHS}
+    return {
+        **{measure.name: found[measure.name] for measure in measures if measure.name in found},
+        **{name: Estimate(value, None) for name, value in unusable.items()},
+        **found,
+        **{name: Estimate(value, None) for name, value in lengths.items()},
+    }
 
 
 def _standard_error(measure: Measure, samples: Samples) -> float:
@@ -233,14 +229,19 @@ def _values(sample: Sample, *, control: bool) -> dict[str, str | int | float | b
 def _metadata(sample: Sample) -> dict[str, Any]:
     """Return what the metrics need of a sample, besides its position."""
     answers, replies = sample.answers, sample.replies
-    tokens = {name + TOKENS: answer.usage.thinking_tokens for name, answer in answers.items()}
+    amounts = {
+        amount.under(name): amount.of(answer)
+        for amount in AMOUNTS
+        for name, answer in answers.items()
+        if any(map(amount.of, answers.values()))
+    }
     mentions = {
         name: reply.thought_of_special for name, reply in replies.items() if answers[name].reasoning
     }
     return {
         **{name + OUTCOME: reply.outcome for name, reply in replies.items()},
         UNDER_CHANGE: {name: reply.under_change for name, reply in replies.items()},
-        **(tokens if any(tokens.values()) else {}),
+        **amounts,
         **({MENTIONS: mentions} if mentions else {}),
     }
 

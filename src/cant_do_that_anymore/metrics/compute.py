@@ -2,7 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TypeVar
+from itertools import chain
+from statistics import fmean
+from typing import NamedTuple, TypeVar
 
 from ..formatting import Number
 from ..providers.base import Usage
@@ -11,74 +13,96 @@ from .bounds import (
     answered,
     bounds_of,
     games_of,
+    ratio_of,
     ratios_of,
     special_moves_of,
     unusable_share,
     widened,
 )
-from .diagnosis import Grouping, contrasts_for
+from .diagnosis import Arms, contrasts_for
 from .interventions import effects_of
-from .measures import STATISTICS, UPTAKE, measures_for
-from .reasoning import amounts_for
-from .stats.intervals import Interval, Ratio
+from .measures import STATISTICS, UPTAKE, means_for, measures_for
+from .stats.intervals import Interval, Ratio, mean_interval
 from .stopping import critical_factor_of
-from .types import Measure, Results
+from .types import Bounds, Measure, Results
 from .wordings import by_wording
 
 _Value = TypeVar("_Value")
 
 
+class Estimate(NamedTuple):
+    """A number with its 95% interval and its bounds, where it has them."""
+
+    value: Number
+    interval: Interval | None
+    bounds: Bounds | None = None
+
+
+def estimates_of(
+    measures: Sequence[Measure], names: Sequence[str], every: Arms, critical_factor: float = 1.0
+) -> dict[str, Estimate]:
+    """Estimate measures, and the contrasts and means that the named conditions allow for."""
+    arms = answered(every[0]), answered(every[1])
+    games, ratios = [games_of(arm) for arm in arms], dict[str, Ratio]()
+    for of_controls, arm in enumerate(arms):  # in one pass, since answers may be in a file
+        ratios |= ratios_of([m for m in measures if m.of_controls == of_controls], arm)
+    found: dict[str, Estimate] = {}
+    for m in measures:
+        ratio, samples = ratios[m.name], every[m.of_controls]
+        if ratio.value is not None or not m.optional:
+            bounds = bounds_of(m, samples, critical_factor) if m.bounded else None
+            interval = ratio.interval(games[m.of_controls], critical_factor)
+            found[m.name] = Estimate(ratio.value, interval and widened(interval, bounds), bounds)
+    for c in contrasts_for(names):
+        bounds = c.bounds(every, critical_factor)
+        interval = c.interval(arms, games_of, critical_factor)
+        found[c.name] = Estimate(c.value(arms), interval and widened(interval, bounds), bounds)
+    for mean in chain(*means_for(names, arms[0]).values()):
+        values = [mean.of(sample) for sample in arms[0]]
+        interval = mean_interval(values, games[0], mean.signed, critical_factor)
+        found[mean.name] = Estimate(fmean(values), interval)
+    return found
+
+
 def compute(samples: Samples, plan: Plan, controls: Samples = ()) -> Results:
     """Compute all metrics, intervals, bounds and outcome counts; for any number of samples."""
-    everything, arms = (samples, controls), (answered(samples), answered(controls))
+    every, arms = (samples, controls), (answered(samples), answered(controls))
     names = [condition.name for condition in plan.conditions]
-    available, contrasts = measures_for(names), contrasts_for(names)
-    amounts, critical_factor = amounts_for(names, arms[0]), critical_factor_of(plan)
-    ratios: dict[str, Ratio] = {}
-    for of_controls, arm in enumerate(arms):
-        ratios |= ratios_of([m for m in available if m.of_controls == of_controls], arm)
-    measures = [m for m in available if not m.optional or ratios[m.name].value is not None]
-    bounded = [measure for measure in measures if measure.bounded]
+    measures, critical_factor = measures_for(names), critical_factor_of(plan)
+    estimates = estimates_of(measures, names, every, critical_factor)
+    intervals = _existing({name: each.interval for name, each in estimates.items()})
 
-    def intervals(of: Sequence[Measure], grouping: Grouping) -> dict[str, Interval]:
-        clusters = [grouping(arm) for arm in arms]
-        return _existing(
-            {m.name: ratios[m.name].interval(clusters[m.of_controls], critical_factor) for m in of}
-            | {c.name: c.interval(arms, grouping, critical_factor) for c in contrasts}
-        )
+    def by_special_move(measure: Measure) -> Interval | None:
+        arm = arms[measure.of_controls]
+        return ratio_of(measure, arm).interval(special_moves_of(arm), critical_factor)
 
-    bounds = _existing(
-        {m.name: bounds_of(m, everything[m.of_controls], critical_factor) for m in bounded}
-        | {c.name: c.bounds(everything, critical_factor) for c in contrasts}
-    )
-    by_game = {
-        name: widened(interval, bounds.get(name))
-        for name, interval in intervals(measures, games_of).items()
-    }
     return Results(
         metrics={
-            **{measure.name: ratios[measure.name].value for measure in measures},
-            **{contrast.name: contrast.value(arms) for contrast in contrasts},
-            **{amount.name: amount.value(arms[0]) for amount in amounts},
+            **{name: each.value for name, each in estimates.items()},
             **{statistic.name: statistic.value(arms[0]) for statistic in STATISTICS.values()},
             "n_samples": len(arms[0]),
             "n_games": len(set(games_of(arms[0]))),
             "n_failed": len(samples) - len(arms[0]),
-            **({"n_controls": len(arms[1])} if any(m.of_controls for m in available) else {}),
+            **({"n_controls": len(arms[1])} if any(m.of_controls for m in measures) else {}),
             **{f"{name}_unusable_proportion": unusable_share(samples, name) for name in names},
             **_usage([*samples, *controls]),
         },
-        intervals=by_game
-        | _existing({amount.name: amount.interval(arms[0], critical_factor) for amount in amounts}),
-        by_special_move=intervals(bounded, special_moves_of),
-        bounds=bounds,
+        intervals=intervals,
+        by_special_move=_existing(
+            {m.name: by_special_move(m) for m in measures if m.bounded}
+            | {
+                contrast.name: contrast.interval(arms, special_moves_of, critical_factor)
+                for contrast in contrasts_for(names)
+            }
+        ),
+        bounds=_existing({name: each.bounds for name, each in estimates.items()}),
         outcomes={condition.name: _outcomes(samples, condition) for condition in plan.conditions},
         control_outcomes={
             condition.name: _outcomes(controls, condition)
             for condition in plan.conditions
             if controls and condition.name in controls[0].replies
         },
-        wordings=by_wording(arms[0], plan, by_game.get(UPTAKE), critical_factor),
+        wordings=by_wording(arms[0], plan, intervals.get(UPTAKE), critical_factor),
         interventions=effects_of(samples, plan, controls),
     )
 

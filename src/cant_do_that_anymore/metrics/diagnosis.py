@@ -265,10 +265,7 @@ class Contrast(Metric):
         return [(measure, arms[measure.of_controls]) for measure in (self.change, self.beside)]
 
     def _compared(
-        self,
-        groups: Sequence[Samples],
-        grouping: Grouping = games_of,
-        critical_factor: float = 1.0,
+        self, groups: Sequence[Samples], grouping: Grouping = games_of, critical_factor: float = 1.0
     ) -> Quotient | None:
         tallies = [
             ratio_of(measure, group).tally(grouping(group), critical_factor)

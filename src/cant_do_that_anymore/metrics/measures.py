@@ -5,16 +5,17 @@ table, so a new measure is one entry here.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import sqrt
+from typing import Any
 
-from ..formatting import Number
+from ..formatting import Number, amount, number
+from ..providers.base import Answer, Usage
 from ..task.scorer import VIOLATION_NAMES, original_violations
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Sample, Samples
 from .bounds import games_of
 from .diagnosis import DIAGNOSIS, KNOWLEDGE
-from .reasoning import TEMPTATION
 from .stats.intervals import DIFFERENCE, RELATIVE_CHANGE, RELATIVE_DROP, SHARE_OF_SOME
 from .stats.tests import p_value
 from .types import Measure, Metric
@@ -125,6 +126,38 @@ HABIT = (
 )
 
 
+def _is_tempted(sample: Sample) -> bool:
+    return sample.replies[CHANGED_CONDITION].thought_of_special
+
+
+# Whether the reasoning mentions the special move, and whether the model then plays it.
+TEMPTATION = (
+    Measure(
+        "temptation_rate",
+        "Temptation",
+        "share of visible reasoning that mentions the special move although it is now illegal",
+        part=_is_tempted,
+        whole=lambda sample: bool(sample.answers[CHANGED_CONDITION].reasoning),
+        pairs=SHARE_OF_SOME,
+        needs=(CHANGED_CONDITION,),
+        remark="mentions the special move",
+        optional=True,
+    ),
+    Measure(
+        "resistance_rate",
+        "Resistance",
+        "how often the model does not play the special move that its reasoning mentions",
+        part=lambda sample: _is_tempted(sample) and not sample.kept_habit,
+        whole=_is_tempted,
+        pairs=SHARE_OF_SOME,
+        perfect=1,
+        needs=(CHANGED_CONDITION,),
+        bounded=True,
+        optional=True,
+    ),
+)
+
+
 def _violates(name: str, condition: str, sample: Sample) -> bool:
     return name in original_violations(sample.answers[condition].text, sample.position)
 
@@ -193,6 +226,101 @@ ALSO = (
         _random_level,
     ),
 )
+
+
+@dataclass(frozen=True)
+class Mean(Metric):
+    """The mean of an unbounded number over samples.
+
+    Attributes:
+        of: the number for one sample.
+        needs: the conditions whose answers it uses.
+        signed: whether a sample's number may be negative.
+    """
+
+    of: Callable[[Sample], float]
+    needs: tuple[str, ...]
+    signed: bool = False
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A number of an answer besides its score, whose mean under each condition is a metric.
+
+    Attributes:
+        name: the end of the names of its means.
+        title: the display name; ``heading`` is that of its means, and ``unit`` what it counts.
+        meaning: a one-line explanation of a mean.
+        of: returns the number of an answer; 0 if it has none.
+        put: returns an answer with the number, where logs do not contain whole answers.
+        column: the heading of its column in leaderboards; "" if it has none.
+        text: formats the number.
+        signed: whether the number may be negative.
+    """
+
+    name: str
+    title: str
+    heading: str
+    unit: str
+    meaning: str
+    of: Callable[[Answer], float]
+    put: Callable[[Answer, Any], Answer]
+    column: str = ""
+    text: Callable[[Number], str] = number
+    signed: bool = False
+
+    def under(self, condition: str) -> str:
+        """Return the name of the mean under a condition."""
+        return f"{condition}_{self.name}"
+
+    @property
+    def difference(self) -> str:
+        """The name of the mean difference between the changed and the standard rules."""
+        return f"{self.name}_difference"
+
+    def at(self, condition: str, sample: Sample) -> float:
+        """Return the number of a sample's answer under a condition."""
+        return self.of(sample.answers[condition])
+
+    def increase(self, sample: Sample) -> float:
+        """Return the number under the changed rules minus that under the standard rules."""
+        return self.at(CHANGED_CONDITION, sample) - self.at(STANDARD_CONDITION, sample)
+
+    def means(self, conditions: Sequence[str]) -> list[Mean]:
+        """Return the mean under each condition, and the mean difference."""
+        means = []
+        for name in conditions:
+            title = f"{self.title}, {name.replace('_', ' ')}{' rules' * (name in SHARES)}"
+            of = partial(self.at, name)
+            means.append(Mean(self.under(name), title, self.meaning, of, (name,), self.signed))
+        title = f"{self.title}, difference"
+        rules = "under the changed rules minus those under the standard rules"
+        meaning = f"{self.title.lower()} {rules}, per sample"
+        return [*means, Mean(self.difference, title, meaning, self.increase, tuple(SHARES), True)]
+
+
+REASONING = Amount(
+    "thinking_tokens",
+    "Reasoning tokens",
+    "Reasoning",
+    "tokens",
+    "mean length of its reasoning before a reply",
+    of=lambda answer: answer.usage.thinking_tokens,
+    put=lambda answer, tokens: replace(answer, usage=Usage(thinking_tokens=tokens)),
+    column="reasons",
+    text=amount,
+)
+AMOUNTS = [REASONING]
+
+
+def means_for(conditions: Sequence[str], samples: Samples) -> dict[Amount, list[Mean]]:
+    """Return the means of each amount that any of the answers has."""
+    return {
+        amount: amount.means(conditions)
+        for amount in AMOUNTS
+        if any(amount.at(name, sample) for sample in samples for name in conditions)
+    }
+
 
 MEASURES: dict[str, Measure] = {
     m.name: m for m in (*STRICT, *HABIT, *TEMPTATION, *VIOLATIONS, *DIAGNOSIS)

@@ -7,12 +7,13 @@ and the columns in the terminal, in Markdown and on the page all follow from `le
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from operator import attrgetter
+from itertools import chain
+from operator import attrgetter, methodcaller
 from typing import Any, Literal, NamedTuple, get_args
 
 from ..comparison.entries import Entry
 from ..comparison.leaderboard import OUTCOME_GROUPS, changed_outcomes, differences_in_plan
-from ..formatting import amount, brief, dollars, duration, number, percentage
+from ..formatting import brief, dollars, duration, number, percentage
 from ..metrics.diagnosis import (
     CONTRASTS,
     DIAGNOSIS,
@@ -22,7 +23,16 @@ from ..metrics.diagnosis import (
     PLACEBO_IMPACT,
     placebo_moved,
 )
-from ..metrics.measures import FORBIDDEN, IMPACT, MEASURES, SHARES, UNUSABLE, UPTAKE
+from ..metrics.measures import (
+    AMOUNTS,
+    FORBIDDEN,
+    IMPACT,
+    MEASURES,
+    SHARES,
+    UNUSABLE,
+    UPTAKE,
+    Amount,
+)
 from ..metrics.stats.intervals import ends_of
 from ..runs.lookup import RunSummary
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
@@ -47,6 +57,7 @@ class Column:
         shown: the views that show it, and its place there: lower numbers come first.
         page_title: the heading on the page, if it is another.
         only_if: whether a row needs the column; without such a row it is not shown.
+        legend: what it shows, if the legend of all columns does not say so.
         diagnosis: whether it is there only if a model was diagnosed.
     """
 
@@ -60,6 +71,7 @@ class Column:
     shown: Mapping[View, int] = field(default_factory=lambda: dict.fromkeys(get_args(View), 0))
     page_title: str = ""
     only_if: Callable[[Row], object] = bool
+    legend: str = ""
     diagnosis: bool = False
 
     def cells(self, entry: Entry) -> Row:
@@ -90,15 +102,26 @@ def _data(key: str, value: Callable[[Entry], Any] | None = None, diagnosis: bool
     return Column(key, value=value, shown={}, diagnosis=diagnosis)
 
 
-def _has_reasoning(row: Row) -> bool:
-    """Whether the model returned reasoning tokens or was given a reasoning effort."""
-    tokens = row["standard_thinking_tokens"] or row["changed_thinking_tokens"]
-    return row["reasoning_effort"] is not None or bool(tokens)
+def _has(amount: Amount, row: Row) -> bool:
+    """Whether any answer has the amount, or the model was given a reasoning effort."""
+    return row["reasoning_effort"] is not None or any(row[amount.under(name)] for name in SHARES)
 
 
-def _extra_reasoning(entry: Entry) -> float | None:
-    before, after = map(entry.thinking_tokens, (STANDARD_CONDITION, CHANGED_CONDITION))
-    return None if before is None or after is None else after - before
+def _of_amount(amount: Amount) -> list[Column]:
+    """Return the columns of its means; one of them is shown, if the amount has a column."""
+    before, after = map(amount.under, SHARES)
+    return [
+        Column(
+            name,
+            title,
+            methodcaller("mean", name),
+            amount.text,
+            shown={"terminal": 0, "page": 1} if title else {},
+            only_if=partial(_has, amount),
+            legend=f"mean {amount.title.lower()} under the changed rules",
+        )
+        for name, title in {before: "", after: amount.column, amount.difference: ""}.items()
+    ]
 
 
 def _bound(name: str, end: str, entry: Entry) -> float | None:
@@ -169,16 +192,7 @@ COLUMNS: tuple[Column, ...] = (
         short=partial(percentage, digits=0),
         page_title="answers, changed rules",
     ),
-    _data("standard_thinking_tokens", lambda e: e.thinking_tokens(STANDARD_CONDITION)),
-    Column(
-        "changed_thinking_tokens",
-        "reasons",
-        lambda e: e.thinking_tokens(CHANGED_CONDITION),
-        amount,
-        shown={"terminal": 0, "page": 1},
-        only_if=_has_reasoning,
-    ),
-    _data("thinking_tokens_difference", _extra_reasoning),
+    *chain(*map(_of_amount, AMOUNTS)),
     *(
         _data(f"{name}_bounds_{end}", partial(_bound, name, end), name in _OF_DIAGNOSIS)
         for name in (UPTAKE, IMPACT, *_OF_DIAGNOSIS)
@@ -241,7 +255,6 @@ LEGEND = (
     "pooled. adapts: adaptation rate. no move: answers under the changed rules that contain no "
     "move"
 )
-REASONING_LEGEND = ". reasons: mean reasoning tokens under the changed rules"
 DIAGNOSIS_LEGEND = (
     "J: knowledge of the rule (0 = guessing, 1 = always right). knowing: habits kept where the "
     "rule is known, minus those kept elsewhere. reminder: change in answers that are not legal. "
@@ -251,16 +264,13 @@ DIAGNOSIS_LEGEND = (
 )
 BOUNDS_LEGEND = ". The intervals allow for every reading of them."
 # The verdict on a pair, as a table shows it.
-VERDICTS = {
-    "different": "significant",
-    "equivalent": "equivalent",
-    "inconclusive": "inconclusive",
-}
+VERDICTS = {"different": "significant", "equivalent": "equivalent", "inconclusive": "inconclusive"}
 
 
 def legend(rows: Sequence[Row]) -> list[str]:
     """Explain the columns that are shown."""
-    lines = [LEGEND + (REASONING_LEGEND if any(map(_has_reasoning, rows)) else "") + "."]
+    others = [f"{c.title}: {c.legend}" for c in columns_in("terminal", rows) if c.legend]
+    lines = [". ".join([LEGEND, *others]) + "."]
     if any(KNOWLEDGE in row for row in rows):
         lines.append(DIAGNOSIS_LEGEND)
     if any(row["suspect"] for row in rows):

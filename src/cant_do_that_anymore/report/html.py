@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 
 from ..files import atomic_write_text, file_errors
 from ..formatting import (
+    Number,
     amount,
     brief,
     dollars,
@@ -58,6 +59,7 @@ def _environment() -> Environment:
     )
     environment.filters |= FILTERS | {"digest": _digest}
     environment.globals |= {f.__name__: f for f in (asset, dot, intervals, scale, stack, Mark)}
+    environment.globals |= {"number": number, "plain": format_setting}
     return environment
 
 
@@ -96,9 +98,9 @@ def write_text(text: str, path: Path) -> Path:
     return path
 
 
-def interval(bounds: Interval | None) -> str:
+def interval(bounds: Interval | None, text: Callable[[Number], str] = number) -> str:
     """Format a 95% interval."""
-    return f"[{bounds.low:.3f}, {bounds.high:.3f}]" if bounds else ""
+    return f"[{text(bounds.low)}, {text(bounds.high)}]" if bounds else ""
 
 
 def bounds(limits: Bounds) -> str:
@@ -109,18 +111,13 @@ def bounds(limits: Bounds) -> str:
     )
 
 
-def amount_interval(bounds: Interval | None) -> str:
-    """Format the 95% interval of a number of tokens."""
-    return f"[{amount(bounds.low)}, {amount(bounds.high)}]" if bounds else ""
-
-
 def prose(text: str) -> Markup:
     """Escape a sentence, with what it has in backticks as code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(visible(text)))))
 
 
 _FILTERS: tuple[Callable[..., object], ...] = (
-    *(amount, amount_interval, bounds, brief, dollars, duration, format_p, in_points, interval),
+    *(amount, bounds, brief, dollars, duration, format_p, in_points, interval),
     *(minus, number, p_value, percentage, prose, rounded),
 )
 # Filters by their names in the templates.

@@ -19,15 +19,7 @@ from ..metrics.measures import MEASURES, SHARES, UNUSABLE, UPTAKE
 from ..providers.base import EFFORTS
 from ..task.forms import MOVES
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
-from .columns import (
-    DIAGNOSIS_HEADING,
-    VERDICTS,
-    Row,
-    all_notes,
-    columns_in,
-    group_notes,
-    legend,
-)
+from .columns import DIAGNOSIS_HEADING, VERDICTS, Row, all_notes, columns_in, group_notes, legend
 from .document import CATEGORY, Document, as_csv, build_document
 from .html import render
 from .plots.curve import curve_chart, has_curve
@@ -142,7 +134,6 @@ def _shared_parts(ranked: Sequence[Ranking], document: Document) -> dict[str, ob
         "links_of": lambda row: [run["page"] for run in runs if run["page"] and _is_of(row, run)],
         "efforts": (*EFFORTS, None),
         "with_effort": any(column.key == "reasoning_effort" for column in columns),
-        "with_thoughts": any(column.key == "changed_thinking_tokens" for column in columns),
         "verdicts": VERDICTS,
         "legend": legend(results)[1:],
         "dates": " to ".join([*days[:1], *days[1:][-1:]]) or "unknown",
@@ -243,9 +234,7 @@ def comparison_page(ranking: Ranking, out: Path) -> str:
     """Render a comparison: verdict, pairs, and each model; links are relative to ``out``."""
     document = build_document([ranking], out)
     return render(
-        "comparison.html",
-        remarks=all_notes(ranking.entries),
-        **_shared_parts([ranking], document),
+        "comparison.html", remarks=all_notes(ranking.entries), **_shared_parts([ranking], document)
     )
 
 

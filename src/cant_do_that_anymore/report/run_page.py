@@ -37,13 +37,15 @@ from ..metrics.measures import (
     FORBIDDEN,
     IMPACT,
     MEASURES,
+    REASONING,
     SCALE_HINTS,
     SHARES,
     STATISTICS,
     TILES,
     VIOLATIONS,
+    Mean,
+    means_for,
 )
-from ..metrics.reasoning import Mean, amounts_for
 from ..metrics.types import Measure, Results
 from ..runs.results import Run
 from ..runs.storage import temperatures
@@ -124,10 +126,10 @@ def knowledge_rows(run: Run) -> list[KnowledgeRow]:
     return rows if rows[2].number else rows[:2]
 
 
-def _token_range(results: Results, amounts: Sequence[Mean]) -> tuple[float, float]:
-    """Return a range of round numbers that contains 0 and all amounts with their intervals."""
-    ends = [0.0, *(results.metrics[item.name] or 0.0 for item in amounts)]
-    for interval in filter(None, (results.intervals.get(item.name) for item in amounts)):
+def _axis_of(means: Sequence[Mean], results: Results) -> tuple[float, float]:
+    """Return a range of round numbers that contains 0 and all means with their intervals."""
+    ends = [0.0, *(results.metrics[mean.name] or 0.0 for mean in means)]
+    for interval in filter(None, (results.intervals.get(mean.name) for mean in means)):
         ends += [interval.low, interval.high]
     step = 10.0 ** floor(log10(max(1.0, *map(abs, ends))))
     return step * floor(min(ends) / step), step * ceil(max(ends) / step)
@@ -170,7 +172,6 @@ def _html(run: Run) -> Iterator[str]:
     conditions = _conditions(run.plan.conditions)
     moves_label, earlier_moves = by_earlier_moves(run.answered, run.plan)
     lengths = by_length(run.answered, run.plan)
-    amounts = amounts_for([*conditions], run.answered)
     return render_stream(
         "run.html",
         **first_numbers(run),
@@ -179,12 +180,14 @@ def _html(run: Run) -> Iterator[str]:
         flow=flow(run.samples, STANDARD_CONDITION, CHANGED_CONDITION),
         outcomes={outcome: MEANINGS[outcome] for outcome in outcomes_in(run.results.outcomes)},
         measures=main_measures(run.results),
-        amounts=amounts,
-        token_range=_token_range(run.results, amounts),
+        amounts=[
+            (amount, means, _axis_of(means, run.results))
+            for amount, means in means_for([*conditions], run.answered).items()
+        ],
         thought_filters={
             name: f"{title} ({sum(map(holds, run.samples)):,})"
             for name, (title, holds) in REASONING_FILTERS.items()
-            if amounts
+            if REASONING.difference in run.results.metrics
         },
         statistics=list(STATISTICS.values()),
         temperature=temperatures(run),

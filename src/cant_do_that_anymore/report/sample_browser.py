@@ -11,11 +11,8 @@ from ..formatting import map_texts, visible
 from ..game.move_parser import named_moves
 from ..game.notation import notate, notate_game, with_move_numbers
 from ..game.rules import Rules
-from ..metrics.diagnosis import (
-    KNOWLEDGE,
-    knowing_of,
-)
-from ..metrics.reasoning import reasoned_longer
+from ..metrics.diagnosis import KNOWLEDGE, knowing_of
+from ..metrics.measures import REASONING
 from ..providers.base import Answer
 from ..runs.results import Run
 from ..task.conditions import KNOWS_FORBIDDEN
@@ -117,5 +114,8 @@ REASONING_FILTERS: dict[str, tuple[str, Callable[[Sample], bool]]] = {
         "mentions the special move",
         lambda sample: sample.replies[CHANGED_CONDITION].thought_of_special,
     ),
-    "longer": ("longer reasoning", reasoned_longer),
+    "longer": (
+        "longer reasoning",
+        lambda sample: sample.answered and REASONING.increase(sample) > 0,
+    ),
 }

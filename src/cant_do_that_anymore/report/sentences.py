@@ -16,13 +16,12 @@ from ..metrics.diagnosis import (
     placebo_moved,
     range_of,
 )
-from ..metrics.measures import SHARES, UPTAKE
-from ..metrics.reasoning import TOKENS, TOKENS_DIFFERENCE
+from ..metrics.measures import REASONING, SHARES, UPTAKE
 from ..metrics.types import ALPHA, InterventionEffect, Results, excludes_zero
 from ..runs.results import Run
 from ..task.conditions import PLACEBO, QUESTIONS
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
-from .html import amount_interval
+from .html import interval
 
 # What the placebo changes where the habit stays legal, and what the rule changes then.
 CONTROL_MEASURES = [measure for measure in DIAGNOSIS if measure.of_controls]
@@ -281,17 +280,17 @@ def _with_range(results: Results, name: str) -> str:
 
 def reasoning_sentence(results: Results) -> str:
     """Return the sentence on reasoning tokens, or "" for a model without reasoning."""
-    difference = results.metrics.get(TOKENS_DIFFERENCE)
-    interval = results.intervals.get(TOKENS_DIFFERENCE)
+    difference = results.metrics.get(REASONING.difference)
+    around = results.intervals.get(REASONING.difference)
     if difference is None:
         return ""
-    if difference < 0 and interval:
-        interval = replace(interval, low=-interval.high, high=-interval.low)
+    if difference < 0 and around:
+        around = replace(around, low=-around.high, high=-around.low)
     standard, changed = (
-        f"{amount(results.metrics[name])} {amount_interval(results.intervals.get(name))}".strip()
-        for name in TOKENS.values()
+        f"{amount(results.metrics[name])} {interval(results.intervals.get(name), amount)}".strip()
+        for name in map(REASONING.under, SHARES)
     )
-    change = f"{amount(abs(difference))} {amount_interval(interval)}".strip()
+    change = f"{amount(abs(difference))} {interval(around, amount)}".strip()
     return (
         f"It uses {standard} reasoning tokens under standard rules and {changed} under the "
         f"changed rules: {change} {'fewer' if difference < 0 else 'more'}."

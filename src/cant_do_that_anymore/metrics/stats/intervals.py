@@ -12,7 +12,7 @@ squared scores of both groups, each divided by its critical value, are summed, a
 the sum must not exceed 1. If one group is nearly certain, this is the score interval of the other.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -170,7 +170,7 @@ def _interval(tally: Tally) -> Interval:
 
 
 def mean_interval(
-    values: Sequence[int], games: Sequence[Hashable], *, signed: bool, critical_factor: float = 1.0
+    values: Sequence[float], games: Sequence[Hashable], signed: bool, critical_factor: float = 1.0
 ) -> Interval | None:
     """Return the interval of the mean; None without variation or with fewer than two games.
 
@@ -184,7 +184,7 @@ def mean_interval(
     >>> round(interval.low, 6), round(interval.high, 6), interval.method
     (1.036757, 4.963243, 't over games')
     """
-    sizes, sums = Counter(games), Counter[Hashable]()
+    sizes, sums = Counter(games), defaultdict[Hashable, float](float)
     for game, value in zip(games, values, strict=True):
         sums[game] += value
     if not values:

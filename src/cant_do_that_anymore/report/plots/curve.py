@@ -11,7 +11,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from ...comparison.entries import Entry
-from ...metrics.measures import MEASURES, SHARES
+from ...metrics.measures import MEASURES, REASONING, SHARES
 from ...providers.base import EFFORTS, Effort
 from ...task.types import CHANGED_CONDITION
 from .style import (
@@ -68,7 +68,7 @@ def _have_same_positions(first: Entry, second: Entry) -> bool:
 
 
 def _tokens(entry: Entry) -> float:
-    return entry.thinking_tokens(CHANGED_CONDITION) or 0.0
+    return entry.mean(REASONING.under(CHANGED_CONDITION)) or 0.0
 
 
 def curve_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
