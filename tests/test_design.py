@@ -264,16 +264,15 @@ HASTE = """\
     def __post_init__"""
 USERS_OF_OPTIONS = """
 import click
-from cant_do_that_anymore.cli.commands.experiment import experiment
+from cant_do_that_anymore.cli.commands.experiment import experiment_command
 from cant_do_that_anymore.cli.experiment_toml import take_defaults
 from cant_do_that_anymore.cli.main import cdta
 from cant_do_that_anymore.inspect_tasks.arguments import spec_for
-from cant_do_that_anymore.oaieval.command import oaieval
 from pathlib import Path
 
 for command in ("run", "experiment", "estimate"):
     cdta([command, "--help"], standalone_mode=False)
-file, context = Path("mine.toml"), click.Context(experiment)
+file, context = Path("mine.toml"), click.Context(experiment_command)
 file.write_text("haste = 3")
 take_defaults(context, click.Argument(["paths"]), (file,))
 print(context.default_map, spec_for("all", {"haste": "3"}, None).haste)

@@ -31,11 +31,7 @@ from ..report.notebook import (
 from ..report.run_page import write_page
 from ..report.sentences import headline
 from ..runs import results
-from ..runs.lookup import (
-    RunSummary,
-    check_free,
-    new_run_dir,
-)
+from ..runs.lookup import RunSummary, check_free, new_run_dir
 from ..runs.storage import load_run, save_run
 
 if TYPE_CHECKING:

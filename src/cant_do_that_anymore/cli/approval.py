@@ -40,7 +40,5 @@ def with_approval(
 def with_approval_of(spec: Spec, work: Callable[[Spec], T]) -> T:
     """Run ``work`` on a spec, with the user's approval of its cost; raises as above."""
     return with_approval(
-        spec.ask_above,
-        lambda above: work(replace(spec, ask_above=above)),
-        cached=not spec.fresh,
+        spec.ask_above, lambda above: work(replace(spec, ask_above=above)), cached=not spec.fresh
     )

@@ -10,7 +10,7 @@ import click
 from ..errors import unknown_value
 from ..startup import StrictCommand, log_to, read_env_file, report_errors
 
-# The commands by heading and name: "module:function" in `commands`, and the line in the help.
+# The commands by heading and name: the module with the function NAME_command, and the help.
 Table = Mapping[str, Mapping[str, tuple[str, str]]]
 
 
@@ -32,8 +32,8 @@ class LazyGroup(StrictCommand, click.Group):
         }
         if name not in places:
             raise unknown_value("command", name, places)
-        module, _, function = places[name].partition(":")
-        command: click.Command = getattr(import_module(module, f"{__package__}.commands"), function)
+        module = import_module(places[name], f"{__package__}.commands")
+        command: click.Command = getattr(module, f"{name}_command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -49,71 +49,44 @@ class LazyGroup(StrictCommand, click.Group):
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 COMMANDS: Table = {
     "Evaluate": {
-        "run": (
-            ".run:run_command",
-            "Evaluate a model: does it drop a habit when the rules change?",
-        ),
-        "estimate": (
-            ".estimate:estimate_command",
-            "Estimate the requests, tokens, cost and time of a run.",
-        ),
+        "run": (".run", "Evaluate a model: does it drop a habit when the rules change?"),
+        "estimate": (".estimate", "Estimate the requests, tokens, cost and time of a run."),
         "experiment": (
-            ".experiment:experiment",
+            ".experiment",
             "Evaluate several models, rules, forms or efforts side by side.",
         ),
     },
     "Results": {
-        "runs": (".report:list_runs", "List runs, newest first."),
-        "show": (".show:show", "Show samples of a run: the board, the prompts and the replies."),
-        "view": (".report:view", "Open the report of a run in the browser."),
-        "report": (".report:report", "Regenerate HTML reports."),
-        "compare": (
-            ".compare:compare_command",
-            "Compare models and test whether differences are significant.",
-        ),
-        "export": (
-            ".export:export_command",
-            "Export runs as a table, or in the schema of Every Eval Ever.",
-        ),
-        "rescore": (".run:rescore", "Score the replies of a run again, without sending requests."),
-        "import": (".run:import_command", "Import record files of OpenAI Evals as runs."),
+        "runs": (".report", "List runs, newest first."),
+        "show": (".show", "Show samples of a run: the board, the prompts and the replies."),
+        "view": (".report", "Open the report of a run in the browser."),
+        "report": (".report", "Regenerate HTML reports."),
+        "compare": (".compare", "Compare models and test whether differences are significant."),
+        "export": (".export", "Export runs as a table, or in the schema of Every Eval Ever."),
+        "rescore": (".run", "Score the replies of a run again, without sending requests."),
+        "import": (".run", "Import record files of OpenAI Evals as runs."),
     },
     "Data": {
-        "dataset": (
-            "..main:dataset",
-            "List and build datasets: positions where a model has the habit.",
-        ),
-        "mine": (".mine:mine", "Find positions with a special move in games."),
-        "selfplay": (
-            ".selfplay:selfplay",
-            "Create a pool from engine games under the changed rules.",
-        ),
-        "rules": (".rules:list_rules", "List the rule changes and what the model is told."),
-        "legal": (".rules:legal", "Print the legal moves of a position."),
-        "prompt": (".show:prompt", "Print the messages that are sent to a model."),
+        "dataset": ("..main", "List and build datasets: positions where a model has the habit."),
+        "mine": (".mine", "Find positions with a special move in games."),
+        "selfplay": (".selfplay", "Create a pool from engine games under the changed rules."),
+        "rules": (".rules", "List the rule changes and what the model is told."),
+        "legal": (".rules", "Print the legal moves of a position."),
+        "prompt": (".show", "Print the messages that are sent to a model."),
     },
     "OpenAI Evals": {
-        "oaieval": (
-            "...oaieval.command:oaieval",
-            "Evaluate SOLVER on EVAL, as OpenAI Evals does.",
-        )
+        "oaieval": ("...oaieval.command", "Evaluate SOLVER on EVAL, as OpenAI Evals does.")
     },
 }
 
 DATASET_COMMANDS: Table = {
     "Commands": {
-        "list": (".dataset:list_command", "List all datasets."),
-        "show": (".dataset:show", "Show a dataset and its first positions."),
-        "build": (".dataset:build", "Build a model's dataset, or extend it."),
-        "export": (".dataset:export", "Write a dataset or a pool as JSON lines."),
-        "import": (
-            ".dataset:import_command",
-            "Import the positions of FILE as a model's dataset.",
-        ),
-        "union": (
-            ".dataset:union_command",
-            "Merge datasets into one that is fair to all their models.",
-        ),
+        "list": (".dataset", "List all datasets."),
+        "show": (".dataset", "Show a dataset and its first positions."),
+        "build": (".dataset", "Build a model's dataset, or extend it."),
+        "export": (".dataset", "Write a dataset or a pool as JSON lines."),
+        "import": (".dataset", "Import the positions of FILE as a model's dataset."),
+        "union": (".dataset", "Merge datasets into one that is fair to all their models."),
     }
 }
 
@@ -128,8 +101,8 @@ def cdta() -> None:
     """
 
 
-@click.group(cls=LazyGroup, table=DATASET_COMMANDS)
-def dataset() -> None:
+@click.group("dataset", cls=LazyGroup, table=DATASET_COMMANDS)
+def dataset_command() -> None:
     """List and build datasets: positions where a model has the habit."""
 
 

@@ -11,12 +11,7 @@ from typing import NamedTuple
 from ..client.cache import ModelCache
 from ..datasets.pools import given_dataset, positions_drawn, positions_for
 from ..datasets.search import Query, Search, SelectionConfig
-from ..datasets.selection import (
-    controls_for,
-    existing_dataset,
-    first_requests,
-    selection_requests,
-)
+from ..datasets.selection import controls_for, existing_dataset, first_requests, selection_requests
 from ..datasets.storage import Dataset
 from ..game.position import Position
 from ..metrics.stopping import expected_sample_size, is_reached, stages

@@ -8,13 +8,7 @@ from typing import NamedTuple
 
 from ..client.budget import LATEST
 from ..formatting import pluralize
-from ..providers.base import (
-    DEFAULT_REASONING_TOKENS,
-    Effort,
-    ModelInfo,
-    Question,
-    Usage,
-)
+from ..providers.base import DEFAULT_REASONING_TOKENS, Effort, ModelInfo, Question, Usage
 from ..providers.request_variants import limit_of, reasoning_budget
 from ..task.spec import Spec
 from .dry_run import Step

@@ -149,7 +149,7 @@ LOG_FORMAT = "[%(asctime)s] [%(filename)s:%(lineno)d] %(message)s"
 @click.option(
     "--dry-run-logging/--no-dry-run-logging", default=True, help="With --dry-run, log every event."
 )
-def oaieval(solver: str, eval_name: str, **flags: Any) -> None:
+def oaieval_command(solver: str, eval_name: str, **flags: Any) -> None:
     """Evaluate SOLVER on EVAL, as OpenAI Evals does.
 
     \b
@@ -172,7 +172,7 @@ def main() -> None:
     """Run ``oaieval``; a ``UserError`` ends it in one sentence, without a stack trace."""
     with report_errors("oaieval"):
         read_env_file()
-        oaieval()
+        oaieval_command()
 
 
 def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:

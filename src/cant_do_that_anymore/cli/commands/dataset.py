@@ -54,9 +54,9 @@ def list_command(as_json: bool) -> None:
         click.echo(f"{name}  {count}  {row['origin']:<8}  {row['rules']}")
 
 
-@click.command(cls=Command, params=[JSON])
+@click.command("show", cls=Command, params=[JSON])
 @click.argument("name")
-def show(name: str, as_json: bool) -> None:
+def show_command(name: str, as_json: bool) -> None:
     """Show a dataset and its first positions.
 
     `cdta legal` accepts the moves and the FEN.
@@ -114,6 +114,7 @@ def _as_text(value: object) -> str:
 
 
 @click.command(
+    "export",
     cls=Command,
     params=[
         CLICK_OPTIONS["rules"],
@@ -128,7 +129,7 @@ def _as_text(value: object) -> str:
     ],
 )
 @click.argument("name", metavar="NAME")
-def export(name: str, form: str, output: Path | None, rules: str) -> None:
+def export_command(name: str, form: str, output: Path | None, rules: str) -> None:
     """Write a dataset or a pool as JSON lines.
 
     NAME is a dataset of `cdta dataset list`, a file, or a pool: pool (of the rules), diagonal,
@@ -186,8 +187,8 @@ def union_command(names: tuple[str, ...], output: Path, rules: str) -> None:
     click.echo(f"{joined.sentence}; in {output}")
 
 
-@click.command(cls=Command, params=[*spec_options(*NOT_IN_BUILD), QUIET])
-def build(quiet: bool, **options: Any) -> None:
+@click.command("build", cls=Command, params=[*spec_options(*NOT_IN_BUILD), QUIET])
+def build_command(quiet: bool, **options: Any) -> None:
     """Build a model's dataset, or extend it.
 
     It contains the positions where the model plays the special move at temperature 0. `cdta run`

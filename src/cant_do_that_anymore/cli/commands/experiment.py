@@ -43,6 +43,7 @@ OUT = Path("experiment")
 
 
 @click.command(
+    "experiment",
     cls=Command,
     params=[
         *spec_options(
@@ -67,12 +68,7 @@ OUT = Path("experiment")
         ),
         out_option(str(OUT)),
         Option("--title", OUTPUT, "Title of the report.", metavar="TEXT", default=""),
-        Option(
-            "--plots-only",
-            OUTPUT,
-            "Only plot the runs at PATH.",
-            is_flag=True,
-        ),
+        Option("--plots-only", OUTPUT, "Only plot the runs at PATH.", is_flag=True),
         Option(
             "--init",
             OUTPUT,
@@ -95,7 +91,7 @@ OUT = Path("experiment")
     is_eager=True,  # its values are the defaults of the options
     callback=take_defaults,
 )
-def experiment(
+def experiment_command(
     paths: tuple[Path, ...],
     plots_only: bool,
     init: Path | None,

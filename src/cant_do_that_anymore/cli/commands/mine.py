@@ -27,6 +27,7 @@ MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
 
 
 @click.command(
+    "mine",
     cls=Command,
     params=[
         CLICK_OPTIONS["rules"],
@@ -52,7 +53,7 @@ MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
     ],
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="FILE...")
-def mine(
+def mine_command(
     inputs: tuple[str, ...],
     rules: str,
     first: bool,

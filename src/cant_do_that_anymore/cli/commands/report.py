@@ -28,10 +28,12 @@ from ..help import JSON, PATH, Command, output_option
 
 
 @click.command(
-    cls=Command, params=[output_option(f"Output file.  [default: {PAGE_NAME} in each RUN]")]
+    "report",
+    cls=Command,
+    params=[output_option(f"Output file.  [default: {PAGE_NAME} in each RUN]")],
 )
 @click.argument("names", metavar="RUN...", nargs=-1, required=True)
-def report(names: tuple[str, ...], output: Path | None) -> None:
+def report_command(names: tuple[str, ...], output: Path | None) -> None:
     """Regenerate HTML reports.
 
     A report is one HTML file that needs no network. RUN is a folder, part of its name, a model's
@@ -47,9 +49,9 @@ def report(names: tuple[str, ...], output: Path | None) -> None:
         click.echo(load(folder).report(output or folder / PAGE_NAME))
 
 
-@click.command(cls=Command)
+@click.command("view", cls=Command)
 @click.argument("name", metavar="[RUN]", default=LATEST_RUN)
-def view(name: str) -> None:
+def view_command(name: str) -> None:
     """Open the report of a run in the browser.
 
     RUN is a folder, part of its name, a model's name, a tag, latest (the default), the folder of an
@@ -77,7 +79,7 @@ WIDE, UNLIMITED = 200, 10_000
 
 @click.command("runs", cls=Command, params=[JSON])
 @click.argument("places", metavar="[DIR...]", nargs=-1, type=PATH)
-def list_runs(places: tuple[Path, ...], as_json: bool) -> None:
+def runs_command(places: tuple[Path, ...], as_json: bool) -> None:
     """List runs, newest first.
 
     It lists the runs in each DIR, by default those under CDTA_HOME and in the current folder. The

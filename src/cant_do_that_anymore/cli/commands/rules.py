@@ -15,7 +15,7 @@ from ..help import JSON, Command, Option
 
 
 @click.command("rules", cls=Command, params=[JSON])
-def list_rules(as_json: bool) -> None:
+def rules_command(as_json: bool) -> None:
     """List the rule changes and what the model is told."""
     entries = [_entry(rules) for rules in CATALOG.values() if rules.forbids_something]
     if as_json:
@@ -40,11 +40,12 @@ def _entry(rules: Rules) -> dict[str, str]:
 
 
 @click.command(
+    "legal",
     cls=Command,
     params=[Option("--rules KEY", TASK, "Rule change; see cdta rules.", default=STANDARD.key)],
 )
 @click.argument("position", metavar="[MOVES|FEN]", nargs=-1)
-def legal(rules: str, position: tuple[str, ...]) -> None:
+def legal_command(rules: str, position: tuple[str, ...]) -> None:
     """Print the legal moves of a position.
 
     \b

@@ -51,6 +51,7 @@ def run_command(
 
 
 @click.command(
+    "rescore",
     cls=Command,
     params=[
         Option(
@@ -65,7 +66,7 @@ def run_command(
     ],
 )
 @click.argument("name", metavar="RUN")
-def rescore(
+def rescore_command(
     name: str, reading: Reading | None, out: Path | None, as_json: bool, verbose: bool
 ) -> None:
     """Score the replies of a run again, without sending requests.

@@ -21,6 +21,7 @@ from ..options import CLICK_OPTIONS
 
 
 @click.command(
+    "selfplay",
     cls=Command,
     params=[
         CLICK_OPTIONS["rules"],
@@ -30,7 +31,7 @@ from ..options import CLICK_OPTIONS
         output_option("File for the positions; .gz compresses it.", required=True),
     ],
 )
-def selfplay(rules: str, count: int, seed: int, path: Path | None, output: Path) -> None:
+def selfplay_command(rules: str, count: int, seed: int, path: Path | None, output: Path) -> None:
     """Create a pool from engine games under the changed rules.
 
     Each position has a move that only the rule change makes illegal. The positions are spread

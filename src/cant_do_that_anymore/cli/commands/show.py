@@ -35,6 +35,7 @@ LONGEST_REPLY = 1500  # characters; `cdta view` shows all of it
 
 
 @click.command(
+    "show",
     cls=Command,
     params=[
         Option("--failed", OUTPUT, "Only answers that break the changed rules.", is_flag=True),
@@ -42,7 +43,7 @@ LONGEST_REPLY = 1500  # characters; `cdta view` shows all of it
     ],
 )
 @click.argument("name", metavar="[RUN]", default=LATEST_RUN)
-def show(name: str, failed: bool, n: int) -> None:
+def show_command(name: str, failed: bool, n: int) -> None:
     """Show samples of a run: the board, the prompts and the replies.
 
     \b
@@ -114,6 +115,7 @@ def _indented(text: str) -> Padding:
 
 
 @click.command(
+    "prompt",
     cls=Command,
     params=[
         Option(
@@ -127,13 +129,8 @@ def _indented(text: str) -> Padding:
         JSON,
     ],
 )
-def prompt(
-    names: tuple[str, ...],
-    rules: str,
-    wording: str,
-    form: str,
-    model: str | None,
-    as_json: bool,
+def prompt_command(
+    names: tuple[str, ...], rules: str, wording: str, form: str, model: str | None, as_json: bool
 ) -> None:
     """Print the messages that are sent to a model.
 
