@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from cant_do_that_anymore.metrics.stats.intervals import RELATIVE_DROP, Interval, Ratio
-from cant_do_that_anymore.metrics.types import WordingValue
+from cant_do_that_anymore.metrics.types import GroupValue
 from cant_do_that_anymore.metrics.wordings import summarize
 
 K, RUNS, SHARE = 8, 2000, 0.9
@@ -39,7 +39,7 @@ def simulate(mean: float, tau: float, n: int, seed: int) -> list[float]:
         pooled = interval(habits.sum(), prevented.sum(), n)
         assert pooled  # every run has habits
         groups = {
-            str(k): WordingValue(size, part / whole, None, None)
+            str(k): GroupValue(size, part / whole, None, None)
             for k, (part, whole, size) in enumerate(zip(prevented, habits, sizes, strict=True))
             if whole
         }

@@ -29,4 +29,4 @@ def test_every_sample_with_an_answer_is_in_one_group() -> None:
     asked = [(p, said[number % 2]) for number, p in enumerate(shipped_pool("pool")[:200])]
     run = run_of(asked)
     for groups in (by_earlier_moves(run.answered, run.plan)[1], by_opening(run.answered, run.plan)):
-        assert sum(group.n for group in groups) == 100
+        assert sum(group.uptake.n for group in groups) == 100

@@ -217,7 +217,7 @@ def test_a_sample_shows_all_replies_and_what_was_asked(
 def test_every_page_shows_the_habit_by_how_usual_the_move_is_among_people() -> None:
     run = played(positions=POOL[:80])
     groups = by_usualness(run.answered, run.plan)
-    assert sum(group.n for group in groups) == 80
+    assert sum(group.uptake.n for group in groups) == 80
     labels = [group.label for group in groups]
     assert len(groups) > 3 and labels == sorted(labels, key=lambda label: int(label.split()[0]))
     assert "By how common the move is in human games" in page(run)

@@ -55,8 +55,8 @@ def paired(
     """Compare two models by their samples of the same positions, in the same order."""
     answered = [pair for pair in zip(first, second, strict=True) if all(s.answered for s in pair)]
     first_answered, second_answered = ([pair[side] for pair in answered] for side in (0, 1))
-    values = measure.value(first_answered), measure.value(second_answered)
     ratios = ratio_of(measure, first_answered), ratio_of(measure, second_answered)
+    values = ratios[0].value, ratios[1].value
     observed = _difference(*ratios, games_of(first_answered), critical_factor)
     if not observed:
         return Paired(values)
@@ -100,11 +100,8 @@ def _extremes(measure: Measure, samples: Sequence[Sample]) -> list[Ratio]:
     fewest = min(possible, key=lambda ratio: sum(ratio.wholes))
     if not sum(fewest.wholes):
         return []
-    return [min(possible, key=_value), max(possible, key=_value), fewest]
-
-
-def _value(ratio: Ratio) -> float:
-    return sum(ratio.parts) / sum(ratio.wholes)
+    by_value = sorted(possible, key=lambda ratio: ratio.value or 0.0)
+    return [by_value[0], by_value[-1], fewest]
 
 
 def _difference(

@@ -73,9 +73,7 @@ class SearchedSamples(SampleSource):
     """Samples of a dataset that is built while the task runs, by asking the task's model."""
 
     def __init__(self, eval: Eval, arguments: Arguments, available: Dataset | Pool) -> None:
-        self._eval = eval
-        self._arguments = arguments
-        self._available = available
+        self._eval, self._arguments, self._available = eval, arguments, available
 
     async def next_samples(self) -> list[InspectSample] | None:
         """Return the samples of the next step, or None when there are no more."""

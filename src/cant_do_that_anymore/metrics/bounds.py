@@ -7,8 +7,8 @@ from itertools import product
 from ..formatting import Number
 from ..task.conditions import CONDITIONS
 from ..task.types import Outcome, Sample, Samples
-from .stats.intervals import BOUNDED, Interval, Ratio
-from .types import Bounds, Measure
+from .stats.intervals import BOUNDED, Interval, Ratio, ends_of
+from .types import Bounds, GroupValue, Measure
 
 # Unusable answers are ignored if they change less than this share of the interval's width.
 NEGLIGIBLE = 0.1
@@ -24,6 +24,12 @@ def interval_of(
 ) -> Interval | None:
     """Return the 95% interval of a measure, clustered by game; None if the measure is undefined."""
     return ratio_of(measure, samples).interval(games_of(samples), critical_factor)
+
+
+def group_value(measure: Measure, samples: Samples, critical_factor: float) -> GroupValue:
+    """Return a measure over a group of samples."""
+    interval = interval_of(measure, samples, critical_factor)
+    return GroupValue(len(samples), measure.value(samples), *ends_of(interval))
 
 
 def games_of(samples: Samples) -> list[Hashable]:

@@ -6,7 +6,7 @@ reports of runs on them do not load the network.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from struct import Struct
 
@@ -17,10 +17,11 @@ from ..game.notation import notate_game, with_move_numbers
 from ..game.position import DATA, Position, earlier_moves
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
 from ..task.types import Plan, Sample, Samples
-from .bounds import interval_of
+from .bounds import group_value, interval_of
 from .measures import FORBIDDEN, MEASURES, SHARES, UPTAKE
-from .stats.intervals import Interval, ends_of
+from .stats.intervals import Interval
 from .stopping import critical_factor_of
+from .types import GroupValue
 
 # Per position of the shipped pools: the bytes of its id, and one byte for the percentage.
 FREQUENCIES_FILE = "usual.bin"
@@ -87,17 +88,14 @@ class Group:
 
     Attributes:
         label: the property.
-        n: the number of samples.
         shares: the proportions by condition.
-        uptake: the rule uptake, and its interval.
+        uptake: the rule uptake, with the number of samples.
         opening: the moves of their common opening, if they are grouped by opening.
     """
 
     label: str
-    n: int
     shares: Mapping[str, Share]
-    uptake: Number
-    uptake_interval: Interval | None
+    uptake: GroupValue
     opening: str = ""
 
 
@@ -123,7 +121,7 @@ def by_length(samples: Samples, plan: Plan) -> list[Group]:
 
 def is_curve(groups: Sequence[Group]) -> bool:
     """Whether there are enough groups with enough samples to show a trend."""
-    return sum(group.n >= ENOUGH_IN_GROUP for group in groups) >= ENOUGH_GROUPS
+    return sum(group.uptake.n >= ENOUGH_IN_GROUP for group in groups) >= ENOUGH_GROUPS
 
 
 def by_common(samples: Samples, plan: Plan, dataset: Dataset) -> list[Group]:
@@ -142,14 +140,7 @@ def uptake_by_group(
     """Return the rule uptake by length and by pool, ready for JSON."""
     groups = {"plies": by_length(samples, plan), "pool": by_common(samples, plan, dataset)}
     return {
-        kind: {
-            group.label: {
-                "n": group.n,
-                "value": group.uptake,
-                **dict(zip(("low", "high"), ends_of(group.uptake_interval), strict=True)),
-            }
-            for group in members
-        }
+        kind: {group.label: asdict(group.uptake) for group in members}
         for kind, members in groups.items()
         if members
     }
@@ -220,14 +211,11 @@ def _grouped(
     grouped: dict[str, list[Sample]] = {label: [] for label in order}
     for sample, label in zip(samples, labels, strict=True):
         grouped[label].append(sample)
-    uptake = MEASURES[UPTAKE]
     return [
         Group(
             label,
-            len(members),
             {name: _share(members, name, critical_factor) for name in SHARES},
-            uptake.value(members),
-            interval_of(uptake, members, critical_factor),
+            group_value(MEASURES[UPTAKE], members, critical_factor),
         )
         for label, members in grouped.items()
         if members

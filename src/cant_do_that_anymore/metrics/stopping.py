@@ -106,13 +106,10 @@ Shares = Mapping[tuple[int, int], float]
 
 
 def shares_expected(samples: Samples) -> Shares:
-    """Return the shares in these samples, or typical ones if there are too few."""
-    answered_samples = answered(samples)
-    if len(answered_samples) < FIRST_LOOK:
-        return shares_if(USUAL_IMPACT)
-    ratio = ratio_of(MEASURES[IMPACT], answered_samples)
+    """Return the shares in these samples."""
+    ratio = ratio_of(MEASURES[IMPACT], answered(samples))
     counts = Counter(zip(ratio.parts, ratio.wholes, strict=True))
-    return {pair: count / len(answered_samples) for pair, count in counts.items()}
+    return {pair: count / counts.total() for pair, count in counts.items()}
 
 
 def shares_if(impact: float) -> Shares:

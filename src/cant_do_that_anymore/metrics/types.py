@@ -36,8 +36,8 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class WordingValue:
-    """A measure over the samples with one wording."""
+class GroupValue:
+    """A measure over a group of samples, with its 95% interval."""
 
     n: int
     value: Number
@@ -61,7 +61,7 @@ class WordingResults:
 
     measure: str
     by_wording: Mapping[str, Number]
-    details: Mapping[str, WordingValue]
+    details: Mapping[str, GroupValue]
     spread: float
     spread_low: float
     spread_high: float
@@ -70,7 +70,7 @@ class WordingResults:
     high: float
 
     @property
-    def sorted(self) -> list[tuple[str, WordingValue]]:
+    def sorted(self) -> list[tuple[str, GroupValue]]:
         """The wordings with their values, the highest first and undefined ones last."""
         return sorted(
             self.details.items(), key=lambda item: -2 if item[1].value is None else item[1].value

@@ -15,12 +15,12 @@ from collections.abc import Mapping, Sequence
 from math import exp, lgamma, log, sqrt
 
 from ..task.types import Plan, Sample, Samples
-from .bounds import interval_of
+from .bounds import group_value, interval_of
 from .measures import MEASURES, UPTAKE
 from .stats.clusters import NORMAL
-from .stats.intervals import Interval, ends_of
+from .stats.intervals import Interval
 from .stats.score_interval import interval_end, t_quantile
-from .types import Measure, WordingResults, WordingValue
+from .types import GroupValue, WordingResults
 
 MAX_SPREAD = 1.0  # of values between -1 and 1
 
@@ -37,7 +37,7 @@ def by_wording(
     groups: dict[str, list[Sample]] = {name: [] for name in plan.wordings}
     for sample in samples:
         groups[plan.wording_of(sample.position)].append(sample)
-    details = {name: _value(measure, members, critical_factor) for name, members in groups.items()}
+    details = {name: group_value(measure, each, critical_factor) for name, each in groups.items()}
     as_scored = interval_of(measure, samples, critical_factor)
     n_undefined = sum(entry.value is None for entry in details.values())
     if pooled is None or as_scored is None or len(details) - n_undefined < 2:
@@ -47,7 +47,7 @@ def by_wording(
 
 def summarize(
     measure: str,
-    details: Mapping[str, WordingValue],
+    details: Mapping[str, GroupValue],
     pooled: Interval,
     as_scored: Interval,
     critical_factor: float = 1.0,
@@ -80,11 +80,6 @@ def summarize(
         low=min(pooled.low, mean - reach),
         high=max(pooled.high, min(1.0, mean + reach)),
     )
-
-
-def _value(measure: Measure, samples: Samples, critical_factor: float) -> WordingValue:
-    interval = interval_of(measure, samples, critical_factor) if samples else None
-    return WordingValue(len(samples), measure.value(samples), *ends_of(interval))
 
 
 def spread_interval(values: Sequence[float], errors: Sequence[float]) -> tuple[float, float]:

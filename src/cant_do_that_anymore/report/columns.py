@@ -308,16 +308,11 @@ class RunColumn(NamedTuple):
 
     Attributes:
         text: formats the value of a run.
-        unit: template for a number where there is no heading.
+        unit: template for a number where there is no heading; only numbers have one.
     """
 
     text: Callable[[RunSummary], str]
     unit: str = ""
-
-    @property
-    def is_number(self) -> bool:
-        """Whether the column is right-aligned."""
-        return bool(self.unit)
 
     def with_unit(self, run: RunSummary) -> str:
         """Format the value for a line without headings."""

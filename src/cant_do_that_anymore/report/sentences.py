@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from ..formatting import amount, brief, format_p, join_words, pluralize, rounded
+from ..formatting import Number, amount, brief, format_p, join_words, pluralize, rounded
 from ..metrics.diagnosis import (
     CORRECTED,
     DIAGNOSIS,
@@ -61,15 +61,14 @@ def uptake_sentence(results: Results) -> str:
             "None of its moves under standard rules breaks the new rule, so its rule uptake is "
             "undefined."
         )
-    low, high = rounded(interval.low), rounded(interval.high)
-    number, despite = f"{rounded(uptake)} [{low}, {high}]", ""
+    number, despite = _with_ends(uptake, interval.low, interval.high), ""
     bounds = results.bounds.get(UPTAKE)
     if bounds:
-        number = f"{rounded(max(0.0, interval.low))} to {high}"
+        number = f"{rounded(max(0.0, interval.low))} to {rounded(interval.high)}"
         despite = " (95% interval that allows for answers without a move)"
     if interval.low > 0:
         return f"It follows the new rule in {number} of the cases where it matters{despite}."
-    number = f"rule uptake {rounded(uptake)} [{low}, {high}]{despite}"
+    number = f"rule uptake {_with_ends(uptake, interval.low, interval.high)}{despite}"
     if interval.high < 0:
         return "It breaks the new rule more often when it is told the rule than without it."
     if bounds and (bounds.high or 0.0) - (bounds.low or 0.0) > MIN_EFFECT:
@@ -181,8 +180,7 @@ def helps_sentence(run: Run) -> str:
     text = "; ".join(parts)
     text = f"{text[:1].upper()}{text[1:]}." if text else ""
     elsewhere = [
-        f"{labels[e.name]} ({rounded(e.controls)} [{rounded(e.controls_low)}, "
-        f"{rounded(e.controls_high)}])"
+        f"{labels[e.name]} ({_with_ends(e.controls, e.controls_low, e.controls_high)})"
         for e in effects
         if e.changes_other_play
     ]
@@ -195,8 +193,11 @@ def closes(effect: InterventionEffect) -> str:
     """Format the share of the gap that an intervention closes, with its 95% interval."""
     if effect.closes is None:
         return "–"
-    low, high = rounded(effect.closes_low), rounded(effect.closes_high)
-    return f"{rounded(effect.closes)} [{low}, {high}]"
+    return _with_ends(effect.closes, effect.closes_low, effect.closes_high)
+
+
+def _with_ends(value: Number, low: Number, high: Number) -> str:
+    return f"{rounded(value)} [{rounded(low)}, {rounded(high)}]"
 
 
 def _knowledge_answer(results: Results) -> str:
@@ -274,8 +275,8 @@ def _with_range(results: Results, name: str) -> str:
     """Format a share or a relative change with its 95% interval; "" if it has no value."""
     if results.metrics.get(name) is None:
         return ""
-    ends, value = range_of(results, name), rounded(results.metrics[name])
-    return f"{value} [{rounded(ends[0])}, {rounded(ends[1])}]" if ends else value
+    ends, value = range_of(results, name), results.metrics[name]
+    return _with_ends(value, *ends) if ends else rounded(value)
 
 
 def reasoning_sentence(results: Results) -> str:

@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from math import ceil, floor
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlencode
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -174,10 +175,6 @@ def stack(counts: Mapping[str, int]) -> Markup:
     )
 
 
-# Numbers of samples by their outcomes under two conditions.
-Pairs = Mapping[tuple[Outcome, Outcome], int]
-Side = Literal["left", "right"]
-
 _FLOW_HEIGHT = 240.0
 _GAP = 38.0  # between outcomes, for two lines of text beside even the thinnest
 _EDGE = 22.0
@@ -196,18 +193,26 @@ class Flow(NamedTuple):
     right: Markup
 
 
+class _Side(NamedTuple):
+    """The outcomes under one condition: numbers of samples, and the height where each begins."""
+
+    condition: str
+    totals: dict[Outcome, int]
+    tops: dict[Outcome, float]
+
+
 def flow(samples: Sequence[Sample], before: str, after: str) -> Flow:
     """Draw the outcomes under ``before`` on the left and under ``after`` on the right."""
     pairs = Counter(
         (sample.replies[before].outcome, sample.replies[after].outcome) for sample in samples
     )
-    totals = [_totals(samples, condition) for condition in (before, after)]
     scale = _FLOW_HEIGHT / max(1, len(samples))
-    left, right = (_tops(counts, scale) for counts in totals)
-    height = max(2 * _EDGE + _FLOW_HEIGHT + _GAP * (len(counts) - 1) for counts in totals)
+    left, right = (_side(samples, condition, scale) for condition in (before, after))
+    most = max(len(side.totals) for side in (left, right))
+    height = 2 * _EDGE + _FLOW_HEIGHT + _GAP * (most - 1)
     bands = tag(
         "svg",
-        *_bands(pairs, (before, after), left, right, scale),
+        *_bands(pairs, left, right, scale),
         class_="bands",
         viewBox=f"0 0 100 {height:g}",
         preserveAspectRatio="none",
@@ -215,48 +220,39 @@ def flow(samples: Sequence[Sample], before: str, after: str) -> Flow:
         height=height,
     )
     return Flow(
-        _labels(totals[0], left, scale, height, before, "left"),
+        _labels(left, "left", _LABELS - 12, _LABELS - _NODE, scale, height),
         bands,
-        _labels(totals[1], right, scale, height, after, "right"),
+        _labels(right, "right", 12.0, 0.0, scale, height),
     )
 
 
-def _totals(samples: Sequence[Sample], condition: str) -> dict[Outcome, int]:
+def _side(samples: Sequence[Sample], condition: str, scale: float) -> _Side:
     counts = Counter(sample.replies[condition].outcome for sample in samples)
-    return {outcome: counts[outcome] for outcome in OUTCOMES if counts[outcome]}
-
-
-def _tops(totals: Mapping[Outcome, int], scale: float) -> dict[Outcome, float]:
-    tops, y = {}, _EDGE
-    for outcome, count in totals.items():
-        tops[outcome] = y
+    side = _Side(condition, {each: counts[each] for each in OUTCOMES if counts[each]}, {})
+    y = _EDGE
+    for outcome, count in side.totals.items():
+        side.tops[outcome] = y
         y += count * scale + _GAP
-    return tops
+    return side
 
 
 def _bands(
-    pairs: Pairs,
-    contrast: tuple[str, str],
-    tops: Mapping[Outcome, float],
-    ends: Mapping[Outcome, float],
-    scale: float,
+    pairs: Counter[tuple[Outcome, Outcome]], before: _Side, after: _Side, scale: float
 ) -> list[Markup]:
-    left, right = dict(tops), dict(ends)
-    bands = []
-    for start in tops:
-        for end in ends:
-            count = pairs.get((start, end), 0)
-            if not count:
-                continue
-            y, z, thick = left[start], right[end], count * scale
-            left[start] += thick
-            right[end] += thick
-            path = tag("path", d=_band(y, z, max(thick, 1.0)))
-            words = f"{count:,} of {sum(pairs.values()):,}: {start}, then {end}"
-            link = "#" + urlencode(dict(zip(contrast, (start, end), strict=True)))
-            bands.append(
-                tag("a", tag("title", words), path, href=link, class_=f"is-{end}", aria_label=words)
-            )
+    left, right, bands = dict(before.tops), dict(after.tops), []
+    for start, end in product(before.tops, after.tops):
+        count = pairs[start, end]
+        if not count:
+            continue
+        y, z, thick = left[start], right[end], count * scale
+        left[start] += thick
+        right[end] += thick
+        path = tag("path", d=_band(y, z, max(thick, 1.0)))
+        words = f"{count:,} of {pairs.total():,}: {start}, then {end}"
+        link = "#" + urlencode({before.condition: start, after.condition: end})
+        bands.append(
+            tag("a", tag("title", words), path, href=link, class_=f"is-{end}", aria_label=words)
+        )
     return bands
 
 
@@ -269,26 +265,19 @@ def _band(y: float, z: float, thick: float) -> str:
 
 
 def _labels(
-    totals: Mapping[Outcome, int],
-    tops: Mapping[Outcome, float],
-    scale: float,
-    height: float,
-    condition: str,
-    side: Side,
+    side: _Side, place: str, text_x: float, node_x: float, scale: float, height: float
 ) -> Markup:
-    total = sum(totals.values())
-    text_x, node_x = (_LABELS - 12, _LABELS - _NODE) if side == "left" else (12.0, 0.0)
-    labels = []
-    for outcome, count in totals.items():
-        y, thick = tops[outcome], max(count * scale, 1.0)
+    total, labels = sum(side.totals.values()), []
+    for outcome, count in side.totals.items():
+        y, thick = side.tops[outcome], max(count * scale, 1.0)
         middle = y + thick / 2
         node = tag("rect", x=node_x, y=y, width=_NODE, height=thick)
         name = tag("text", outcome, x=text_x, y=middle - 3, class_="name")
         share = f"{count:,} · {percentage(count / total)}"
         amount = tag("text", share, x=text_x, y=middle + 13, class_="amount")
-        link = "#" + urlencode({condition: outcome})
+        link = "#" + urlencode({side.condition: outcome})
         labels.append(tag("a", node, name, amount, href=link, class_=f"is-{outcome}"))
-    return tag("svg", *labels, class_=f"labels {side}", width=_LABELS, height=height)
+    return tag("svg", *labels, class_=f"labels {place}", width=_LABELS, height=height)
 
 
 def pieces() -> Markup:

@@ -180,9 +180,9 @@ def _check_failures(kind: str, samples: Samples, max_rate: float) -> None:
         raise Interrupted(message, "the others are saved")
 
 
-def select(spec: Spec, model: Model | None = None, *, quiet: bool = False) -> Selection:
+def select(spec: Spec, *, quiet: bool) -> Selection:
     """Find or build a model's dataset without measuring; arguments and errors as in `evaluate`."""
-    model = model or create_model(spec)
+    model = create_model(spec)
     plan, source = plan_for(spec, model.info), positions_for(spec, quiet=quiet)
 
     async def selected() -> Selection:

@@ -19,17 +19,15 @@ from ..help import FORMATS, JSON, PERCENTAGE, Command, Option, chosen_format, ou
     cls=Command,
     params=[
         Option(
-            "--baseline",
+            "--baseline RUN",
             TASK,
             "Exit with 1 if RUN is significantly worse than this one in rule uptake.",
-            metavar="RUN",
         ),
         Option(
-            "--tolerance",
+            "--tolerance POINTS",
             TASK,
             "With --baseline: accept a drop of this many points.  [default: 0]",
             type=PERCENTAGE,
-            metavar="POINTS",
         ),
         output_option("Also write an HTML report."),
         *FORMATS.values(),

@@ -105,7 +105,7 @@ def _print(runs: Sequence[RunSummary], screen: Console) -> None:
         heading: column for heading, column in RUN_COLUMNS.items() if any(map(column.text, runs))
     }
     for heading, column in columns.items():
-        table.add_column(heading, justify="right" if column.is_number else "left")
+        table.add_column(heading, justify="right" if column.unit else "left")
     table.add_column("run")
     for run in runs:
         table.add_row(*(Text(column.text(run)) for column in columns.values()), _name(run))
