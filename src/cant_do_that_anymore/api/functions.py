@@ -7,7 +7,7 @@ from typing import Any
 
 from ..client.budget import Budget
 from ..client.session import model_info
-from ..comparison.experiment import evals_and_rules, run_all, specs_of
+from ..comparison.experiment import evals_and_rules, run_all, specs_for
 from ..comparison.leaderboard import ranking_of
 from ..comparison.naming import ModelFields, models_by_name
 from ..comparison.verdict import check_baseline
@@ -77,15 +77,13 @@ def experiment(
     entrants = models_by_name(_as_list(models) or [one_model], options.get("base_url"))
     tasks = evals_and_rules(_as_list(evals), _as_list(rules), own_pool=bool(options.get("pool")))
     first = options.pop("seed", DEFAULT_SEED)
-    wording = {"wording": wordings} if wordings else {}
-    specs = specs_of(
-        entrants,
-        tasks,
-        _as_list(efforts) or [None],
-        range(first, first + seeds) if isinstance(seeds, int) else seeds,
-        forms=_as_list(forms),
-        **options | wording,
-    )
+    seeds = range(first, first + seeds) if isinstance(seeds, int) else seeds
+    options |= {"forms": _as_list(forms)} | ({"wording": wordings} if wordings else {})
+    wanted = _as_list(efforts) or [None]
+    specs = {
+        title: specs_for(tasks, own.pop("efforts", wanted), seeds, **options | own)
+        for title, own in entrants.items()
+    }
     if out:
         create_folder(Path(out))
     runs, failures = run_all(specs, Path(out) if out else None, save_with_page, quiet=quiet)

@@ -28,7 +28,6 @@ from ..task.forms import MOVES, form_named
 from ..task.plan import plan_for
 from ..task.spec import Spec
 from ..task.types import Eval, Plan
-from .naming import ModelFields
 
 Save = Callable[[Run, Path], None]
 
@@ -76,21 +75,6 @@ def specs_for(
         return specs
     lowest = next(effort for effort in EFFORTS if effort in efforts)
     return [replace(spec, select_effort=lowest) for spec in specs]
-
-
-def specs_of(
-    entrants: Mapping[str, ModelFields],
-    evals_and_rules: Sequence[tuple[Eval, str | Rules]],
-    efforts: Sequence[Effort | None],
-    seeds: Sequence[int],
-    **rest: Any,
-) -> dict[str, list[Spec]]:
-    """Return the specs of each model, whose own settings override the rest; raises as `Spec`."""
-    return {
-        title: specs_for(evals_and_rules, own.pop("efforts", efforts), seeds, **rest | own)
-        for title, entrant in entrants.items()
-        for own in [dict(entrant)]
-    }
 
 
 def run_all(

@@ -55,8 +55,8 @@ def estimates_of(
             found[m.name] = Estimate(ratio.value, interval and widened(interval, bounds), bounds)
     for c in contrasts_for(names):
         bounds = c.bounds(every, critical_factor)
-        interval = c.interval(arms, games_of, critical_factor)
-        found[c.name] = Estimate(c.value(arms), interval and widened(interval, bounds), bounds)
+        value, interval = c.estimate(arms, games_of, critical_factor)
+        found[c.name] = Estimate(value, interval and widened(interval, bounds), bounds)
     for mean in chain(*means_for(names, arms[0]).values()):
         values = [mean.of(sample) for sample in arms[0]]
         interval = mean_interval(values, games[0], mean.signed, critical_factor)
@@ -91,7 +91,7 @@ def compute(samples: Samples, plan: Plan, controls: Samples = ()) -> Results:
         by_special_move=_existing(
             {m.name: by_special_move(m) for m in measures if m.bounded}
             | {
-                contrast.name: contrast.interval(arms, special_moves_of, critical_factor)
+                contrast.name: contrast.estimate(arms, special_moves_of, critical_factor)[1]
                 for contrast in contrasts_for(names)
             }
         ),

@@ -234,16 +234,11 @@ class Contrast(Metric):
         """The conditions whose answers the contrast uses."""
         return tuple(dict.fromkeys((*self.change.needs, *self.beside.needs)))
 
-    def value(self, arms: Arms) -> Number:
-        """Return the value, or None if it is undefined."""
-        return self._value(self._compared([arm for _, arm in self._groups(arms)]))
-
-    def interval(
-        self, arms: Arms, grouping: Grouping = games_of, critical_factor: float = 1.0
-    ) -> Interval | None:
-        """Return the 95% interval, clustered by the grouping; None if the value is undefined."""
-        groups = [arm for _, arm in self._groups(arms)]
-        return self._interval(self._compared(groups, grouping, critical_factor))
+    def estimate(
+        self, arms: Arms, grouping: Grouping, critical_factor: float
+    ) -> tuple[Number, Interval | None]:
+        """Return the value and its 95% interval, clustered by the grouping; None if undefined."""
+        return self._over([arm for _, arm in self._groups(arms)], grouping, critical_factor)
 
     def bounds(self, arms: Arms, critical_factor: float = 1.0) -> Bounds | None:
         """Return the bounds; None if unusable answers change little compared with the interval."""
@@ -252,37 +247,29 @@ class Contrast(Metric):
             return None
         scored = [answered(arm) for _, arm in groups]
         guessed = [scored, *product(*(_extremes(*group) for group in groups))]
-        possible = [self._compared(guess, games_of, critical_factor) for guess in guessed]
+        possible = [self._over(guess, games_of, critical_factor) for guess in guessed]
         usable = [complete_cases(arm, measure.needs) for measure, arm in groups]
-        return bounds_over(
-            [self._value(quotient) for quotient in possible],
-            [self._interval(quotient) for quotient in possible],
-            self._value(self._compared(usable)),
-        )
+        complete, _ = self._over(usable, games_of, critical_factor)
+        values, intervals = [value for value, _ in possible], [each for _, each in possible]
+        return bounds_over(values, intervals, complete)
 
     def _groups(self, arms: Arms) -> list[tuple[Measure, Samples]]:
         """Pair each of the two measures with its samples or controls."""
         return [(measure, arms[measure.of_controls]) for measure in (self.change, self.beside)]
 
-    def _compared(
-        self, groups: Sequence[Samples], grouping: Grouping = games_of, critical_factor: float = 1.0
-    ) -> Quotient | None:
-        tallies = [
+    def _over(
+        self, groups: Sequence[Samples], grouping: Grouping, critical_factor: float
+    ) -> tuple[Number, Interval | None]:
+        """Return the value and its interval over the samples of each measure."""
+        first, second = (
             ratio_of(measure, group).tally(grouping(group), critical_factor)
             for measure, group in zip((self.change, self.beside), groups, strict=True)
-        ]
-        first, second = tallies
-        return self.kind(first, second) if first and second else None
-
-    def _value(self, quotient: Quotient | None) -> Number:
-        value = quotient.value if quotient else None
-        return None if value is None else value - self.kind.of_equals
-
-    def _interval(self, quotient: Quotient | None) -> Interval | None:
-        interval, null = quotient.interval if quotient else None, self.kind.of_equals
-        if not interval:
-            return None
-        return Interval(interval.low - null, interval.high - null, interval.method)
+        )
+        combined, null = self.kind(first, second) if first and second else None, self.kind.of_equals
+        if not combined or combined.value is None or not (interval := combined.interval):
+            return None, None
+        shifted = Interval(interval.low - null, interval.high - null, interval.method)
+        return combined.value - null, shifted
 
 
 def _extremes(measure: Measure, samples: Samples) -> list[Samples]:

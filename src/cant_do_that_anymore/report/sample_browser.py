@@ -24,15 +24,11 @@ LONGEST_TEXT = 3_000
 
 
 def samples_json(run: Run) -> Iterator[Markup]:
-    """Yield each sample as JSON for a script element, with long texts cut."""
-    return map(_safe_json, _entries(run))
-
-
-def _safe_json(value: Any) -> Markup:
-    """Encode as JSON that cannot close the script element around it."""
-    shown = map_texts(visible, value)  # before JSON escapes control characters
-    text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
-    return Markup(text.replace("<", "\\u003c"))
+    """Yield each sample as JSON that cannot close the script element around it."""
+    for entry in _entries(run):
+        shown = map_texts(visible, entry)  # before JSON escapes control characters
+        text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+        yield Markup(text.replace("<", "\\u003c"))
 
 
 def _entries(run: Run) -> Iterator[dict[str, Any]]:
