@@ -15,9 +15,9 @@ from typing import Literal
 from ..errors import InvalidInput
 from ..formatting import Number, format_points, pluralize, range_in_points
 from ..game.rules import identity_of
-from ..metrics.bounds import any_unusable, bounds_apply, games_of, imputations, ratio_of
+from ..metrics.bounds import any_unusable, bounds_over, games_of, imputations, ratio_of, widened
 from ..metrics.measures import MEASURES
-from ..metrics.stats.intervals import BOUNDED, Interval, Ratio, RatioDifference, ratio_difference
+from ..metrics.stats.intervals import Interval, Ratio, RatioDifference, ratio_difference
 from ..metrics.stats.tests import holm, p_value
 from ..metrics.types import ALPHA, Measure, excludes_zero
 from ..runs.results import Run
@@ -75,16 +75,14 @@ def paired(
     )
     possible = [observed, *filter(None, guessed)]
     differences = [d.value for d in possible]
-    if not bounds_apply(observed.interval, differences, [d.interval for d in possible]):
+    bounds = bounds_over(differences, [d.interval for d in possible], None)
+    if not bounds:
         return as_scored
     least, greatest = min(differences), max(differences)
-    low = min(d.interval.low for d in possible)
-    high = max(d.interval.high for d in possible)
     same_sign = least > 0 or greatest < 0
-    return Paired(
-        values,
-        as_scored=observed.interval,
-        interval=Interval(low, high, BOUNDED[observed.interval.method]),
+    return replace(
+        as_scored,
+        interval=widened(observed.interval, bounds),
         p=max(d.p for d in possible) if same_sign else 1.0,
         extremes=(least, greatest),
     )

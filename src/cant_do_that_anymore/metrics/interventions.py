@@ -25,46 +25,34 @@ _CHANGE: Support = tuple((part, whole) for part in (-1, 0, 1) for whole in (0, 1
 
 def effects_of(samples: Samples, plan: Plan, controls: Samples = ()) -> list[InterventionEffect]:
     """Return the effects of the interventions of a plan, the most helpful first."""
-    costs = _extra_costs(samples, plan.interventions)
-    effects = [
-        _effect(name, samples, controls, critical_factor_of(plan), costs[name])
-        for name in plan.interventions
-    ]
-    corrected = holm([effect.p for effect in effects])
-    elsewhere = holm([_controls_p(name, controls) for name in plan.interventions])
-    effects = [
-        replace(effect, p_holm=p, controls_p_holm=other)
-        for effect, p, other in zip(effects, corrected, elsewhere, strict=True)
-    ]
-    return sorted(effects, key=lambda e: inf if e.difference is None else -e.difference)
-
-
-def _effect(
-    name: str,
-    samples: Samples,
-    controls: Samples,
-    critical_factor: float,
-    extra_cost: tuple[Number, Number],
-) -> InterventionEffect:
-    uptake = _measure(name, STANDARD_CONDITION, STANDARD_CONDITION)
-    difference = replace(_measure(name, CHANGED_CONDITION, STANDARD_CONDITION), pairs=_CHANGE)
-    closes = _measure(name, CHANGED_CONDITION, CHANGED_CONDITION)
+    names, critical_factor = plan.interventions, critical_factor_of(plan)
+    costs, usable = _extra_costs(samples, names), answered(samples)
+    p_values = [_p(usable, name) for name in names]
+    elsewhere = holm([_controls_p(name, controls) for name in names])
 
     def estimate(measure: Measure, of: Samples = samples) -> tuple[Number, Number, Number]:
         value, interval = estimate_of(measure, of, critical_factor)
         return value, *ends_of(interval)
 
-    p = _p(answered(samples), name)
-    return InterventionEffect(
-        name,
-        *estimate(uptake),
-        *estimate(difference),
-        p,
-        p,
-        *estimate(closes),
-        *estimate(_usual_moves(name), controls),
-        *extra_cost,
-    )
+    effects = [
+        InterventionEffect(
+            name,
+            *estimate(_measure(name, STANDARD_CONDITION, STANDARD_CONDITION)),
+            *estimate(
+                replace(_measure(name, CHANGED_CONDITION, STANDARD_CONDITION), pairs=_CHANGE)
+            ),
+            p,
+            corrected,
+            *estimate(_measure(name, CHANGED_CONDITION, CHANGED_CONDITION)),
+            *estimate(_usual_moves(name), controls),
+            *costs[name],
+            other_p,
+        )
+        for name, p, corrected, other_p in zip(
+            names, p_values, holm(p_values), elsewhere, strict=True
+        )
+    ]
+    return sorted(effects, key=lambda e: inf if e.difference is None else -e.difference)
 
 
 def _usual_moves(name: str) -> Measure:
