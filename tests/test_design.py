@@ -178,6 +178,32 @@ def test_a_measure_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "Queen moves" in page(run)
 
 
+def test_a_number_of_an_answer_is_one_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rank = measures.Amount(
+        "rank",
+        "Ranks of moves",
+        "Moves",
+        "ranks",
+        "mean rank that the model moves to",
+        of=lambda answer: int(answer.text[3]),
+        put=lambda answer, number: replace(answer, text=f"a1a{number}"),
+    )
+    monkeypatch.setitem(measures.AMOUNTS, rank.name, rank)
+
+    run = saved_and_loaded(measure("cdta/random", dataset=positions(12)), tmp_path / "run")
+    ranks = [int(sample.answers["changed"].text[3]) for sample in run.samples]
+    assert run.results.metrics["changed_rank"] == sum(ranks) / 12
+    assert run.results.intervals["changed_rank"].low < sum(ranks) / 12
+    assert "Ranks of moves, changed rules" in page(run)
+    options = {"dataset": str(positions(12)), "samples": 12}
+    log = inspecting.evaluated(
+        tmp_path, "cant_do_that_anymore/all", "cdta/random", task_args=options
+    )
+    assert inspecting.numbers(log)["changed_rank"] == run.results.metrics["changed_rank"]
+
+
 def queen_measure() -> Measure:
     return Measure(
         "queen_proportion",

@@ -136,7 +136,7 @@ class Entry:
     def dollars(self) -> float | None:
         """What its runs cost in total, shared datasets and samples once; None if unknown."""
         total, datasets = 0.0, dict[object, float]()
-        for run, samples in zip(self.runs, self.samples_by_run, strict=False):
+        for run, samples in zip(self.runs, self.samples_by_run, strict=True):
             cost, dataset = run.cost, (run.dataset.version, run.dataset.pool)
             if cost.total is None or cost.measuring is None:
                 return None

@@ -1,6 +1,5 @@
 """Leaderboards: entries ranked within their category, and which leads are significant."""
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -134,11 +133,11 @@ def _ranked(groups: Sequence[Sequence[Entry]]) -> list[Ranking]:
 
 
 def changed_outcomes(entry: Entry) -> dict[str, int]:
-    """Count the answers under the changed rules by outcome; empty if unknown."""
-    counts: Counter[str] = Counter()
-    for outcome, count in entry.results.outcomes.get(CHANGED_CONDITION, {}).items():
+    """Count the answers under the changed rules by outcome."""
+    counts = dict.fromkeys(OUTCOME_GROUPS, 0)
+    for outcome, count in entry.results.outcomes[CHANGED_CONDITION].items():
         counts[NO_MOVE if outcome in UNUSABLE_OUTCOMES else outcome] += count
-    return {outcome: counts[outcome] for outcome in OUTCOME_GROUPS} if counts else {}
+    return counts
 
 
 def differences_in_plan(entries: Sequence[Entry], but: Collection[str] = ()) -> list[str]:

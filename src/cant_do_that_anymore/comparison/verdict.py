@@ -193,7 +193,7 @@ def _drop_explanation(entry: Entry) -> str:
     if drop is None or drop > -EQUIVALENCE_MARGIN or not interval or interval.high >= 0:
         return ""
     counts = changed_outcomes(entry)
-    for kind, outcomes in _NOT_ADAPTING.items() if counts else ():
+    for kind, outcomes in _NOT_ADAPTING.items():
         measure = Measure(
             kind, kind, kind, partial(_dropped_for, outcomes), _dropped, pairs=SHARE_OF_SOME
         )

@@ -95,7 +95,7 @@ def _sample_in(score: SampleScore) -> Sample:
         for name in names
     }
     answers = {name: Answer(reasoning=MENTIONS if name in shown else "") for name in names}
-    for amount, name in product(AMOUNTS, names):
+    for amount, name in product(AMOUNTS.values(), names):
         answers[name] = amount.put(answers[name], info.get(amount.under(name), 0))
     return Sample(position_in(metadata), metadata[DRAW], replies, answers)
 
@@ -231,7 +231,7 @@ def _metadata(sample: Sample) -> dict[str, Any]:
     answers, replies = sample.answers, sample.replies
     amounts = {
         amount.under(name): amount.of(answer)
-        for amount in AMOUNTS
+        for amount in AMOUNTS.values()
         for name, answer in answers.items()
         if any(map(amount.of, answers.values()))
     }

@@ -11,7 +11,7 @@ from math import sqrt
 from typing import Any
 
 from ..formatting import Number, amount, number
-from ..providers.base import Answer, Usage
+from ..providers.base import Answer
 from ..task.scorer import VIOLATION_NAMES, original_violations
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Sample, Samples
 from .bounds import games_of
@@ -306,18 +306,18 @@ REASONING = Amount(
     "tokens",
     "mean length of its reasoning before a reply",
     of=lambda answer: answer.usage.thinking_tokens,
-    put=lambda answer, tokens: replace(answer, usage=Usage(thinking_tokens=tokens)),
+    put=lambda answer, n: replace(answer, usage=replace(answer.usage, thinking_tokens=n)),
     column="reasons",
     text=amount,
 )
-AMOUNTS = [REASONING]
+AMOUNTS = {amount.name: amount for amount in (REASONING,)}
 
 
 def means_for(conditions: Sequence[str], samples: Samples) -> dict[Amount, list[Mean]]:
     """Return the means of each amount that any of the answers has."""
     return {
         amount: amount.means(conditions)
-        for amount in AMOUNTS
+        for amount in AMOUNTS.values()
         if any(amount.at(name, sample) for sample in samples for name in conditions)
     }
 

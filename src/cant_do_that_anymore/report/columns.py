@@ -130,8 +130,8 @@ def _bound(name: str, end: str, entry: Entry) -> float | None:
     return limit
 
 
-def _outcome(outcome: str, entry: Entry) -> int | None:
-    return changed_outcomes(entry).get(outcome)
+def _outcome(outcome: str, entry: Entry) -> int:
+    return changed_outcomes(entry)[outcome]
 
 
 _OF_DIAGNOSIS = (*(measure.name for measure in DIAGNOSIS), *CONTRASTS)
@@ -192,7 +192,7 @@ COLUMNS: tuple[Column, ...] = (
         short=partial(percentage, digits=0),
         page_title="answers, changed rules",
     ),
-    *chain(*map(_of_amount, AMOUNTS)),
+    *chain(*map(_of_amount, AMOUNTS.values())),
     *(
         _data(f"{name}_bounds_{end}", partial(_bound, name, end), name in _OF_DIAGNOSIS)
         for name in (UPTAKE, IMPACT, *_OF_DIAGNOSIS)

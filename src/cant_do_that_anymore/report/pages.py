@@ -104,7 +104,7 @@ def _shared_parts(ranked: Sequence[Ranking], document: Document) -> dict[str, ob
         "document": document,
         "rules": _rules(ranked),
         "standard_prompt": _prompt(ranked[0].entries[0], STANDARD_CONDITION),
-        "n_samples": max((row["samples"] or 0 for row in results), default=0),
+        "n_samples": max(row["samples"] for row in results),
         "pieces": pieces(),
         "shares": SHARES,
         "any_bounds": any(row[f"{UPTAKE}_bounds_low"] is not None for row in results),
@@ -136,10 +136,8 @@ def _shared_parts(ranked: Sequence[Ranking], document: Document) -> dict[str, ob
         "with_effort": any(column.key == "reasoning_effort" for column in columns),
         "verdicts": VERDICTS,
         "legend": legend(results)[1:],
-        "dates": " to ".join([*days[:1], *days[1:][-1:]]) or "unknown",
-        "in_common": {
-            title: _labels_by_value(runs, name) for title, name in _IN_COMMON.items() if runs
-        },
+        "dates": " to ".join(dict.fromkeys((days[0], days[-1]))),
+        "in_common": {title: _labels_by_value(runs, name) for title, name in _IN_COMMON.items()},
     }
 
 

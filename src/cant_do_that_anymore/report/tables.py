@@ -245,7 +245,7 @@ def experiment_table(ranked: Sequence[Ranking], document: Document) -> Renderabl
         *(part for ranking in ranked for part in (*_of_ranking(ranking), Text())),
         *_matrix(document),
         *(Text(line, style="dim") for line in legend(document["results"])),
-        *_totals(document),
+        _totals(document),
     )
 
 
@@ -271,13 +271,12 @@ def _of_ranking(ranking: Ranking) -> Iterator[RenderableType]:
         yield Text(f"note: {note}", style="yellow")
 
 
-def _totals(document: Document) -> Iterator[Text]:
-    """Yield the line with total tokens, cost and time."""
+def _totals(document: Document) -> Text:
+    """Return the line with total tokens, cost and time."""
     total = document["total"]
-    if document["runs"]:
-        answers = f"{total['tokens']:,} tokens, {dollars(total['dollars'])}"
-        took = duration(total["seconds"])
-        yield Text(f"All answers: {answers}; all runs: {took}.", style="dim")
+    answers = f"{total['tokens']:,} tokens, {dollars(total['dollars'])}"
+    took = duration(total["seconds"])
+    return Text(f"All answers: {answers}; all runs: {took}.", style="dim")
 
 
 def _leaderboard(name: str, entries: Sequence[Entry], *, diagnosis: bool = False) -> Table:
