@@ -10,6 +10,7 @@ direction, as far as possible.
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import erfc, inf, sqrt
 from typing import TypeVar
 
@@ -40,7 +41,7 @@ class Tally:
     design_effect: float = 1.0
     degrees_of_freedom: float = inf
 
-    @property
+    @cached_property
     def critical(self) -> float:
         """The largest score of a ratio inside the 95% interval."""
         if self.degrees_of_freedom == inf:

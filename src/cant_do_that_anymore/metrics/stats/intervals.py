@@ -261,8 +261,8 @@ class Quotient:
     @cached_property
     def _alone(self) -> list[tuple[float, float]]:
         """The interval of each group alone, where its share of the sum is at most 1."""
-        alone = [score_limits(tally.cells, tally.critical) for tally in (self.first, self.second)]
-        return [(1 + low, 1 + high) for low, high in alone]
+        alone = (_interval(tally) for tally in (self.first, self.second))
+        return [(1 + interval.low, 1 + interval.high) for interval in alone]
 
 
 def _reaches(function: Callable[[float], float], limit: float, low: float, high: float) -> bool:

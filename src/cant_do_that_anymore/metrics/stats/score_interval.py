@@ -57,8 +57,8 @@ def _multiplier(deviations: list[tuple[float, int]], largest: float) -> float:
     At the largest m, cells with the most negative d would have unbounded probability. If no sample
     is in such a cell and the sum is still positive there, the remaining probability belongs to it.
     """
-    seen = [(d, count) for d, count in deviations if count]
-    free = all(1 + largest * d > 1e-12 for d, _ in seen)
+    seen = [(d, float(count)) for d, count in deviations if count]
+    free = 1 + largest * min(seen)[0] > 1e-12
     if free and sum(count * d / (1 + largest * d) for d, count in seen) >= 0:
         return largest
     low = m = 0.0
@@ -66,9 +66,10 @@ def _multiplier(deviations: list[tuple[float, int]], largest: float) -> float:
     for _ in range(_HALVINGS):
         value = slope = 0.0
         for d, count in seen:
-            share = d / (1 + m * d)
-            value += count * share
-            slope -= count * share * share
+            share = d / (1.0 + m * d)
+            counted = count * share
+            value += counted
+            slope -= counted * share
         if value > 0:
             low = m
         else:
