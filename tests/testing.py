@@ -1,12 +1,13 @@
 """What test files share, all to be imported from here; fixtures are in conftest.py.
 
 Measure a model with ``measure(habit, n=30)``: a player (a function from a request to a reply, see
-players.py) is served on the loopback interface, and what comes back is the `Run`. A server that is
-up already, as by ``with serving(perfect, model="m-1") as server`` or the fixtures ``serve`` and
-``server``, is measured by ``measure(server, ...)``, a model by its name with
-``measure("cdta/pocket", ...)``; keywords are those of `Spec`, and ``dataset=positions(30)`` is a
-file with the first positions of ``POOL``. ``ask(model, "e2e4")`` puts one question to a model. Runs
-that need no asking: ``played("m", keeps(40))`` by outcomes, ``run_of`` by answers.
+players.py) is asked without HTTP, and what comes back is the `Run`. To see the requests, call
+``measure(server, ...)`` in ``with answering(perfect, model="m-1") as server``. With ``serving``,
+and with the fixtures ``serve`` and ``server``, they come by HTTP on the loopback interface. Measure
+a model by its name with ``measure("cdta/pocket", ...)``; keywords are those of `Spec`, and
+``dataset=positions(30)`` is a file with the first positions of ``POOL``. ``ask(model, "e2e4")``
+puts one question to a model. Runs that need no asking: ``played("m", keeps(40))`` by outcomes,
+``run_of`` by answers.
 
 Call commands with ``cdta("run", ..., code=0)``, in this process and with stdout, stderr and the
 exit code checked; ``process_of`` starts a real process, for signals and kills. Fixtures: ``home``
@@ -47,6 +48,7 @@ from loopback import (
     Loopback,
     Responder,
     Served,
+    answering,
     asked_about,
     is_changed,
     is_placebo,
@@ -87,7 +89,7 @@ def measure(whom: Loopback | Responder | str, **spec: Any) -> Run:
     if isinstance(whom, str):
         return evaluate(Spec(model=whom, **spec), quiet=True)
     if not isinstance(whom, Loopback):
-        with serving(whom) as server:
+        with answering(whom) as server:
             return measure(server, **spec)
     usual: dict[str, Any] = {"model": "m", "base_url": whom.url, "max_connections": FEW_CONNECTIONS}
     return evaluate(Spec(**usual | spec), quiet=True)
