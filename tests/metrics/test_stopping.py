@@ -32,7 +32,9 @@ from testing import (
     Loopback,
     Responder,
     Run,
+    Serve,
     Spec,
+    answering,
     cdta,
     evaluate,
     habit,
@@ -43,7 +45,6 @@ from testing import (
     plan_of,
     positions,
     samples_in,
-    serving,
 )
 
 CONNECTIONS = 2
@@ -82,6 +83,12 @@ def as_if_all_were_measured(run: Run) -> Run:
     return replace(run, plan=replace(run.plan, precision=None))
 
 
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with answering(habit) as server:
+        yield server
+
+
 @dataclass
 class Halves:
     """Runs of the model that drops half of its habit, one after the other."""
@@ -102,7 +109,7 @@ def halves(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Halves]:
         questions.append(asked(server))
         return made
 
-    with pytest.MonkeyPatch.context() as patch, serving(habit) as server:
+    with pytest.MonkeyPatch.context() as patch, answering(habit) as server:
         patch.setenv("CDTA_HOME", str(tmp_path_factory.mktemp("halves")))
         rough, fine, again = (run(precision=width) for width in (0.2, 0.15, 0.2))
         yield Halves(rough, fine, again, run(precision=None, n=100), questions)
@@ -185,8 +192,8 @@ def test_of_a_dataset_it_takes_the_beginning_of_a_seeded_order(server: Loopback)
 
 
 @needs_posix
-def test_after_a_kill_it_goes_on(server: Loopback, halves: Halves, tmp_path: Path) -> None:
-    server.respond, server.delay = drops_half, 0.002
+def test_after_a_kill_it_goes_on(serve: Serve, halves: Halves, tmp_path: Path) -> None:
+    server = serve(drops_half, delay=0.002)
     command = (
         *("run", "--base-url", server.url, "--model", "m", "--quiet", "--precision", 0.15),
         *("--max-connections", CONNECTIONS, "--out", tmp_path / "out"),

@@ -25,7 +25,7 @@ from cant_do_that_anymore.task.conditions import CONDITIONS, question
 from cant_do_that_anymore.task.forms import FORMS, Form
 from cant_do_that_anymore.task.prompts import SHIPPED_WORDINGS, shipped_wording, statements_of
 from loopback import Body, Responder
-from testing import POOL, adapting, cdta, habit, measure, moves_in, positions, serving
+from testing import POOL, adapting, answering, cdta, habit, measure, moves_in, positions
 
 RULES = [rules for rules in CATALOG.values() if rules.forbids_something]
 
@@ -48,7 +48,7 @@ def test_every_wording_states_every_rule_in_every_form(name: str, rules: Rules) 
 
 
 def test_each_position_gets_one_wording_and_no_request_is_added() -> None:
-    with serving(habit, model="m") as server:
+    with answering(habit, model="m") as server:
         run = measure(server, dataset=positions(60), wording="all")
         assert len(server.requests) == 2 * 60
         again = measure(server, dataset=positions(60))
@@ -117,7 +117,7 @@ TEXTS = {"standard": "Chess. {position}.", "changed": "Chess. {change} {position
 
 def test_wordings_and_forms_of_ones_own_come_from_python(tmp_path: Path) -> None:
     squares = Form("fen only", "You get a FEN", lambda p: [Message("user", p.board().fen())])
-    with serving(lambda _: "e2e4", model="m") as server:
+    with answering(lambda _: "e2e4", model="m") as server:
         own = {"dataset": positions(4), "form": squares}
         run = measure(server, wording=[TEXTS, {"name": "mine", **TEXTS}], **own)
         sent = [request["messages"] for request in server.requests]
@@ -214,6 +214,6 @@ def test_positions_that_a_form_shows_alike_are_one(form: str, found: int, tmp_pa
     orders = ("e2e4 e7e5 g1f3 b8c6 b1c3 g8f6", "e2e4 e7e5 b1c3 g8f6 g1f3 b8c6")
     both = [Position(i, tuple(order.split()), ("f1b5",)) for i, order in enumerate(orders)]
     write_positions(tmp_path / "both.jsonl", both)
-    with serving(lambda _: "f1b5") as server:
+    with answering(lambda _: "f1b5") as server:
         run = measure(server, pool=str(tmp_path / "both.jsonl"), form=form, keep_looking=True)
     assert len(run.samples) == found

@@ -42,6 +42,7 @@ from testing import (
     Body,
     Loopback,
     adapting,
+    answering,
     cdta,
     habit,
     is_changed,
@@ -181,7 +182,7 @@ def effects_in(run: Run) -> list[SimpleNamespace]:
 
 @pytest.fixture(scope="module")
 def planted() -> Run:
-    with serving(reacting) as server:
+    with answering(reacting) as server:
         return measure(server, dataset=positions(150), interventions="all", price="2,8", n=150)
 
 
@@ -252,7 +253,7 @@ def test_replies_that_could_not_be_read_widen_the_interval(planted: Run) -> None
             else reply
         )
 
-    with serving(silent) as server:
+    with answering(silent) as server:
         run = measure(server, dataset=positions(150), interventions="legal-moves", n=150)
     (effect,) = effects_in(run)
     (clear,) = [e for e in effects_in(planted) if e.name == "legal-moves"]
@@ -269,7 +270,7 @@ def test_replies_with_room_have_their_own_token_limit_and_cache_key(
         measure(server, dataset=positions(2), n=2, interventions="all", **options)
         return sorted(request["max_tokens"] for request in server.requests[before:])
 
-    with serving(reacting) as server:
+    with answering(reacting) as server:
         assert limits() == [16] * 14 + [100] * 2 + [1000] * 2
         same_model = [16]  # one request that checks that the model is the same
         assert limits() == same_model
@@ -318,7 +319,7 @@ def test_the_budget_reserves_the_longer_reply_and_the_forecast_counts_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     options: dict[str, Any] = {"dataset": str(positions(3)), "n": 3, "price": "0,100"}
-    with serving(reacting) as server:
+    with answering(reacting) as server:
         given = {"model": "m", "base_url": server.url, **options}
         plain, helped = (
             estimate(Spec(**given, reasoning_effort="none", interventions=value)).total
@@ -340,7 +341,7 @@ def test_an_intervention_of_ones_own(tmp_path: Path) -> None:
         added=lambda wording, change: f"Stay calm. {change.statement}",
         tokens=50,
     )
-    with serving(reacting) as server:
+    with answering(reacting) as server:
         run = measure(server, dataset=positions(4), interventions=["repeated", calm], n=4)
         sent = [request for request in server.requests if "Stay calm" in str(request)]
     assert {request["max_tokens"] for request in sent} == {50}
