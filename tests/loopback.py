@@ -163,22 +163,24 @@ def serving(answering: Any, port: int = 0, **fields: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def answering(respond: Responder, **fields: Any) -> Iterator[Loopback]:
+def answering(player: Responder | Loopback, **fields: Any) -> Iterator[Loopback]:
     """As `serving`, but for this process only and without HTTP, which takes most of the time."""
-    server = Loopback(respond, url=f"http://127.0.0.1:{next(_PORTS)}/v1", **fields)
+    server = player if isinstance(player, Loopback) else Loopback(player, **fields)
+    server.url = f"http://127.0.0.1:{next(_PORTS)}/v1"
     send = ServerModel.send
 
     async def answer(model: ServerModel, method: str, path: str, **options: Any) -> Response:
         if model.info.endpoint != server.url:
             return await send(model, method, path, **options)
+        response: Any = web.Response(status=404, body=b"404: Not Found")
         if path == "/models":
-            body = server.model_list()
+            response = web.json_response(server.model_list())
         elif path == model.path:
-            server.requests.append(options["json"] | {"path": f"/v1{path}"})
-            body = server.completion(server.requests[-1])
-        else:
-            return Response(404, None, b"404: Not Found")
-        return Response(200, None, json.dumps(body).encode())
+            request = options["json"] | {"path": f"/v1{path}"}
+            server.requests.append(request)
+            fault = server.fault and await server.fault(request, len(server.requests))
+            response = fault or web.json_response(server.completion(request))
+        return Response(response.status, None, response.body or b"")
 
     with patch.object(ServerModel, "send", answer):
         yield server

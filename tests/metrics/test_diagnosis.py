@@ -50,7 +50,6 @@ from testing import (
     POOL,
     SPECIAL,
     Body,
-    Serve,
     Spec,
     answering,
     evaluate,
@@ -223,9 +222,10 @@ def test_a_placebo_that_moves_the_habit_leaves_no_claim_about_the_rule(perfect: 
 
 
 @pytest.mark.parametrize("family", [Thinker, Tagged, OpenAI])
-def test_who_thinks_first_is_diagnosed_the_same(family: type[Thinker], serve: Serve) -> None:
+def test_who_thinks_first_is_diagnosed_the_same(family: type[Thinker]) -> None:
     """Also of a yes or no the answer is what comes after the thoughts."""
-    thought = measure(serve(family(CANNOT_STOP)), n=6, diagnose=True)
+    with answering(family(CANNOT_STOP)) as server:
+        thought = measure(server, n=6, diagnose=True)
     assert numbers(thought) == KNOWS_BUT_KEEPS
     assert thought.controls
     for answer in answers_of((*thought.samples, *thought.controls)):
@@ -233,9 +233,14 @@ def test_who_thinks_first_is_diagnosed_the_same(family: type[Thinker], serve: Se
 
 
 def test_of_noise_every_interval_holds_the_truth() -> None:
-    """The seed is fixed by the questions, so this is no matter of luck."""
+    """The seed is fixed by the questions, so this is no matter of luck.
+
+    It plays other legal moves as often before the change as after it, which is no uptake.
+    """
     run = diagnosed(noise, n=60, temperature=1.0)
-    truths = dict.fromkeys(NAMES, 0.0) | {"knowing_doing_gap": 0.5, "kept_without_knowing": 0.5}
+    assert run.results.metrics["adaptation_rate"]
+    truths = dict.fromkeys((*NAMES, "rule_uptake"), 0.0)
+    truths |= {"knowing_doing_gap": 0.5, "kept_without_knowing": 0.5}
     for name, truth in truths.items():
         interval = run.results.intervals[name]
         assert interval.low < truth < interval.high, name
@@ -305,7 +310,7 @@ def test_for_a_dataset_that_others_found_nothing_is_asked_about_controls() -> No
     assert len(server.requests) == 1 + 6 * 4
 
 
-def test_where_draws_select_a_control_is_what_the_first_draw_says(serve: Serve) -> None:
+def test_where_draws_select_a_control_is_what_the_first_draw_says() -> None:
     """One hit that no other draw bears out makes neither a member nor a control."""
     seen = set()
 
@@ -315,8 +320,8 @@ def test_where_draws_select_a_control_is_what_the_first_draw_says(serve: Serve) 
         seen.add(moves)
         return SPECIAL[moves] if hit else next(iter(legal_under_both(moves)), "h1h8")
 
-    server = serve(Kimi(drawing, thinks=lambda _: 0))
-    chosen = select(Spec(base_url=server.url, n=12, diagnose=True), quiet=True)
+    with answering(Kimi(drawing, thinks=lambda _: 0)) as server:
+        chosen = select(Spec(base_url=server.url, n=12, diagnose=True), quiet=True)
     assert chosen.dataset.own_temperature
     assert {number_of(position.moves) % 3 for position in chosen.dataset.positions} == {0}
     asked = [position.moves for position in Random(ORDER_SEED).sample(POOL, len(POOL))]
@@ -393,20 +398,19 @@ def test_no_or_few_controls_are_noted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["samples", "controls"])
-def test_too_many_failures_of_a_kind_end_the_run(kind: str, serve: Serve, tmp_path: Path) -> None:
-    server = serve(PERFECT)
-    pool = mixed_pool(tmp_path / "pool.jsonl", 6, 6)
-    spec = Spec("m", server.url, pool=pool, n=6, diagnose=True)
-    failing = getattr(evaluate(spec, quiet=True), kind)[0].position.moves
-
+def test_too_many_failures_of_a_kind_end_the_run(kind: str, tmp_path: Path) -> None:
     async def fault(request: Body, _: int) -> web.Response | None:
         fails = request["temperature"] and moves_in(request) == failing
         return web.Response(status=418) if fails else None
 
-    server.fault = fault
-    with pytest.raises(Incomplete, match=rf"^1 of \d+ {kind} have no answer"):
-        evaluate(replace(spec, seed=1), quiet=True)
-    run = evaluate(replace(spec, seed=1, max_error_rate=0.2), quiet=True)
+    failing = None
+    with answering(PERFECT, fault=fault) as server:
+        pool = mixed_pool(tmp_path / "pool.jsonl", 6, 6)
+        spec = Spec("m", server.url, pool=pool, n=6, diagnose=True)
+        failing = getattr(evaluate(spec, quiet=True), kind)[0].position.moves
+        with pytest.raises(Incomplete, match=rf"^1 of \d+ {kind} have no answer"):
+            evaluate(replace(spec, seed=1), quiet=True)
+        run = evaluate(replace(spec, seed=1, max_error_rate=0.2), quiet=True)
     assert sum(not sample.answered for sample in [*run.samples, *run.controls]) == 1
     told = [note for note in run.notes if "control" in note or "without an answer" in note]
     assert f"left out 1 {kind[:-1]} without an answer" in told

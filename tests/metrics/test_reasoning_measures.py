@@ -20,7 +20,7 @@ from cant_do_that_anymore.providers.base import Answer, StopReason, Usage
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.storage import load_run, rescored, save_run
 from cant_do_that_anymore.task.scorer import names_special
-from testing import Run, Serve, measure, number_of, perfect, run_of, serving
+from testing import Run, answering, measure, number_of, perfect, run_of
 from thinkers import (
     OpenAI,
     Outside,
@@ -50,8 +50,8 @@ def printed(run: Run) -> str:
 @pytest.fixture(scope="module")
 def planted() -> Run:
     """Of a model that thinks, is tempted and gives in by known functions."""
-    server = Outside(tempted, thinks=longer_when_changed, thoughts=tempted_thoughts)
-    with serving(server):
+    thinker = Outside(tempted, thinks=longer_when_changed, thoughts=tempted_thoughts)
+    with answering(thinker) as server:
         return measure(server, n=60)
 
 
@@ -106,9 +106,10 @@ def test_a_run_read_back_or_rescored_tells_the_same(planted: Run, tmp_path: Path
     }
 
 
-def test_thoughts_that_are_not_shown_tempt_nobody_but_are_counted(serve: Serve) -> None:
+def test_thoughts_that_are_not_shown_tempt_nobody_but_are_counted() -> None:
     thinks = OpenAI(perfect, thinks=lambda request: 5_000 - longer_when_changed(request) // 2)
-    run = measure(serve(thinks), n=12)
+    with answering(thinks) as server:
+        run = measure(server, n=12)
     assert NAMES & run.results.metrics.keys() == {name for name in NAMES if "tokens" in name}
     difference = run.results.metrics["thinking_tokens_difference"]
     assert difference is not None and difference < 0

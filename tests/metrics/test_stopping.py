@@ -83,8 +83,8 @@ def as_if_all_were_measured(run: Run) -> Run:
     return replace(run, plan=replace(run.plan, precision=None))
 
 
-@pytest.fixture
-def server() -> Iterator[Loopback]:
+@pytest.fixture(name="server")
+def server_without_http() -> Iterator[Loopback]:
     with answering(habit) as server:
         yield server
 

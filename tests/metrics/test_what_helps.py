@@ -4,12 +4,12 @@ import pytest
 
 from reacting import HELPFUL, named_in
 
-RUNS = 14  # benchmarks/what_helps.py makes 200 of each
+RUNS = 8  # benchmarks/what_helps.py makes 200 of each
 
 
 @pytest.mark.parametrize("per_game", [1, 3])
 def test_the_helpful_are_found_and_others_seldom_named(per_game: int) -> None:
-    """Another one is named in at most 5% of the runs: in more than 3 of 14 once in 240 times."""
+    """Another one is named in at most 5% of the runs: in more than 2 of 8 once in 170 times."""
     named = [named_in(seed, per_game=per_game) for seed in range(RUNS)]
-    assert sum(bool(names - HELPFUL) for names in named) <= 3
-    assert sum(names >= HELPFUL for names in named) >= RUNS - 2
+    assert sum(bool(names - HELPFUL) for names in named) <= 2
+    assert sum(names >= HELPFUL for names in named) >= RUNS - 1

@@ -36,7 +36,7 @@ def test_a_model_that_always_adapts_and_says_why_is_perfect(text: str, in_san: b
         old = notate(request, habit(request), in_san=in_san)
         return text.format(move=notate(request, move, in_san=in_san), habit=old)
 
-    metrics = measure(adapts, dataset=positions(40)).results.metrics
+    metrics = measure(adapts, dataset=positions(12)).results.metrics
     assert (metrics["variant_impact_factor"], metrics["adaptation_rate"]) == (-1, 1)
 
 
@@ -55,6 +55,6 @@ def both_sides_in_uci(request: Body) -> str:
 
 @pytest.mark.parametrize("plays", [two_half_moves, both_sides_in_uci])
 def test_a_model_that_plays_on_for_both_sides_scores_0(plays: Callable[[Body], str]) -> None:
-    run = measure(plays, dataset=positions(40))
+    run = measure(plays, dataset=positions(12))
     assert run.results.metrics["variant_impact_factor"] == 0
     assert run.results.outcomes["changed"]["special"] == len(run.samples)

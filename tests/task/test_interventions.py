@@ -36,6 +36,7 @@ from cant_do_that_anymore.task.conditions import CONDITIONS, conditions_for, int
 from cant_do_that_anymore.task.forms import FORMS
 from cant_do_that_anymore.task.prompts import DEFAULT, SHIPPED_WORDINGS, shipped_wording
 from own_rules import NoEnPassant
+from players import noise
 from testing import (
     POOL,
     SPECIAL,
@@ -67,16 +68,17 @@ def test_every_intervention_has_a_valid_prompt_for_every_rule_form_and_wording(
 ) -> None:
     assert interventions() == ALL
     start, black, white = (Position(0, moves, ()) for moves in ((), POOL[0].moves, POOL[1].moves))
-    example = example_of(rules) or start
     assert len(black.moves) % 2 != len(white.moves) % 2
-    for wording in map(shipped_wording, (DEFAULT.name, *SHIPPED_WORDINGS)):
-        for form in FORMS.values():
+    different = (start, black, white, example_of(rules) or start)
+    for number, name in enumerate((DEFAULT.name, *SHIPPED_WORDINGS)):
+        wording = shipped_wording(name)
+        for place, form in enumerate(FORMS.values(), number):
+            position = different[place % len(different)]
             conditions = conditions_for(["changed", *ALL], rules, wording, form=form)
-            for position in (start, black, white, example):
-                asked = {condition.name: condition.question(position) for condition in conditions}
-                for asking in asked.values():
-                    _check_prompt(asking.messages, wording.role)
-                _check_texts(position, rules, asked)
+            asked = {condition.name: condition.question(position) for condition in conditions}
+            for asking in asked.values():
+                _check_prompt(asking.messages, wording.role)
+            _check_texts(position, rules, asked)
 
 
 def _check_prompt(messages: Sequence[Message], role: str) -> None:
@@ -161,6 +163,9 @@ def test_the_move_is_read_in_the_last_line(
 HELPS = {"The legal moves": 0.9, "end your reply with": 0.6, "Check your move": 0.35}
 
 
+N = 100
+
+
 def reacting(request: Body) -> str:
     """Follows the rule in one of ten positions, and more often with three of the interventions."""
     text, moves = str(request["messages"]), moves_in(request)
@@ -183,7 +188,7 @@ def effects_in(run: Run) -> list[SimpleNamespace]:
 @pytest.fixture(scope="module")
 def planted() -> Run:
     with answering(reacting) as server:
-        return measure(server, dataset=positions(150), interventions="all", price="2,8", n=150)
+        return measure(server, dataset=positions(N), interventions="all", price="2,8", n=N)
 
 
 def test_the_three_interventions_that_help_are_named(planted: Run, tmp_path: Path) -> None:
@@ -215,7 +220,7 @@ def test_the_three_interventions_that_help_are_named(planted: Run, tmp_path: Pat
         for name in ("changed", "repeated")
     }
     repeated = next(effect for effect in effects if effect.name == "repeated")
-    assert repeated.extra_tokens == pytest.approx((usage["repeated"] - usage["changed"]) / 150)
+    assert repeated.extra_tokens == pytest.approx((usage["repeated"] - usage["changed"]) / N)
     assert repeated.extra_dollars == pytest.approx(repeated.extra_tokens * 2e-6)
 
     save_with_page(planted, tmp_path / "run")
@@ -229,7 +234,7 @@ def test_the_three_interventions_that_help_are_named(planted: Run, tmp_path: Pat
     printed = cdta("rescore", tmp_path / "run", "--out", tmp_path / "again", code=0).stdout
     assert "Listing the legal moves closes" in printed
     assert re.search(
-        r"legal-moves +0\.8\d+ +\+\d\d\.\d +\+\d\d\.\d to \+\d\d\.\d +< 0\.001", printed
+        r"legal-moves +0\.\d+ +\+\d\d\.\d +\+\d\d\.\d to \+\d\d\.\d +< 0\.001", printed
     )
 
 
@@ -254,7 +259,7 @@ def test_replies_that_could_not_be_read_widen_the_interval(planted: Run) -> None
         )
 
     with answering(silent) as server:
-        run = measure(server, dataset=positions(150), interventions="legal-moves", n=150)
+        run = measure(server, dataset=positions(N), interventions="legal-moves", n=N)
     (effect,) = effects_in(run)
     (clear,) = [e for e in effects_in(planted) if e.name == "legal-moves"]
     assert effect.rule_uptake == clear.rule_uptake
@@ -284,14 +289,13 @@ def test_replies_with_room_have_their_own_token_limit_and_cache_key(
 @pytest.mark.usefixtures("impatient")
 def test_batches_have_the_limit_of_each_reply_and_give_the_same_results(planted: Run) -> None:
     with serving(BatchServer(reacting)) as server:
-        run = measure(
-            server, dataset=positions(150), n=150, interventions="all", price="2,8", batch=True
-        )
+        run = measure(server, dataset=positions(40), interventions="all", batch=True)
     in_batches = map(json.loads, (server.charged - server.live).elements())
     limits = Counter(body["max_tokens"] for body in in_batches)
-    assert [sample.replies for sample in run.samples] == [s.replies for s in planted.samples]
+    one_by_one = {sample.position: sample.replies for sample in planted.samples}
+    assert all(sample.replies == one_by_one[sample.position] for sample in run.samples)
     assert limits.keys() == {16, 100, 1000}
-    assert limits[1000] > 100
+    assert limits[1000] > 10
     assert server.twice == []
 
 
@@ -307,7 +311,7 @@ class LongWinded(Loopback):
 
 
 def test_replies_that_are_cut_off_while_reasoning_are_a_result_and_end_no_run() -> None:
-    with serving(LongWinded(reacting)) as server:
+    with answering(LongWinded(reacting)) as server:
         run = measure(server, dataset=positions(30), n=30, interventions="reason-first")
     assert run.results.outcomes["reason-first"]["truncated"] == 30
     (effect,) = effects_in(run)
@@ -401,9 +405,10 @@ def test_interventions_are_named_at_the_command_line() -> None:
 
 
 def test_with_a_diagnosis_interventions_are_also_asked_at_control_positions(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"n": 12, "interventions": ("repeated", "reminded")}
-    run = measure("cdta/reader", diagnose=True, **options)
-    assert {*run.controls[0].replies} == {"standard", "changed", "placebo", "repeated", "reminded"}
+    options: dict[str, Any] = {"n": 12, "interventions": ("conflict-named", "reminded")}
+    run = measure(noise, diagnose=True, **options)
+    names = {"standard", "changed", "placebo", *options["interventions"]}
+    assert {*run.controls[0].replies} == names
     effects = {effect.name: effect for effect in run.results.interventions}
     for name, effect in effects.items():
         plays = [Counter(c.plays_special(each) for c in run.controls) for each in ("changed", name)]
@@ -412,14 +417,14 @@ def test_with_a_diagnosis_interventions_are_also_asked_at_control_positions(tmp_
         alone = p_value(changes, [control.position.game for control in run.controls])
         assert alone <= effect.controls_p_holm <= min(1, 2 * alone) + 1e-12
     both: dict[str, Any] = {"controls_low": -0.6, "controls_high": -0.1}
-    moved = replace(effects["repeated"], **both, controls_p_holm=0.04)
+    moved = replace(effects["conflict-named"], **both, controls_p_holm=0.04)
     still = replace(effects["reminded"], **both, controls_p_holm=0.06)
     told = helps_sentence(replace(run, results=replace(run.results, interventions=[moved, still])))
-    assert "At control positions, the usual move also changes with repeating" in told
+    assert "At control positions, the usual move also changes with naming" in told
     assert "reminder" not in told.partition("At control")[2]
     save_with_page(run, tmp_path / "run")
     assert load(tmp_path / "run").results == run.results
-    without = measure("cdta/reader", **options)
+    without = measure(noise, **options)
     assert [effect.controls for effect in without.results.interventions] == [None, None]
     assert "control" not in helps_sentence(without)
 

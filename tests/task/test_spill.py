@@ -22,7 +22,7 @@ from cant_do_that_anymore.task.spill import (
     spill_file,
 )
 from cant_do_that_anymore.task.types import Sample, answers_of
-from testing import POOL, measure, needs_posix, positions, serving, wavering
+from testing import POOL, answering, measure, needs_posix, positions, wavering
 from thinkers import LETTERS, Thinker
 
 LONG = "Bc4 or Nf3? " * 1_000
@@ -107,7 +107,7 @@ def test_it_needs_no_disk(full: bool, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_run_holds_no_reasoning_in_memory_measured_or_loaded(tmp_path: Path) -> None:
-    with serving(Thinker(wavering, thinks=lambda _: TOKENS)) as server:
+    with answering(Thinker(wavering, thinks=lambda _: TOKENS)) as server:
         save_run(measure(server, dataset=positions(12)), tmp_path / "run")
         load(tmp_path / "run")  # what is made once is there by then
         tracemalloc.start()
