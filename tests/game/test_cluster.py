@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cant_do_that_anymore.game.mining import inputs
 from cant_do_that_anymore.game.mining.miner import map_cluster
 from processes import cdta
 from written_games import plain, pool_games
@@ -52,12 +53,14 @@ def test_the_work_is_done_on_both_machines_and_comes_back_in_order(cluster: str)
     assert len(machines) == 2
 
 
-def test_the_blocks_give_what_one_process_finds(cluster: str, tmp_path: Path) -> None:
+def test_the_blocks_give_what_one_process_finds(
+    cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inputs, "CHUNK_BYTES", 2**13)
     games = tmp_path / "games.pgn"
-    games.write_text("".join(map(plain, pool_games(500, Random(2)))) * 4, encoding="utf-8")
-    local, spread = tmp_path / "local.jsonl", tmp_path / "spread.jsonl"
-    for output, options in ((local, []), (spread, ["--cluster", cluster])):
-        result = cdta("mine", games, *options, "-o", output)
-        assert result.returncode == 0, result.stderr
-    assert spread.read_text() == local.read_text()
-    assert len(local.read_text().splitlines()) == 500
+    games.write_text("".join(map(plain, pool_games(100, Random(2)))) * 4, encoding="utf-8")
+    local, spread = (
+        cdta("mine", games, *options, code=0).stdout for options in ([], ["--cluster", cluster])
+    )
+    assert spread == local
+    assert len(local.splitlines()) == 100

@@ -27,6 +27,7 @@ from cant_do_that_anymore.game.mining import (
     NOT_STANDARD,
     MiningCriteria,
     MiningResult,
+    inputs,
     mine,
     openings,
 )
@@ -55,9 +56,14 @@ else:
 GAMES = st.lists(st.integers(0, 2**16), max_size=60).map(played)
 CHANGES = st.sampled_from([rules for rules in CATALOG.values() if rules is not STANDARD])
 WANTED = MiningCriteria(BISHOPS_AS_KNIGHTS)
-GAMES_IN_ALL = 1_000
+GAMES_IN_ALL = 300
 ITALIAN = TAGS + "1. e4 e5 2. Nf3 Nc6 3. Bc4 *\n\n"
 """A game whose only special move is its last."""
+
+
+@pytest.fixture(autouse=True)
+def many_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "CHUNK_BYTES", 2**14)
 
 
 @pytest.fixture(scope="module")
@@ -271,7 +277,7 @@ def test_castling_is_found_of_both_players_and_to_both_sides() -> None:
 
 
 def test_processes_find_the_same_positions_in_the_same_order(collection: Path) -> None:
-    for unique, limit in ((False, None), (True, 700)):
+    for unique, limit in ((False, None), (True, 200)):
         local = mined(collection, unique=unique, limit=limit)
         assert mined(collection, unique=unique, limit=limit, jobs=2) == local
 
@@ -286,8 +292,8 @@ COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
     "zst": zstd.compress,
     "zst in frames": lambda data: (
         b"\x50\x2a\x4d\x18\x04\x00\x00\x00skip"
-        + zstd.compress(data[: 2**17])
-        + zstd.compress(data[2**17 :])
+        + zstd.compress(data[: 2**15])
+        + zstd.compress(data[2**15 :])
     ),
 }
 
@@ -340,15 +346,16 @@ def test_several_inputs_are_numbered_through(tmp_path: Path) -> None:
 def test_a_cut_off_input_gives_what_could_be_read_and_exit_code_1(
     collection: Path, expected: list[str], compression: str, tmp_path: Path
 ) -> None:
-    data = COMPRESSIONS[compression](collection.read_bytes())
+    data = COMPRESSIONS[compression](collection.read_bytes()) * 2
     cut, after, output = tmp_path / "cut.pgn", tmp_path / "after.pgn", tmp_path / "pool.jsonl"
     cut.write_bytes(data[: len(data) * 3 // 4])
     after.write_text(ITALIAN)
     result = cdta("mine", cut, after, "--duplicates", "-o", output, code=1)
     assert f"cannot read {cut} to its end" in result.stderr
     *found, last = read_positions(output, BISHOPS_AS_KNIGHTS)
-    assert len(found) > 500
-    assert [position.to_json() for position in found] == [*map(json.loads, expected[: len(found)])]
+    assert len(found) > (300 if compression == "gz" else 290)  # others are read in large blocks
+    read = [position.to_json() for position in found[: len(expected)]]
+    assert read == [*map(json.loads, expected[: len(found)])]
     assert last.moves == ("e2e4", "e7e5", "g1f3", "b8c6")
 
 
@@ -378,8 +385,8 @@ def test_half_a_megabyte_of_anything_costs_no_more_time_than_other_games(text: s
 @pytest.mark.parametrize(
     ("start", "more", "times"),
     [
-        (TAGS + "1. e4 {", "x" * 2**20, 300),
-        ("", TAGS + "1. e4 e5 " + "Be2 Be7 Bf1 Bf8 " * 249 + "*\n\n", 35),
+        (TAGS + "1. e4 {", "x" * 2**20, 120),
+        ("", TAGS + "1. e4 e5 " + "Be2 Be7 Bf1 Bf8 " * 249 + "*\n\n", 14),
     ],
     ids=["an endless line", "many positions"],
 )
@@ -393,13 +400,15 @@ def test_memory_stays_bounded(start: str, more: str, times: int, tmp_path: Path)
     measure = (
         "import re, sys\n"
         "from cant_do_that_anymore.cli.main import cdta\n"
+        "from cant_do_that_anymore.game.mining import inputs\n"
+        "inputs.CHUNK_BYTES = 2**13  # two of these games\n"
         "cdta(['mine', sys.argv[1], '--every', '-o', sys.argv[2]], standalone_mode=False)\n"
         # Not ru_maxrss: that remembers the process it was forked from.
         "print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])\n"
     )
     command = [sys.executable, "-c", measure, str(path), str(output)]
     kilobytes = subprocess.check_output(command, stderr=subprocess.DEVNULL)
-    assert int(kilobytes) < 300_000
+    assert int(kilobytes) < 80_000
     with output.open() as found:
         (last,) = deque(found, maxlen=1)
     assert json.loads(last)["previous_moves"] == ["e2e4", "e7e5", "g1f3", "b8c6"]
@@ -421,7 +430,7 @@ def test_ctrl_c_leaves_a_valid_file_of_what_was_found(
     )
     assert process.stdin
     # More than fits into the pipe and the blocks in flight: some were mined when all is sent.
-    process.stdin.write(collection.read_bytes() * 10)
+    process.stdin.write(collection.read_bytes() * 33)
     os.killpg(process.pid, signal.SIGINT)
     _, complaint = process.communicate()
     assert process.returncode == 1
@@ -482,16 +491,13 @@ def test_a_pipe_as_output_is_written_to_and_never_replaced(tmp_path: Path) -> No
         assert json.loads(sent())["next_filtered_moves"] == ["f1c4"]
 
 
-@pytest.mark.parametrize("bishop", ["\u2657", "\u265d", "\u265d\ufe0e"])
-def test_pieces_may_be_pictures(bishop: str) -> None:
-    found = lines(mined_text(f"1. \u2658f3 d5 2. e3 e6 3. {bishop}b5+ c6 1-0\n"))
-    assert found == [(0, ["g1f3", "d7d5", "e2e3", "e7e6"], "f1b5")]
-
-
-@pytest.mark.parametrize("letter", ["\u0421", "\u0391", "\u00c4"])
-def test_a_piece_in_another_alphabet_is_no_pawn(letter: str) -> None:
-    result = mined_text(f"1. e4 e5 2. {letter}c4 Nf6 3. Bd3 1-0\n")
-    assert (len(result.found), len(result.damaged)) == (0, 1)
+def test_pieces_may_be_pictures_but_not_in_another_alphabet() -> None:
+    for bishop in ("\u2657", "\u265d", "\u265d\ufe0e"):
+        found = lines(mined_text(f"1. \u2658f3 d5 2. e3 e6 3. {bishop}b5+ c6 1-0\n"))
+        assert found == [(0, ["g1f3", "d7d5", "e2e3", "e7e6"], "f1b5")]
+    for letter in ("\u0421", "\u0391", "\u00c4"):
+        result = mined_text(f"1. e4 e5 2. {letter}c4 Nf6 3. Bd3 1-0\n")
+        assert (len(result.found), len(result.damaged)) == (0, 1)
 
 
 PARENT = """

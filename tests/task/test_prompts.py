@@ -37,42 +37,21 @@ def messages(*moves: str) -> tuple[Message, ...]:
 
 
 def test_the_side_to_move_is_the_assistant_and_the_last_turn_is_the_users() -> None:
-    white_to_move = messages("e2e4", "e7e5")
-    black_to_move = messages("e2e4", "e7e5", "g1f3")
-    assert [(m.role, m.content) for m in white_to_move] == [
-        ("system", "Standard."),
-        ("assistant", "e2e4"),
-        ("user", "e7e5"),
-    ]
+    """The text for base models ends where the next move begins."""
+    white_to_move, black_to_move = messages("e2e4", "e7e5"), messages("e2e4", "e7e5", "g1f3")
+    assert as_text(white_to_move) == "System: Standard.\nAssistant: e2e4\nUser: e7e5\nAssistant:"
+    text = "System: Standard.\nUser: e2e4\nAssistant: e7e5\nUser: g1f3\nAssistant:"
+    assert as_text(black_to_move) == text
     assert [m.role for m in black_to_move] == ["system", "user", "assistant", "user"]
-
     assert messages() == (Message("system", "Standard."),)
 
 
-def test_the_text_for_base_models_ends_where_the_next_move_begins() -> None:
-    text = as_text(messages("e2e4", "e7e5", "g1f3"))
-    assert text == "System: Standard.\nUser: e2e4\nAssistant: e7e5\nUser: g1f3\nAssistant:"
-
-
 def test_a_user_turn_is_put_first_only_where_the_assistant_would_begin() -> None:
-    white_to_move = messages("e2e4", "e7e5")
-    black_to_move = messages("e2e4")
+    white_to_move, black_to_move = messages("e2e4", "e7e5"), messages("e2e4")
     assert [m.role for m in user_first(white_to_move)] == ["system", "user", "assistant", "user"]
     assert user_first(white_to_move)[2:] == white_to_move[1:]
     assert user_first(black_to_move) == black_to_move
     assert [m.role for m in user_first(messages())] == ["system", "user"]
-
-
-@pytest.mark.parametrize("key", CATALOG)
-def test_the_default_wording_states_the_task_and_the_change(key: str) -> None:
-    change = rules_named(key)
-    text = DEFAULT.standard_prompt() if change == STANDARD else DEFAULT.changed_prompt(change)
-    for example in ("e2e4", "e1g1", "e7e8q", "UCI", "nothing else"):
-        assert example in text
-    assert ("differ" in text) == (key != "standard")
-    assert "{" not in text
-    if key != "standard":
-        assert rules_named(key).statement in text
 
 
 def test_the_protocol_quotes_the_default_wording() -> None:
