@@ -12,9 +12,11 @@ from typing import Any
 
 from aiohttp import web
 
-from cant_do_that_anymore.client.batch.client import MIN_BATCH
+from cant_do_that_anymore.client.batch import client
 from loopback import Body, Loopback
 
+SINGLY = 4
+"""So many requests are sent singly with the fixture ``small_batches``."""
 Line = dict[str, Any]
 Spoils = Callable[[Line, int], Line | None]
 """Gives another result than the answer for a line of the batch of that number, or None."""
@@ -45,6 +47,7 @@ class BatchServer(Loopback):
         ends: the status in which the batch of a number ends; an expired one has done half.
         spoils: spoils single lines.
         disturbs: called before anything about files and batches is answered.
+        most_lines: a larger batch has too many tokens.
         batches: all that were made, by id.
         charged: how often each body was answered, and paid.
         live: the bodies that were asked for at once.
@@ -54,7 +57,7 @@ class BatchServer(Loopback):
     ends: Ends = always_completed
     spoils: Spoils | None = None
     disturbs: Disturbs | None = None
-    most_tokens: int | None = None
+    most_lines: int = 1_000_000
     files: dict[str, bytes] = field(default_factory=dict)
     batches: dict[str, dict[str, Any]] = field(default_factory=dict)
     charged: Counter[str] = field(default_factory=Counter)
@@ -72,10 +75,10 @@ class BatchServer(Loopback):
 
     def completion(self, request: Body) -> dict[str, Any]:
         body = {name: value for name, value in request.items() if name != "path"}
-        told = json.dumps(body)
-        self.charged[told] += 1
+        text = json.dumps(body)
+        self.charged[text] += 1
         if "path" in request:
-            self.live[told] += 1
+            self.live[text] += 1
         return super().completion(request)
 
     def in_batch(self, body: Body) -> dict[str, Any]:
@@ -86,8 +89,8 @@ class BatchServer(Loopback):
     def twice(self) -> list[str]:
         """What was charged more than once, but for one of the first, which tells who answers."""
         again = [body for body, times in self.charged.items() if times > 1]
-        the_first_that_arrived = list(self.charged)[:MIN_BATCH]
-        return again[1:] if again and again[0] in the_first_that_arrived else again
+        first = list(self.charged)[: client.MIN_BATCH]
+        return again[1:] if again and again[0] in first else again
 
     @property
     def sizes(self) -> list[int]:
@@ -134,10 +137,10 @@ class BatchServer(Loopback):
             "request_counts": {"total": len(lines), "completed": 0, "failed": 0},
         }
         self.batches[batch["id"]] = batch
-        if self.most_tokens and len(self.files[wanted["input_file_id"]]) // 4 > self.most_tokens:
+        if len(lines) > self.most_lines:
             batch["ends"] = status = "failed"
-            told = f"Enqueued token limit reached. Limit: {self.most_tokens} enqueued tokens."
-            batch["errors"] = {"data": [{"code": "token_limit_exceeded", "message": told}]}
+            message = "Enqueued token limit reached. Limit: 20000 enqueued tokens."
+            batch["errors"] = {"data": [{"code": "token_limit_exceeded", "message": message}]}
         if status == "failed":
             return self._shown(batch)
         answered, faulty = [], []

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from batches import BatchServer, Disturbs, failed_line
-from cant_do_that_anymore.client.batch import client, jobs
+from batches import SINGLY, BatchServer, Disturbs, failed_line
+from cant_do_that_anymore.client.batch import jobs
 from cant_do_that_anymore.client.batch.client import MIN_BATCH, PROBES, BatchClient
 from cant_do_that_anymore.client.store import Store
 from cant_do_that_anymore.costs.forecast import estimate
@@ -38,9 +38,10 @@ from testing import (
 )
 from thinkers import OpenAI
 
-SIZE = 100
+SIZE = 15
+"""Positions of most runs."""
 
-pytestmark = pytest.mark.usefixtures("impatient")
+pytestmark = pytest.mark.usefixtures("impatient", "small_batches")
 
 
 async def unheard(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
@@ -98,7 +99,6 @@ def test_junk_in_place_of_anything_about_batches_ends_in_a_sentence(
     place: str, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs, "REQUEST_DEADLINE", 0.01)
-    monkeypatch.setattr(client, "MIN_BATCH", 1)
     server = serve(BatchServer(wavering))
 
     async def disturb(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
@@ -108,25 +108,24 @@ def test_junk_in_place_of_anything_about_batches_ends_in_a_sentence(
     for number in range(len(JUNK)):
         server.disturbs = disturb
         with suppress(UserError):
-            asyncio.run(asked(server, tmp_path, number, 5))
+            asyncio.run(replies(server, tmp_path, number))
         server.disturbs = None
-        assert len(asyncio.run(asked(server, tmp_path, number, 5))) == 5
+        assert len(asyncio.run(replies(server, tmp_path, number))) == SIZE
     assert len(server.batches) >= len(JUNK)
 
 
-async def asked(
+async def replies(
     server: BatchServer,
     folder: Path,
-    draw: int,
-    count: int,
+    draw: int = 0,
     on_status: Callable[[str], None] = lambda _: None,
 ) -> list[str]:
-    """Ask so many questions in batches, with a store in a folder; the replies."""
-    asks = [Request(question(each.moves), "measuring", "standard", draw) for each in POOL[:count]]
+    """Replies to requests in batches, with a store in a folder."""
+    requests = [Request(question(p.moves), "measuring", "standard", draw) for p in POOL[:SIZE]]
     model = model_named("m", server.url)
     with closing(Store(folder / "answers.sqlite")) as store:
         try:
-            answers = BatchClient(model, store).answers(asks, Settings(), on_status=on_status)
+            answers = BatchClient(model, store).answers(requests, Settings(), on_status=on_status)
             return [answer.text async for answer in answers if not answer.error]
         finally:
             await model.close()
@@ -199,11 +198,11 @@ class Changing(OpenAI, BatchServer):
 @pytest.mark.parametrize("thinking", [True, False])
 def test_few_requests_tell_what_a_model_needs(strict: bool, thinking: bool, serve: Serve) -> None:
     server = serve(Changing(wavering, strict=strict, thinking=thinking))
-    run = measure(server, dataset=positions(SIZE), batch=True)
-    other = measure(wavering, dataset=positions(SIZE))
+    run = measure(server, dataset=positions(2 * SIZE), batch=True)
+    other = measure(wavering, dataset=positions(2 * SIZE))
     assert run.results.outcomes == other.results.outcomes
     assert len(server.batches) == 1 + (not strict) + (not thinking)
-    assert sum(server.live.values()) <= 2 * MIN_BATCH + 3 * PROBES
+    assert sum(server.live.values()) <= 2 * SINGLY + 3 * PROBES
     assert not server.twice
 
 
@@ -213,12 +212,12 @@ def test_few_requests_tell_what_a_model_needs(strict: bool, thinking: bool, serv
         (
             "The model 'm' is not supported by the batch API.",
             r"have no answer \(the first: \S+ refuses 'm' \(HTTP 400: .* supported by the batch",
-            *(1, MIN_BATCH),
+            *(1, SINGLY),
         ),
         (
             "temperature is not supported in batches",
             "no answer in 3 batches; the last error: ",
-            *(3, MIN_BATCH + 3 * PROBES),
+            *(3, SINGLY + 3 * PROBES),
         ),
     ],
 )
@@ -246,9 +245,9 @@ def test_half_the_price_is_paid_and_the_limit_holds(serve: Serve, priced: None) 
     assert run.cost.spent == pytest.approx(spent_on(server))
     assert run.cost.total == run.cost.measuring == pytest.approx(run.cost.spent)
     limited = serve(BatchServer(wavering))
-    with pytest.raises(Incomplete, match=r"--max-cost 1.2: .* spent, and the next batch may cost"):
-        measure(limited, model="priced", dataset=positions(SIZE), batch=True, max_cost=1.2)
-    assert 0.6 < spent_on(limited) < 1.2
+    with pytest.raises(Incomplete, match=r"--max-cost 0.5: .* spent, and the next batch may cost"):
+        measure(limited, model="priced", dataset=positions(2 * SIZE), batch=True, max_cost=0.5)
+    assert 0.25 < spent_on(limited) < 0.5
     assert len(limited.batches) > 1
 
 
@@ -267,36 +266,34 @@ def test_unsaved_results_are_not_paid_again(serve: Serve, monkeypatch: pytest.Mo
     assert (len(server.batches), server.twice) == (1, [])
 
 
-def test_it_is_told_how_far_the_provider_is(tmp_path: Path, serve: Serve) -> None:
-    server, told = serve(BatchServer(wavering, polls=2)), list[str]()
-    asyncio.run(asked(server, tmp_path, 0, 100, told.append))
-    assert told == ["batch in progress: 80 of 80 answered"] * 2
+def test_the_status_is_that_of_the_provider(tmp_path: Path, serve: Serve) -> None:
+    server, statuses = serve(BatchServer(wavering, polls=2)), list[str]()
+    asyncio.run(replies(server, tmp_path, on_status=statuses.append))
+    assert statuses == [f"batch in progress: {SIZE - SINGLY} of {SIZE - SINGLY} answered"] * 2
 
 
-def test_two_at_once_share_a_batch(tmp_path: Path, serve: Serve) -> None:
+def test_two_clients_at_once_share_a_batch(tmp_path: Path, serve: Serve) -> None:
     server = serve(BatchServer(wavering, polls=5))
 
     async def both() -> list[list[str]]:
-        return list(await asyncio.gather(*(asked(server, tmp_path, 0, 100) for _ in range(2))))
+        return await asyncio.gather(*(replies(server, tmp_path) for _ in range(2)))
 
     one, other = asyncio.run(both())
     assert one == other
-    assert server.sizes == [100 - MIN_BATCH]
+    assert server.sizes == [SIZE - SINGLY]
 
 
 def test_a_plain_run_names_a_running_batch(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve(BatchServer(wavering, polls=10**9))
-    run = ("run", "--base-url", server.url, "--model", "m", "--dataset", positions(30), "--quiet")
+    run = ("run", "--base-url", server.url, "--model", "m", "--dataset", positions(SIZE), "--quiet")
     with monkeypatch.context() as patch:
         patch.setattr(jobs, "LONGEST_BATCH", 0.0)
         done = cdta(*run, "--batch")
     assert "the batch batch_0 has not finished in 0 s; cancel it at the provider" in done.stderr
-    told = (
-        f"a batch with {60 - MIN_BATCH} requests is still running; use --batch to wait for its "
-        "answers"
-    )
-    assert told in cdta(*run).stderr
-    assert "under way" not in cdta(*run).stderr
+    left = 2 * SIZE - SINGLY
+    note = f"a batch with {left} requests is still running; use --batch to wait for its answers"
+    assert note in cdta(*run).stderr
+    assert "still running" not in cdta(*run).stderr
 
 
 NONE = {
@@ -308,13 +305,13 @@ NONE = {
 }
 
 
-@pytest.mark.parametrize("model", NONE)
 @pytest.mark.parametrize("command", ["run", "estimate", "experiment", "dataset build"])
-def test_without_batches_a_sentence_says_why(model: str, command: str, tmp_path: Path) -> None:
-    out = ["--out", tmp_path] if command == "experiment" else []
-    done = cdta(*command.split(), "--model", model, "--batch", *out, code=2)
-    assert NONE[model] in done.stderr
-    assert done.stderr.count("\n") == 1
+def test_without_batches_a_sentence_says_why(command: str, tmp_path: Path) -> None:
+    for model, reason in NONE.items():
+        out = ["--out", tmp_path] if command == "experiment" else []
+        done = cdta(*command.split(), "--model", model, "--batch", *out, code=2)
+        assert reason in done.stderr
+        assert done.stderr.count("\n") == 1
 
 
 def test_a_server_without_batches_or_a_fresh_run_is_told_in_one_sentence() -> None:
@@ -326,14 +323,14 @@ def test_a_server_without_batches_or_a_fresh_run_is_told_in_one_sentence() -> No
 
 def test_an_estimate_is_at_the_price_of_a_batch_but_for_what_is_sent_singly() -> None:
     """A price that the user gives has no discount."""
-    spec = Spec(model="openai/gpt-4o", dataset=positions(SIZE))
+    spec = Spec(model="openai/gpt-4o", dataset=positions(50))
     usual, batch, own, own_batch = (
         estimate(replace(spec, batch=batch, price=price)).measuring.dollars
         for price in (None, (5, 20))
         for batch in (False, True)
     )
     assert usual and batch and own
-    share = (2 * SIZE - MIN_BATCH) / (2 * SIZE)
+    share = (2 * 50 - MIN_BATCH) / (2 * 50)
     assert batch.expected == pytest.approx(usual.expected * (1 - share / 2))
     assert own_batch == own
     few = Spec(model="openai/gpt-4o", dataset=positions(MIN_BATCH))

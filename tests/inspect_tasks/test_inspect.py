@@ -1,24 +1,19 @@
-"""The Inspect tasks over a real server on the loopback interface, in this process.
-
-Only the run that is killed is a real ``inspect``, since a new process takes seconds to import it.
-"""
+"""The Inspect tasks over a real server on the loopback interface."""
 
 import asyncio
 import json
 import math
 import os
-import subprocess
-import sys
+import signal
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from inspect_ai import eval as inspect_eval
 from inspect_ai import eval_retry
 from inspect_ai._cli.main import inspect
 from inspect_ai.log import EvalLog, headline_metric
@@ -32,6 +27,7 @@ from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.inspect_tasks.arguments import inspect_terms
 from cant_do_that_anymore.inspect_tasks.scorer import habit, habit_metrics
 from cant_do_that_anymore.metrics.diagnosis import DIAGNOSIS
+from dying import has_died, started
 from inspecting import numbers
 from testing import (
     SPECIAL,
@@ -40,7 +36,7 @@ from testing import (
     evaluate,
     is_changed,
     mixed,
-    moves_in,
+    needs_posix,
     openai_server,
     serving,
 )
@@ -66,60 +62,54 @@ def evaluated(folder: Path, model: str | Model, **arguments: object) -> EvalLog:
 def check_same(log: EvalLog, **spec: Any) -> None:
     """Check that ``cdta run`` gets the same numbers."""
     results = evaluate(Spec(temperature=0.0, **spec), quiet=True).results
-    found = numbers(log)
-    assert {name: found[name] for name in SIX} == {
+    of_log = numbers(log)
+    assert {name: of_log[name] for name in SIX} == {
         name: pytest.approx(results.metrics[name], rel=1e-12) for name in SIX
     }
-    intervals = {name: results.intervals[name] for name in results.intervals if name in found}
+    intervals = {name: results.intervals[name] for name in results.intervals if name in of_log}
     assert {"rule_uptake", "variant_impact_factor", "delta"} <= intervals.keys()
     for name, interval in intervals.items():
-        ends = found[f"{name}_low"], found[f"{name}_high"]
+        ends = of_log[f"{name}_low"], of_log[f"{name}_high"]
         assert ends == pytest.approx((interval.low, interval.high), rel=1e-9), name
-
-
-def asked(requests: Sequence[Body]) -> list[str]:
-    """What was asked, whatever the order."""
-    return sorted(json.dumps(request, sort_keys=True) for request in requests)
 
 
 @pytest.fixture(scope="module")
 def hosted(tmp_path_factory: pytest.TempPathFactory) -> EvalLog:
     """A model measured by ``inspect eval`` with the requests and numbers of ``cdta run``."""
     folder = tmp_path_factory.mktemp("both")
-    name, n = "openai/gpt-3.5-turbo", 15
+    name, n = "openai/gpt-3.5-turbo", 10
     with openai_server(mixed, model=VERSION) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("CDTA_HOME", str(folder / "home of inspect"))
         log = evaluated(folder / "logs", name, temperature=0, samples=n)
-        requests = server.requests.copy()
-        server.requests.clear()
+        sent = len(server.requests)
         patch.setenv("CDTA_HOME", str(folder / "home of cdta"))
         check_same(log, model=name, n=n)
-        assert asked(requests) == asked(server.requests)
+        requests = [json.dumps(request, sort_keys=True) for request in server.requests]
+        assert sorted(requests[:sent]) == sorted(requests[sent:])
     return log
 
 
-@pytest.mark.parametrize("pool", [None, "common"])
-def test_our_model_gets_the_numbers_of_cdta_run(pool: str | None, tmp_path: Path) -> None:
-    log = evaluated(tmp_path, "cdta/pocket", samples=12, temperature=0, seed=7, pool=pool)
-    check_same(log, model="cdta/pocket", n=12, seed=7, pool=pool)
-    assert log.eval.dataset.name == f"bishops-as-knights/{pool or 'all'}"
+def test_our_model_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
+    log = evaluated(tmp_path, "cdta/pocket", samples=8, temperature=0, seed=7, pool="common")
+    check_same(log, model="cdta/pocket", n=8, seed=7, pool="common")
+    assert log.eval.dataset.name == "bishops-as-knights/common"
     assert numbers(log)["predicted_move_proportion"] > 0
 
 
 def test_a_diagnosis_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
-    log = evaluated(tmp_path, "cdta/pocket-rules", samples=12, diagnose=True, temperature=0)
-    spec = Spec(model="cdta/pocket-rules", n=12, diagnose=True, temperature=0.0)
+    log = evaluated(tmp_path, "cdta/pocket-rules", samples=8, diagnose=True, temperature=0)
+    spec = Spec(model="cdta/pocket-rules", n=8, diagnose=True, temperature=0.0)
     metrics = evaluate(spec, quiet=True).results.metrics
     names = [*SIX, *(m.name for m in DIAGNOSIS), "specific_impact_factor", "rule_uptake"]
-    found = numbers(log)
+    of_log = numbers(log)
     for name in names:
         expected = math.nan if metrics[name] is None else metrics[name]
-        assert found[name] == pytest.approx(expected, nan_ok=True), name
-    assert found["rule_knowledge"] == 1
-    assert found["specific_impact_factor_low"] <= found["specific_impact_factor"]
-    assert log.samples and len(log.samples) == 12 + (metrics["n_controls"] or 0)
-    asked = {len(sample.scores["habit"].metadata or {}) for sample in log.samples if sample.scores}
-    assert asked == {6 + 1, 3 + 1}
+        assert of_log[name] == pytest.approx(expected, nan_ok=True), name
+    assert of_log["rule_knowledge"] == 1
+    assert of_log["specific_impact_factor_low"] <= of_log["specific_impact_factor"]
+    assert log.samples and len(log.samples) == 8 + (metrics["n_controls"] or 0)
+    scored = {len(sample.scores["habit"].metadata or {}) for sample in log.samples if sample.scores}
+    assert scored == {6 + 1, 3 + 1}
 
 
 def test_a_log_has_the_headline_and_its_samples_show_game_and_outcomes(hosted: EvalLog) -> None:
@@ -147,63 +137,45 @@ def test_provider_that_wants_a_user_turn_first_gets_one_and_the_same_numbers(
     with serving(mixed, model=VERSION) as server:
         monkeypatch.setenv("LOOP_API_KEY", "test")
         monkeypatch.setenv("LOOP_BASE_URL", server.url)
-        log = evaluated(tmp_path, "openai-api/loop/gpt-3.5-turbo", temperature=0, samples=10)
+        log = evaluated(tmp_path, "openai-api/loop/gpt-3.5-turbo", temperature=0, samples=6)
         assert {request["messages"][1]["role"] for request in server.requests} == {"user"}
-        check_same(log, model="gpt-3.5-turbo", base_url=server.url, n=10)
-
-
-def test_answer_that_failed_leaves_its_sample_unscored(tmp_path: Path) -> None:
-    refused: list[tuple[str, ...]] = []
-
-    async def refuse_one(request: Body, number: int) -> web.Response | None:
-        if number > 1 and not refused and is_changed(request):
-            refused.append(moves_in(request))
-        if is_changed(request) and [moves_in(request)] == refused:
-            return web.json_response({"error": {"message": "no"}}, status=422)
-        return None
-
-    with openai_server(mixed, model=VERSION, fault=refuse_one):
-        log = evaluated(tmp_path, "openai/gpt-3.5-turbo", temperature=0, samples=21)
-    assert log.samples
-    assert log.results
-    failed = [sample for sample in log.samples if sample.error]
-    assert [tuple(sample.metadata["moves"]) for sample in failed] == refused
-    assert not failed[0].scores
-    assert log.results.scores[0].scored_samples == 20
-    kept = [sample for sample in log.samples if not sample.error]
-    mean = sum(len(sample.metadata["moves"]) for sample in kept) / 20
-    assert numbers(log)["avg_num_previous_moves"] == pytest.approx(mean)
-
-
-FAULTS = {
-    "error": ModelOutput(model=VERSION, error="overloaded"),
-    "no choices": ModelOutput(model=VERSION, choices=[]),
-    "empty": ModelOutput.from_content(VERSION, "", stop_reason="unknown"),
-}
+        check_same(log, model="gpt-3.5-turbo", base_url=server.url, n=6)
 
 
 @pytest.mark.parametrize(
-    ("faults", "status"),
-    [*(((kind,), "success") for kind in FAULTS), (("error", "empty"), "error")],
+    ("faults", "status", "scored"),
+    [
+        ([ModelOutput(model=VERSION, choices=[])], "success", 20),
+        (
+            [
+                ModelOutput(model=VERSION, error="overloaded"),
+                ModelOutput.from_content(VERSION, "", stop_reason="unknown"),
+            ],
+            "error",
+            0,
+        ),
+    ],
 )
-def test_run_fails_when_too_many_replies_are_faults(
-    tmp_path: Path, faults: tuple[str, ...], status: str
+def test_one_of_21_samples_may_lack_an_answer_and_is_not_scored(
+    faults: list[ModelOutput], status: str, scored: int, tmp_path: Path
 ) -> None:
-    """One of 21 samples may lack an answer, and is not scored; two are too many."""
-    said = [FAULTS[kind] for kind in faults]
-    said += [ModelOutput.from_content(VERSION, "a2a3") for _ in range(42)]
-    for each in said:
+    outputs = [ModelOutput.from_content(VERSION, "a2a3") for _ in range(42)] + faults
+    for each in outputs:
         each.usage = ModelUsage()  # else Inspect's mock counts tokens, over the network
-    outputs = iter(said)
-    model = get_model("mockllm/model", custom_outputs=lambda *_: next(outputs))
+    model = get_model("mockllm/model", custom_outputs=lambda *_: outputs.pop())
     log = evaluated(tmp_path, model, samples=21, dataset=VERSION)
     assert log.status == status
-    messages = [sample.error.message for sample in log.samples or () if sample.error]
-    assert "no answer under the standard rules" in messages[0]
+    samples = log.samples or []
+    (first, *_) = failed = [sample for sample in samples if sample.error]
+    assert first.error and "no answer under the standard rules" in first.error.message
+    assert not any(sample.scores for sample in failed)
     if log.results:
-        assert log.results.scores[0].scored_samples == 20
+        assert log.results.scores[0].scored_samples == scored
+        lengths = [len(sample.metadata["moves"]) for sample in samples if not sample.error]
+        assert numbers(log)["avg_num_previous_moves"] == pytest.approx(sum(lengths) / scored)
 
 
+@needs_posix
 def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
     """The model has no dataset yet: it is built once, and found again on the second try."""
     enough = threading.Event()
@@ -213,17 +185,17 @@ def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
             enough.set()
         return mixed(request)
 
+    def evaluate_slowly() -> None:
+        arguments = {"samples": 10, "temperature": 0}
+        options: dict[str, Any] = {"max_connections": 2, "display": "none"}
+        inspect_eval(TASK, model, task_args=arguments, log_dir=str(tmp_path), **options)
+
     with openai_server(respond, model="gpt-4-0613") as server:
-        options = ("--model", "openai/gpt-4", "-T", "samples=10", "-T", "temperature=0")
-        slowly = ("--max-connections", "2", "--log-dir", str(tmp_path), "--display", "none")
-        process = subprocess.Popen(
-            [sys.executable, "-m", "inspect_ai", "eval", TASK, *options, *slowly],
-            env=os.environ,
-            stderr=subprocess.DEVNULL,
-        )
+        model = get_model("openai/gpt-4", memoize=False)
+        process = started(evaluate_slowly, tmp_path / "error")
         assert enough.wait(120)
-        process.kill()
-        process.wait()
+        os.kill(process, signal.SIGKILL)
+        assert has_died(process)
         (killed,) = tmp_path.glob("*.eval")
         server.requests.clear()
         with inspecting.quickly():
@@ -235,11 +207,7 @@ def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "argument", "sentence"),
     [
-        (
-            "cdta/random",
-            "samples=few",
-            ("-T samples=few is not valid: n must be a whole number, not"),
-        ),
+        ("cdta/random", "samples=few", "-T samples=few is not valid: n must be a whole number, "),
         ("cdta/rando", "samples=1", "unknown model: 'cdta/rando' (did you mean"),
         ("cdta/random", "precision=0.1", "Inspect tasks do not support precision; use cdta run"),
         (
@@ -260,17 +228,8 @@ def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
 def test_mistake_gets_one_sentence_and_exit_code_2(
     tmp_path: Path, model: str, argument: str, sentence: str
 ) -> None:
-    options = [
-        "--model",
-        model,
-        "-T",
-        *argument.split(),
-        "--log-dir",
-        str(tmp_path),
-        "--display",
-        "none",
-    ]
-    done = CliRunner().invoke(inspect, ["eval", TASK, *options])
+    options = f"--model {model} --log-dir {tmp_path} --display none -T {argument}"
+    done = CliRunner().invoke(inspect, ["eval", TASK, *options.split()])
     assert done.exit_code == 2
     assert done.output.splitlines()[-1].startswith(f"Error: {sentence}")
 
@@ -308,10 +267,8 @@ def test_scorer_gives_no_score_without_both_answers(error: str | None) -> None:
         input="",
         messages=[],
         output=ModelOutput(),
-        metadata={
-            **{"game": 1, "moves": ["e2e4"], "special_moves": ["c8b7"], "source": None},
-            "draw": 0,
-        },
+        metadata={"game": 1, "moves": ["e2e4"], "special_moves": ["c8b7"]}
+        | {"source": None, "draw": 0},
     )
     how = {"rules": "bishops-as-knights", "reading": "lenient"}
     state.store.set("asked_how", how | {"conditions": ["standard", "changed"]})
@@ -350,18 +307,16 @@ def computed(samples: Samples, copies: int = 1) -> dict[str, float]:
     return {name: values[name] for name in values if not name.endswith(("_low", "_high"))}
 
 
+@settings(max_examples=25)
 @given(SAMPLES)
 def test_copies_of_a_position_change_no_number_and_no_standard_error(samples: Samples) -> None:
+    """An impact factor without a habit is not a number, but Inspect has to find its name."""
     once = computed(samples)
     assert once == pytest.approx(computed(samples * 2), nan_ok=True, abs=1e-9)
     assert once == pytest.approx(computed(samples, copies=2), nan_ok=True, abs=1e-9)
-
-
-@given(SAMPLES | st.just([]))
-def test_impact_factor_exists_only_where_there_was_a_habit(samples: Samples) -> None:
-    """But it is always named: Inspect warns of a task whose headline is missing."""
-    habits = sum(before for _, before, _ in samples)
-    assert math.isnan(computed(samples)["variant_impact_factor"]) == (habits == 0)
+    has_habit = any(before for _, before, _ in samples)
+    assert math.isnan(once["variant_impact_factor"]) != has_habit
+    assert math.isnan(computed([])["variant_impact_factor"])
 
 
 def test_standard_error_agrees_with_leaving_out_one_game_at_a_time() -> None:

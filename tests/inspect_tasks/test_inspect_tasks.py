@@ -179,9 +179,9 @@ def test_tasks_are_found_by_their_file_and_by_import(tmp_path: Path) -> None:
 
 def test_same_model_can_be_evaluated_twice_in_one_process(tmp_path: Path) -> None:
     """Its requests wait for each other, and every eval has an event loop of its own."""
-    model = get_model("cdta/reader")
+    model = get_model("cdta/pocket")
     for task in ("all_diagonal", "all_small"):
-        log = evaluated(tmp_path, f"cant_do_that_anymore/{task}", model, task_args={"samples": 6})
+        log = evaluated(tmp_path, f"cant_do_that_anymore/{task}", model, task_args={"samples": 3})
         assert (log.status, log.error) == ("success", None)
 
 
@@ -309,11 +309,11 @@ def test_metrics_are_those_of_all_epochs_whatever_the_reducer(tmp_path: Path) ->
 def test_draws_of_a_position_are_samples_of_one_cluster(tmp_path: Path) -> None:
     """A model that repeats itself is not known better, however often it is asked."""
     Player.respond = staticmethod(wavering)
-    args = {"samples": 10, "dataset": "gpt-4-0314"}
+    args = {"samples": 6, "dataset": "gpt-4-0314"}
     once, thrice = (
         evaluated(tmp_path / str(draws), task_args=args | {"draws": draws}) for draws in (1, 3)
     )
-    assert len(ids(thrice)) == 3 * len(ids(once)) == 30
+    assert len(ids(thrice)) == 3 * len(ids(once)) == 18
     for name in ("predicted_move_proportion", "rule_uptake", "stderr"):
         assert numbers(thrice)[name] == pytest.approx(numbers(once)[name])
     assert numbers(once)["stderr"]
