@@ -43,23 +43,10 @@ any_json = st.recursive(
     max_leaves=8,
 )
 TRICKS = [
-    "../../escape",
-    "/etc/passwd",
-    "..",
-    ".",
-    "a/b/../../../c",
-    "C:\\Windows\\system32",
-    "~/x",
-    "$(touch escape)",
-    "`id`; rm -rf x",
-    "-rf",
-    "name\nwith lines",
-    "\u202egnp.exe",
-    "n" * 5000,
-    "<script>alert(1)</script>",
-    "[bold]markup[/]",
+    *("../../escape", "/etc/passwd", "..", ".", "a/b/../../../c", "C:\\Windows\\system32", "~/x"),
+    *("$(touch escape)", "`id`; rm -rf x", "-rf", "name\nwith lines", "\u202egnp.exe", "n" * 5000),
+    *("<script>alert(1)</script>", "[bold]markup[/]"),
 ]
-
 POOL = shipped_pool("pool")[:40]
 
 
@@ -87,7 +74,7 @@ def test_the_move_reader_takes_any_reply(reply: str, position: Position, reading
     assert position.board().fen() == before
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(any_text | moveish, any_text | moveish, st.sampled_from(POOL))
 def test_a_move_is_found_in_any_thoughts(before: str, after: str, position: Position) -> None:
     assert names_special(f"{before} {position.special_moves[0]} {after}", position)
@@ -103,11 +90,11 @@ def test_a_move_is_found_in_any_thoughts(before: str, after: str, position: Posi
     ],
 )
 def test_the_readers_take_long_replies_in_linear_time(piece: str) -> None:
-    reply = piece * (60_000 // len(piece))
+    reply = piece * (40_000 // len(piece))
     began = process_time()
     assert move_in(reply, chess.Board(), STANDARD) is None
     read_yes_no(reply)
-    assert process_time() - began < 1.3  # quadratic time would be more than that
+    assert process_time() - began < 0.9  # quadratic time would be more than that
 
 
 # --- names ---------------------------------------------------------------------------------------
@@ -131,7 +118,7 @@ def test_different_names_become_different_file_names(one: str, other: str) -> No
 def test_no_model_name_writes_outside_the_home(name: str, home: Path, tmp_path: Path) -> None:
     """The server calls itself by the same name, which names the folders of dataset and run."""
     with serving(habit, model=name) as server:
-        run = measure(server, model=name, pool=positions(40), n=5)
+        run = measure(server, model=name, pool=positions(10), n=2)
     save_run(run, new_run_dir(run))
     assert {path for path in tmp_path.rglob("*") if home not in path.parents} == {home}
     assert load_run(next((home / "runs").iterdir())).model == name
@@ -177,9 +164,9 @@ def test_position_files(content: bytes | int, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run over 4 samples, the files of which are damaged in copies."""
+    """A run over 2 samples, the files of which are damaged in copies."""
     folder = tmp_path_factory.mktemp("made")
-    save_run(measure("cdta/random", n=4, pool=positions(600)), folder / "run")
+    save_run(measure("cdta/random", n=2, pool=positions(600)), folder / "run")
     return folder / "run"
 
 
@@ -304,11 +291,8 @@ def test_pgn_files(content: bytes | int, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
-        b"standard = 1\nchanged = 2",
-        b'standard = "\\u0000"\nchanged = "\\ud800"',
-        b"\xff\xfe\x00",
-        b"standard.a.b = 1",
+        *(b"", b"standard = 1\nchanged = 2", b'standard = "\\u0000"\nchanged = "\\ud800"'),
+        *(b"\xff\xfe\x00", b"standard.a.b = 1"),
     ],
 )
 def test_wordings_in_hostile_files(content: bytes, tmp_path: Path) -> None:

@@ -304,9 +304,7 @@ def test_ctrl_c_leaves_the_batch_and_says_how_to_come_back(tmp_path: Path, serve
 @small
 def test_when_no_batch_works_the_answers_so_far_are_saved(at_once: Run, serve: Serve) -> None:
     server = serve(BatchServer(wavering, ends=lambda _: "failed"))
-    sentence = (
-        r"13 of 15 samples have no answer \(the first: no answer in 3 batches; the last error"
-    )
+    sentence = r"13 of 15 samples have no answer \(the first: no answer in 3 batches; the last"
     with pytest.raises(Incomplete, match=sentence):
         in_batches(server)
     assert len(server.batches) == 3

@@ -28,9 +28,7 @@ def thinker(serve: Serve, request: pytest.FixtureRequest, monkeypatch: pytest.Mo
 def evaluated(thinker: Thinker, tmp_path: Path) -> Evaluated:
     """The log of an eval of the thinker."""
 
-    def evaluate(
-        task_args: dict[str, object], *, status: str = "success", **config: Any
-    ) -> EvalLog:
+    def evaluate(task_args: dict[str, Any], *, status: str = "success", **config: Any) -> EvalLog:
         model = get_model(NAME, memoize=False, config=GenerateConfig(**config))
         task = "cant_do_that_anymore/all_small"
         log = inspecting.evaluated(tmp_path / "logs", task, model, task_args=task_args)

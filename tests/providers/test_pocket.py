@@ -11,7 +11,7 @@ from types import ModuleType
 import chess
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.errors import UserError
@@ -36,8 +36,8 @@ from cant_do_that_anymore.providers.pocket import (
 from cant_do_that_anymore.task.conditions import question
 from own_rules import KnightsJumpFurther
 
-POSITIONS = shipped_pool("pool")[::40]
-DIAGONAL = shipped_pool("diagonal")[::25]
+POSITIONS = shipped_pool("pool")[::100]
+DIAGONAL = shipped_pool("diagonal")[::50]
 PINNED = """
 d2d4 e2e4 f1e2 b1c3 f1b5 c8b7 f8g7 c8d7 e7e6 b1c3 f8c5 d7d5 d7d6 g4g5 c8g4 e4f5 f1b5 c1e3 f1g2 e5e4
 d7d5 c8b7 f1d3 c8g4 c2c4 f3e5 g8f6 c1g5 f1d3 f3d4 c8g4 b1c3 b8c6 b1c3 f8d6 e7e5 f8d6 f8g7 g7g6 d8d5
@@ -90,7 +90,7 @@ def test_it_plays_the_same_moves_one_at_a_time_and_in_batches() -> None:
     assert (alone.argmax(1) == together.argmax(1)).all()
     np.testing.assert_allclose(alone, together, atol=1e-4)
 
-    histories = [position.moves for position in POSITIONS[:100]]
+    histories = [position.moves for position in POSITIONS[:50]]
     assert played(POCKET, histories) == played(POCKET, histories, at_once=False)
 
 
@@ -105,20 +105,16 @@ def test_it_has_the_habits_that_its_card_claims_and_no_rule_reaches_it() -> None
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_held_to_the_rules_it_plays_only_what_they_allow(temperature: float) -> None:
-    for rules in (STANDARD, BISHOPS_AS_KNIGHTS):
-        positions = [*POSITIONS, *DIAGONAL]
-        histories = [position.moves for position in positions]
-        moves = played(POCKET_RULES, histories, rules, temperature=temperature)
-        for position, move in zip(positions, moves, strict=True):
-            assert rules.is_legal(position.board(), chess.Move.from_uci(move)), position
-
-
-def test_held_to_the_rules_it_keeps_every_habit_that_they_allow() -> None:
-    histories = [position.moves for position in POSITIONS]
-    free, held = played(POCKET, histories), played(POCKET_RULES, histories)
-    for position, habit, move in zip(POSITIONS, free, held, strict=True):
-        if STANDARD.is_legal(position.board(), chess.Move.from_uci(habit)):
+@pytest.mark.parametrize("rules", [STANDARD, BISHOPS_AS_KNIGHTS], ids=str)
+def test_held_to_the_rules_it_plays_only_what_they_allow(rules: Rules, temperature: float) -> None:
+    """At temperature 0 it keeps every habit that they allow."""
+    positions = [*POSITIONS, *DIAGONAL]
+    histories = [position.moves for position in positions]
+    free = played(POCKET, histories)
+    held = played(POCKET_RULES, histories, rules, temperature=temperature)
+    for position, habit, move in zip(positions, free, held, strict=True):
+        assert rules.is_legal(position.board(), chess.Move.from_uci(move)), position
+        if not temperature and rules.is_legal(position.board(), chess.Move.from_uci(habit)):
             assert move == habit
 
 
@@ -155,6 +151,7 @@ def test_the_seed_decides_what_is_drawn_and_without_heat_the_likeliest_move_is()
 KNOWN = st.deferred(lambda: st.sampled_from(load_network().moves))
 
 
+@settings(max_examples=30)
 @given(st.lists(KNOWN | st.just("e2e9"), max_size=200))
 def test_it_plays_some_move_after_any_history(history: list[str]) -> None:
     (move,) = played(POCKET, [tuple(history)])
@@ -174,7 +171,7 @@ def test_of_a_long_game_it_reads_the_end_and_keeps_whose_move_it_is(length: int)
 @pytest.mark.parametrize("rules", CATALOG.values(), ids=str)
 def test_it_knows_every_move_that_any_rules_allow(rules: Rules) -> None:
     promoting = chess.Board("1n5k/P1P5/8/8/8/8/p1p5/1N5K w - - 0 1")
-    for board in (promoting, *(position.board() for position in [*POSITIONS[::5], *DIAGONAL])):
+    for board in (promoting, *(position.board() for position in [*POSITIONS[::4], *DIAGONAL])):
         assert {move.uci() for move in rules.legal_moves(board)} <= load_network().token.keys()
 
 
@@ -208,7 +205,7 @@ class TestReader:
 
     @pytest.mark.parametrize("text", ["", "Colorless green ideas sleep.", "Лиса 123 ...", "pqzrv"])
     def test_text_without_a_rule_changes_nothing(self, habits: list[Position], text: str) -> None:
-        assert self.share(habits, "standard", Message("system", text)) > 0.9
+        assert self.share(habits[::2], "standard", Message("system", text)) > 0.9
 
     def test_it_reads_the_messages_alone(self, habits: list[Position]) -> None:
         (position, *_) = habits
@@ -220,7 +217,7 @@ class TestReader:
     def test_it_answers_questions_of_legality_with_yes_or_no(
         self, habits: list[Position], condition: str
     ) -> None:
-        asked = [question(p, BISHOPS_AS_KNIGHTS, condition) for p in habits[::3]]
+        asked = [question(p, BISHOPS_AS_KNIGHTS, condition) for p in habits[::2]]
         replies = answers(READER, asked)
         assert sum(reply in ("yes", "no") for reply in replies) / len(replies) > 0.95
 
@@ -306,9 +303,9 @@ class TestGathering:
         assert sizes == [4, 1, 1]
 
     def test_each_question_gets_its_own_answer_from_many_batches(self, sizes: list[int]) -> None:
-        histories = [position.moves for position in POSITIONS[:200]] * 2
+        histories = [position.moves for position in POSITIONS[:100]] * 2
         moves = played(POCKET, histories)
-        assert moves[:200] == moves[200:]
+        assert moves[:100] == moves[100:]
         assert len(sizes) < len(histories) / 4
 
     def test_it_remembers_scores(self, sizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,7 +321,7 @@ class TestGathering:
 
     def test_how_usual_a_move_is_follows_from_the_likelihoods(self, sizes: list[int]) -> None:
         network = load_network()
-        asked = [(p.moves, p.special_moves) for p in POSITIONS[:70]]
+        asked = [(p.moves, p.special_moves) for p in POSITIONS[:30]]
         found = likelihoods_of(asked)
         for share, (moves, special) in zip(found, asked, strict=True):
             (scores,) = network.scores([network.tokens(moves)])
