@@ -53,7 +53,7 @@ TAKES_NO_TEMPERATURE = {*SHOWS_NOTHING, "Kimi", "Anthropic's newest"}
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_model_that_thinks_needs_no_option(family: str, serve: Serve) -> None:
-    run = measure(serve(FAMILIES[family]()), n=12)
+    run = measure(serve(FAMILIES[family]()), n=5)
     metrics = run.results.metrics
     assert (metrics["variant_impact_factor"], metrics["rule_uptake"]) == (-1, 1)
     for answer in answers_of(run.samples):
@@ -129,7 +129,7 @@ def endless(request: Body) -> int:
 
 def test_who_thinks_without_end_is_given_more_room_a_few_times_only(serve: Serve) -> None:
     server = serve(Thinker(perfect, thinks=endless))
-    run = measure(server, n=40)
+    run = measure(server, n=25)
     assert server.limits.count(64_016) <= 3 + 32  # what is in flight may try at once
     assert run.results.outcomes["standard"]["truncated"] == 0  # no such position was selected
     assert "16,000 and then" not in " ".join(run.notes)
@@ -138,9 +138,9 @@ def test_who_thinks_without_end_is_given_more_room_a_few_times_only(serve: Serve
 @pytest.mark.parametrize("most", [10_000, 16_384, 2_048])
 def test_room_that_cannot_grow_is_not_asked_for_without_end(most: int, serve: Serve) -> None:
     server = serve(Thinker(perfect, thinks=endless, most=most))
-    run = measure(server, n=20, max_connections=8)
+    run = measure(server, n=12, max_connections=8)
     assert run.results.metrics["variant_impact_factor"] == -1
-    assert len(server.requests) < 300
+    assert len(server.requests) < 250
 
 
 def test_a_slow_thought_does_not_make_the_search_run_ahead(serve: Serve) -> None:
@@ -169,13 +169,13 @@ def cut_off(request: Body) -> int:
 def test_cut_off_is_kept(thinker: Callable[[], Thinker], truncated: bool, serve: Serve) -> None:
     """Thoughts that nothing marks are found out before other replies are cut off by them."""
     server = serve(thinker())
-    run = measure(server, dataset=positions(40), n=40)
-    asked = len(server.requests)
-    again = measure(server, dataset=positions(40), n=40)
+    run = measure(server, dataset=positions(25))
+    sent = len(server.requests)
+    again = measure(server, dataset=positions(25))
     assert (run.results.outcomes["changed"]["truncated"] > 1) == truncated
     if truncated:
         assert run.results.bounds["variant_impact_factor"].high == 0
-    assert len(server.requests) == asked + 1  # is it the same model?
+    assert len(server.requests) == sent + 1  # is it the same model?
     assert again.samples == run.samples
 
 
@@ -227,7 +227,7 @@ def test_one_slow_probe_does_not_hold_up_the_others(
             return super().thoughtful(request) if is_long else self.completion(request)
 
     server, began = serve(SlowTalker(habit)), time.monotonic()
-    run = measure(server, n=20, max_connections=2)
+    run = measure(server, n=12, max_connections=2)
     assert time.monotonic() - began < 45
     assert set(server.limits) == {16}
     assert not any("reasoning" in note for note in run.notes)

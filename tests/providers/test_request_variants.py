@@ -68,7 +68,7 @@ def test_a_refused_form_is_changed_and_noted(
         in_trouble = not answer and next(left, None) is not None
         return web.Response(status=503) if in_trouble else answer
 
-    run = measure(serve(habit, fault=fault), dataset=positions(12))
+    run = measure(serve(habit, fault=fault), dataset=positions(6))
     assert run.results.metrics["predicted_move_proportion"] == 1
     assert any(note in sentence for sentence in run.notes)
 
@@ -76,7 +76,7 @@ def test_a_refused_form_is_changed_and_noted(
 def test_a_value_out_of_range_is_the_users_to_change(serve: Serve) -> None:
     message = "Invalid 'temperature': decimal above maximum value. Expected a value <= 2."
     with pytest.raises(UserError, match="decimal above maximum value"):
-        measure(serve(habit, fault=refusing(message, "hot")), temperature=5.0)
+        measure(serve(habit, fault=refusing(message, "hot")), dataset=positions(2), temperature=5.0)
 
 
 def test_a_content_filter_is_a_refusal(serve: Serve) -> None:
@@ -85,7 +85,7 @@ def test_a_content_filter_is_a_refusal(serve: Serve) -> None:
         refused = moves_in(request) == POOL[3].moves
         return web.json_response(error, status=400) if refused else None
 
-    run = measure(serve(habit, fault=fault), dataset=positions(12))
+    run = measure(serve(habit, fault=fault), dataset=positions(6))
     assert run.results.outcomes["standard"]["refused"] == 1
     assert run.results.metrics["n_failed"] == 0
 

@@ -83,6 +83,7 @@ ANSWERS: list[tuple[Any, dict[str, Any]]] = [
     (ended("a new one"), {"stop_reason": "stop"}),
     (ended("a new one", "<think>hm</think>"), {"reasoning": "hm", "text": ""}),
     (reply(beside={"status": "completed", "error": {}, "errors": []}), {"text": "e2e4"}),
+    (reply(beside={"error": None, "errors": None, "type": "message"}), {"text": "e2e4"}),
     (reply(beside={"success": True, "code": 20_000}), {"text": "e2e4"}),
     (choices(1, 0), {"text": "1"}),
     (choices(1, 2), {"text": "0"}),
