@@ -26,8 +26,8 @@ from unittest.mock import patch
 
 from aiohttp import web
 
-from cant_do_that_anymore.cli.main import main as cdta_main
-from cant_do_that_anymore.oaieval.command import main as oaieval_main
+from cant_do_that_anymore.__main__ import main as cdta_main
+from cant_do_that_anymore.__main__ import oaieval as oaieval_main
 from loopback import Body, Loopback
 
 Done = subprocess.CompletedProcess[str]

@@ -15,7 +15,7 @@ from cant_do_that_anymore.providers.access import PIECE_LENGTH, Access, Redactor
 from cant_do_that_anymore.providers.catalog import model_named, server_info
 from cant_do_that_anymore.providers.openai_api import ServerModel
 from cant_do_that_anymore.providers.responses import Response
-from testing import Body, Loopback, cdta, habit, needs_linux, positions, process_of, serving
+from testing import Body, Loopback, cdta, habit, positions, serving
 
 KEY = "sk-planted-3fa85f64-5717-4562-b3fc-2c963f66afa6"
 PIECES = (KEY, KEY[:20], KEY[-20:])
@@ -121,21 +121,3 @@ def test_a_planted_key_is_nowhere(variable: str, status: int, home: Path) -> Non
     for place, content in places.items():
         for piece in PIECES:
             assert piece.encode() not in content, place
-
-
-@needs_linux
-def test_nor_is_it_in_the_title_of_the_process() -> None:
-    titles = []
-
-    async def look(request: Body, number: int) -> web.StreamResponse | None:
-        titles.append(Path(f"/proc/{process.pid}/cmdline").read_bytes())
-        return None
-
-    with serving(Loopback(habit, fault=look)) as server:
-        whom = ("--base-url", server.url, "--model", "m", "--dataset", positions(1))
-        process = process_of("run", *whom, CDTA_API_KEY=KEY)
-        process.communicate(timeout=120)
-    assert len(titles) == 2
-    for title in titles:
-        assert b"--model" in title
-        assert KEY.encode() not in title

@@ -113,28 +113,100 @@ ANSWERS_TO_US: list[tuple[Any, dict[str, Any]]] = [
     (choices(None, None), {"text": "0"}),
     ({"choices": reply()["choices"]}, {"version": "m"}),
     *(
-        (json.dumps(reply(beside={"usage": {"prompt_tokens": 0}})).replace("0", tokens), {})
+        (
+            json.dumps(reply(beside={"usage": {"prompt_tokens": 0}})).replace("0", tokens),
+            {"usage": Usage()},
+        )
         for tokens in ("Infinity", "1e400", "9" * 400, "9" * 4300, '"many"', "-1")
     ),
 ]
 
 
-@pytest.mark.parametrize("adapter", [OWN, INSPECT])
-@pytest.mark.parametrize(("body", "fields"), ANSWERS)
+REASONING: list[Body] = [
+    {"reasoning_content": "so"},
+    {"reasoning": "so"},
+    {"reasoning": "so", "reasoning_details": [{"type": "reasoning.text", "text": "no"}]},
+    {"reasoning": None, "reasoning_details": [{"type": "reasoning.summary", "summary": "so"}]},
+    {"reasoning_content": "", "reasoning": "so"},
+    {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "so"}]}]},
+    {"content": [{"type": "reasoning", "reasoning": "so"}]},
+    {"content": [{"type": "thinking", "thinking": "so"}, {"type": "text", "text": "f1b5"}]},
+    {"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}, {"text": "so"}, 3]},
+]
+PAID = {"prompt_tokens": 10, "completion_tokens": 2}
+THINKING = {"completion_tokens_details": {"reasoning_tokens": 40}}
+X96 = "x" * 96
+USAGES: list[tuple[Any, str, Usage]] = [
+    (PAID | {"total_tokens": 12}, "", Usage(10, 2)),
+    (PAID | {"total_tokens": 20}, "", Usage(10, 10)),
+    (PAID, "", Usage(10, 2)),
+    ({"prompt_tokens": 10, "completion_tokens": None, "total_tokens": "30"}, "", Usage(10, 20)),
+    ({"prompt_tokens": -10, "completion_tokens": None, "total_tokens": "3"}, "", Usage()),
+    ({"prompt_tokens": -1, "completion_tokens": 2, "total_tokens": 105}, "", Usage(0, 2)),
+    ({"total_tokens": 105}, "", Usage()),
+    ({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 105}, "", Usage()),
+    ({"input_tokens": 10, "output_tokens": 2}, "", Usage(10, 2)),
+    ({"prompt_tokens": "n/a", "input_tokens": 10, "output_tokens": 2.0}, "", Usage(10, 2)),
+    ({"prompt_tokens": 10, "prompt_cache_hit_tokens": 7}, "", Usage(10, cached_tokens=7)),
+    ({"prompt_tokens": 10, "input_tokens_details": {"cached_tokens": 1}}, "", Usage(10, 0, 0, 1)),
+    ({"prompt_tokens": 10, "cached_tokens": 70}, "", Usage(10, cached_tokens=10)),
+    (
+        {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 0}, "cached_tokens": 6},
+        "",
+        Usage(9, cached_tokens=6),
+    ),
+    (PAID | {"prompt_tokens_details": 5}, "", Usage(10, 2)),
+    *(
+        (PAID | {"prompt_tokens_details": {"cached_tokens": cached}}, "", Usage(10, 2))
+        for cached in (None, "many", -3)
+    ),
+    (None, "", Usage()),
+    ("n/a", "", Usage()),
+    ([], "", Usage()),
+    # thoughts that only the total counts are what it has more
+    (PAID | {"total_tokens": 1_012}, "", Usage(10, 1_002, 1_000)),
+    *(
+        ({"prompt_tokens": 10, "completion_tokens": 5, **more}, "", Usage(10, 5))
+        for thinking in (-1, 6, 10**9, 10**16, "lots", [1], None, float("inf"))
+        for more in (
+            {"completion_tokens_details": {"reasoning_tokens": thinking}},
+            {"output_tokens_details": {"thinking_tokens": thinking}},
+            {"reasoning_tokens": thinking},
+        )
+    ),
+    (PAID | {"completion_tokens": 50}, X96, Usage(10, 50, 48)),
+    (PAID | {"completion_tokens": 50} | THINKING, X96, Usage(10, 50, 40)),
+    (PAID | {"total_tokens": 52} | THINKING, X96, Usage(10, 42, 40)),
+    (PAID | {"completion_tokens": 50, "reasoning_tokens": 30}, X96, Usage(10, 50, 30)),
+    (PAID | {"total_tokens": 112}, X96, Usage(10, 102, 100)),
+    (PAID | {"completion_tokens": 50, "total_tokens": 61}, X96, Usage(10, 51, 49)),
+    (PAID | {"completion_tokens": 50, "output_tokens_details": None}, X96, Usage(10, 50, 48)),
+    ({"prompt_tokens": 10}, X96, Usage(10, 0, 24)),
+]
+ANSWERS_TO_US += [
+    *((reply(message=message), {"reasoning": "so"}) for message in REASONING),
+    *(
+        (
+            reply(beside={"usage": usage}, message={"content": "f1b5", "reasoning": reasoning}),
+            {"text": "f1b5", "reasoning": reasoning, "usage": paid},
+        )
+        for usage, reasoning, paid in USAGES
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("body", "fields", "adapter"),
+    [
+        *((*row, adapter) for row in ANSWERS for adapter in (OWN, INSPECT)),
+        *((*row, OWN) for row in ANSWERS_TO_US),
+    ],
+)
 def test_an_answer(
     body: Any, fields: dict[str, object], adapter: str, answer: Callable[..., Answer]
 ) -> None:
     given = answer(body, adapter)
     assert {name: getattr(given, name) for name in fields} == fields
-
-
-@pytest.mark.parametrize(("body", "fields"), ANSWERS_TO_US)
-def test_an_answer_that_inspect_reads_otherwise(
-    body: Any, fields: dict[str, object], answer: Callable[..., Answer]
-) -> None:
-    given = answer(body)
-    assert {name: getattr(given, name) for name in fields} == fields
-    assert given.usage == Usage()
 
 
 ERRORS: list[Body] = [
@@ -284,9 +356,9 @@ THOUGHTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "thoughts", "said"), THOUGHTS)
-def test_thoughts_between_tags_are_not_the_reply(text: str, thoughts: str, said: str) -> None:
-    assert split_reasoning(text) == (thoughts, said)
+@pytest.mark.parametrize(("text", "reasoning", "rest"), THOUGHTS)
+def test_reasoning_between_tags_is_not_the_reply(text: str, reasoning: str, rest: str) -> None:
+    assert split_reasoning(text) == (reasoning, rest)
 
 
 def test_a_megabyte_of_tags_or_lines_is_parted_at_once() -> None:
@@ -298,93 +370,10 @@ def test_a_megabyte_of_tags_or_lines_is_parted_at_once() -> None:
     assert time.process_time() - began < 2
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        {"reasoning_content": "so"},
-        {"reasoning": "so"},
-        {"reasoning": "so", "reasoning_details": [{"type": "reasoning.text", "text": "no"}]},
-        {"reasoning": None, "reasoning_details": [{"type": "reasoning.summary", "summary": "so"}]},
-        {"reasoning_content": "", "reasoning": "so"},
-        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "so"}]}]},
-        {"content": [{"type": "reasoning", "reasoning": "so"}]},
-        {"content": [{"type": "thinking", "thinking": "so"}, {"type": "text", "text": "f1b5"}]},
-        {"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}, {"text": "so"}, 3]},
-    ],
-)
-def test_every_field_for_thoughts_is_read(message: Body, answer: Callable[..., Answer]) -> None:
-    assert answer(reply(message=message)).reasoning == "so"
-
-
 def test_a_text_of_a_base_model_is_taken_as_it_is() -> None:
     body = {"choices": [{"text": "<think>a</think>e2e4", "finish_reason": "stop"}], "model": "v1"}
     given = parse_completion(json.dumps(body).encode(), "completions", "served", ())
     assert (given.text, given.reasoning, given.version) == ("<think>a</think>e2e4", "", "v1")
-
-
-PAID = {"prompt_tokens": 10, "completion_tokens": 2}
-THINKING = {"completion_tokens_details": {"reasoning_tokens": 40}}
-X96 = "x" * 96
-USAGES: list[tuple[Any, str, Usage]] = [
-    (PAID | {"total_tokens": 12}, "", Usage(10, 2)),
-    (PAID | {"total_tokens": 20}, "", Usage(10, 10)),
-    (PAID, "", Usage(10, 2)),
-    ({"prompt_tokens": 10, "completion_tokens": None, "total_tokens": "30"}, "", Usage(10, 20)),
-    ({"prompt_tokens": -10, "completion_tokens": None, "total_tokens": "3"}, "", Usage()),
-    ({"prompt_tokens": -1, "completion_tokens": 2, "total_tokens": 105}, "", Usage(0, 2)),
-    ({"total_tokens": 105}, "", Usage()),
-    ({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 105}, "", Usage()),
-    ({"input_tokens": 10, "output_tokens": 2}, "", Usage(10, 2)),
-    ({"prompt_tokens": "n/a", "input_tokens": 10, "output_tokens": 2.0}, "", Usage(10, 2)),
-    ({"prompt_tokens": 10, "prompt_cache_hit_tokens": 7}, "", Usage(10, cached_tokens=7)),
-    ({"prompt_tokens": 10, "input_tokens_details": {"cached_tokens": 1}}, "", Usage(10, 0, 0, 1)),
-    ({"prompt_tokens": 10, "cached_tokens": 70}, "", Usage(10, cached_tokens=10)),
-    (
-        {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 0}, "cached_tokens": 6},
-        "",
-        Usage(9, cached_tokens=6),
-    ),
-    *(
-        (PAID | {"prompt_tokens_details": details}, "", Usage(10, 2))
-        for details in (
-            {"cached_tokens": None},
-            {"cached_tokens": "many"},
-            {"cached_tokens": -3},
-            5,
-        )
-    ),
-    (None, "", Usage()),
-    ("n/a", "", Usage()),
-    ([], "", Usage()),
-    # thoughts that only the total counts are what it has more
-    (PAID | {"total_tokens": 1_012}, "", Usage(10, 1_002, 1_000)),
-    *(
-        ({"prompt_tokens": 10, "completion_tokens": 5, **more}, "", Usage(10, 5))
-        for thinking in (-1, 6, 10**9, 10**16, "lots", [1], None, float("inf"))
-        for more in (
-            {"completion_tokens_details": {"reasoning_tokens": thinking}},
-            {"output_tokens_details": {"thinking_tokens": thinking}},
-            {"reasoning_tokens": thinking},
-        )
-    ),
-    (PAID | {"completion_tokens": 50}, X96, Usage(10, 50, 48)),
-    (PAID | {"completion_tokens": 50} | THINKING, X96, Usage(10, 50, 40)),
-    (PAID | {"total_tokens": 52} | THINKING, X96, Usage(10, 42, 40)),
-    (PAID | {"completion_tokens": 50, "reasoning_tokens": 30}, X96, Usage(10, 50, 30)),
-    (PAID | {"total_tokens": 112}, X96, Usage(10, 102, 100)),
-    (PAID | {"completion_tokens": 50, "total_tokens": 61}, X96, Usage(10, 51, 49)),
-    (PAID | {"completion_tokens": 50, "output_tokens_details": None}, X96, Usage(10, 50, 48)),
-    ({"prompt_tokens": 10}, X96, Usage(10, 0, 24)),
-]
-
-
-@pytest.mark.parametrize(("usage", "thoughts", "paid"), USAGES)
-def test_tokens_are_counted_as_they_are_paid(
-    usage: object, thoughts: str, paid: Usage, answer: Callable[..., Answer]
-) -> None:
-    message = {"content": "f1b5", "reasoning": thoughts}
-    given = answer(reply(beside={"usage": usage}, message=message))
-    assert (given.text, given.reasoning, given.usage) == ("f1b5", thoughts, paid)
 
 
 @pytest.mark.parametrize(
