@@ -3,9 +3,11 @@
 import gc
 import os
 import shutil
+import ssl
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +57,8 @@ def home_of_wider_fixtures(tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """What several tests share is made before any of them has its home."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CDTA_HOME", str(tmp_path_factory.mktemp("shared") / "home"))
+        # All certificates are loaded once, not for every model that Inspect calls.
+        patch.setattr(ssl, "create_default_context", cache(ssl.create_default_context))
         yield
 
 
