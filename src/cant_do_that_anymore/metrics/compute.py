@@ -39,22 +39,26 @@ class Estimate(NamedTuple):
 
 
 def estimates_of(
-    measures: Sequence[Measure], names: Sequence[str], every: Arms, critical_factor: float = 1.0
+    measures: Sequence[Measure], names: Sequence[str], asked: Arms, critical_factor: float = 1.0
 ) -> dict[str, Estimate]:
-    """Estimate measures, and the contrasts and means that the named conditions allow for."""
-    arms = answered(every[0]), answered(every[1])
+    """Estimate measures, and the contrasts and means that the named conditions allow for.
+
+    Args:
+        asked: all samples and controls, answered or not.
+    """
+    arms = answered(asked[0]), answered(asked[1])
     games, ratios = [games_of(arm) for arm in arms], dict[str, Ratio]()
     for of_controls, arm in enumerate(arms):  # in one pass, since answers may be in a file
         ratios |= ratios_of([m for m in measures if m.of_controls == of_controls], arm)
     found: dict[str, Estimate] = {}
     for m in measures:
-        ratio, samples = ratios[m.name], every[m.of_controls]
+        ratio, samples = ratios[m.name], asked[m.of_controls]
         if ratio.value is not None or not m.optional:
             bounds = bounds_of(m, samples, critical_factor) if m.bounded else None
             interval = ratio.interval(games[m.of_controls], critical_factor)
             found[m.name] = Estimate(ratio.value, interval and widened(interval, bounds), bounds)
     for c in contrasts_for(names):
-        bounds = c.bounds(every, critical_factor)
+        bounds = c.bounds(asked, critical_factor)
         value, interval = c.estimate(arms, games_of, critical_factor)
         found[c.name] = Estimate(value, interval and widened(interval, bounds), bounds)
     for mean in chain(*means_for(names, arms[0]).values()):
@@ -66,10 +70,10 @@ def estimates_of(
 
 def compute(samples: Samples, plan: Plan, controls: Samples = ()) -> Results:
     """Compute all metrics, intervals, bounds and outcome counts; for any number of samples."""
-    every, arms = (samples, controls), (answered(samples), answered(controls))
+    asked, arms = (samples, controls), (answered(samples), answered(controls))
     names = [condition.name for condition in plan.conditions]
     measures, critical_factor = measures_for(names), critical_factor_of(plan)
-    estimates = estimates_of(measures, names, every, critical_factor)
+    estimates = estimates_of(measures, names, asked, critical_factor)
     intervals = _existing({name: each.interval for name, each in estimates.items()})
 
     def by_special_move(measure: Measure) -> Interval | None:

@@ -179,17 +179,19 @@ VIOLATIONS = tuple(
 class Statistic(Metric):
     """A number over samples that is not a ratio and has no interval."""
 
-    value: Callable[[Samples], Number]
+    of: Callable[[Samples], float]
+
+    def value(self, samples: Samples) -> Number:
+        """Return the number, or None without samples."""
+        return self.of(samples) if samples else None
 
 
-def _mean_length(samples: Samples) -> Number:
-    return sum(_lengths(samples)) / len(samples) if samples else None
+def _mean_length(samples: Samples) -> float:
+    return sum(_lengths(samples)) / len(samples)
 
 
-def _spread_of_lengths(samples: Samples) -> Number:
+def _spread_of_lengths(samples: Samples) -> float:
     mean = _mean_length(samples)
-    if mean is None:
-        return None
     return sqrt(sum((length - mean) ** 2 for length in _lengths(samples)) / len(samples))
 
 
@@ -197,15 +199,14 @@ def _lengths(samples: Samples) -> list[int]:
     return [len(sample.position.moves) for sample in samples]
 
 
-def _chance(samples: Samples) -> Number:
-    changes = [_change(sample) for sample in samples]
-    return p_value(changes, games_of(samples)) if samples else None
+def _chance(samples: Samples) -> float:
+    return p_value([_change(sample) for sample in samples], games_of(samples))
 
 
-def _random_level(samples: Samples) -> Number:
+def _random_level(samples: Samples) -> float:
     positions = [sample.position for sample in samples]
     shares = [len(position.special_moves) / max(1, position.choices) for position in positions]
-    return sum(shares) / len(shares) if shares else None
+    return sum(shares) / len(shares)
 
 
 ALSO = (

@@ -124,10 +124,8 @@ def _of_amount(amount: Amount) -> list[Column]:
     ]
 
 
-def _bound(name: str, end: str, entry: Entry) -> float | None:
-    bounds = entry.results.bounds.get(name)
-    limit: float | None = getattr(bounds, end) if bounds else None
-    return limit
+def _bound(name: str, end: str, entry: Entry) -> Any:
+    return getattr(entry.results.bounds.get(name), end, None)
 
 
 def _outcome(outcome: str, entry: Entry) -> int:
