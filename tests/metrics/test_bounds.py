@@ -103,7 +103,7 @@ def test_what_unusable_answers_can_carry_away_has_bounds() -> None:
 
 @pytest.mark.parametrize("measure", BOUNDED, ids=lambda measure: measure.name)
 def test_bounds_are_the_extremes_over_all_that_could_have_been_said(measure: Measure) -> None:
-    @settings(deadline=None, max_examples=25)
+    @settings(max_examples=25)
     @given(few)
     def holds(told: list[Told]) -> None:
         found = values(measure, imputations(measure, samples_of(told)))

@@ -1,9 +1,7 @@
 """Protocol 3: what the numbers mean where answers cannot be used, and what they say."""
 
 import json
-import re
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,6 @@ import pytest
 from aiohttp import web
 from inspect_ai.model import GenerateConfig, ModelAPI, ModelOutput, modelapi
 from inspect_ai.model._model_call import ModelCall
-from rich.console import Console
 
 from cant_do_that_anymore.formatting import rounded
 from cant_do_that_anymore.game.position import Position, write_positions
@@ -19,7 +16,6 @@ from cant_do_that_anymore.metrics.bounds import interval_of
 from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES, UPTAKE, measures_for
 from cant_do_that_anymore.metrics.stopping import on_precision
 from cant_do_that_anymore.report.sentences import headline
-from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import run_json, save_run
 from players import silent_when_changed
@@ -69,20 +65,6 @@ def test_models_of_known_score_have_no_bounds_and_say_what_they_do() -> None:
     assert headline(adapts).endswith(
         f"It follows the new rule in 100% {uptake_interval(adapts)} of the cases where it matters."
     )
-
-
-def test_beside_its_numbers_stands_what_they_mean() -> None:
-    console = Console(file=StringIO(), width=140)
-    console.print(summary(planned((*KEPT, 3))))
-    rows = re.findall(r"^(\w.*?)  .*\](.*)$", console.file.getvalue(), re.M)  # type: ignore[attr-defined]
-    assert {name: remark.strip() for name, remark in rows} == {
-        "Impact factor": "perfect is -1",
-        "Difference": "",
-        "Special move, standard rules": "forbidden: 1.000",
-        "Special move, changed rules": "forbidden: 1.000",
-        "Adaptation rate": "perfect is 1",
-        "Rule uptake": "ignores rule: 0",
-    }
 
 
 def test_silence_when_the_rules_change_is_no_effect() -> None:

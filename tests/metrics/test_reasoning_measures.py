@@ -1,7 +1,6 @@
 """What thinking shows: models whose thoughts and their number are known, and the edges."""
 
 import re
-from io import StringIO
 from pathlib import Path
 from random import Random
 from statistics import mean, stdev
@@ -9,7 +8,6 @@ from statistics import mean, stdev
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from cant_do_that_anymore import Position
 from cant_do_that_anymore.game.move_parser import named_moves
@@ -20,7 +18,7 @@ from cant_do_that_anymore.providers.base import Answer, StopReason, Usage
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.storage import load_run, rescored, save_run
 from cant_do_that_anymore.task.scorer import names_special
-from testing import Run, answering, measure, number_of, perfect, run_of
+from testing import Run, answering, measure, number_of, perfect, printed, run_of
 from thinkers import (
     OpenAI,
     Outside,
@@ -41,10 +39,8 @@ NAMES = {
 POSITION = Position(1, ("e2e4", "c7c5", "g1f3", "d7d6"), ("f1b5",))
 
 
-def printed(run: Run) -> str:
-    console = Console(file=StringIO(), width=140)
-    console.print(summary(run))
-    return " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+def summary_of(run: Run) -> str:
+    return " ".join(printed(summary(run), width=140).split())
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +78,7 @@ def test_thinking_tokens_are_as_planted(planted: Run) -> None:
 
 
 def test_the_terminal_tells_of_thinking(planted: Run) -> None:
-    shown, metrics = printed(planted), planted.results.metrics
+    shown, metrics = summary_of(planted), planted.results.metrics
     around = r"([\d,]+) \[[\d,]+, [\d,]+\]"
     told = re.search(
         rf"It uses {around} reasoning tokens under standard rules and {around} under the changed "
@@ -113,14 +109,14 @@ def test_thoughts_that_are_not_shown_tempt_nobody_but_are_counted() -> None:
     assert NAMES & run.results.metrics.keys() == {name for name in NAMES if "tokens" in name}
     difference = run.results.metrics["thinking_tokens_difference"]
     assert difference is not None and difference < 0
-    shown = printed(run)
+    shown = summary_of(run)
     assert f"{-difference:,.0f} [" in shown and "fewer" in shown and "temptation" not in shown
 
 
 def test_of_a_model_that_does_not_think_nothing_is_told() -> None:
     run = measure(perfect, n=12)
     assert not NAMES & run.results.metrics.keys()
-    assert "think" not in printed(run)
+    assert "think" not in summary_of(run)
 
 
 def thoughtful(

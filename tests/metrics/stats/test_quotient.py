@@ -37,7 +37,7 @@ def ends(first: Tally, second: Tally) -> tuple[float, float]:
     return interval.low, interval.high
 
 
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(counts, counts)
 def test_the_interval_ends_where_the_quotient_is_rejected(one: Counts, other: Counts) -> None:
     quotient = Quotient(tally_of(*one), tally_of(*other))
@@ -50,7 +50,7 @@ def test_the_interval_ends_where_the_quotient_is_rejected(one: Counts, other: Co
     assert not quotient.holds(high * 1.001)
 
 
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(counts, counts)
 def test_a_quotient_turned_over_has_the_interval_turned_over(one: Counts, other: Counts) -> None:
     low, high = ends(tally_of(*one), tally_of(*other))
@@ -64,7 +64,7 @@ def share_of(hits: int, n: int) -> Tally:
     return tally
 
 
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(st.integers(0, 9), st.integers(0, 14))
 def test_a_difference_turned_over_has_the_interval_turned_over(one: int, other: int) -> None:
     difference = Difference(share_of(one, 9), share_of(other, 14))

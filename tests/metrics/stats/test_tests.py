@@ -4,12 +4,10 @@ from itertools import product
 from math import comb
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.metrics.stats.tests import holm, p_value
-
-unhurried = settings(deadline=None)
 
 Samples = list[tuple[int, int]]
 samples = st.lists(st.tuples(st.integers(0, 8), st.integers(-2, 2)), max_size=25)
@@ -20,7 +18,6 @@ def columns(rows: Samples) -> tuple[list[int], list[int]]:
     return [difference for _, difference in rows], [game for game, _ in rows]
 
 
-@unhurried
 @given(samples)
 def test_p_is_the_share_of_all_exchanges_of_games_with_as_large_a_difference(rows: Samples) -> None:
     differences, games = columns(rows)
