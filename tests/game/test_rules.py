@@ -182,11 +182,6 @@ def test_impossible_history_is_named(moves: list[str]) -> None:
         board_after(moves)
 
 
-def test_unknown_rules_name_the_nearest() -> None:
-    with pytest.raises(InvalidInput, match=r"'b-as-knight' \(did you mean 'bishops-as-knights'"):
-        rules_named("b-as-knight")
-
-
 def test_every_pair_of_pieces_has_rules() -> None:
     assert len(CATALOG) == 1 + 4 * 3 + len(RESTRICTIONS)
     kept_all = [rules.key for rules in CHANGES if not rules.forbids_something]
