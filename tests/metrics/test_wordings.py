@@ -21,7 +21,7 @@ from cant_do_that_anymore.metrics.wordings import spread_interval
 from cant_do_that_anymore.providers.base import Message
 from cant_do_that_anymore.report.sentences import wording_sentence
 from cant_do_that_anymore.runs.storage import save_run
-from cant_do_that_anymore.task.conditions import CONDITIONS, question
+from cant_do_that_anymore.task.conditions import DIAGNOSIS_CONDITIONS, question
 from cant_do_that_anymore.task.forms import FORMS, Form
 from cant_do_that_anymore.task.prompts import SHIPPED_WORDINGS, shipped_wording, statements_of
 from loopback import Body, Responder
@@ -33,7 +33,7 @@ RULES = [rules for rules in CATALOG.values() if rules.forbids_something]
 @pytest.mark.parametrize(("name", "rules"), [*product(SHIPPED_WORDINGS, RULES)], ids=str)
 def test_every_wording_states_every_rule_in_every_form(name: str, rules: Rules) -> None:
     wording = shipped_wording(name)
-    for form, condition in product(FORMS.values(), CONDITIONS):
+    for form, condition in product(FORMS.values(), DIAGNOSIS_CONDITIONS):
         asked = question(POOL[0], rules, condition, wording, form)
         text = "\n".join(message.content for message in asked.messages)
         odd = r"\{\w+\}|\.\.|\S  \S|[a-z] \.|[a-z]\. [a-z]"

@@ -1,13 +1,23 @@
 """Models that say why: what they do decides their scores, not how they put it."""
 
 from collections.abc import Callable
+from itertools import product
 
 import chess
 import pytest
 
 from cant_do_that_anymore.game.notation import move_number_prefix
 from cant_do_that_anymore.game.rules import board_after
-from testing import Body, habit, is_changed, legal_under_both, measure, moves_in, positions
+from testing import (
+    Body,
+    habit,
+    is_changed,
+    legal_under_both,
+    measure,
+    moves_in,
+    number_of,
+    positions,
+)
 
 EXPLAINED = (
     "{move}\n\n({habit} is illegal now.)",
@@ -19,6 +29,7 @@ EXPLAINED = (
     "Bishops can no longer move diagonally, which rules out {habit}.\n\n{move}",
     "I'll go with {move} rather than {habit}, since bishops cannot move diagonally.",
 )
+WAYS = [*product(EXPLAINED, (False, True))]
 
 
 def notate(request: Body, uci: str, *, in_san: bool) -> str:
@@ -26,17 +37,20 @@ def notate(request: Body, uci: str, *, in_san: bool) -> str:
     return board.san(chess.Move.from_uci(uci)) if in_san else uci
 
 
-@pytest.mark.parametrize("in_san", [False, True])
-@pytest.mark.parametrize("text", EXPLAINED)
-def test_a_model_that_always_adapts_and_says_why_is_perfect(text: str, in_san: bool) -> None:
-    def adapts(request: Body) -> str:
-        if not is_changed(request):
-            return habit(request)
-        move = legal_under_both(moves_in(request))[0]
-        old = notate(request, habit(request), in_san=in_san)
-        return text.format(move=notate(request, move, in_san=in_san), habit=old)
+def adapts(request: Body) -> str:
+    """A legal move, explained in every way and notation in turn."""
+    if not is_changed(request):
+        return habit(request)
+    moves = moves_in(request)
+    text, in_san = WAYS[number_of(moves) % len(WAYS)]
+    old = notate(request, habit(request), in_san=in_san)
+    return text.format(move=notate(request, legal_under_both(moves)[0], in_san=in_san), habit=old)
 
-    metrics = measure(adapts, dataset=positions(12)).results.metrics
+
+def test_a_model_that_always_adapts_and_says_why_is_perfect() -> None:
+    run = measure(adapts, dataset=positions(80))
+    assert len({number_of(sample.position.moves) % len(WAYS) for sample in run.samples}) == 16
+    metrics = run.results.metrics
     assert (metrics["variant_impact_factor"], metrics["adaptation_rate"]) == (-1, 1)
 
 
