@@ -36,11 +36,12 @@ from cant_do_that_anymore.task.conditions import CONDITIONS, conditions_for, int
 from cant_do_that_anymore.task.forms import FORMS
 from cant_do_that_anymore.task.prompts import DEFAULT, SHIPPED_WORDINGS, shipped_wording
 from own_rules import NoEnPassant
-from players import noise
+from players import is_reminded, knows_the_rule
 from testing import (
     POOL,
     SPECIAL,
     Body,
+    Planted,
     adapting,
     answering,
     cdta,
@@ -49,6 +50,7 @@ from testing import (
     legal_under_both,
     measure,
     moves_in,
+    number_of,
     positions,
     serving,
     text_of,
@@ -391,9 +393,18 @@ def test_interventions_are_named_at_the_command_line() -> None:
     assert wrong.stderr == "cdta: unknown intervention: 'exmple' (did you mean 'example'?)\n"
 
 
+def swayed(request: Body) -> str:
+    """Drops most of all its habits, fewer when reminded, and none where the conflict is named."""
+    dropped = 4 if is_reminded(request) else 6
+    if "Some moves that are usual" in str(request) or not is_changed(request):
+        dropped = 0
+    drops = number_of(moves_in(request)) // 2 % 8 < dropped
+    return Planted(lambda _: drops, knows_the_rule)(request)
+
+
 def test_with_a_diagnosis_interventions_are_also_asked_at_control_positions(tmp_path: Path) -> None:
     options: dict[str, Any] = {"n": 12, "interventions": ("conflict-named", "reminded")}
-    run = measure(noise, diagnose=True, **options)
+    run = measure(swayed, diagnose=True, **options)
     names = {"standard", "changed", "placebo", *options["interventions"]}
     assert {*run.controls[0].replies} == names
     effects = {effect.name: effect for effect in run.results.interventions}
@@ -411,7 +422,7 @@ def test_with_a_diagnosis_interventions_are_also_asked_at_control_positions(tmp_
     assert "reminder" not in told.partition("At control")[2]
     save_with_page(run, tmp_path / "run")
     assert load(tmp_path / "run").results == run.results
-    without = measure(noise, **options)
+    without = measure(swayed, **options)
     assert [effect.controls for effect in without.results.interventions] == [None, None]
     assert "control" not in helps_sentence(without)
 
