@@ -61,7 +61,7 @@ def result_or_sentence(work: Callable[[], object]) -> None:
 # --- replies -------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(any_text | moveish, st.sampled_from(POOL), st.sampled_from(get_args(Reading)))
 @example("a1a1", POOL[0], "lenient")
 @example("0000", POOL[0], "lenient")

@@ -85,10 +85,11 @@ def test_a_key_is_hidden_in_whatever_form_it_comes_back(form: str) -> None:
     assert answer.text.startswith("e2e4 ")
 
 
-@pytest.mark.parametrize("words", ["e2e4", "a key is no habit", "sk-pl"])
+@pytest.mark.parametrize("words", ["e2e4", "a key is no habit", "sk-pl", "max_tokens"])
 def test_what_is_no_key_stays_as_it_is(words: str) -> None:
     assert Redactor(ODD)(words) == words
-    assert Redactor("EMPTY")(f"{words} EMPTY") == f"{words} EMPTY"
+    for short in ("EMPTY", "x"):
+        assert Redactor(short)(f"{words} {short}") == f"{words} {short}"
 
 
 def test_a_header_that_names_the_model_hides_no_name() -> None:

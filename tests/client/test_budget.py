@@ -64,9 +64,9 @@ def losing(how: type[web.StreamResponse]) -> Callable[[], Charging]:
 THINKERS: dict[str, tuple[Callable[[], Charging], dict[float, float]]] = {
     "takes everything": (lambda: Charging(habit), {40: 17, 200: 17}),
     "strict": (lambda: Strict(habit), {40: 17, 200: 17}),
-    "says that it could not finish": (lambda: Forbidding(habit), {40: 40, 200: 200}),
-    "does not count": (lambda: Uncounted(habit), {40: 40, 200: 200}),
-    "thinks long at times": (lambda: Charging(habit, thinks=at_times_long), {40: 40, 200: 200}),
+    "says that it could not finish": (lambda: Forbidding(habit), {200: 200}),
+    "does not count": (lambda: Uncounted(habit), {200: 200}),
+    "thinks long at times": (lambda: Charging(habit, thinks=at_times_long), {200: 200}),
     "reset": (losing(Reset), {150: 34}),
     "cut off": (losing(CutOff), {150: 34}),
     "hanging": (losing(Silence), {150: 34}),

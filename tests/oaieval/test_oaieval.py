@@ -239,10 +239,11 @@ def test_a_sample_without_an_answer_is_an_error_event_and_in_no_metric(temporary
 
 
 def test_cdta_run_and_oaieval_give_the_same_numbers() -> None:
-    options = ("--eval", "all_small", "--temperature", 0, "--reading", "exact", "--json")
+    options = ("-n", 30, "--temperature", 0, "--reading", "exact", "--json")
+    arguments = (*PARAMS, "n_samples=30", "--completion_args", "temperature=0")
     with openai_server(mixed, model="gpt-4-0314"):
         theirs = json.loads(cdta("run", "--model", "openai/gpt-4", *options).stdout)
-        ours = oaieval("openai/gpt-4", f"{EVAL}.all_small", "--completion_args", "temperature=0")
+        ours = oaieval("openai/gpt-4", EVAL, *arguments)
     assert report_in(ours) == {name: theirs[name] for name in report_in(ours)}
 
 

@@ -233,13 +233,6 @@ def test_one_slow_probe_does_not_hold_up_the_others(
     assert not any("reasoning" in note for note in run.notes)
 
 
-@pytest.mark.parametrize("key", ["x", "a-real-key-of-some-length"])
-def test_a_key_hides_no_words(key: str, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CDTA_API_KEY", key)
-    run = measure(serve(OpenAI(perfect)), n=3)
-    assert run.results.metrics["variant_impact_factor"] == -1
-
-
 def test_chain_of_thought_gives_way_to_thinking(serve: Serve) -> None:
     server = serve(Thinker(perfect))
     run = measure(server, model="cot/m", n=3)
@@ -276,8 +269,3 @@ def test_two_of_three_draws_select(serve: Serve) -> None:
     assert dataset.positions == expected
     assert dataset.asked == questions
     assert dataset.selection == "by 2 of 3 draws at the provider's own temperature"
-
-
-def test_a_model_that_does_not_think_takes_no_effort() -> None:
-    with pytest.raises(InvalidInput, match="is not a reasoning model"):
-        measure("cdta/pocket", reasoning_effort="high")

@@ -79,9 +79,8 @@ def test_a_lasting_fault_is_noted(name: str, serve: Serve, monkeypatch: pytest.M
     assert any("1 sample without an answer" in note for note in run.notes)
 
 
-@pytest.mark.parametrize("filler", ["blah ", "Nf3 Bc4 ", "e2e4", "\n"])
-def test_a_very_long_text_is_an_answer_like_any_other(filler: str, serve: Serve) -> None:
-    text = filler * (50_000 // len(filler))
+def test_a_very_long_text_is_an_answer_like_any_other(serve: Serve) -> None:
+    text = "Nf3 Bc4 " * 10_000
     sample = measured(serve(lambda _: text), 1).samples[0]
     assert sample.answers["standard"].text == text
     assert sample.replies["standard"].outcome == "unreadable"
