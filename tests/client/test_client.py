@@ -204,21 +204,23 @@ def test_a_consumer_that_has_enough_begins_nothing_more(store: Store) -> None:
     assert are_saved(store, model, asked)
 
 
-async def interrupted(asking: Client, begun: Callable[[], bool]) -> None:
-    """Ask many questions, and stop as soon as something has begun."""
+async def interrupted(model: Scripted, asking: Client, begun: Callable[[], bool]) -> int:
+    """Send many requests, and stop as soon as something has begun: how many were sent by then."""
     task = asyncio.create_task(all_answers(asking, 1000))
     while not begun():
         await asyncio.sleep(0)
+    sent = len(model.asked)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(task, 5)
+    return sent
 
 
 def test_one_interruption_finishes_and_saves_what_is_in_flight(store: Store) -> None:
     model = Scripted(lambda *_: 0.02)
-    asyncio.run(interrupted(Client(model, store, 4), lambda: len(model.asked) == 8))
-    assert len(model.asked) == 8
-    assert are_saved(store, model, 8)
+    sent = asyncio.run(interrupted(model, Client(model, store, 4), lambda: len(model.asked) >= 8))
+    assert len(model.asked) == sent >= 8
+    assert are_saved(store, model, sent)
 
 
 def test_after_an_interruption_money_that_comes_free_is_spent_on_nothing(store: Store) -> None:
@@ -226,7 +228,7 @@ def test_after_an_interruption_money_that_comes_free_is_spent_on_nothing(store: 
     model = Scripted(lambda *_: 0.02)
     model.usage = Usage(output_tokens=1)
     asking = Client(model, store, 4, Budget(40.0), Pricing(lambda _: Price(0.0, 1.0)))
-    asyncio.run(interrupted(asking, lambda: len(model.asked) == 2))
+    asyncio.run(interrupted(model, asking, lambda: len(model.asked) >= 2))
     assert len(model.asked) == model.most_in_flight == 2
     assert are_saved(store, model, 2)
 
@@ -234,7 +236,7 @@ def test_after_an_interruption_money_that_comes_free_is_spent_on_nothing(store: 
 def test_an_interruption_does_not_wait_out_retry_after(store: Store) -> None:
     later = TransientError("later", retry_after=600, overloaded=True)
     model = Scripted(lambda number, _: later if number == 3 else 0.0)
-    asyncio.run(interrupted(Client(model, store, 4), lambda: bool(model.asked[3])))
+    asyncio.run(interrupted(model, Client(model, store, 4), lambda: bool(model.asked[3])))
 
 
 def test_an_interruption_when_enough_was_had_saves_what_is_in_flight(store: Store) -> None:
