@@ -83,6 +83,15 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch has more than four requests, not twenty."""
+    from batches import SINGLY
+    from cant_do_that_anymore.client.batch import client
+
+    monkeypatch.setattr(client, "MIN_BATCH", SINGLY)
+
+
+@pytest.fixture
 def store(tmp_path: Path) -> "Iterator[Store]":
     """An empty store of answers."""
     from cant_do_that_anymore.client.store import Store

@@ -30,6 +30,7 @@ class Loopback:
         respond: the reply to a request.
         model: the name it answers as; by default the one it was asked for.
         listed: the names in its list of models.
+        model_list: called before that list is sent; a response it returns is sent instead.
         finish_reason: why replies end.
         delay: seconds before each answer.
         fault: called before answering with the request and its number; a response it returns is
@@ -42,6 +43,7 @@ class Loopback:
     respond: Responder
     model: str | None = None
     listed: tuple[str, ...] = ("m",)
+    model_list: Callable[[web.Request], web.Response | None] = lambda _: None
     finish_reason: str = "stop"
     delay: float = 0.0
     fault: Fault | None = None
@@ -91,9 +93,9 @@ class Loopback:
         }
 
     async def models(self, http: web.Request) -> web.Response:
-        return web.json_response(self.model_list())
+        return self.model_list(http) or web.json_response(self.models_listed())
 
-    def model_list(self) -> dict[str, Any]:
+    def models_listed(self) -> dict[str, Any]:
         return {"object": "list", "data": [{"id": id} for id in self.listed]}
 
     def add_routes(self, app: web.Application) -> None:
@@ -174,7 +176,7 @@ def answering(player: Responder | Loopback, **fields: Any) -> Iterator[Loopback]
             return await send(model, method, path, **options)
         response: Any = web.Response(status=404, body=b"404: Not Found")
         if path == "/models":
-            response = web.json_response(server.model_list())
+            response = web.json_response(server.models_listed())
         elif path == model.path:
             request = options["json"] | {"path": f"/v1{path}"}
             server.requests.append(request)

@@ -64,22 +64,19 @@ def test_a_missing_key_is_not_called_a_wrong_one(model: tuple[str, ...], serve: 
 EXAMPLE = "name the model to evaluate, for example: --model llama3.1:8b"
 
 
-@dataclass
-class Secretive(Loopback):
-    """A server whose list of models has another status without a key, as LiteLLM's."""
-
-    status: int = 500
-
-    async def models(self, http: web.Request) -> web.Response:
-        has_key = "Authorization" in http.headers
-        return await super().models(http) if has_key else error(self.status, "Internal Error")
+def secretive(http: web.Request) -> web.Response | None:
+    """The list of models has another status without a key, as LiteLLM's."""
+    return None if "Authorization" in http.headers else error(500, "Internal Error")
 
 
 @pytest.mark.parametrize(
     ("server", "problem"),
     [
         (Loopback(habit, listed=()), "{url} lists no model"),  # transformers serve
-        (Secretive(habit, listed=()), "the server at {url} does not list its models (HTTP 500)"),
+        (
+            Loopback(habit, listed=(), model_list=secretive),
+            "the server at {url} does not list its models (HTTP 500)",
+        ),
     ],
 )
 def test_a_server_that_lists_no_model_gets_a_hint_at_key_and_name(
@@ -94,12 +91,8 @@ def test_a_server_that_lists_no_model_gets_a_hint_at_key_and_name(
 def test_no_more_tokens_are_requested_than_the_list_of_models_allows(
     serve: Serve, tmp_path: Path
 ) -> None:
-    @dataclass
-    class Short(Loopback):
-        async def models(self, http: web.Request) -> web.Response:
-            return web.json_response({"data": [{"id": "m", "max_model_len": 5000}]})
-
-    server = serve(Short(habit))
+    listed = {"data": [{"id": "m", "max_model_len": 5000}]}
+    server = serve(habit, model_list=lambda _: web.json_response(listed))
     options = ("--reasoning-effort", "low", "--out", tmp_path / "run")
     cdta("run", "--base-url", server.url, *options, *DATASET, code=0)
     assert {request["max_tokens"] for request in server.requests} == {4000 + 16}
@@ -149,14 +142,9 @@ def test_a_model_that_is_answered_for_but_not_listed_is_noted_before_the_first_r
     listed: tuple[str, ...], is_known: bool, serve: Serve, tmp_path: Path
 ) -> None:
     before: list[int] = []
-
-    @dataclass
-    class Watched(Loopback):
-        async def models(self, http: web.Request) -> web.Response:
-            before.append(len(self.requests))
-            return await super().models(http)
-
-    server = serve(Watched(habit, listed=listed))
+    server: Loopback = serve(
+        habit, listed=listed, model_list=lambda _: before.append(len(server.requests))
+    )
     command = ("--base-url", server.url, "--model", "m", "--out", tmp_path / "run")
     done = cdta("run", *command, *DATASET, code=0)
     note = (

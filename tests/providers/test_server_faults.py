@@ -195,28 +195,21 @@ def test_an_address_that_cannot_be_is_one_sentence(address: str) -> None:
         assert "hunter2" not in str(problem.value)
 
 
-class Listing(Loopback):
-    """A server with a list of models of its own."""
-
-    listing = b""
-
-    async def models(self, http: web.Request) -> web.Response:
-        return web.Response(body=self.listing, content_type="application/json")
-
-
 @pytest.mark.parametrize(
     ("listing", "sentence"),
     [
         (b'{"data": [{"id": 5}, {"id": null}, {"id": ["a"]}]}', "lists no model"),
         (b'{"data": ' + b"[" * 100_000, "does not list its models"),
-        (b'{"data": [{"id": "' + b"x" * 2**26 + b'"}]}', "does not list its models"),
+        (b'{"data": [{"id": "' + b"x" * 200_000 + b'"}]}', "does not list its models"),
         (b'{"data": [{"id": "\\u001b[31mred"}, {"id": "b"}]}', "serves ⟨U+001B⟩[31mred, b"),
     ],
 )
-def test_a_bad_list_of_models_is_one_sentence(listing: bytes, sentence: str, serve: Serve) -> None:
-    server = Listing(habit)
-    server.listing = listing
-    done = cdta("run", "--base-url", serve(server).url, "--dataset", positions(6), "--quiet")
+def test_a_bad_list_of_models_is_one_sentence(
+    listing: bytes, sentence: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai_api, "MAX_RESPONSE_BYTES", 150_000)
+    server = serve(habit, model_list=lambda _: web.Response(body=listing))
+    done = cdta("run", "--base-url", server.url, "--dataset", positions(6), "--quiet")
     assert done.returncode in (1, 2)
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
