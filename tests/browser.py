@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
@@ -141,25 +142,34 @@ class Opener:
             self.free.append(opened)
 
 
-def serious_violations(page: Page) -> list[str]:
-    """What axe-core finds that keeps somebody from reading the page: rule, element, reason."""
-    page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-    return [
-        f"{violation['id']}: {node['html'][:200]} {node['failureSummary']}"
-        for violation in found
-        if violation["impact"] in ("serious", "critical")
-        for node in violation["nodes"]
-    ]
-
-
-def scrolling_sideways(page: Page) -> list[str]:
-    """The classes of what is wider than its place on the page."""
-    found: list[str] = page.evaluate(
+def check_fits(page: Page, *, tables_from: int = 320) -> None:
+    """Nothing is wider than any screen; tables scroll sideways only on smaller ones."""
+    scrolling = (
         "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1)"
         ".map(e => e.firstElementChild.className)"
     )
-    return found
+    for width in (320, 390, 768, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(scrolling) == [] or width < tables_from
+
+
+SCREENS: tuple[tuple[int, Literal["light", "dark"]], ...] = ((390, "light"), (1440, "dark"))
+
+
+def check_accessible(page: Page) -> None:
+    """axe-core finds nothing that keeps somebody from reading the page."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    for width, scheme in SCREENS:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        result = page.evaluate("axe.run(document, {resultTypes: ['violations'], preload: false})")
+        assert [
+            f"{violation['id']}: {node['html'][:200]} {node['failureSummary']}"
+            for violation in result["violations"]
+            if violation["impact"] in ("serious", "critical")
+            for node in violation["nodes"]
+        ] == []
 
 
 def saved(run: Run, folder: Path) -> Path:

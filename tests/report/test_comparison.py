@@ -3,11 +3,11 @@
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
-from browser import browser_or_skip, scrolling_sideways, serious_violations
+from browser import Opener, check_accessible, check_fits
 from cant_do_that_anymore.api.results import save_with_page
 from cant_do_that_anymore.comparison.leaderboard import Ranking, ranking_of
 from cant_do_that_anymore.datasets.storage import Dataset
@@ -20,7 +20,6 @@ from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import Outcome
 from testing import POOL, Play, cdta, keeps, played, printed, snapshot, text_of
 
-SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 EVIL = '<img src=x onerror="window.hacked = 1">\u202e'
 
 
@@ -103,32 +102,22 @@ def test_hardly_any_samples_make_a_page_too(n: int) -> None:
     assert told.startswith("No model adapts significantly" if n else "No model can be ranked")
 
 
-def test_the_page_fits_every_screen_and_obeys_the_policy(tmp_path: Path) -> None:
-    pages = {
-        "two": page_of(measured(EVIL, keeps(35), n=50), measured("beta", keeps(60), n=50)),
-        "three": comparison_page(ranking_of_three(), tmp_path),
-    }
-    said: list[str] = []
-    with browser_or_skip() as browser:
-        for name, text in pages.items():
-            (tmp_path / f"{name}.html").write_text(text, encoding="utf-8")
-            page = browser.new_page()
-            page.on("console", lambda message: said.append(message.text))
-            page.goto((tmp_path / f"{name}.html").as_uri())
-            assert page.locator("img, script script, [style]").count() == 0
-            assert page.locator("script").count() == 1
-            page.set_viewport_size({"width": 1440, "height": 900})
-            assert page.evaluate("document.documentElement.scrollHeight") < 3500
-            for summary in page.locator("summary").all():
-                summary.click()
-            for width, scheme in zip((320, 390, 768, 1440), SCHEMES * 2, strict=True):
-                page.set_viewport_size({"width": width, "height": 900})
-                page.emulate_media(color_scheme=scheme)
-                assert page.evaluate("document.documentElement.scrollWidth") <= width
-                tallest = "[...document.querySelectorAll('td')].map(cell => cell.offsetHeight)"
-                assert max(page.evaluate(tallest)) < 160  # no column of single letters
-                assert serious_violations(page) == scrolling_sideways(page) == []
-            assert page.evaluate("window.hacked") is None
-            if name == "two":
-                assert visible(EVIL) in (page.locator("table.board-of").text_content() or "")
-    assert said == []
+def test_the_page_fits_every_screen_and_is_accessible(tmp_path: Path, open_page: Opener) -> None:
+    plays: dict[str, Play] = {EVIL: keeps(35), "beta": keeps(60), "gamma": chats}
+    path = tmp_path / "page.html"
+    runs = [measured(model, play, seed=s, n=20) for model, play in plays.items() for s in range(2)]
+    path.write_text(page_of(*runs), encoding="utf-8")
+    opened = open_page(path, width=1440)
+    page = opened.page
+    assert page.locator("img, script script, [style]").count() == 0
+    assert page.locator("script").count() == 1
+    assert page.evaluate("document.documentElement.scrollHeight") < 3500
+    assert visible(EVIL) in opened.text("table.board-of")
+    for summary in page.locator("summary").all():
+        summary.click()
+    check_fits(page)
+    for width in (320, 768):
+        page.set_viewport_size({"width": width, "height": 900})
+        tallest = "[...document.querySelectorAll('td')].map(cell => cell.offsetHeight)"
+        assert max(page.evaluate(tallest)) < 160  # no column of single letters
+    check_accessible(page)

@@ -7,19 +7,23 @@ from itertools import chain, combinations
 from pathlib import Path
 from statistics import fmean
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from aiohttp import web
+from matplotlib.figure import Figure
 
 from cant_do_that_anymore.comparison import experiment
-from cant_do_that_anymore.comparison.entries import entries_of
+from cant_do_that_anymore.comparison.entries import Entry, entries_of
 from cant_do_that_anymore.comparison.experiment import specs_for
 from cant_do_that_anymore.errors import UserError
 from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.metrics.compute import compute
 from cant_do_that_anymore.providers.base import Effort, Settings, Usage
+from cant_do_that_anymore.report import pages
 from cant_do_that_anymore.report.plots.curve import PANELS, curve_chart, has_curve
+from cant_do_that_anymore.report.plots.style import Chart, save_chart
 from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, save_run
@@ -44,7 +48,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     """Two planted models at three efforts, the highest first."""
     out = tmp_path_factory.mktemp("curve") / "out"
     models = ("--model", "yielding", "--model", "stubborn")
-    with serving(planted_thinker()) as server:
+    with without_plots(), serving(planted_thinker()) as server:
         efforts = ("--reasoning-effort", "high", "--reasoning-effort", "none,low")
         done = measure(server, out, *models, *efforts)
     assert done.returncode == 0, done.stderr
@@ -149,11 +153,11 @@ def test_an_experiment_that_was_stopped_goes_on_where_it_was(
 
     server.fault = refusing
     efforts = ("--model", "yielding", "--reasoning-effort", ",".join(EFFORTS))
-    stopped = measure(server, tmp_path, *efforts)
+    with without_plots():
+        stopped = measure(server, tmp_path, *efforts)
     assert stopped.returncode == 1
     assert "some runs failed: yielding: " in stopped.stderr
     assert sorted(effort for _, effort in table(tmp_path)) == ["low", "none"]
-    assert (tmp_path / "curve-all-bishops-as-knights.png").exists()
     server.fault, before = answer, len(server.requests)
     with without_plots():
         assert measure(server, tmp_path, *efforts).returncode == 0
@@ -167,14 +171,32 @@ def test_runs_that_exist_give_the_same_curve_and_one_effort_gives_none(
     measured: Measured, tmp_path: Path
 ) -> None:
     again, one = tmp_path / "again", tmp_path / "one"
-    assert cdta("experiment", "--plots-only", measured.out, "--out", again).returncode == 0
-    curve = "curve-all-bishops-as-knights.svg"
-    assert (again / curve).read_bytes() == (measured.out / curve).read_bytes()
     (high,) = (file.parent for file in measured.out.glob("yielding-*-high-*/run.json"))
-    printed = cdta("experiment", "--plots-only", high, "--out", one)
+    with without_plots(), patch.object(pages, "save_chart", named):
+        cdta("experiment", "--plots-only", measured.out, "--out", again, code=0)
+        printed = cdta("experiment", "--plots-only", high, "--out", one, code=0)
+    assert table(again) == table(measured.out)
+    assert [file.stem for file in again.glob("curve*")] == ["curve-all-bishops-as-knights"]
     assert not list(one.glob("curve*"))
     assert "effort" not in printed.stdout
     assert " reasons" in printed.stdout
+
+
+def named(chart: Chart, entries: Sequence[Entry], stem: Path) -> list[Path]:
+    """Write an empty file in the place of a plot."""
+    stem.touch()
+    return [stem]
+
+
+def test_a_plot_is_the_same_file_every_time(tmp_path: Path) -> None:
+    def line_of(*_: object, **__: object) -> Figure:
+        figure = Figure()
+        figure.subplots().plot([1, 2])
+        return figure
+
+    files = [save_chart(line_of, [], tmp_path / name) for name in ("a", "b")]
+    assert [file.suffix for file in files[0]] == [".png", ".svg"]
+    assert [file.read_bytes() for file in files[0]] == [file.read_bytes() for file in files[1]]
 
 
 def test_several_rules_have_a_dataset_each_and_share_what_is_asked_alike(
