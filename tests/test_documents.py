@@ -13,6 +13,7 @@ import click
 import pytest
 
 from cant_do_that_anymore import question, rules_named, shipped_pool
+from cant_do_that_anymore.api import results
 from cant_do_that_anymore.cli.main import cdta
 from testing import cdta as run_cdta
 
@@ -134,6 +135,7 @@ def test_examples_print_what_the_documents_show(
 ) -> None:
     """Where the bundled models answer; those of the README take a minute."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(results, "write_page", lambda *_: None)
     blocks = re.findall(r"^```\w*\n(\$ .*?)^```", (ROOT / path).read_text(), re.M | re.S)
     with_output = "".join(block for block in blocks if re.search(r"^[^$\s]", block, re.M))
     for step in re.split(r"^\$ ", with_output, flags=re.M):

@@ -45,7 +45,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     models = [argument for model in KEPT for argument in ("--model", model)]
     asked = ("--reasoning-effort", "none,low", "--eval", "all", "-n", "6", "--runs", "2")
     price = ("--price", "1,10")
-    without_files = patch.object(pages, "save_chart", lambda *_: [])
+    without_files: Any = patch.object(pages, "save_chart", lambda *_: [])
     with without_files, serving(planted_thinker()) as server:
         done = cdta("experiment", "--base-url", server.url, *models, *asked, *price, "--out", out)
     assert done.returncode == 0, done.stderr
