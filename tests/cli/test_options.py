@@ -13,7 +13,8 @@ import pytest
 from cant_do_that_anymore.cli.help import HEADINGS, Option
 from cant_do_that_anymore.cli.main import COMMANDS, DATASET_COMMANDS
 from cant_do_that_anymore.cli.main import cdta as group
-from testing import cdta, needs_posix, oaieval
+from cant_do_that_anymore.runs.storage import save_run
+from testing import POOL, cdta, needs_posix, oaieval, played
 
 CONTEXT = click.Context(group)
 MEASURING = [("run",), ("dataset", "build"), ("experiment",), ("estimate",)]
@@ -80,15 +81,7 @@ WRITING = [
     *("run", "experiment", "rescore", "import", "export", "report", "compare", "mine", "selfplay"),
 ]
 TABLES = [
-    "run",
-    "rescore",
-    "import",
-    "estimate",
-    "experiment",
-    "compare",
-    "runs",
-    "rules",
-    "prompt",
+    *("run", "rescore", "import", "estimate", "experiment", "compare", "runs", "rules", "prompt"),
 ]
 
 
@@ -120,7 +113,7 @@ HEAVY = ("aiohttp", "inspect_ai", "matplotlib", "numpy", "onnxruntime", "pydanti
         (["--help"], (*HEAVY, "chess", "cant_do_that_anymore.cli.commands")),
         (["rules"], [name for name in HEAVY if name != "rich"]),
         (["legal", "e2e4"], HEAVY),
-        (["mine", "games.pgn"], HEAVY),
+        (["mine", "games.pgn"], (*HEAVY, "httpx", "jinja2")),
         (
             ["run", "--model", "cdta/random", "-n", "1", "--quiet"],
             ("inspect_ai", "matplotlib", "onnxruntime"),
@@ -154,7 +147,7 @@ def test_a_name_that_looks_like_markup_is_shown_as_it_is(tmp_path: Path) -> None
 def test_a_page_is_written_into_what_is_no_plain_file_and_never_replaces_it(tmp_path: Path) -> None:
     runs = [tmp_path / model for model in ("random", "pocket")]
     for folder in runs:
-        cdta("run", "--model", f"cdta/{folder.name}", "-n", 9, "--out", folder, code=0)
+        save_run(played(folder.name, positions=POOL[:9]), folder)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for asked in (["compare", *runs], ["report", runs[0]]):

@@ -5,19 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore import load, rules_named
+from cant_do_that_anymore import rules_named
 from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.game.rule_pool import example_of
 from cant_do_that_anymore.task.conditions import DIAGNOSIS_CONDITIONS
-from testing import cdta, measure, perfect, serving
+from testing import cdta, measure, mixed, perfect, positions, serving
 
 
 def test_failed_shows_the_answers_that_break_the_rule() -> None:
-    cdta("run", "-n", "20", "--quiet", code=0)
-    run = load("latest")
+    run = measure(mixed, dataset=positions(20))
+    run.save()
     failed = [sample for sample in run.samples if sample.breaks("changed")]
     shown = cdta("show", "--failed", "-n", "100", code=0).stdout
     words = " ".join(shown.split())
+    assert 0 < len(failed) < 20
     assert f"20 samples. The answer is illegal in {len(failed)} of them when bishops" in words
     assert run.plan.change.statement in words
     assert max(map(len, shown.splitlines())) <= 80

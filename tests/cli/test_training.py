@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from cant_do_that_anymore import Answer, Position, judge, read_positions, rules_named
-from processes import cdta
+from testing import cdta, positions
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "verifiers_env.py"
 
 
 def exported(*arguments: object) -> list[dict[str, Any]]:
-    done = cdta("dataset", "export", *arguments)
-    assert done.returncode == 0, done.stderr
+    done = cdta("dataset", "export", *arguments, code=0)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -26,16 +25,14 @@ def test_pools_are_exported_by_name_and_by_file(tmp_path: Path) -> None:
     assert sizes == {"pool": 19_841, "diagonal": 2_250, "common": 3_973}
     file = tmp_path / "castling.jsonl"
     (tmp_path / "one.jsonl").write_text(json.dumps(exported("diagonal")[0]) + "\n")
-    assert cdta("dataset", "export", tmp_path / "one.jsonl", "-o", file).returncode == 0
+    cdta("dataset", "export", tmp_path / "one.jsonl", "-o", file, code=0)
     assert len(read_positions(file, rules_named("bishops-as-knights"))) == 1
-    wrong = cdta("dataset", "export", "comon")
-    assert wrong.returncode == 2
-    assert "did you mean 'common'?" in wrong.stderr
+    assert "did you mean 'common'?" in cdta("dataset", "export", "comon", code=2).stderr
 
 
 def test_the_chat_format_has_what_a_model_is_shown_and_what_its_reply_is_judged_by() -> None:
-    lines = exported("gpt-4-0314", "--format", "chat")
-    assert len(lines) == 3_114
+    lines = exported(positions(12), "--format", "chat")
+    assert len(lines) == 12
     assert all(line.keys() == lines[0].keys() for line in lines)  # a table for datasets
     line = lines[0]
     position = Position.from_json(line)

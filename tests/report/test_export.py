@@ -170,7 +170,7 @@ def test_no_folder_and_no_address_is_exported(server: Loopback, tmp_path: Path) 
 )
 def test_the_exported_command_repeats_the_run(server: Loopback, options: list[object]) -> None:
     at = ["--base-url", server.url, "--model", "m", "--quiet", "--json"]
-    first = cdta("run", *at, *options, code=0)
+    first = cdta("run", *at, *options, "--max-connections", 4, code=0)
     asked = len(server.requests)
     run = load("latest")
     words = shlex.split(command_of(run, "unknown/m"))
