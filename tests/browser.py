@@ -164,12 +164,13 @@ def check_accessible(page: Page) -> None:
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
         result = page.evaluate("axe.run(document, {resultTypes: ['violations'], preload: false})")
-        assert [
+        serious = [
             f"{violation['id']}: {node['html'][:200]} {node['failureSummary']}"
             for violation in result["violations"]
             if violation["impact"] in ("serious", "critical")
             for node in violation["nodes"]
-        ] == []
+        ]
+        assert not serious, "\n".join(serious)
 
 
 def saved(run: Run, folder: Path) -> Path:
