@@ -6,16 +6,15 @@ protocol and to the changelog.
 
 import gzip
 import json
-from itertools import product
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
 
 from cant_do_that_anymore import shipped_pool
 from cant_do_that_anymore.providers import pocket
-from cant_do_that_anymore.task.types import Eval
+from cant_do_that_anymore.providers.pocket import POCKET, READER, Scores
 from testing import Body, Run, is_changed, measure, moves_in, number_of, serving
 
 # Other processors, batches and versions of onnxruntime change scores by less (docs/pocket.md).
@@ -23,7 +22,8 @@ TOLERANCE = 3e-5
 # A draw so close to the line between two illegal moves that such a difference decides.
 CLOSE_DRAW = "4e896220bd8e"
 FILE = Path(__file__).parent / "golden.json.gz"
-MODELS = ("cdta/pocket", "cdta/reader", "cdta/random", "a server")
+SERVED = "a server"
+MODELS = (POCKET, READER, "cdta/random", SERVED)
 SPECIAL = {p.moves: p.special_moves[0] for name in ("pool", "diagonal") for p in shipped_pool(name)}
 REPLIES = ("a2a3", "", "I play Nf3.", "e7e5", "Bb5", "**g1f3**", "castle", "f1g3", "none", "c1e3")
 
@@ -35,15 +35,19 @@ def respond(request: Body) -> str:
     return SPECIAL[moves] if fate < (3 if is_changed(request) else 8) else REPLIES[fate]
 
 
-def measured(model: str, eval: Eval) -> Run:
-    options: dict[str, Any] = {"eval": eval, "n": None if eval == "all_small" else 300}
-    if model != "a server":
-        return measure(model, **options)
+def runs_of(model: str) -> dict[str, dict[str, Any]]:
+    """A run of each eval, by its key in the file; all_small uses the search of all."""
     with serving(respond, model="served", listed=("served",)) as server:
-        return measure(server, model=None, **options)
+        measured: dict[str, Any] = {"model": None} if model == SERVED else {}
+        return {
+            f"{model} {eval}": numbers_and_replies(
+                measure(server if model == SERVED else model, eval=eval, n=n, **measured)
+            )
+            for eval, n in (("all", 300), ("all_small", None), ("all_diagonal", 300))
+        }
 
 
-def told(run: Run) -> dict[str, Any]:
+def numbers_and_replies(run: Run) -> dict[str, Any]:
     """All numbers of a run, and all that was made of its replies."""
     replies = [
         " ".join([sample.position.id, *(f"{r.outcome}:{r.move}" for r in sample.replies.values())])
@@ -63,34 +67,41 @@ def golden() -> Any:
     return json.loads(gzip.decompress(FILE.read_bytes()))
 
 
-@pytest.mark.parametrize(("model", "eval"), list(product(MODELS, get_args(Eval))))
-def test_the_numbers_are_those_they_always_were(model: str, eval: Eval, golden: Any) -> None:
-    found, expected = told(measured(model, eval)), golden[f"{model} {eval}"]
-    assert steady(found) == steady(expected)
-    assert found["metrics"] == pytest.approx(expected["metrics"], rel=1e-12)
-    assert found["intervals"].keys() == expected["intervals"].keys()
-    for name, bounds in expected["intervals"].items():
-        assert found["intervals"][name] == pytest.approx(bounds, rel=1e-12), name
+def check(model: str, golden: Any) -> None:
+    for key, run in runs_of(model).items():
+        expected = golden[key]
+        assert steady(run) == steady(expected), key
+        assert run["metrics"] == pytest.approx(expected["metrics"], rel=1e-12), key
+        assert run["intervals"].keys() == expected["intervals"].keys(), key
+        for name, bounds in expected["intervals"].items():
+            assert run["intervals"][name] == pytest.approx(bounds, rel=1e-12), (key, name)
 
 
-@pytest.mark.parametrize("eval", ["all", "all_diagonal"])
-def test_no_float_difference_within_the_tolerance_changes_a_reply(
-    eval: Eval, golden: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("model", [model for model in MODELS if model != READER])
+def test_the_numbers_are_those_they_always_were(model: str, golden: Any) -> None:
+    check(model, golden)
+
+
+def test_so_are_those_of_the_reader_whatever_float_differences_within_the_tolerance(
+    golden: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    noise = np.random.default_rng(1)
+    random = np.random.default_rng(1)
+
+    def with_noise(scores: Scores) -> Scores:
+        return scores + random.uniform(-TOLERANCE, TOLERANCE, scores.shape).astype(np.float32)
 
     class Elsewhere(pocket.Network):
-        def scores(self, *asked: Any) -> pocket.Scores:
-            scores = super().scores(*asked)
-            return scores + noise.uniform(-TOLERANCE, TOLERANCE, scores.shape).astype(np.float32)
+        def scores(self, *asked: Any) -> Scores:
+            return with_noise(super().scores(*asked))
 
-    network = Elsewhere()
-    monkeypatch.setattr(pocket, "load_network", lambda: network)
-    found, expected = told(measured("cdta/reader", eval)), golden[f"cdta/reader {eval}"]
-    assert steady(found) == steady(expected)
-    assert found["metrics"] == pytest.approx(expected["metrics"], rel=1e-12)
+    here, elsewhere = pocket.Network(), Elsewhere()
+    for network in (here, elsewhere):
+        monkeypatch.setattr(pocket, "load_network", lambda network=network: network)
+        monkeypatch.setenv("CDTA_HOME", str(tmp_path / type(network).__name__))
+        check(READER, golden)
+        elsewhere.cache = {key: with_noise(scores) for key, scores in here.cache.items()}
 
 
 if __name__ == "__main__":
-    runs = {f"{m} {e}": told(measured(m, e)) for m, e in product(MODELS, get_args(Eval))}
+    runs = {key: run for model in MODELS for key, run in runs_of(model).items()}
     FILE.write_bytes(gzip.compress(json.dumps(runs).encode(), mtime=0))
