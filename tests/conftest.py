@@ -114,6 +114,19 @@ def serve() -> "Iterator[Serve]":
 
 
 @pytest.fixture
+def serve_in_process() -> "Iterator[Serve]":
+    """As ``serve``, without HTTP: a folder whose tests are not about that has it for its own."""
+    from testing import answering
+
+    with ExitStack() as stack:
+
+        def start(player: Any, **fields: Any) -> Any:
+            return stack.enter_context(answering(player, **fields))
+
+        yield start
+
+
+@pytest.fixture
 def server(serve: "Serve") -> "Loopback":
     """A server whose model always plays its habit; set ``server.respond`` to another player."""
     from testing import habit

@@ -23,6 +23,7 @@ from typing import Any
 from unittest.mock import patch
 
 from cant_do_that_anymore.client import client
+from cant_do_that_anymore.providers import http
 from coins import EDITIONS, FILES, Coins
 from homes import Fault, Fresh, Home, Options
 from loopback import serving
@@ -161,10 +162,14 @@ def shortest(seed: int, servers: Sequence[Coins], fresh: Fresh, steps: Sequence[
 
 @contextmanager
 def three_servers() -> Iterator[list[Coins]]:
-    """Two models of one name, and one that thinks; what fails is tried once more, at once."""
+    """Two models of one name, and one that thinks; what fails is tried once more, at once.
+
+    Connections are reused from the first request on: to open them takes a good part of the time.
+    """
     servers = [Coins(0), Coins(1), Coins(2, thinks=True)]
     with ExitStack() as stack:
         stack.enter_context(patch.multiple(client, FIRST_WAIT=0.001, MAX_FAILED_ATTEMPTS=2))
+        stack.enter_context(patch.object(http, "REUSE_AFTER_REQUESTS", 0))
         yield [stack.enter_context(serving(server)) for server in servers]
 
 

@@ -144,6 +144,7 @@ def played(
     return run_of(asked, plan_of(len(asked), **given), **usual | fields)
 
 
+@cache  # so that equal runs are made once
 def keeps(percent: int, otherwise: Outcome = "adapted", first: int = 0) -> Callable[[int], Outcome]:
     """The habit in so many of a hundred positions, counted from the first one given."""
     return lambda number: "special" if (number - first) % 100 < percent else otherwise

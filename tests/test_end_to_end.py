@@ -10,24 +10,14 @@ from cant_do_that_anymore.game.rules import CATALOG
 from testing import cdta, measure
 
 
-def test_a_network_that_cannot_read_keeps_its_habit() -> None:
-    results = measure("cdta/pocket", eval="all_small").results
-    interval = results.intervals["variant_impact_factor"]
-    assert results.metrics["n_samples"] == 100
-    assert interval.low <= 0 <= interval.high
-
-
-def test_the_same_network_held_to_the_rules_drops_it_altogether() -> None:
-    run = measure("cdta/pocket-rules", eval="all_small")
-    assert run.results.metrics["variant_impact_factor"] == -1
-    assert run.results.metrics["adaptation_rate"] == 1
-    assert run.results.metrics["variant_legal_proportion"] == 1
-
-
-def test_the_diagonal_eval_tells_the_two_apart() -> None:
-    for model, keeps in (("cdta/pocket", True), ("cdta/pocket-rules", False)):
-        metrics = measure(model, eval="all_diagonal", n=100).results.metrics
-        assert bool(metrics["predicted_move_in_variant_proportion"]) == keeps
+def test_the_network_held_to_the_rules_drops_its_habit_altogether() -> None:
+    """That it keeps it else is in the golden numbers."""
+    metrics = measure("cdta/pocket-rules", eval="all_small").results.metrics
+    assert metrics["variant_impact_factor"] == -1
+    assert metrics["adaptation_rate"] == 1
+    assert metrics["variant_legal_proportion"] == 1
+    metrics = measure("cdta/pocket-rules", eval="all_diagonal", n=100).results.metrics
+    assert metrics["predicted_move_in_variant_proportion"] == 0
 
 
 @pytest.mark.usefixtures("small_pools")

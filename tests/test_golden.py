@@ -82,6 +82,13 @@ def test_the_numbers_are_those_they_always_were(model: str, golden: Any) -> None
     check(model, golden)
 
 
+def test_a_network_that_cannot_read_keeps_its_habit(golden: Any) -> None:
+    small, diagonal = (golden[f"{POCKET} {eval}"] for eval in ("all_small", "all_diagonal"))
+    low, high = small["intervals"]["variant_impact_factor"]
+    assert (small["metrics"]["n_samples"], low <= 0 <= high) == (100, True)
+    assert diagonal["metrics"]["predicted_move_in_variant_proportion"] > 0
+
+
 def test_so_are_those_of_the_reader_whatever_float_differences_within_the_tolerance(
     golden: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from cant_do_that_anymore.runs.storage import save_run
 from testing import POOL, Play, Responder, Serve, cdta, habit, keeps, perfect, played, positions
 
 
+@cache
 def run_at(moment: str, play: Play, seed: int = 0, n: int = 300, model: str = "m") -> Run:
     settings = Settings(seed=seed)
     return played(
@@ -49,12 +51,15 @@ def test_two_runs_of_one_model_are_compared_and_named_by_date_and_time() -> None
 
 def test_each_name_stands_for_its_runs_if_all_are_of_one_model(tmp_path: Path) -> None:
     weeks = [
-        saved(tmp_path / day, *(run_at(f"{day}T10:00:00", keeps(kept), seed) for seed in (1, 2)))
+        saved(
+            tmp_path / day,
+            *(run_at(f"{day}T10:00:00", keeps(kept), seed, n=100) for seed in (1, 2)),
+        )
         for day, kept in (("10", 20), ("17", 60))
     ]
     [pair, *_] = json.loads(cdta("compare", *weeks, "--json", code=0).stdout)["pairs"]
     assert pair["models"] == ["m 2026-11-10 10:00", "m 2026-11-17 10:00"]
-    assert (pair["samples"], pair["difference"]) == (600, pytest.approx(0.4))
+    assert (pair["samples"], pair["difference"]) == (200, pytest.approx(0.4))
     for names, why in (
         ([tmp_path], "all 4 runs are of one model with the same settings"),
         ([weeks[0] / "0"], "this is one run"),

@@ -4,7 +4,7 @@ import csv
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, stdev
@@ -25,9 +25,10 @@ from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.game.rules import CATALOG, board_after
 from cant_do_that_anymore.report.document import build_document
+from cant_do_that_anymore.report.pages import charts
 from cant_do_that_anymore.report.plots.headlines import headline_chart
 from cant_do_that_anymore.report.plots.shares import bar_chart, line_chart
-from cant_do_that_anymore.report.plots.style import svg_of
+from cant_do_that_anymore.report.plots.style import Chart, svg_of
 from cant_do_that_anymore.report.tables import experiment_table
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, save_run
@@ -127,8 +128,10 @@ def test_every_model_eval_and_seed_is_measured_and_runs_are_pooled(
     ]
     assert float(row[SHARE]) == pytest.approx(fmean(shares), abs=1e-6)
     assert float(row[f"{SHARE}_{SEEDS}"]) == pytest.approx(stdev(shares) / 2**0.5, abs=1e-6)
-    for name in ("bars-all", "headline-all", "bars-all_diagonal", "diagonal"):
-        stem = f"{name}-bishops-as-knights"
+    names = ("bars-all", "headline-all", "bars-all_diagonal", "headline-all_diagonal", "diagonal")
+    stems = [f"{name}-bishops-as-knights" for name in names]
+    assert {path.stem for path in out.glob("*.svg")} == set(stems)
+    for stem in stems:
         assert (out / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (out / f"{stem}.svg").read_text()
 
@@ -157,17 +160,15 @@ def test_a_model_that_chats_does_not_win_and_is_marked(whole: tuple[Done, Path])
     assert "(!)" in (out / "headline-all-bishops-as-knights.svg").read_text()
 
 
-def test_runs_that_exist_give_the_same_numbers_and_pictures_and_json_is_one_object(
+@pytest.mark.usefixtures("no_plots")
+def test_runs_that_exist_give_the_same_numbers_and_json_is_one_object(
     whole: tuple[Done, Path], tmp_path: Path
 ) -> None:
     _, first = whole
     runs = [path.parent for path in sorted(first.glob("*/run.json"))]
     result = run_command("--plots-only", *runs, "--out", tmp_path, "--json")
     assert result.returncode == 0, result.stderr
-    pictures = [path.name for path in first.glob("*.svg")]
-    assert len(pictures) == 5
-    for name in ("results.csv", *pictures):
-        assert (tmp_path / name).read_bytes() == (first / name).read_bytes()
+    assert (tmp_path / "results.csv").read_bytes() == (first / "results.csv").read_bytes()
     here, there = (json.loads((out / "results.json").read_text()) for out in (first, tmp_path))
     for name in ("verdicts", "results", "pairs", "total"):
         assert here[name] == there[name]
@@ -435,35 +436,63 @@ def test_a_habit_that_a_model_lacks_does_not_end_its_experiment(
 # Tables and pictures of runs made by hand
 
 
+def texts_in(chart: Chart, group: Sequence[Entry]) -> list[str]:
+    """The texts of a plot: each is a comment beside its outlines."""
+    return re.findall(r"<!-- (.*?) -->", svg_of(chart, group, narrow=False), re.DOTALL)
+
+
+def plots_of(*runs: Run) -> dict[str, tuple[Chart, Sequence[Entry]]]:
+    return charts(rankings(entries_of(runs)))
+
+
+@pytest.mark.usefixtures("no_plots")
 def test_runs_under_different_rules_have_rows_and_pictures_of_their_own(tmp_path: Path) -> None:
     keys = ("bishops-as-knights", "queens-as-rooks")
-    for key in keys:
-        plan = {"change": rules_named(key), "eval": "all_diagonal"}
-        run = played("m", "legal", positions=shipped_pool("diagonal")[:3], plan=plan)
-        save_run(run, tmp_path / "runs" / key)
+    runs = [
+        played("m", "legal", positions=shipped_pool("diagonal")[:3], plan=plan)
+        for key in keys
+        for plan in [{"change": rules_named(key), "eval": "all_diagonal"}]
+    ]
+    for run in runs:
+        save_run(run, tmp_path / "runs" / run.plan.change.key)
     out = tmp_path / "out"
     assert run_command("--plots-only", tmp_path / "runs", "--out", out).returncode == 0
     with (out / "results.csv").open() as file:
         rows = [(row["rules"], row["runs"]) for row in csv.DictReader(file)]
     assert rows == [(key, "1") for key in keys]
+    assert "Is it one rule, or any?" in (out / "index.html").read_text()
+    plots = plots_of(*runs)
+    stems = {
+        f"{name}-{key}"
+        for name in ("bars-all_diagonal", "headline-all_diagonal", "diagonal")
+        for key in keys
+    }
+    assert plots.keys() == {"rules-all_diagonal", *stems}
+    texts = {name: texts_in(*plots[name]) for name in plots if "headline" not in name}
     for key, piece in zip(keys, ("bishops", "queens"), strict=True):
-        lines = (out / f"diagonal-{key}.svg").read_text()
+        lines, bars = (
+            " ".join(texts[f"{name}-{key}"]) for name in ("diagonal", "bars-all_diagonal")
+        )
         assert f"when {piece} move like" in lines
         assert f"earlier {piece.removesuffix('s')} moves" in lines
-        assert f"when {piece} move like" in (out / f"bars-all_diagonal-{key}.svg").read_text()
-    by_rules = (out / "rules-all_diagonal.svg").read_text()
-    assert "Headline measures by rules (all_diagonal, n = 3; 95% intervals)" in by_rules
-    for row in ("Bishops move like knights", "Queens move like rooks", "m"):
-        assert f"<!-- {row} -->" in by_rules
-    assert "Is it one rule, or any?" in (out / "index.html").read_text()
-    assert (out / "rules-all_diagonal.png").exists()
+        assert f"when {piece} move like" in bars
+    assert {
+        "Headline measures by rules (all_diagonal, n = 3; 95% intervals)",
+        "Bishops move like knights",
+        "Queens move like rooks",
+        "m",
+    } <= set(texts["rules-all_diagonal"])
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_what_was_selected_in_two_ways_has_rows_and_pictures_of_its_own(tmp_path: Path) -> None:
     drawn = Dataset("model-1", "built", asked=9, own_temperature=True)
-    for name, dataset in {"usual": replace(drawn, own_temperature=False), "drawn": drawn}.items():
-        run = played(name, "legal", positions=POOL[:3], dataset=dataset)
-        save_run(run, tmp_path / "runs" / name)
+    runs = [
+        played(name, "legal", positions=POOL[:3], dataset=dataset)
+        for name, dataset in (("usual", replace(drawn, own_temperature=False)), ("drawn", drawn))
+    ]
+    for run in runs:
+        save_run(run, tmp_path / "runs" / run.model)
     out = tmp_path / "out"
     done = run_command("--plots-only", tmp_path / "runs", "--out", out)
     assert done.returncode == 0, done.stderr
@@ -476,10 +505,12 @@ def test_what_was_selected_in_two_ways_has_rows_and_pictures_of_its_own(tmp_path
     ]
     rows = {model: row["selection"] for (model, _), row in table(out).items()}
     assert rows == {"usual": "", "drawn": drawn.selection}
-    for stem, model, other in (("", "usual", "drawn"), ("-drawn", "drawn", "usual")):
-        picture = (out / f"bars-all-bishops-as-knights{stem}.svg").read_text()
-        assert f"<!-- {model} -->" in picture
-        assert f"<!-- {other} -->" not in picture
+    labels = {stem: [each.label for each in group] for stem, (_, group) in plots_of(*runs).items()}
+    assert labels == {
+        f"{name}-all-bishops-as-knights{suffix}": [model]
+        for suffix, model in (("", "usual"), ("-drawn", "drawn"))
+        for name in ("bars", "headline")
+    }
 
 
 def entry(model: str) -> Entry:
@@ -496,11 +527,6 @@ def shifting() -> Entry:
     positions = with_other_forbidden_moves(40)
     [found] = entries_of([played(name, ["special", "forbidden"] * 20, positions=positions)])
     return found
-
-
-def written_in(picture: str) -> list[str]:
-    """The texts of a picture: each is a comment beside its outlines."""
-    return re.findall(r"<!-- (.*?) -->", picture, re.DOTALL)
 
 
 def table_of(group: list[Entry]) -> object:
@@ -524,8 +550,7 @@ def test_tables_and_pictures_say_what_they_said() -> None:
             assert not any("…" in line for line in lines)
         told += [f"# {name}", *lines]
         for draw in (bar_chart, headline_chart, line_chart):
-            texts = written_in(svg_of(draw, group, narrow=False))
-            told.append(f"{draw.__name__}: {' | '.join(texts)}")
+            told.append(f"{draw.__name__}: {' | '.join(texts_in(draw, group))}")
     snapshot("experiment", "\n".join(told))
 
 
@@ -534,9 +559,9 @@ def test_names_are_drawn_as_they_are_and_plots_repeat_exactly(
 ) -> None:
     """A dollar sign begins no formula; a letter that the font lacks is spelled out."""
     group = [entry("$a_b^$"), entry("_hidden"), entry("模型")]
-    for draw in (bar_chart, headline_chart, line_chart):
-        first, again = (svg_of(draw, group, narrow=False) for _ in range(2))
-        assert first == again
-        texts = written_in(first)
-        assert {"$a_b^$ (!)", "_hidden (!)", "⟨U+6A21⟩⟨U+578B⟩ (!)"} <= set(texts)
+    plots = [svg_of(draw, group, narrow=False) for draw in (bar_chart, line_chart, headline_chart)]
+    for plot in plots:
+        for name in ("$a_b^$", "_hidden", "⟨U+6A21⟩⟨U+578B⟩"):
+            assert f"<!-- {name} (!) -->" in plot
+    assert svg_of(headline_chart, group, narrow=False) == plots[-1]
     assert not recwarn.list

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import accumulate
 from typing import Any
 
@@ -33,15 +34,28 @@ def mixed(**percents: int) -> Callable[[int], Outcome]:
 
 def of_kept(n: int = 200, **percents: int) -> list[Run]:
     """Models by name that keep the habit in so many of a hundred positions."""
-    return [played(name, keeps(kept), positions=POOL[:n]) for name, kept in percents.items()]
+    return [_keeping(name, kept, n) for name, kept in percents.items()]
 
 
+@cache
+def _keeping(name: str, kept: int, n: int) -> Run:
+    return played(name, keeps(kept), positions=POOL[:n])
+
+
+@cache
 def saying(model: str = "a", **percents: int) -> Run:
     return played(model, mixed(**percents))
 
 
+def of_few(model: str, **fields: Any) -> Run:
+    """A run of 20 samples, where the numbers do not matter."""
+    return played(model, positions=POOL[:20], **fields)
+
+
+@cache
 def at(**settings: Any) -> Run:
-    return played("a", settings=Settings(**settings))
+    """A model named "a", with other settings where they are given."""
+    return of_few("a", settings=Settings(**settings))
 
 
 def on(n: int = 0, model: str = "b", **dataset: Any) -> Run:
@@ -63,7 +77,7 @@ def easy() -> Run:
 
 
 def unlike(**fields: Any) -> Run:
-    return played("a", identity={"name": "x"}, **fields)
+    return of_few("a", identity={"name": "x"}, **fields)
 
 
 def of_its_own_temperature() -> Run:
@@ -122,12 +136,12 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
     "every category has a verdict": lambda: (
         [*of_kept(a=60, b=40), played("a", keeps(60), plan={"eval": "all_diagonal"})]
     ),
-    "named by temperature": lambda: [at(), at(temperature=0.0), played("b")],
+    "named by temperature": lambda: [at(), at(temperature=0.0), of_few("b")],
     "named by temperature, one the default": lambda: [at(), at(temperature=None)],
     "named by max tokens": lambda: [at(), at(max_tokens=99)],
     "named by endpoint": lambda: [at(), unlike(endpoint="http://127.0.0.1:9/v1")],
     "named by number": lambda: [at(), unlike()],
-    "a name that is nobody else's stays": lambda: [at(), unlike(), played("c", version="c-1")],
+    "a name that is nobody else's stays": lambda: [at(), unlike(), of_few("c", version="c-1")],
     "named like the version of another": lambda: [
         played("served", keeps(90), version="a", endpoint="http://x", identity={"name": "x"}),
         played("served", keeps(50), version="b", endpoint="http://y", identity={"name": "y"}),

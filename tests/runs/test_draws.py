@@ -100,7 +100,7 @@ def test_comparisons_keep_the_draws_of_a_position_together(serve: Serve) -> None
 
 def test_intervals_hold_the_truth_where_positions_differ_and_draws_vary() -> None:
     """A habit that is kept with a chance that each position decides; the truth is their mean."""
-    random, times, held, held_alone = Random(1), 300, 0, 0
+    random, times, held, held_alone = Random(1), 150, 0, 0
     plan, uptake = plan_of(), MEASURES[UPTAKE]
     for _ in range(times):
         asked: list[Any] = []

@@ -8,7 +8,6 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 
 from cant_do_that_anymore.comparison.entries import pool_runs
 from cant_do_that_anymore.datasets.storage import Dataset
@@ -44,8 +43,8 @@ class Server(Loopback):
     def completion(self, request: Body) -> dict[str, object]:
         return super().completion(request) | {"system_fingerprint": self.fingerprint}
 
-    async def models(self, http: web.Request) -> web.Response:
-        return web.json_response({"data": [{"id": "m", "object": "model", **self.card}]})
+    def model_list(self) -> dict[str, object]:
+        return {"data": [{"id": "m", "object": "model", **self.card}]}
 
 
 @pytest.fixture

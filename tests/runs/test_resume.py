@@ -11,7 +11,6 @@ from processes import forked, killed
 from testing import (
     Body,
     Loopback,
-    Serve,
     cdta,
     needs_posix,
     positions,
@@ -22,7 +21,7 @@ from testing import (
     wavering,
 )
 
-N, CONNECTIONS = 60, 4
+N, CONNECTIONS = 45, 4
 MOST_OPEN = 2 * CONNECTIONS
 """Questions that can be asked and not yet on disk at any moment."""
 
@@ -66,7 +65,7 @@ def test_one_signal_saves_what_is_in_flight(which: signal.Signals, tmp_path: Pat
 
 
 @needs_posix
-def test_two_interruptions_stop_at_once(serve: Serve, tmp_path: Path) -> None:
+def test_two_interruptions_stop_at_once(tmp_path: Path) -> None:
     """The server hangs from the fiftieth question on; nobody waits for that."""
 
     async def hang(request: Body, number: int) -> None:
@@ -77,13 +76,13 @@ def test_two_interruptions_stop_at_once(serve: Serve, tmp_path: Path) -> None:
         if number > 50:
             await asyncio.Event().wait()
 
-    server = serve(wavering, fault=hang)
-    process = process_of(*options(server, tmp_path / "out", connections=10))
-    _, errors = process.communicate(timeout=30)
-    assert process.returncode in (1, 130)
-    assert "Traceback" not in errors
-    server.fault, before = None, len(server.requests)
-    cdta(*options(server, tmp_path / "out"), code=0)
+    with serving(wavering, fault=hang) as server:
+        process = process_of(*options(server, tmp_path / "out", connections=10))
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode in (1, 130)
+        assert "Traceback" not in errors
+        server.fault, before = None, len(server.requests)
+        cdta(*options(server, tmp_path / "out"), code=0)
     assert len(server.requests) - before == 2 * N - 50 + 1
 
 
