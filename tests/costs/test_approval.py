@@ -241,7 +241,9 @@ def test_a_limit_that_probably_will_not_suffice_gets_a_warning(
 ) -> None:
     with pytest.raises(Incomplete, match="stopped at --max-cost"):
         measure(halves, model="priced", dataset="gpt-4-0314", n=100, max_cost=2)
-    assert "--max-cost 2 is too little to finish: the rest will cost $2." in caplog.text
+    assert (
+        "--max-cost 2 is too little to finish: $0.29 spent; the rest will cost $2." in caplog.text
+    )
 
 
 def test_a_search_that_gave_up_has_no_cost_and_an_estimate_says_so(serve: Serve) -> None:

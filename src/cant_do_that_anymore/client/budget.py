@@ -22,7 +22,7 @@ from ..providers.base import (
     add_costs,
 )
 from ..task.spec import Spec
-from .pricing import FREE, Pricing, pricing_for
+from .pricing import FREE, Pricing, max_input_tokens, pricing_for
 
 STOPPED = "stopped before the request was sent"
 
@@ -61,6 +61,7 @@ class Budget:
         unknown: the maximum cost of those.
         later: the cost of other runs of the command, which are still to come.
         high: the most that the command will spend by its latest forecast.
+        warned: whether the user was told that the limit is too low.
     """
 
     limit: float = inf
@@ -69,6 +70,7 @@ class Budget:
     unknown: float = 0.0
     later: Range = NOTHING
     high: float = inf
+    warned: bool = False
     _reserved: list[float] = field(default_factory=list)
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -88,10 +90,8 @@ class Budget:
         """
         waited = False
         if self.approved is not None and self.paid >= self.approved > 0:
-            raise NeedsApproval(
-                f"{self.spent}, all that --ask-above {self.approved:g} allows{change}",
-                approve=2 * self.paid,
-            )
+            allowed = f"all that --ask-above {self.approved:g} allows{change}"
+            raise NeedsApproval(lambda: f"{self.spent}, {allowed}", approve=2 * self.paid)
         while amount > self.left:
             if not self._reserved:
                 limit = dollars(self.limit)
@@ -99,8 +99,10 @@ class Budget:
                 if amount > self.limit:
                     advice = f"set --max-cost {ceil(100 * amount) / 100:g} or more to continue"
                 raise BudgetExceeded(
-                    f"stopped at --max-cost {self.limit:g}: {self.spent}, and the next {kind} may "
-                    f"cost {dollars(amount)}",
+                    lambda: (
+                        f"stopped at --max-cost {self.limit:g}: {self.spent}, and the next {kind} "
+                        f"may cost {dollars(amount)}"
+                    ),
                     resume=advice,
                 )
             if self._settled.is_set():  # the next run may use another event loop
@@ -114,6 +116,11 @@ class Budget:
     def paid(self) -> float:
         """Dollars spent so far, at most."""
         return self.known + self.unknown
+
+    @property
+    def foreseen(self) -> float:
+        """A higher total than this, of the last forecast or allowed, calls for another forecast."""
+        return inf if self.high == inf else min(self.high, self.limit, self.approved or inf)
 
     @property
     def spent(self) -> str:
@@ -148,6 +155,7 @@ class Meter:
         lost: how many answers were lost, and may have been billed.
         lost_in_answers: how many of them are part of the cost of the answers after them.
         lengths: the output tokens of all answers.
+        input_factor: how many times our bound the server counted of any input, if more than 1.
     """
 
     budget: Budget
@@ -157,6 +165,7 @@ class Meter:
     lost: int = 0
     lost_in_answers: int = 0
     lengths: list[int] = field(default_factory=list)
+    input_factor: float = 1.0
 
     def record(self, answer: Answer, pricing: Pricing | None) -> Answer:
         """Count an answer; return it with its cost at this moment, if that is known."""
@@ -179,11 +188,11 @@ class Meter:
         Each is taken to have cost as much, at a ``rate``. So the total of a later command includes
         them.
         """
-        if not lost or answer.cost is None or not self.pricing or self.pricing.is_own:
+        if not lost or answer.error:
             return answer
         self.lost_in_answers += lost
-        self.known = add_costs(self.known, lost * rate * answer.cost)
-        return replace(answer, cost=(1 + lost * rate) * answer.cost)
+        self.known = add_costs(self.known, lost * rate * (answer.cost or 0.0))
+        return _paid_times(answer, 1 + lost * rate)
 
     @property
     def spent(self) -> float | None:
@@ -192,6 +201,26 @@ class Meter:
             return None
         others = self.lost - self.lost_in_answers
         return self.known * (1 + others / max(1, len(self.lengths) + self.lost_in_answers))
+
+
+def with_discarded(answer: Answer, attempts: Sequence[Answer]) -> Answer:
+    """Return an answer that also costs what all attempts at it did, in several request variants."""
+    received = [attempt for attempt in attempts if not attempt.error]
+    if answer.error or len(received) < 2:
+        return answer
+    has_cost = all(attempt.cost for attempt in received)
+
+    def size(attempt: Answer) -> float:
+        usage = attempt.paid_usage
+        tokens = usage.input_tokens + usage.output_tokens
+        return attempt.cost if has_cost and attempt.cost else tokens
+
+    return _paid_times(answer, sum(map(size, received)) / (size(answer) or 1.0))
+
+
+def _paid_times(answer: Answer, factor: float) -> Answer:
+    cost = None if answer.cost is None else factor * answer.cost
+    return replace(answer, cost=cost, times_paid=factor * answer.times_paid)
 
 
 class MeteredModel(Model):
@@ -213,7 +242,7 @@ class MeteredModel(Model):
         """
         meter = self._meter
         price = meter.pricing.dearest if meter.pricing else FREE
-        max_cost = price.max_cost(question, settings, variant)
+        max_cost = price.max_cost(question, settings, variant, meter.input_factor)
         waited = await meter.budget.reserve(max_cost, change=longer_answers(meter.lengths))
         result: Answer | Exception = TransientError("canceled", maybe_billed=True)
         try:
@@ -221,6 +250,8 @@ class MeteredModel(Model):
                 raise TransientError(STOPPED)
             answer = await self._model.answer(question, settings, variant)
             result = answer = meter.record(answer, meter.pricing)
+            counted = answer.usage.input_tokens / max_input_tokens(question)
+            meter.input_factor = max(meter.input_factor, counted)
             return answer
         except (RequestRejected, TransientError, UserError) as error:
             result = error
@@ -318,8 +349,8 @@ class RunningCost:
         if budget.paid == self._paid or seen < self._next_check:  # from the cache, or checked
             return
         expected = self.expected(to_search, to_measure) or 0.0
-        if budget.known + budget.later.expected + expected > budget.high:
-            self._paid, self._next_check = budget.paid, seen + LATEST
+        if budget.known + budget.later.expected + expected > budget.foreseen:
+            self._paid, self._next_check = budget.paid, seen + max(LATEST, seen // 5)
             fewer = "" if self._costs["measuring"] else ": fewer positions qualify than expected"
             longer = longer_answers(self.meter.lengths) or longer_answers(self._lengths)
             self.on_change(longer or fewer)

@@ -132,7 +132,8 @@ class ModelCache:
         answer = _cut(answer)
         self.record_variant(settings, answer.conceded)
         key = cache_key(self._cached_variant(settings, answer.conceded).digest, request)
-        is_first = await self._store.put(key, {**answer.to_json(), "seconds": answer.seconds})
+        took = {"seconds": answer.seconds, "times_paid": answer.times_paid}
+        is_first = await self._store.put(key, answer.to_json() | took)
         return answer if is_first else self._get(key) or answer
 
     def record_variant(self, settings: Settings, variant: RequestVariant) -> None:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from ..errors import Interrupted, UserError
 from ..formatting import duration
 from ..providers.base import Answer, Model, Request, RequestVariant, Settings, TransientError
-from .budget import STOPPED, Budget, Meter, MeteredModel
+from .budget import STOPPED, Budget, Meter, MeteredModel, with_discarded
 from .cache import ModelCache, with_request_seed
 from .limiter import AdaptiveLimiter
 from .negotiator import Negotiator
@@ -184,11 +184,15 @@ class Client:
         self._open_requests.release()
 
     async def _answer_and_save(self, request: Request, settings: Settings) -> Answer:
+        attempts: list[Answer] = []
+
         async def answer_in(variant: RequestVariant | None) -> Answer:
-            return await self._answer_with_retries(request, settings, variant)
+            attempts.append(await self._answer_with_retries(request, settings, variant))
+            return attempts[-1]
 
         try:
             answer = await self._negotiator.ask_until_accepted(answer_in, settings)
+            answer = with_discarded(answer, attempts)
             if answer.stop_reason == "error":
                 self._count_failure(answer.error)
                 return answer

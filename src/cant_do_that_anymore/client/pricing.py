@@ -55,11 +55,21 @@ class Price:
         """The price of the same request in a batch."""
         return Price(*(price and price * BATCH_RATE for price in astuple(self)))
 
-    def max_cost(self, question: Question, settings: Settings, variant: RequestVariant) -> float:
-        """Return the most that a question can cost in a request variant."""
+    def max_cost(
+        self,
+        question: Question,
+        settings: Settings,
+        variant: RequestVariant,
+        input_factor: float = 1.0,
+    ) -> float:
+        """Return the most that a question can cost in a request variant.
+
+        ``input_factor`` is how many times our bound of the input tokens a server has counted.
+        """
         if self == FREE:
             return 0.0
-        input_tokens, limit = max_input_tokens(question), limit_of(variant, settings)
+        input_tokens = ceil(input_factor * max_input_tokens(question))
+        limit = limit_of(variant, settings)
         return max(self.of(Usage(input_tokens, limit, reasoning), 1) for reasoning in (0, limit))
 
 
@@ -131,7 +141,7 @@ class Pricing:
             return answer.cost
         price = self.now
         is_known = is_counted(answer) or not (price.input or price.output)
-        return price.of(answer.usage, requests) if is_known else None
+        return price.of(answer.paid_usage, requests) if is_known else None
 
     @property
     def in_batch(self) -> "Pricing":

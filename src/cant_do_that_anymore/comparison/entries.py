@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, sqrt
@@ -134,25 +134,13 @@ class Entry:
 
     @property
     def dollars(self) -> float | None:
-        """What its runs cost in total, shared datasets and samples once; None if unknown."""
-        total, datasets = 0.0, dict[object, float]()
-        for run, samples in zip(self.runs, self.samples_by_run, strict=True):
-            cost, dataset = run.cost, (run.dataset.version, run.dataset.pool)
-            if cost.total is None or cost.measuring is None:
-                return None
-            finding = cost.dataset or 0.0
-            datasets[dataset] = max(finding, datasets.get(dataset, 0.0))
-            total += cost.measuring * len(samples) / max(1, len(run.samples))
-            total += cost.total - cost.measuring - finding
-        return total + sum(datasets.values())
+        """What its runs cost in total, shared datasets and answers once; None if unknown."""
+        return dollars_of(self.runs)
 
     @property
     def seconds(self) -> float:
         """How long its runs took in total, with each dataset once."""
-        runs = sorted(self.runs, key=lambda run: run.dataset.seconds)
-        datasets = {(run.dataset.version, run.dataset.pool): run.dataset.seconds for run in runs}
-        others = (run.seconds - run.dataset.seconds for run in runs)
-        return sum((*others, *datasets.values()))
+        return seconds_of(self.runs)
 
     @cached_property
     def notes(self) -> list[str]:
@@ -319,6 +307,44 @@ def grouped(
         else:
             groups.append([run])
     return groups
+
+
+def dollars_of(runs: Iterable[Run]) -> float | None:
+    """Return what runs cost in total, shared datasets and answers once; None if unknown."""
+    total, datasets, counted = 0.0, dict[object, float](), set[object]()
+    for run in runs:
+        cost, dataset = run.cost, _dataset_key(run)
+        if cost.total is None or cost.measuring is None:
+            return None
+        finding = cost.dataset or 0.0
+        datasets[dataset] = max(finding, datasets.get(dataset, 0.0))
+        answers = set(_answer_keys(run))
+        total += cost.measuring * len(answers - counted) / max(1, len(answers))
+        total += cost.total - cost.measuring - finding
+        counted |= answers
+    return total + sum(datasets.values())
+
+
+def seconds_of(runs: Iterable[Run]) -> float:
+    """Return how long runs took in total, with each dataset once."""
+    ordered = sorted(runs, key=lambda run: run.dataset.seconds)
+    datasets = {_dataset_key(run): run.dataset.seconds for run in ordered}
+    return sum((*(run.seconds - run.dataset.seconds for run in ordered), *datasets.values()))
+
+
+def _dataset_key(run: Run) -> Hashable:
+    change, effort = identity_of(run.plan.change), run.plan.select_effort
+    return run.model, run.dataset.version, run.dataset.pool, change, run.plan.form.identity, effort
+
+
+def _answer_keys(run: Run) -> Iterator[Hashable]:
+    """Yield what identifies each answer of a run: equal ones came from one request."""
+    plan, identity = run.plan, json.dumps(run.identity, sort_keys=True, default=str)
+    shared = identity, plan.settings, identity_of(plan.change), plan.form.identity
+    for sample in (*run.samples, *run.controls):
+        wording = plan.wording_of(sample.position)
+        for condition in sample.replies:
+            yield shared, wording, sample.position.id, sample.draw, condition
 
 
 def _origin(run: Run) -> tuple[str, ...]:

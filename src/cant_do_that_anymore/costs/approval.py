@@ -135,37 +135,40 @@ def check_approval(
 ) -> None:
     """Compare a forecast with the limits of a command; raises as `require_approval`.
 
-    At first, the high end has to be approved. If something changed later, what is spent and the
-    expected rest have to be, and a limit that is too low only gets a warning.
+    At first, what is spent and the high end of the rest have to be approved. If something changed
+    later, what is spent and the expected rest have to be, and a limit that is too low only gets a
+    warning.
     """
     cost, requests = (figures.dollars or NOTHING).plus(budget.later), figures.requests
     above, limit, is_first = spec.ask_above, spec.max_cost, change is None
-    if not (is_first or cost.high):
+    if not cost.high:
         return  # nothing is left to send
-    spent = 0.0 if is_first else budget.paid
+    spent, so_far = budget.paid, f"{budget.spent}{change or ''}; " if budget.paid else ""
     counts = between(f"{requests.low:,.0f}", f"{requests.high:,.0f}")
     projected = (
-        f"{'' if is_first else f'{budget.spent}{change}; '}the rest will cost "
-        f"{between(dollars(cost.low), dollars(cost.high))}, about {dollars(cost.expected)} "
-        f"({counts} requests)"
+        f"{so_far}the rest will cost {between(dollars(cost.low), dollars(cost.high))}, about "
+        f"{dollars(cost.expected)} ({counts} requests)"
     )
     hint = f"; to save money, try {', '.join(cheaper)}" if cheaper else ""
-    total = cost.high if is_first else budget.known + cost.expected
+    total = budget.known + (cost.high if is_first else cost.expected)
     earlier, budget.high = budget.high, budget.known + cost.high
     if limit is not None and spent + cost.low > limit:
-        affordable = 0 if spent or spec.dataset else int(spec.to_draw * limit / cost.expected)
-        fewer = f", or about -n {affordable} within this limit" if affordable >= MIN_SAMPLES else ""
+        affordable = int(spec.to_draw * (limit - spent) / cost.expected)
+        is_worthwhile = is_first and not spec.dataset and affordable >= MIN_SAMPLES
+        fewer = f", or about -n {affordable} within this limit" if is_worthwhile else ""
         too_little = (
             f"--max-cost {limit:g} is too little to finish: {projected}; "
             f"--max-cost {_round_up(spent + cost.high):.12g} would be enough{fewer}{hint}"
         )
         if cost.low > HOPELESS * limit and is_first:
             raise InvalidInput(too_little)
-        log.warning(too_little)
+        if not budget.warned:
+            log.warning(too_little)
+        budget.warned = True
     elif limit is None and above is not None and total > above:
         raise NeedsApproval(
             f"{projected}, which may exceed the {dollars(above)} of --ask-above{hint}",
-            approve=max(cost.high, 2 * cost.expected),
+            approve=_round_up(1.02 * max(cost.high, 2 * cost.expected)),  # the next has checks, too
             cached=not spec.fresh,
         )
     elif not is_first and total > NOTABLE * earlier:

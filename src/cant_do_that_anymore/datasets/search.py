@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
+from itertools import chain
 from math import ceil, sqrt
 from typing import NamedTuple
 
@@ -152,7 +153,6 @@ class SelectionConfig:
 # The search stops when failed requests exceed both this number and this share.
 MAX_FAILURES, MAX_FAILURE_RATE = 5, 0.05
 BUILT = "built"
-NOTHING_USED = Usage()
 # Hits to confirm in one batch per missing position: some are not confirmed.
 CONFIRMATIONS_PER_MISSING = 1.5
 # Answers per hit position for a model that does not support temperature.
@@ -165,7 +165,6 @@ class _PositionState:
 
     draws: int
     hits: list[bool] = field(default_factory=list)
-    usage: Usage = NOTHING_USED
     failed: bool = False
 
     @property
@@ -291,13 +290,12 @@ class Search:
         self._seen += 1
         failed = answer.stop_reason == "error"
         self._failed += failed
-        self._counted &= failed or is_counted(answer)
         if not failed:
             self.add_cost(answer)
         hit = score.outcome == "special"
         if score.move and not query.draw:
             self._played.append((position, score.move))
-        self.advance(hit, CONFIRMATION_DRAWS if is_sampled else 1, answer.usage, failed=failed)
+        self.advance(hit, CONFIRMATION_DRAWS if is_sampled else 1, failed=failed)
         if self._failed > max(MAX_FAILURES, MAX_FAILURE_RATE * self._seen):
             raise Interrupted(
                 f"{self._failed} of the {self._seen} requests to build the dataset have no "
@@ -308,18 +306,17 @@ class Search:
             guard.observe(answer, usable=score.usable, baseline=True)
 
     def add_cost(self, answer: Answer) -> None:
-        """Count the cost and the time of an answer."""
+        """Count the tokens, the cost and the time of an answer."""
+        self._usage += answer.paid_usage
+        self._counted &= is_counted(answer)
         self._cost = add_costs(self._cost, answer.cost)
         self._seconds += answer.seconds
 
-    @property
-    def unobserved(self) -> Iterator[Request]:
-        """The requests that were started, and whose answers were not needed."""
-        return map(self.config.request, self._awaited)
+    def unneeded(self) -> Iterator[Request]:
+        """Yield the requests whose answers were not needed: those started, then all others."""
+        return chain(map(self.config.request, tuple(self._awaited)), self.requests())
 
-    def advance(
-        self, hit: bool, draws: int, usage: Usage = NOTHING_USED, *, failed: bool = False
-    ) -> None:
+    def advance(self, hit: bool, draws: int, *, failed: bool = False) -> None:
         """Advance past the next request, given whether its answer was the special move.
 
         A hit is asked again until further answers could not change the majority.
@@ -327,7 +324,6 @@ class Search:
         query = self._awaited.popleft()
         state = self._open.setdefault(query.number, _PositionState(draws))
         state.hits.append(hit)
-        state.usage += usage
         state.failed |= failed
         if state.found is None:
             self._to_confirm.append(Query(query.number, query.draw + 1))
@@ -341,7 +337,6 @@ class Search:
             if not state.failed:  # without an answer it is unknown
                 self.futility.observe(state.found)
             self._questions += len(state.hits)
-            self._usage += state.usage
             del self._open[self.searched]
             self.searched += 1
 
@@ -364,7 +359,7 @@ class Search:
             asked=self._questions,
             failed=self._failed,
             pool_ended=ended and not self._failed,  # failed requests are sent again next time
-            usage=self._usage if self._counted else NOTHING_USED,
+            usage=self._usage if self._counted else Usage(),
             cost=self._cost,
             seconds=round(self._seconds, 2),
             endpoint=self.config.model.endpoint,

@@ -26,7 +26,7 @@ from ..errors import Incomplete, NoHabit
 from ..game.position import Position, checked
 from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..progress import progress, progress_display, status_callback
-from ..providers.base import ModelInfo, Request
+from ..providers.base import Answer, ModelInfo, Request
 from ..providers.catalog import OPENAI_BASE_MODELS
 from ..task.forms import MOVES
 from ..task.quality_guard import QualityGuard
@@ -42,6 +42,8 @@ log = logging.getLogger(__name__)
 
 # Positions that show how long answers under the changed rules are.
 PROBED_POSITIONS = 2
+# Requests are sent in the order of the pool: after so many without an answer, none has one.
+MAX_GAP = 20
 
 
 @dataclass(frozen=True)
@@ -245,16 +247,29 @@ async def _build_dataset(
                         break
             if gave_up and not search.done:
                 raise NoHabit(_hopeless(version, search, running_cost, spec))
-    unneeded = [client.cache.answer(request, config.settings) for request in search.unobserved]
-    for position, request in first_requests(config, client.cache):
-        if position not in search.hits:  # they only showed how long the answers are
-            unneeded.append(client.cache.answer(request, config.plan.settings))
-    for answer in filter(None, unneeded):
+    for answer in list(_unneeded_answers(search, client.cache)):
         search.add_cost(answer)
     built = search.dataset(version)
     if not spec.fresh and not built.failed:
         save_dataset(built, config.digest, config.facts)
     return built
+
+
+def _unneeded_answers(search: Search, cache: ModelCache) -> Iterator[Answer]:
+    """Yield the answers that a search paid for and did not need, now or in an earlier command."""
+    config, missing = search.config, 0
+    for request in search.unneeded():
+        if answer := cache.answer(request, config.settings):
+            missing = 0
+            yield answer
+        else:
+            missing += 1
+            if missing > MAX_GAP:
+                break
+    for position, request in first_requests(config, cache):
+        answer = cache.answer(request, config.plan.settings)
+        if answer and position not in search.hits:  # it only showed how long the answers are
+            yield answer
 
 
 def _to_come(
@@ -279,10 +294,12 @@ def _hopeless(version: str, search: Search, running_cost: RunningCost, spec: Spe
         else f"with {1 - FUTILITY_ERROR:.0%} confidence the pool contains fewer than "
         f"{search.needed:,}, half of the {search.target:,} wanted"
     )
+    budget = running_cost.meter.budget
+    spent = f". {budget.spent}" if budget.paid else ""
     measurable = f", or -n {hits} to measure the {hits} found" if hits else ""
     return (
         f"{version} plays the special move in {hits} of {search.searched:,} positions, so "
         f"{reason}. The search stopped before the other {left}"
-        f"{search.other_habits}. Use --keep-looking to continue{measurable}"
+        f"{search.other_habits}{spent}. Use --keep-looking to continue{measurable}"
         + ("" if spec.fresh else ". All answers are saved")
     )

@@ -84,9 +84,9 @@ class Dataset:
         asked: how many requests it took to find them, if known.
         failed: how many of those have no answer.
         pool_ended: whether the pool holds no more for this model.
-        usage: the tokens of all requests to find them; none if some were not counted.
-        cost: what all requests for them cost in US dollars, also those that were in flight when
-            the last one was found; None if unknown.
+        usage: the tokens of all requests to find them, also of those that were in flight when the
+            last one was found, or were lost; none if some were not counted.
+        cost: what these cost in US dollars; None if unknown.
         seconds: how long those requests took.
         endpoint: the address of the model, if it has one.
         saved_at: when the dataset was saved.

@@ -129,6 +129,8 @@ class Answer:
         conceded: the request variant that was sent (see `request_variants`).
         error: the error message, if the request failed.
         cost: what it cost in US dollars when it arrived; None if unknown.
+        times_paid: how many times its own cost that is; more than 1 if earlier attempts at the same
+            request were lost or discarded.
         seconds: the time since the answer before it, or since the first request in flight; those of
             all answers add up to the time that they took together.
     """
@@ -141,6 +143,7 @@ class Answer:
     conceded: RequestVariant = ()
     error: str = ""
     cost: float | None = None
+    times_paid: float = field(default=1.0, compare=False)
     seconds: float = field(default=0.0, compare=False)
 
     @property
@@ -148,8 +151,13 @@ class Answer:
         """Whether the answer has reasoning, shown or only counted."""
         return bool(self.reasoning or self.usage.thinking_tokens)
 
+    @property
+    def paid_usage(self) -> Usage:
+        """The tokens paid for, with those of earlier attempts."""
+        return Usage(*(round(self.times_paid * count) for count in _counts(self.usage)))
+
     def to_json(self) -> dict[str, Any]:
-        """Return the answer as JSON values, without the time it took."""
+        """Return the answer as JSON values, without the attempts and the time it took."""
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.compare}
         if self.cost is None:
             del values["cost"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypedDict
 from urllib.parse import quote
 
-from ..comparison.entries import Entry
+from ..comparison.entries import Entry, dollars_of, seconds_of
 from ..comparison.leaderboard import Ranking
 from ..comparison.pairwise import PairComparison
 from ..comparison.verdict import verdict
@@ -56,6 +56,7 @@ class Document(TypedDict):
 def build_document(ranked: Sequence[Ranking], out: Path, title: str = "") -> Document:
     """Build the document of all rankings, with links to reports relative to ``out``."""
     entries = [entry for ranking in ranked for entry in ranking.entries]
+    runs = [run for entry in entries for run in entry.runs]
     return {
         "title": title or _default_title(entries),
         "verdicts": [
@@ -73,11 +74,9 @@ def build_document(ranked: Sequence[Ranking], out: Path, title: str = "") -> Doc
             "runs": sum(len(entry.samples_by_run) for entry in entries),
             "samples": sum(int(entry.results.metrics["n_samples"] or 0) for entry in entries),
             "tokens": sum(entry.tokens for entry in entries),
-            "dollars": add_costs(*(entry.dollars for entry in entries)),
-            "spent_dollars": add_costs(
-                *(run.cost.spent for entry in entries for run in entry.runs)
-            ),
-            "seconds": sum(entry.seconds for entry in entries),
+            "dollars": dollars_of(runs),
+            "spent_dollars": add_costs(*(run.cost.spent for run in runs)),
+            "seconds": seconds_of(runs),
         },
     }
 

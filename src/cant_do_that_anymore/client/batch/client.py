@@ -245,7 +245,9 @@ class BatchClient(Client):
         entries = ((key, entry) for key in keys if (entry := self._journal.find(key)))
         pending.key, entry = next(entries, (next(iter(keys)), None))
         pending.variant = keys[pending.key]
-        pending.max_cost = self._price.max_cost(request.question, settings, pending.variant)
+        pending.max_cost = self._price.max_cost(
+            request.question, settings, pending.variant, self.meter.input_factor
+        )
         return entry
 
     def _fit_batch(self, requests: list[Pending]) -> dict[Pending, bytes]:
