@@ -243,8 +243,6 @@ def test_a_limit_that_probably_will_not_suffice_gets_a_warning(
         measure(halves, model="priced", dataset="gpt-4-0314", n=100, max_cost=2)
     warning = "--max-cost 2 is too little to finish: $0.29 spent; the rest will cost $2."
     assert warning in caplog.text
-        "--max-cost 2 is too little to finish: $0.29 spent; the rest will cost $2." in caplog.text
-    )
 
 
 def test_a_search_that_gave_up_has_no_cost_and_an_estimate_says_so(serve: Serve) -> None:
