@@ -100,28 +100,20 @@ def store(tmp_path: Path) -> "Iterator[Store]":
         yield store
 
 
+WITHOUT_HTTP = ("comparison", "dataset", "runs")
+"""Folders whose tests are not about HTTP, which takes most of the time."""
+
+
 @pytest.fixture
-def serve() -> "Iterator[Serve]":
+def serve(request: pytest.FixtureRequest) -> "Iterator[Serve]":
     """Call it with whatever answers to have it served until the test ends."""
-    from testing import serving
+    from testing import answering, serving
 
-    with ExitStack() as stack:
-
-        def start(answering: Any, **fields: Any) -> Any:
-            return stack.enter_context(serving(answering, **fields))
-
-        yield start
-
-
-@pytest.fixture
-def serve_in_process() -> "Iterator[Serve]":
-    """As ``serve``, without HTTP: a folder whose tests are not about that has it for its own."""
-    from testing import answering
-
+    served: Any = answering if request.path.parent.name in WITHOUT_HTTP else serving
     with ExitStack() as stack:
 
         def start(player: Any, **fields: Any) -> Any:
-            return stack.enter_context(answering(player, **fields))
+            return stack.enter_context(served(player, **fields))
 
         yield start
 
