@@ -107,13 +107,14 @@ WITHOUT_HTTP = ("comparison", "dataset", "runs")
 @pytest.fixture
 def serve(request: pytest.FixtureRequest) -> "Iterator[Serve]":
     """Call it with whatever answers to have it served until the test ends."""
-    from testing import answering, serving
+    import testing
 
-    served: Any = answering if request.path.parent.name in WITHOUT_HTTP else serving
+    is_about_http = request.path.parent.name not in WITHOUT_HTTP
+    served: Any = testing.serving if is_about_http else testing.answering
     with ExitStack() as stack:
 
-        def start(player: Any, **fields: Any) -> Any:
-            return stack.enter_context(served(player, **fields))
+        def start(answering: Any, **fields: Any) -> Any:
+            return stack.enter_context(served(answering, **fields))
 
         yield start
 

@@ -64,7 +64,8 @@ def test_lost_answers_are_in_the_total_with_a_price_of_ones_own(serve: Serve) ->
 def test_discarded_answers_cost_as_much_as_they_did() -> None:
     cut_off, full = Answer("", "length", Usage(100, 10), cost=0.02), Answer("e2e4", cost=0.04)
     answer = with_discarded(full, [cut_off, full])
-    assert (answer.cost, answer.times_paid) == (pytest.approx(0.06), pytest.approx(1.5))
+    assert answer.cost == pytest.approx(0.06)
+    assert answer.times_paid == pytest.approx(1.5)
     uncounted = Answer("e2e4", usage=Usage(100, 120))
     assert with_discarded(uncounted, [Answer(usage=Usage(100, 10)), uncounted]).times_paid == 1.5
     failed = Answer("", "error", error="timeout")
