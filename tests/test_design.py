@@ -29,6 +29,7 @@ from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.formatting import format_setting, number
 from cant_do_that_anymore.game.rules import CATALOG
+from cant_do_that_anymore.inspect_tasks import scorer
 from cant_do_that_anymore.metrics import measures
 from cant_do_that_anymore.metrics.types import Measure
 from cant_do_that_anymore.providers.access import Access
@@ -191,6 +192,9 @@ def test_a_number_of_an_answer_is_one_entry(
         put=lambda answer, number: replace(answer, text=f"a1a{number}"),
     )
     monkeypatch.setitem(measures.AMOUNTS, rank.name, rank)
+    queens = queen_measure()
+    for table in (measures.MEASURES, scorer.MEASURES):
+        monkeypatch.setitem(table, queens.name, queens)
 
     run = saved_and_loaded(measure("cdta/random", dataset=positions(12)), tmp_path / "run")
     ranks = [int(sample.answers["changed"].text[3]) for sample in run.samples]
@@ -201,7 +205,8 @@ def test_a_number_of_an_answer_is_one_entry(
     log = inspecting.evaluated(
         tmp_path, "cant_do_that_anymore/all", "cdta/random", task_args=options
     )
-    assert inspecting.numbers(log)["changed_rank"] == run.results.metrics["changed_rank"]
+    for name in ("changed_rank", queens.name):
+        assert inspecting.numbers(log)[name] == run.results.metrics[name]
 
 
 def queen_measure() -> Measure:

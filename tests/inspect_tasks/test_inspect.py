@@ -295,10 +295,11 @@ def computed(samples: Samples, copies: int = 1) -> dict[str, float]:
             outcomes = {"standard": before, "changed": after}
             played = {name: "special" if habit else "legal" for name, habit in outcomes.items()}
             metadata: dict[str, Any] = {f"{name}_outcome": kind for name, kind in played.items()}
+            metadata |= {"under_change": played, "played": dict.fromkeys(played)}
             position = {"game": game + 100 * copy, "moves": [str(game)] * 2 * game, "draw": 0}
             scores.append(
                 SampleScore(
-                    score=Score(value={}, metadata=metadata | {"under_change": played}),
+                    score=Score(value={}, metadata=metadata),
                     sample_metadata=position | {"special_moves": ["e2e4"], "source": None},
                 )
             )

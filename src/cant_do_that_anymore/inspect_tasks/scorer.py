@@ -53,9 +53,9 @@ HEADLINES = (UPTAKE, IMPACT, "adaptation_rate")
 LENGTHS = ("avg_num_previous_moves", "std_num_previous_moves")
 # End of keys of a score's metadata, by condition: its outcome. Others are the names of means.
 OUTCOME = "_outcome"
-# Further keys: the outcomes of the same moves under the changed rules, and whether the reasoning,
-# where it is shown, mentions the special move.
-UNDER_CHANGE, MENTIONS = "under_change", "mentions_special"
+# Further keys, by condition: the move, its outcome under the changed rules, and whether the
+# reasoning, where it is shown, mentions the special move.
+PLAYED, UNDER_CHANGE, MENTIONS = "played", "under_change", "mentions_special"
 
 
 @metric(scores="unreduced")
@@ -90,7 +90,10 @@ def _sample_in(score: SampleScore) -> Sample:
     shown = info.get(MENTIONS, {})
     replies = {
         name: ScoredAnswer(
-            info[name + OUTCOME], None, info[UNDER_CHANGE][name], shown.get(name, False)
+            info[name + OUTCOME],
+            info[PLAYED][name],
+            info[UNDER_CHANGE][name],
+            shown.get(name, False),
         )
         for name in names
     }
@@ -240,6 +243,7 @@ def _metadata(sample: Sample) -> dict[str, Any]:
     }
     return {
         **{name + OUTCOME: reply.outcome for name, reply in replies.items()},
+        PLAYED: {name: reply.move for name, reply in replies.items()},
         UNDER_CHANGE: {name: reply.under_change for name, reply in replies.items()},
         **amounts,
         **({MENTIONS: mentions} if mentions else {}),

@@ -1,5 +1,6 @@
 """Intervals of measures, and their bounds over everything unusable answers could have been."""
 
+import operator
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
@@ -73,12 +74,15 @@ def ratio_of(measure: Measure, samples: Samples) -> Ratio:
 
 
 def ratios_of(measures: Sequence[Measure], samples: Iterable[Sample]) -> dict[str, Ratio]:
-    """Return the parts and wholes of several measures by name, in one pass over the samples."""
+    """Return the parts and wholes of several measures by name, in one pass over the samples.
+
+    They are whole numbers; any other raises a ``TypeError``.
+    """
     columns: list[tuple[list[int], list[int]]] = [([], []) for _ in measures]
     for sample in samples:
         for measure, (parts, wholes) in zip(measures, columns, strict=True):
-            parts.append(int(measure.part(sample)))
-            wholes.append(int(measure.whole(sample)))
+            parts.append(int(operator.index(measure.part(sample))))
+            wholes.append(int(operator.index(measure.whole(sample))))
     return {m.name: Ratio(*column, m.pairs) for m, column in zip(measures, columns, strict=True)}
 
 
