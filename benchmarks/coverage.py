@@ -43,7 +43,7 @@ from cant_do_that_anymore.metrics.stats.intervals import (
     RELATIVE_CHANGE,
     Ratio,
 )
-from cant_do_that_anymore.metrics.stats.tests import p_value
+from cant_do_that_anymore.metrics.stats.significance import p_value
 
 SIZES = (20, 100, 1000)
 SHARES = (0.1, 0.3, 0.67, 0.95, 1.0)

@@ -15,7 +15,7 @@ from testing import cdta, measure, mixed, perfect, positions, serving
 def test_failed_shows_the_answers_that_break_the_rule() -> None:
     run = measure(mixed, dataset=positions(20))
     run.save()
-    failed = [sample for sample in run.samples if sample.breaks("changed")]
+    failed = [sample for sample in run.samples if sample.breaks_changed_rules("changed")]
     shown = cdta("show", "--failed", "-n", "100", code=0).stdout
     words = " ".join(shown.split())
     assert 0 < len(failed) < 20

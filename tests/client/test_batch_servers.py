@@ -13,7 +13,7 @@ from aiohttp import web
 
 from batches import SINGLY, BatchServer, Disturbs, failed_line
 from cant_do_that_anymore.client.batch import jobs
-from cant_do_that_anymore.client.batch.client import MIN_BATCH, PROBES, BatchClient
+from cant_do_that_anymore.client.batch.client import MAX_VARIANT_PROBES, MIN_BATCH, BatchClient
 from cant_do_that_anymore.client.store import Store
 from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
@@ -202,7 +202,7 @@ def test_few_requests_tell_what_a_model_needs(strict: bool, thinking: bool, serv
     other = measure(wavering, dataset=positions(2 * SIZE))
     assert run.results.outcomes == other.results.outcomes
     assert len(server.batches) == 1 + (not strict) + (not thinking)
-    assert sum(server.live.values()) <= 2 * SINGLY + 3 * PROBES
+    assert sum(server.live.values()) <= 2 * SINGLY + 3 * MAX_VARIANT_PROBES
     assert not server.twice
 
 
@@ -217,7 +217,7 @@ def test_few_requests_tell_what_a_model_needs(strict: bool, thinking: bool, serv
         (
             "temperature is not supported in batches",
             "no answer in 3 batches; the last error: ",
-            *(3, SINGLY + 3 * PROBES),
+            *(3, SINGLY + 3 * MAX_VARIANT_PROBES),
         ),
     ],
 )

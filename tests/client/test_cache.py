@@ -68,7 +68,7 @@ def test_which_answer_counts(
         assert save(store, settings, answer) == first.setdefault(settings, answer)
     cache = ModelCache(MODEL, store)
     assert cache.answer(ASK, wanted) == found
-    asks = cache.limited([replace(ASK, draw=9), ASK], wanted)
+    asks = cache.same_limit_for([replace(ASK, draw=9), ASK], wanted)
     assert [ask.same_limit_only for ask in asks] == [was_truncated] * 2
     of_the_same_limit = limit_of((), wanted) in (limit_of((), settings) for settings in first)
     same_limit_only = replace(ASK, same_limit_only=True)
@@ -86,7 +86,7 @@ def test_an_answer_counts_in_whatever_variant_it_was_requested(store: Store) -> 
     assert cache.variants(SMALL) == [(), ("no temperature",)]
     other = replace(ASK, draw=2)
     save(store, LARGE, replace(CUT_OFF, conceded=("no system",)), draw=2)
-    assert ModelCache(MODEL, store).limited([other], LARGE) == [
+    assert ModelCache(MODEL, store).same_limit_for([other], LARGE) == [
         other
     ]  # no smaller limit cut it off
 

@@ -37,7 +37,7 @@ def given_up_after(pool: int, hits: int, needed: int, seed: int) -> int | None:
     prospect = FutilityTest(pool, needed)
     for place, hit in enumerate(are_hits, 1):
         prospect.observe(hit)
-        if prospect.is_hopeless:
+        if prospect.is_futile:
             return place
     return None
 
@@ -80,9 +80,9 @@ def test_no_pool_that_holds_enough_gains_the_bet_in_the_mean(data: st.DataObject
 def test_a_pool_of_which_all_that_is_left_would_have_to_be_hits_ends_with_the_first_miss() -> None:
     prospect = FutilityTest(5, 4)
     prospect.observe(False)
-    assert not prospect.is_hopeless
+    assert not prospect.is_futile
     prospect.observe(False)
-    assert prospect.is_hopeless
+    assert prospect.is_futile
 
 
 def test_a_model_without_the_habit_hears_so_after_some_hundred_questions(serve: Serve) -> None:

@@ -12,7 +12,7 @@ from cant_do_that_anymore.datasets.storage import common_positions
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.rule_pool import positions_in_games
 from cant_do_that_anymore.game.rules import CATALOG
-from cant_do_that_anymore.metrics.groups import by_common, by_length, is_curve
+from cant_do_that_anymore.metrics.groups import by_common, by_length, shows_trend
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.runs.storage import run_json
@@ -87,7 +87,7 @@ def test_the_report_shows_rule_uptake_by_length_where_the_range_allows() -> None
     by_length_sorted = sorted(POOL[:400], key=lambda position: len(position.moves))
     run = played(after=by_plies(100), positions=by_length_sorted)
     groups = by_length(run.answered, run.plan)
-    assert is_curve(groups)
+    assert shows_trend(groups)
     assert groups[0].uptake.value == pytest.approx(1.0, abs=0.05)
     assert groups[-2].uptake.value == pytest.approx(0.25, abs=0.05)
     assert "Rule uptake by length" in page(run)

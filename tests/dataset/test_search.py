@@ -38,9 +38,11 @@ def answer_to(ask: Request, says: Says, *conceded: str) -> Answer:
     return Answer(text, usage=Usage(10, 1), conceded=conceded)
 
 
-def searched(says: Says, *conceded: str, wanted: int, hoped: int = 0, most: int = 999) -> Search:
+def searched(
+    says: Says, *conceded: str, wanted: int, expected_positions: int = 0, most: int = 999
+) -> Search:
     """Ask one question after the other until enough is found, or so many were asked."""
-    search = Search(CRITERIA, wanted, hoped)
+    search = Search(CRITERIA, wanted, expected_positions)
     for ask in islice(search.requests(), most):
         search.observe(answer_to(ask, says, *conceded))
         if search.done:
@@ -117,7 +119,7 @@ def test_a_wave_is_as_large_as_what_is_missing_takes_by_the_hits_so_far() -> Non
 
 def test_what_is_to_come_follows_from_the_hits_so_far() -> None:
     assert searched(every_fourth, wanted=10, most=20).expected() == (20, 10)
-    assert searched(every_fourth, wanted=10, hoped=40, most=20).expected() == (80, 25)
+    assert searched(every_fourth, wanted=10, expected_positions=40, most=20).expected() == (80, 25)
     assert searched(lambda *_: False, wanted=10, most=20).expected() == (80, 0)
     assert Search(CRITERIA, 10).expected() == (100, 0)
     assert searched(every_fourth, wanted=10, most=1).expected() == (9, 10)
@@ -157,7 +159,7 @@ def test_questions_and_draws_that_failed_are_no_reason_to_give_up() -> None:
                 ask, lambda number, draw: number < failed and not draw, NO_TEMPERATURE
             )
             search.observe(FAILED if fails else answer)
-            if search.is_hopeless:
+            if search.is_futile:
                 break
         return search.searched
 
@@ -168,7 +170,7 @@ def test_questions_and_draws_that_failed_are_no_reason_to_give_up() -> None:
 
 def test_it_is_hopeless_only_while_most_is_left_and_the_pool_is_large_enough() -> None:
     def missed(times: int, wanted: int) -> bool:
-        return searched(lambda *_: False, wanted=wanted, most=times).is_hopeless
+        return searched(lambda *_: False, wanted=wanted, most=times).is_futile
 
     assert [missed(times, 100) for times in (0, 20, 49, 50)] == [False, True, True, False]
     assert not missed(20, 101)

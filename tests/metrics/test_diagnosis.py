@@ -18,7 +18,7 @@ from cant_do_that_anymore.datasets.pools import ORDER_SEED
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, placebo_of
-from cant_do_that_anymore.metrics.diagnosis import confounded, knowing_of
+from cant_do_that_anymore.metrics.diagnosis import confounded, knowledge_group_of
 from cant_do_that_anymore.metrics.measures import MEASURES
 from cant_do_that_anymore.providers.base import Settings
 from cant_do_that_anymore.providers.request_variants import NO_SYSTEM
@@ -145,7 +145,7 @@ def test_the_numbers_are_as_planted(
 ) -> None:
     run = diagnosed(respond, n=24)
     assert numbers(run).items() >= expected.items()
-    assert {knowing_of(sample) for sample in run.samples} == groups
+    assert {knowledge_group_of(sample) for sample in run.samples} == groups
     interval = run.results.intervals["rule_knowledge"]
     assert (interval.low < 0 < interval.high) == (expected.get("rule_knowledge") == 0)
 
@@ -189,7 +189,7 @@ def test_where_knowing_does_not_matter_the_difference_it_makes_is_about_0() -> N
 
 def test_unreadable_yes_no_answers_are_a_third_group_and_not_ignorance() -> None:
     run = diagnosed(UNCLEAR)
-    groups = Counter(knowing_of(sample) for sample in run.samples)
+    groups = Counter(knowledge_group_of(sample) for sample in run.samples)
     assert set(groups) == {"knows and keeps", "unreadable and keeps"}
     known, found = groups["knows and keeps"] / N, numbers(run)
     assert (found["knowing_doing_gap"], found["kept_without_knowing"]) == (1, None)

@@ -14,7 +14,7 @@ from cant_do_that_anymore.formatting import rounded
 from cant_do_that_anymore.game.position import Position, write_positions
 from cant_do_that_anymore.metrics.bounds import interval_of
 from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES, UPTAKE, measures_for
-from cant_do_that_anymore.metrics.stopping import on_precision
+from cant_do_that_anymore.metrics.stopping import precision_notes
 from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import run_json, save_run
@@ -164,7 +164,7 @@ def test_where_no_sample_is_whole_nothing_is_said_of_the_habit() -> None:
     told = "was asked about 3 positions, but answered all requests for none of them."
     assert headline(run) == f"{run.version} {told}"
     assert run.notes[0] == "left out 3 samples without an answer, so nothing is left to measure"
-    (unreached,) = on_precision(3, run.results, replace(run.plan, precision=0.1))
+    (unreached,) = precision_notes(3, run.results, replace(run.plan, precision=0.1))
     assert (
         "not reached: no sample has all its answers, so the impact factor is undefined" in unreached
     )

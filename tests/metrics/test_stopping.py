@@ -18,7 +18,7 @@ from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets.pools import positions_drawn
 from cant_do_that_anymore.datasets.storage import shipped_datasets
 from cant_do_that_anymore.metrics.bounds import interval_of
-from cant_do_that_anymore.metrics.groups import by_earlier_moves, by_opening, by_usualness
+from cant_do_that_anymore.metrics.groups import by_earlier_moves, by_human_frequency, by_opening
 from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES
 from cant_do_that_anymore.metrics.stats.intervals import RATE, RELATIVE_CHANGE, Ratio
 from cant_do_that_anymore.metrics.stopping import CRITICAL_FACTOR, FIRST_LOOK, looks
@@ -233,7 +233,7 @@ def test_every_interval_allows_for_having_been_looked_at(halves: Halves, tmp_pat
         assert usual and wider.low < usual.low and usual.high < wider.high
         assert wider == interval_of(MEASURES[name], run.samples, CRITICAL_FACTOR)
     plain = as_if_all_were_measured(run)
-    for grouped in (by_opening, by_usualness, lambda *of: by_earlier_moves(*of)[1]):
+    for grouped in (by_opening, by_human_frequency, lambda *of: by_earlier_moves(*of)[1]):
         wide, narrow = (grouped(each.answered, each.plan) for each in (run, plain))
         for group, alike in zip(wide, narrow, strict=True):
             its, others = (each.shares["changed"].interval for each in (group, alike))

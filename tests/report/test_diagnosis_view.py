@@ -11,7 +11,11 @@ from browser import Opener, check_accessible, check_fits, saved
 from cant_do_that_anymore import Answer, Position, shipped_pool
 from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.leaderboard import rankings
-from cant_do_that_anymore.metrics.groups import by_usualness, human_frequency, read_usualness
+from cant_do_that_anymore.metrics.groups import (
+    by_human_frequency,
+    compute_human_frequency,
+    human_frequency,
+)
 from cant_do_that_anymore.providers import pocket
 from cant_do_that_anymore.report.columns import as_rows
 from cant_do_that_anymore.report.document import build_document
@@ -214,7 +218,7 @@ def test_a_sample_shows_all_replies_and_what_was_asked(
 
 def test_every_page_shows_the_habit_by_how_usual_the_move_is_among_people() -> None:
     run = played(positions=POOL[:80])
-    groups = by_usualness(run.answered, run.plan)
+    groups = by_human_frequency(run.answered, run.plan)
     assert sum(group.uptake.n for group in groups) == 80
     labels = [group.label for group in groups]
     assert len(groups) > 3 and labels == sorted(labels, key=lambda label: int(label.split()[0]))
@@ -229,7 +233,9 @@ def test_the_page_is_accessible(tmp_path: Path, open_page: Opener) -> None:
 def test_what_is_known_of_the_shipped_pools_is_what_the_network_says() -> None:
     """A network of other weights needs another table: `tools/make_usual.py`."""
     for positions in (shipped_pool("pool")[::331], shipped_pool("diagonal")[::151]):
-        assert human_frequency(positions) == pytest.approx(read_usualness(positions), abs=1)
+        assert human_frequency(positions) == pytest.approx(
+            compute_human_frequency(positions), abs=1
+        )
 
 
 def test_without_the_network_the_page_comes_without_that_axis(
@@ -239,7 +245,7 @@ def test_without_the_network_the_page_comes_without_that_axis(
     pocket.load_network.cache_clear()
     unknown = Position(0, ("e2e4", "e7e5"), ("f1b5", "f1c4"))
     run = played(positions=[unknown])
-    assert by_usualness(run.answered, run.plan) == []
+    assert by_human_frequency(run.answered, run.plan) == []
     assert "how usual" not in page(run)
     assert "By opening" in page(run)
 

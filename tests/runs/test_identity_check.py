@@ -12,7 +12,7 @@ import pytest
 from cant_do_that_anymore.comparison.entries import pool_runs
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput, UserError
-from cant_do_that_anymore.metrics.notes import on_moved_alias, version_of_all
+from cant_do_that_anymore.metrics.notes import moved_alias_notes, version_of_all
 from cant_do_that_anymore.runs.results import ALL_CACHED
 from testing import (
     Body,
@@ -209,7 +209,7 @@ def test_a_moved_alias(moves: Callable[[Server], None], requests: int, server: S
     ],
 )
 def test_when_an_alias_counts_as_moved(versions: list[str], noted: bool, version: str) -> None:
-    assert bool(on_moved_alias(Dataset("old", "built"), versions)) == noted
+    assert bool(moved_alias_notes(Dataset("old", "built"), versions)) == noted
     assert version_of_all(versions, "alias") == version
 
 

@@ -27,7 +27,7 @@ from cant_do_that_anymore.game.rules import (
     Rules,
     placebo_of,
 )
-from cant_do_that_anymore.metrics.stats.tests import p_value
+from cant_do_that_anymore.metrics.stats.significance import p_value
 from cant_do_that_anymore.providers.base import Answer, Message, Question
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.report.sentences import helps_sentence

@@ -74,7 +74,7 @@ def experiment(
         Incomplete: if no run was finished; otherwise the experiment has the ``failures``.
     """
     one_model = None if options.get("base_url") else DEFAULT_MODEL
-    entrants = models_by_name(_as_list(models) or [one_model], options.get("base_url"))
+    named_models = models_by_name(_as_list(models) or [one_model], options.get("base_url"))
     tasks = evals_and_rules(_as_list(evals), _as_list(rules), own_pool=bool(options.get("pool")))
     first = options.pop("seed", DEFAULT_SEED)
     seeds = range(first, first + seeds) if isinstance(seeds, int) else seeds
@@ -82,7 +82,7 @@ def experiment(
     wanted = _as_list(efforts) or [None]
     specs = {
         title: specs_for(tasks, own.pop("efforts", wanted), seeds, **options | own)
-        for title, own in entrants.items()
+        for title, own in named_models.items()
     }
     if out:
         create_folder(Path(out))
@@ -107,8 +107,8 @@ def estimate(*specs: Spec) -> Estimate:
         InvalidInput: if a spec is invalid.
     """
     models = [(spec.model or model_info(spec).name, spec.base_url) for spec in specs]
-    entrants = models_by_name([{"model": name, "base_url": url} for name, url in models])
-    names = {(each["model"], each["base_url"]): title for title, each in entrants.items()}
+    named_models = models_by_name([{"model": name, "base_url": url} for name, url in models])
+    names = {(each["model"], each["base_url"]): title for title, each in named_models.items()}
     return Estimate(
         [
             forecast.estimate(spec)._replace(model=names[name, url.rstrip("/") if url else None])

@@ -110,7 +110,7 @@ class ModelCache:
                 return None if smaller and saved.stop_reason == "length" else saved
         return None
 
-    def limited(self, requests: list[Request], settings: Settings) -> list[Request]:
+    def same_limit_for(self, requests: list[Request], settings: Settings) -> list[Request]:
         """Return the requests; answers of other limits no longer count if one was truncated.
 
         That is, if the next smaller token limit truncated the answer to any of the requests.

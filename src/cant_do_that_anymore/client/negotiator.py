@@ -81,7 +81,7 @@ class Negotiator:
         try:
             return await self._ask(question, settings, variant)
         except RequestRejected as rejected:
-            if not any(fallbacks(rejected.words, variant, settings)):
+            if not any(fallbacks(rejected.server_message, variant, settings)):
                 return self._failed_answer(rejected)
         async with self._negotiating:  # one request negotiates; the others use the result
             variant = self._store.variant(settings) if wanted is None else wanted
@@ -109,7 +109,7 @@ class Negotiator:
         rejections, tried = [(usual, first_rejection)], {frozenset(usual)}
         transient: TransientError | None = None
         for variant, rejected in rejections:
-            for fallback in fallbacks(rejected.words, variant, settings):
+            for fallback in fallbacks(rejected.server_message, variant, settings):
                 if frozenset(fallback) in tried:
                     continue
                 tried.add(frozenset(fallback))

@@ -191,7 +191,7 @@ def list_pricing(model: ModelInfo) -> Pricing | None:
         return None
 
 
-def on_unknown_price(model: ModelInfo) -> str:
+def unknown_price_note(model: ModelInfo) -> str:
     """Say that the price list does not have a model, with similar names of the same provider."""
     from genai_prices.data_snapshot import get_snapshot
 

@@ -120,7 +120,8 @@ class Entry:
     def least_uptake(self) -> float | None:
         """The rule uptake, or its lower bound; None if no readable answer shows a habit."""
         if not any(
-            sample.replies[STANDARD_CONDITION].usable and sample.breaks(STANDARD_CONDITION)
+            sample.replies[STANDARD_CONDITION].usable
+            and sample.breaks_changed_rules(STANDARD_CONDITION)
             for sample in self.answered
         ):
             return None

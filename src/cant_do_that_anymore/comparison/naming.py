@@ -119,23 +119,25 @@ def models_by_name(
     Raises:
         InvalidInput: if a model has two addresses, or one that is invalid or contains a secret.
     """
-    entrants: list[ModelFields] = []
+    named_models: list[ModelFields] = []
     for model in given:
-        entrant = dict(model) if isinstance(model, dict) else {"model": model}
-        address = entrant.get("base_url") or base_url
-        entrant["model"], url = split_address(entrant.get("model"), address)
+        model_fields = dict(model) if isinstance(model, dict) else {"model": model}
+        address = model_fields.get("base_url") or base_url
+        model_fields["model"], url = split_address(model_fields.get("model"), address)
         if url:
             info_by_name(_SERVED, url)  # rejects addresses that must not be printed or saved
-        entrant["base_url"] = url.rstrip("/") if url else None
-        if entrant not in entrants:
-            entrants.append(entrant)
-    names = unique_names(*zip(*map(_titles, entrants), strict=True))
-    return dict(zip(names, entrants, strict=True))
+        model_fields["base_url"] = url.rstrip("/") if url else None
+        if model_fields not in named_models:
+            named_models.append(model_fields)
+    names = unique_names(*zip(*map(_titles, named_models), strict=True))
+    return dict(zip(names, named_models, strict=True))
 
 
-def _titles(entrant: ModelFields) -> tuple[str, str, str]:
+def _titles(model_fields: ModelFields) -> tuple[str, str, str]:
     """Return the possible names, shortest first."""
-    name = entrant["model"] or _SERVED
-    with_url = f"{name}@{entrant['base_url']}" if entrant["base_url"] else name
-    own = (f"{key}={entrant[key]}" for key in sorted(entrant.keys() - {"model", "base_url"}))
+    name = model_fields["model"] or _SERVED
+    with_url = f"{name}@{model_fields['base_url']}" if model_fields["base_url"] else name
+    own = (
+        f"{key}={model_fields[key]}" for key in sorted(model_fields.keys() - {"model", "base_url"})
+    )
     return name, with_url, " ".join((with_url, *own))

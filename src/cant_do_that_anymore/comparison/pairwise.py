@@ -18,7 +18,7 @@ from ..game.rules import identity_of
 from ..metrics.bounds import any_unusable, bounds_over, games_of, imputations, ratio_of, widened
 from ..metrics.measures import MEASURES
 from ..metrics.stats.intervals import Interval, Ratio, RatioDifference, ratio_difference
-from ..metrics.stats.tests import holm, p_value
+from ..metrics.stats.significance import holm, p_value
 from ..metrics.types import ALPHA, Measure, excludes_zero
 from ..runs.results import Run
 from ..task.types import Sample

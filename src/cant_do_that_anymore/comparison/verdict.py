@@ -17,7 +17,7 @@ from ..formatting import (
     range_in_points,
 )
 from ..metrics.bounds import interval_of
-from ..metrics.measures import IMPACT, MEASURES, UNUSABLE, UPTAKE
+from ..metrics.measures import IMPACT, MEASURES, UNUSABLE_SHARE, UPTAKE
 from ..metrics.stats.intervals import SHARE_OF_SOME
 from ..metrics.types import ALPHA, Measure
 from ..runs.results import Run
@@ -181,7 +181,7 @@ def _unranked_reason(entry: Entry, ranking: Ranking) -> str:
     )
     if not blurred or UPTAKE not in entry.results.bounds:
         return ""
-    share = percentage(entry.results.metrics[UNUSABLE[CHANGED_CONDITION]], 0)
+    share = percentage(entry.results.metrics[UNUSABLE_SHARE[CHANGED_CONDITION]], 0)
     return f" cannot be ranked: {share} of its answers under the changed rules contain no move"
 
 

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 # Answers that tell whether more are affordable before the cost is approved.
 MIN_ANSWERS = 5
 # A limit is refused if the low end of the forecast is this many times as much.
-HOPELESS = 2
+REFUSAL_FACTOR = 2
 # A new forecast is shown if it is so many times the high end of the one before.
 NOTABLE = 1.2
 # So few samples are not worth suggesting.
@@ -86,7 +86,7 @@ async def _with_probes(
     limit = (spec.ask_above if spec.max_cost is None else spec.max_cost) or 0.0
     result = forecast(*run, like)
     low = result.total.dollars.low if result.total.dollars else 0.0
-    is_refused = spec.max_cost is not None and low > HOPELESS * spec.max_cost
+    is_refused = spec.max_cost is not None and low > REFUSAL_FACTOR * spec.max_cost
     if like or (is_refused and not result.at_once):
         return result  # no first answers are needed to tell
     price = client.meter.pricing.dearest if client.meter.pricing else FREE
@@ -160,7 +160,7 @@ def check_approval(
             f"--max-cost {limit:g} is too little to finish: {projected}; "
             f"--max-cost {_round_up(spent + cost.high):.12g} would be enough{fewer}{hint}"
         )
-        if cost.low > HOPELESS * limit and is_first:
+        if cost.low > REFUSAL_FACTOR * limit and is_first:
             raise InvalidInput(too_little)
         if not budget.warned:
             log.warning(too_little)
@@ -198,7 +198,7 @@ class Cost:
     spent: float | None = None
 
 
-def on_lost_answers(meter: Meter) -> list[str]:
+def lost_answer_notes(meter: Meter) -> list[str]:
     """Say how lost answers are counted, if there are any."""
     counted = "; the cost counts each like an answer that arrived" if meter.spent else ""
     lost = f"{pluralize(meter.lost, 'answer')} got lost in transit and may have been billed"

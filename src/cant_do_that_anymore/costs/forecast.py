@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 
 from ..client.budget import NOTHING, Range
 from ..client.cache import ModelCache, open_cache
-from ..client.pricing import on_unknown_price, pricing_for
+from ..client.pricing import pricing_for, unknown_price_note
 from ..client.session import model_info
 from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..metrics.stopping import (
+    diagnosis_note,
+    draws_notes,
     expected_sample_size,
+    expected_samples_notes,
     looks,
-    on_diagnosis,
-    on_draws,
-    on_expected_samples,
     sample_sizes,
 )
 from ..providers.base import ModelInfo
@@ -30,7 +30,7 @@ from ..task.plan import plan_for
 from ..task.spec import Spec
 from ..task.types import Plan
 from .dry_run import Remaining, remaining
-from .simulation import DRAWS, SEED, Draw, SearchModel, StepModel, on_pace
+from .simulation import DRAWS, SEED, Draw, SearchModel, StepModel, pace_note
 from .tokens import AnswerLength
 
 # A precision that tells whether a habit is mostly dropped or mostly kept.
@@ -113,7 +113,7 @@ class Forecast(NamedTuple):
             f"--pool {COMMON}": self.key and spec.pool is None and is_default,
             "--eval all_small": measures and spec.eval == "all" and spec.n is None,
             f"--precision {ROUGH_PRECISION:g}": measures and can_stop,
-            "--batch": not (spec.batch or spec.base_url or spec.fresh or info.no_batches),
+            "--batch": not (spec.batch or spec.base_url or spec.fresh or info.why_no_batches),
             "--reasoning-effort low": reasons and spec.reasoning_effort not in LOW_EFFORTS,
         }
         return [option for option, applies in options.items() if applies]
@@ -205,11 +205,11 @@ def forecast(
         ON_COMMON if str(spec.pool) == COMMON else "",
         *_format_basis("input", {title: model.input_basis for title, model in pending.items()}),
         *_format_basis("answers", {title: model.answer.basis for title, model in pending.items()}),
-        on_pace(spec, info),
-        *on_expected_samples(spec.precision, spec.to_draw, firsts),
-        *(on_draws(searching.rate, rest.per_sample) if searching and plan.draws == 1 else []),
-        on_diagnosis() if spec.diagnose else "",
-        "" if known_price else on_unknown_price(info),
+        pace_note(spec, info),
+        *expected_samples_notes(spec.precision, spec.to_draw, firsts),
+        *(draws_notes(searching.rate, rest.per_sample) if searching and plan.draws == 1 else []),
+        diagnosis_note() if spec.diagnose else "",
+        "" if known_price else unknown_price_note(info),
         SAME_MODEL if has_cached and not info.is_local else "",
     ]
     return Forecast(

@@ -108,7 +108,7 @@ class SearchModel:
             return inf
         most = (search.left - search.searched) // 2
         draws = self._draws(rate, len(search.hits), search.searched, most)
-        until = futility.observe_until_hopeless(draws) if tests_pool else sum(1 for _ in draws)
+        until = futility.observe_until_futile(draws) if tests_pool else sum(1 for _ in draws)
         return until if until < most else inf
 
     def _draws(self, rate: float, hits: int, searched: int, most: int) -> Iterator[bool]:
@@ -188,7 +188,7 @@ class StepModel:
         return answers / per_second * exp(random.uniform(-log(PACE_FACTOR), log(PACE_FACTOR)))
 
 
-def on_pace(spec: Spec, info: ModelInfo) -> str:
+def pace_note(spec: Spec, info: ModelInfo) -> str:
     """Say how long answers are assumed to take."""
     if spec.batch:
         return (

@@ -38,15 +38,15 @@ class FutilityTest:
         self._stake = 1.0
 
     @property
-    def is_hopeless(self) -> bool:
+    def is_futile(self) -> bool:
         """Whether the pool holds too few hits, at an error rate of at most `FUTILITY_ERROR`."""
         return self._stake >= 1 / FUTILITY_ERROR
 
     def observe(self, hit: bool) -> None:
         """Update the bet with the next position."""
-        self.observe_until_hopeless((hit,))
+        self.observe_until_futile((hit,))
 
-    def observe_until_hopeless(self, hits: Iterable[bool]) -> int:
+    def observe_until_futile(self, hits: Iterable[bool]) -> int:
         """Update the bet with the next positions, and return how many it took or there were."""
         left, seen, found, stake = self._left, self._seen, self._hits, self._stake
         before, needed, hopeless = seen, self._needed, 1 / FUTILITY_ERROR

@@ -190,7 +190,7 @@ class Search:
         futility: the test of whether the pool holds too few hits.
     """
 
-    def __init__(self, config: SelectionConfig, wanted: int, hoped: int = 0) -> None:
+    def __init__(self, config: SelectionConfig, wanted: int, expected_positions: int = 0) -> None:
         self.config = config
         self._wanted = wanted
         self._started = 0
@@ -204,7 +204,7 @@ class Search:
         self._seconds = 0.0
         self._own_temperature = False
         self._played: list[tuple[Position, str]] = []
-        self.target = max(wanted, hoped)
+        self.target = max(wanted, expected_positions)
         self.needed = ceil(self.target / 2)
         self.futility = FutilityTest(len(config.ordered), self.needed)
         self.hits: list[Position] = []
@@ -216,13 +216,13 @@ class Search:
         return len(self.config.ordered) - self.searched
 
     @property
-    def is_hopeless(self) -> bool:
+    def is_futile(self) -> bool:
         """Whether the pool surely cannot give half of the target, and most of it is left.
 
         A pool smaller than the target is searched to its end in any case.
         """
         worthwhile = self.target <= self.searched + self.left and self.searched < self.left
-        return worthwhile and self.futility.is_hopeless
+        return worthwhile and self.futility.is_futile
 
     @property
     def is_too_rare(self) -> bool:
@@ -232,7 +232,7 @@ class Search:
     def gives_up(self, spec: Spec) -> bool:
         """Whether to end the search early: hits are too rare, or the pool holds too few."""
         rare = self.is_too_rare and not spec.keep_looking
-        return rare or (self.is_hopeless and not searches_whole_pool(spec, self.config.model))
+        return rare or (self.is_futile and not searches_whole_pool(spec, self.config.model))
 
     @property
     def other_habits(self) -> str:

@@ -62,13 +62,13 @@ async def select_positions(
     client: Client,
     running_cost: RunningCost,
     *,
-    hoped: int,
+    expected_positions: int,
     quiet: bool,
 ) -> Selection:
     """Find or build the dataset of a model, and draw positions and controls from it.
 
     Args:
-        hoped: how many positions the run can use, if it goes on after those of the plan.
+        expected_positions: how many the run can use, if it goes on after those of the plan.
 
     Raises:
         NoHabit: if the model plays the special move nowhere, or in too few positions.
@@ -85,7 +85,13 @@ async def select_positions(
             dataset = given_dataset(spec.fallback_dataset, spec.change)
     else:
         dataset = existing_dataset(version, config, fresh=spec.fresh) or await _build_dataset(
-            spec, version, config, client, running_cost, hoped=hoped, quiet=quiet
+            spec,
+            version,
+            config,
+            client,
+            running_cost,
+            expected_positions=expected_positions,
+            quiet=quiet,
         )
     positions = positions_drawn(dataset, spec, plan)
     controls = await _find_controls(dataset, positions, config, client) if spec.diagnose else []
@@ -133,7 +139,7 @@ def first_requests(
     """Yield requests that show how long the answers of a run are, while no position is found."""
     plan, first = config.plan, config.ordered[:PROBED_POSITIONS]
     for trial, conditions in trials_for([checked(each, plan.change) for each in first], [], plan):
-        for request in cache.limited(list(trial.requests(conditions)), plan.settings):
+        for request in cache.same_limit_for(list(trial.requests(conditions)), plan.settings):
             yield trial.position, request
 
 
@@ -219,12 +225,12 @@ async def _build_dataset(
     client: Client,
     running_cost: RunningCost,
     *,
-    hoped: int,
+    expected_positions: int,
     quiet: bool,
 ) -> Dataset:
     """Search the pool for the model's positions, and save them unless the run is fresh."""
     wanted, person = config.plan.wanted, client.model.on_progress
-    search, guard = Search(config, wanted, hoped), QualityGuard(config.settings)
+    search, guard = Search(config, wanted, expected_positions), QualityGuard(config.settings)
     title = "finding your habits" if person else f"building the dataset of {version}"
     with progress(title, wanted, quiet=quiet, to=person) as advance:
         while not search.done:  # the last answers may call for more requests

@@ -21,7 +21,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from ..errors import InvalidInput
 from ..game.rules import rules_named
 from ..providers.base import Answer, Message, ModelInfo, Question, RequestVariant, Settings
-from ..providers.catalog import OUR_MODELS, info_by_name, inspect_info, model_named
+from ..providers.catalog import BUILT_IN_MODELS, info_by_name, inspect_info, model_named
 from ..providers.inspect_api import InspectAdapter
 from .arguments import CONFIG_OPTIONS, click_errors, config_of
 
@@ -138,7 +138,7 @@ def _other_settings(config: GenerateConfig) -> dict[str, object]:
 
 def _model_info(model: InspectModel) -> ModelInfo:
     name, address, args = str(model), model.api.base_url, model.model_args
-    if (address or args) and name not in OUR_MODELS:
+    if (address or args) and name not in BUILT_IN_MODELS:
         return inspect_info(name, address or "", args)
     return info_by_name(name)
 

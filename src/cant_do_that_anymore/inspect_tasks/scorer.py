@@ -32,7 +32,7 @@ from ..metrics.measures import (
     STATISTICS,
     STRICT,
     TEMPTATION,
-    UNUSABLE,
+    UNUSABLE_SHARE,
     UPTAKE,
 )
 from ..metrics.types import Measure, one_each
@@ -105,11 +105,11 @@ def _sample_in(score: SampleScore) -> Sample:
 
 def _estimates(arms: Arms) -> dict[str, Estimate]:
     """Compute all metrics of samples and controls, the headlines first, with their intervals."""
-    names = list(arms[0][0].replies) if arms[0] else list(UNUSABLE)
+    names = list(arms[0][0].replies) if arms[0] else list(UNUSABLE_SHARE)
     ordered = dict.fromkeys((*HEADLINES, *MEASURES))
     measures = [MEASURES[name] for name in ordered if {*MEASURES[name].needs} <= {*names}]
     found = estimates_of(measures, names, arms)
-    unusable = {UNUSABLE[name]: unusable_share(arms[0], name) for name in UNUSABLE}
+    unusable = {UNUSABLE_SHARE[name]: unusable_share(arms[0], name) for name in UNUSABLE_SHARE}
     lengths = {name: STATISTICS[name].value(arms[0]) for name in LENGTHS}
     return {
         **{measure.name: found[measure.name] for measure in measures if measure.name in found},
@@ -222,7 +222,7 @@ def _values(sample: Sample, *, control: bool) -> dict[str, str | int | float | b
     wholes = {f"{m.name}_of": int(m.whole(sample)) for m in measures if m.whole is not one_each}
     unusable = {
         name: int(sample.replies[condition].outcome in UNUSABLE_OUTCOMES)
-        for condition, name in UNUSABLE.items()
+        for condition, name in UNUSABLE_SHARE.items()
         if not control
     }
     headlines = {name: parts[name] for name in HEADLINES if name in parts}

@@ -45,7 +45,7 @@ Knowing = Literal[
     "unreadable and drops",
     "unreadable and keeps",
 ]
-KNOWING: tuple[Knowing, ...] = get_args(Knowing)
+KNOWLEDGE_GROUPS: tuple[Knowing, ...] = get_args(Knowing)
 
 
 def knows(sample: Sample) -> bool | None:
@@ -56,11 +56,11 @@ def knows(sample: Sample) -> bool | None:
     return all(reply.outcome == "right" for reply in replies)
 
 
-def knowing_of(sample: Sample) -> Knowing | None:
+def knowledge_group_of(sample: Sample) -> Knowing | None:
     """Return the sample's group by knowledge and behavior; None if the model shows no habit."""
     if not sample.had_habit:
         return None
-    return KNOWING[2 * (True, False, None).index(knows(sample)) + sample.kept_habit]
+    return KNOWLEDGE_GROUPS[2 * (True, False, None).index(knows(sample)) + sample.kept_habit]
 
 
 def _knowledge(sample: Sample) -> int:
@@ -113,7 +113,7 @@ def impact(
 
 
 KNOWLEDGE, PLACEBO_IMPACT = "rule_knowledge", "placebo_impact_factor"
-GAP = _kept(
+KNOWING_DOING_GAP = _kept(
     "knowing_doing_gap",
     "Gap between knowing and doing",
     "share of habits kept where both yes/no answers are right",
@@ -157,14 +157,16 @@ DIAGNOSIS = (
         remark="guessing: 0",
         bounded=True,
     ),
-    GAP,
+    KNOWING_DOING_GAP,
     KEPT_UNKNOWING,
     Measure(
         "reminder_effect",
         "Effect of a reminder",
         "relative change in illegal answers when the prompt repeats the rule at its end",
-        part=lambda sample: sample.breaks(REMINDED) - sample.breaks(CHANGED_CONDITION),
-        whole=lambda sample: sample.breaks(CHANGED_CONDITION),
+        part=lambda sample: (
+            sample.breaks_changed_rules(REMINDED) - sample.breaks_changed_rules(CHANGED_CONDITION)
+        ),
+        whole=lambda sample: sample.breaks_changed_rules(CHANGED_CONDITION),
         pairs=RELATIVE_CHANGE,
         needs=(CHANGED_CONDITION, REMINDED),
         remark="-1: removes all",
@@ -291,7 +293,7 @@ KNOWING_EFFECT = Contrast(
     "knowing_effect",
     "Effect of knowing",
     "habits kept where the rule is known, minus habits kept where it is not",
-    GAP,
+    KNOWING_DOING_GAP,
     KEPT_UNKNOWING,
     Difference,
 )

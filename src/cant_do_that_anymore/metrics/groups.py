@@ -18,7 +18,7 @@ from ..game.position import DATA, Position, earlier_moves
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
 from ..task.types import Plan, Sample, Samples
 from .bounds import group_value, interval_of
-from .measures import FORBIDDEN, MEASURES, SHARES, UPTAKE
+from .measures import FORBIDDEN_SHARE, MEASURES, SPECIAL_SHARE, UPTAKE
 from .stats.intervals import Interval
 from .stopping import critical_factor_of
 from .types import GroupValue
@@ -36,11 +36,11 @@ def human_frequency(positions: Sequence[Position]) -> list[int]:
     """
     shipped = _shipped_percents()
     missing = {position.id: position for position in positions if position.id not in shipped}
-    percents = shipped | dict(zip(missing, read_usualness(missing.values()), strict=True))
+    percents = shipped | dict(zip(missing, compute_human_frequency(missing.values()), strict=True))
     return [percents[position.id] for position in positions]
 
 
-def read_usualness(positions: Iterable[Position]) -> list[int]:
+def compute_human_frequency(positions: Iterable[Position]) -> list[int]:
     """Compute the same percentages with the bundled network."""
     games = [(position.moves, position.special_moves) for position in positions]
     if not games:
@@ -119,7 +119,7 @@ def by_length(samples: Samples, plan: Plan) -> list[Group]:
     return _grouped(samples, labels, bins.values(), critical_factor_of(plan))
 
 
-def is_curve(groups: Sequence[Group]) -> bool:
+def shows_trend(groups: Sequence[Group]) -> bool:
     """Whether there are enough groups with enough samples to show a trend."""
     return sum(group.uptake.n >= ENOUGH_IN_GROUP for group in groups) >= ENOUGH_GROUPS
 
@@ -152,7 +152,7 @@ def by_affected_moves(samples: Samples, change: Rules, critical_factor: float) -
     return _grouped(samples, labels, EARLIER, critical_factor)
 
 
-def by_usualness(samples: Samples, plan: Plan) -> list[Group]:
+def by_human_frequency(samples: Samples, plan: Plan) -> list[Group]:
     """Group by how common the special move is in human games, according to the bundled network.
 
     Empty if the network cannot be loaded, because the report is complete without these groups.
@@ -214,7 +214,7 @@ def _grouped(
     return [
         Group(
             label,
-            {name: _share(members, name, critical_factor) for name in SHARES},
+            {name: _share(members, name, critical_factor) for name in SPECIAL_SHARE},
             group_value(MEASURES[UPTAKE], members, critical_factor),
         )
         for label, members in grouped.items()
@@ -223,6 +223,6 @@ def _grouped(
 
 
 def _share(samples: Samples, condition: str, critical_factor: float) -> Share:
-    special, forbidden = (MEASURES[names[condition]] for names in (SHARES, FORBIDDEN))
+    special, forbidden = (MEASURES[names[condition]] for names in (SPECIAL_SHARE, FORBIDDEN_SHARE))
     interval = interval_of(special, samples, critical_factor)
     return Share(special.value(samples), interval, forbidden.value(samples))

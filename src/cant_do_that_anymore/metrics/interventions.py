@@ -15,7 +15,7 @@ from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Plan, Samples
 from .bounds import answered, estimate_of, games_of
 from .diagnosis import impact
 from .stats.intervals import RELATIVE_DROP, Support, ends_of
-from .stats.tests import holm, p_value
+from .stats.significance import holm, p_value
 from .stopping import critical_factor_of
 from .types import InterventionEffect, Measure
 
@@ -76,7 +76,10 @@ def _p(samples: Samples, name: str) -> float:
     for as_legal in ("", CHANGED_CONDITION, name):
         broken = [
             [
-                int(sample.breaks(each) and (each != as_legal or sample.replies[each].usable))
+                int(
+                    sample.breaks_changed_rules(each)
+                    and (each != as_legal or sample.replies[each].usable)
+                )
                 for each in (CHANGED_CONDITION, name)
             ]
             for sample in samples
@@ -97,8 +100,8 @@ def _measure(name: str, before: str, base: str) -> Measure:
         name,
         name,
         "",
-        part=lambda sample: sample.breaks(before) - sample.breaks(name),
-        whole=lambda sample: sample.breaks(base),
+        part=lambda sample: sample.breaks_changed_rules(before) - sample.breaks_changed_rules(name),
+        whole=lambda sample: sample.breaks_changed_rules(base),
         pairs=RELATIVE_DROP,
         needs=tuple(dict.fromkeys((base, before, name))),
         bounded=True,

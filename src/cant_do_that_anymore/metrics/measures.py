@@ -17,20 +17,20 @@ from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Sample, Sa
 from .bounds import games_of
 from .diagnosis import DIAGNOSIS, KNOWLEDGE
 from .stats.intervals import DIFFERENCE, RELATIVE_CHANGE, RELATIVE_DROP, SHARE_OF_SOME
-from .stats.tests import p_value
+from .stats.significance import p_value
 from .types import Measure, Metric
 
 # The main measure, which decides every ranking, and the original's.
 UPTAKE, IMPACT = "rule_uptake", "variant_impact_factor"
 # Proportion of special moves, by condition.
-SHARES = {
+SPECIAL_SHARE = {
     STANDARD_CONDITION: "predicted_move_proportion",
     CHANGED_CONDITION: "predicted_move_in_variant_proportion",
 }
 # Proportion of any forbidden moves, by condition.
-FORBIDDEN = {name: f"{name}_forbidden_proportion" for name in SHARES}
+FORBIDDEN_SHARE = {name: f"{name}_forbidden_proportion" for name in SPECIAL_SHARE}
 # Proportion of answers that name no move, by condition.
-UNUSABLE = {name: f"{name}_unusable_proportion" for name in SHARES}
+UNUSABLE_SHARE = {name: f"{name}_unusable_proportion" for name in SPECIAL_SHARE}
 
 
 def _change(sample: Sample) -> int:
@@ -43,8 +43,11 @@ STRICT = (
         UPTAKE,
         "Rule uptake",
         "share of would-be violations that stating the changed rules prevents",
-        part=lambda sample: sample.breaks(STANDARD_CONDITION) - sample.breaks(CHANGED_CONDITION),
-        whole=lambda sample: sample.breaks(STANDARD_CONDITION),
+        part=lambda sample: (
+            sample.breaks_changed_rules(STANDARD_CONDITION)
+            - sample.breaks_changed_rules(CHANGED_CONDITION)
+        ),
+        whole=lambda sample: sample.breaks_changed_rules(STANDARD_CONDITION),
         pairs=RELATIVE_DROP,
         perfect=1,
         remark="ignores rule: 0",
@@ -55,7 +58,7 @@ STRICT = (
         "adaptation_rate",
         "Adaptation rate",
         "how often a legal move replaces the habit",
-        part=lambda sample: sample.had_habit and sample.adapted,
+        part=lambda sample: sample.had_habit and sample.is_legal_under_change,
         whole=lambda sample: sample.had_habit,
         pairs=SHARE_OF_SOME,
         perfect=1,
@@ -66,19 +69,19 @@ STRICT = (
         "variant_legal_proportion",
         "Legal answers, changed rules",
         "share of all samples",
-        part=lambda sample: sample.adapted,
+        part=lambda sample: sample.is_legal_under_change,
         perfect=1,
         needs=(CHANGED_CONDITION,),
     ),
     Measure(
-        FORBIDDEN[STANDARD_CONDITION],
+        FORBIDDEN_SHARE[STANDARD_CONDITION],
         "Any forbidden move, standard rules",
         "special or not: moves that the changed rules forbid",
         part=lambda sample: sample.plays_forbidden(STANDARD_CONDITION),
         needs=(STANDARD_CONDITION,),
     ),
     Measure(
-        FORBIDDEN[CHANGED_CONDITION],
+        FORBIDDEN_SHARE[CHANGED_CONDITION],
         "Any forbidden move, changed rules",
         "special or not: moves that only the change made illegal",
         part=lambda sample: sample.plays_forbidden(CHANGED_CONDITION),
@@ -109,14 +112,14 @@ HABIT = (
         bounded=True,
     ),
     Measure(
-        SHARES[STANDARD_CONDITION],
+        SPECIAL_SHARE[STANDARD_CONDITION],
         "Special move, standard rules",
         "how often the model plays its habit when asked again",
         part=lambda sample: sample.had_habit,
         needs=(STANDARD_CONDITION,),
     ),
     Measure(
-        SHARES[CHANGED_CONDITION],
+        SPECIAL_SHARE[CHANGED_CONDITION],
         "Special move, changed rules",
         "how often the model plays its habit although it is now illegal",
         part=lambda sample: sample.kept_habit,
@@ -209,7 +212,7 @@ def _random_level(samples: Samples) -> float:
     return sum(shares) / len(shares)
 
 
-ALSO = (
+_STATISTICS = (
     Statistic("avg_num_previous_moves", "Earlier moves", "mean over the samples", _mean_length),
     Statistic(
         "std_num_previous_moves", "Earlier moves, spread", "standard deviation", _spread_of_lengths
@@ -291,13 +294,16 @@ class Amount:
         """Return the mean under each condition, and the mean difference."""
         means = []
         for name in conditions:
-            title = f"{self.title}, {name.replace('_', ' ')}{' rules' * (name in SHARES)}"
+            title = f"{self.title}, {name.replace('_', ' ')}{' rules' * (name in SPECIAL_SHARE)}"
             of = partial(self.at, name)
             means.append(Mean(self.under(name), title, self.meaning, of, (name,), self.signed))
         title = f"{self.title}, difference"
         rules = "under the changed rules minus those under the standard rules"
         meaning = f"{self.title.lower()} {rules}, per sample"
-        return [*means, Mean(self.difference, title, meaning, self.increase, tuple(SHARES), True)]
+        return [
+            *means,
+            Mean(self.difference, title, meaning, self.increase, tuple(SPECIAL_SHARE), True),
+        ]
 
 
 REASONING = Amount(
@@ -326,15 +332,15 @@ def means_for(conditions: Sequence[str], samples: Samples) -> dict[Amount, list[
 MEASURES: dict[str, Measure] = {
     m.name: m for m in (*STRICT, *HABIT, *TEMPTATION, *VIOLATIONS, *DIAGNOSIS)
 }
-STATISTICS: dict[str, Statistic] = {s.name: s for s in ALSO}
+STATISTICS: dict[str, Statistic] = {s.name: s for s in _STATISTICS}
 
 # The numbers at the top of a report, by eval.
 TILES: dict[Eval, tuple[str, ...]] = {
-    "all": (UPTAKE, IMPACT, SHARES[STANDARD_CONDITION], SHARES[CHANGED_CONDITION]),
+    "all": (UPTAKE, IMPACT, SPECIAL_SHARE[STANDARD_CONDITION], SPECIAL_SHARE[CHANGED_CONDITION]),
     "all_diagonal": (
         UPTAKE,
-        SHARES[CHANGED_CONDITION],
-        SHARES[STANDARD_CONDITION],
+        SPECIAL_SHARE[CHANGED_CONDITION],
+        SPECIAL_SHARE[STANDARD_CONDITION],
         "variant_legal_proportion",
     ),
 }

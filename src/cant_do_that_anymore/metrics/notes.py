@@ -51,7 +51,7 @@ def version_of_all(versions: Collection[str], name: str) -> str:
     return next(iter(versions)) if len(versions) == 1 else name
 
 
-def on_versions(versions: Counter[str]) -> list[str]:
+def version_notes(versions: Counter[str]) -> list[str]:
     """Return a note if more than one version answered."""
     if len(versions) < 2:
         return []
@@ -61,7 +61,7 @@ def on_versions(versions: Counter[str]) -> list[str]:
     return [f"more than one model version answered: {text}"]
 
 
-def on_moved_alias(dataset: Dataset, versions: Collection[str]) -> list[str]:
+def moved_alias_notes(dataset: Dataset, versions: Collection[str]) -> list[str]:
     """Return a note if the dataset was built with another version than the one that answered."""
     if not dataset.version or dataset.version in versions or len(versions) != 1:
         return []
@@ -256,7 +256,7 @@ def _on_wording(plan: Plan) -> list[str]:
 def _on_model(samples: Samples) -> list[str]:
     answers = (answer for answer in answers_of(samples) if not answer.error)
     variants = {variant for answer in answers for variant in answer.conceded}
-    return [*variant_notes(variants), *on_versions(versions_of(samples))]
+    return [*variant_notes(variants), *version_notes(versions_of(samples))]
 
 
 def _in_text(measure: Measure | Contrast) -> str:

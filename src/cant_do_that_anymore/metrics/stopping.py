@@ -61,7 +61,7 @@ def is_reached(samples: Samples, plan: Plan) -> bool:
     return max(value - interval.low, interval.high - value) <= plan.precision
 
 
-def on_precision(n: int, results: Results, plan: Plan) -> list[str]:
+def precision_notes(n: int, results: Results, plan: Plan) -> list[str]:
     """Return a note on why a run with a target precision stopped after n samples."""
     value, interval = results.metrics[IMPACT], results.intervals.get(IMPACT)
     if not plan.precision:
@@ -90,7 +90,7 @@ USUAL_SHARE, USUAL_IMPACT = 0.67, -0.5
 NO_LIMIT = 10**9
 
 
-def on_diagnosis() -> str:
+def diagnosis_note() -> str:
     """Say how many requests and samples a diagnosis takes; a test computes the numbers again."""
     return (
         f"diagnosis: {len(DIAGNOSIS_CONDITIONS)} requests per sample and "
@@ -164,7 +164,7 @@ def expected_sample_size(precision: float | None, most: int) -> int:
     return sample_sizes(precision, most, [])[1]
 
 
-def on_expected_samples(precision: float | None, most: int, samples: Samples) -> list[str]:
+def expected_samples_notes(precision: float | None, most: int, samples: Samples) -> list[str]:
     """Describe how many samples a run with a target precision takes; empty without one.
 
     The number comes from the cached samples, or else from three typical models.
@@ -214,7 +214,7 @@ def best_draws(hit_rate: float, correlation: float, per_draw: int = 2) -> int:
     )
 
 
-def on_draws(hit_rate: float, per_draw: int) -> list[str]:
+def draws_notes(hit_rate: float, per_draw: int) -> list[str]:
     """Say how many draws per position make a run cheaper; empty if none do."""
     most, fewest = (best_draws(hit_rate, each, per_draw) for each in CORRELATIONS)
     if fewest < 2:

@@ -22,7 +22,7 @@ from ..errors import InvalidInput, unknown_value
 from ..files import file_errors
 from ..game.position import DATA
 from ..providers.base import Model
-from ..providers.catalog import OUR_MODELS, TEXT_PREFIX, parse_name
+from ..providers.catalog import BUILT_IN_MODELS, TEXT_PREFIX, parse_name
 from ..providers.chain_of_thought import THINKING_TOKENS
 from ..task.spec import OPTIONS, validate_option
 from ..validation import check
@@ -214,7 +214,7 @@ def solver_named(name: str, registries: Sequence[Path] = (), base_url: str | Non
         if pattern := _matching_pattern(model, table["models"]):
             model = _fill_stars(table["models"][pattern], pattern, model)
             return Solver(name, model, thinking_tokens=thinking_tokens)
-        if name not in OUR_MODELS:
+        if name not in BUILT_IN_MODELS:
             raise _unknown(name, solvers, table["models"])
     if get_close_matches(name.split("/")[0], ("generation", "chess"), cutoff=0.7):
         raise _unknown(name, solvers, table["models"])

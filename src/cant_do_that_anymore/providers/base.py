@@ -196,7 +196,7 @@ class ModelInfo:
             for none.
         is_local: whether it answers on this machine and for nothing.
         price_query: how the price list finds it, as arguments of ``genai_prices.calc_price``.
-        no_batches: why it cannot answer in batches, as a sentence; "" if it can.
+        why_no_batches: why it cannot answer in batches, as a sentence; "" if it can.
     """
 
     name: str
@@ -209,7 +209,7 @@ class ModelInfo:
     thinking_tokens: int = 0
     is_local: bool = False
     price_query: Mapping[str, str] = field(default_factory=dict)
-    no_batches: str = ""
+    why_no_batches: str = ""
 
     @property
     def requests_per_answer(self) -> int:
@@ -225,7 +225,7 @@ def local_info(name: str, connections: int, **identity: object) -> ModelInfo:
         connections=connections,
         may_reason=False,
         is_local=True,
-        no_batches=f"{name} runs on this machine at no cost; leave out --batch",
+        why_no_batches=f"{name} runs on this machine at no cost; leave out --batch",
     )
 
 
@@ -272,12 +272,12 @@ class RequestRejected(Exception):
     """The server rejected a request variant.
 
     Attributes:
-        words: the server's message, unchanged, from which `request_variants` picks fallbacks.
+        server_message: what the server said, from which `request_variants` picks fallbacks.
     """
 
-    def __init__(self, message: str, words: str) -> None:
+    def __init__(self, message: str, server_message: str) -> None:
         super().__init__(message)
-        self.words = words
+        self.server_message = server_message
 
 
 class TransientError(Exception):

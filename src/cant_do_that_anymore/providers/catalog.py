@@ -1,7 +1,7 @@
 """Parse model names and look up their provider, address and adapter.
 
 =========================  ==================================================================
-``cdta/reader``            a built-in model (`OUR_MODELS`)
+``cdta/reader``            a built-in model (`BUILT_IN_MODELS`)
 ``openai/gpt-4o``          a provider with OpenAI's API, without Inspect AI (`PROVIDERS`)
 ``anthropic/claude-...``   any other ``PROVIDER/MODEL``, through Inspect AI
 ``NAME`` with a base URL   a model as that server names it
@@ -67,10 +67,10 @@ PROVIDERS = {
 }
 
 
-def with_provider(name: str) -> str:
+def suggest_full_name(name: str) -> str:
     """Return the name with its provider if the price list of a large one has the model, else "".
 
-    >>> with_provider("gpt-4o"), with_provider("my-model")
+    >>> suggest_full_name("gpt-4o"), suggest_full_name("my-model")
     ('openai/gpt-4o', '')
     """
     from genai_prices import Usage, calc_price  # takes half a second to import
@@ -99,7 +99,7 @@ def _pocket(name: str) -> Model:
     return PocketModel(name)
 
 
-OUR_MODELS: dict[str, Callable[[str], Model]] = {
+BUILT_IN_MODELS: dict[str, Callable[[str], Model]] = {
     "cdta/reader": _pocket,
     "cdta/pocket": _pocket,
     "cdta/pocket-rules": _pocket,
@@ -138,7 +138,7 @@ def server_info(
         max_tokens=CHAT_TOKENS if is_chat else BASE_MODEL_TOKENS,
         may_reason=is_chat,
         price_query={"model_ref": name, "provider_api_url": endpoint},
-        no_batches="" if has_batches else f"{name} has no batch API; leave out --batch",
+        why_no_batches="" if has_batches else f"{name} has no batch API; leave out --batch",
     )
 
 
@@ -168,7 +168,7 @@ def inspect_info(
             "model_ref": name.partition("/")[2],
             "provider_id": _PRICE_LIST_NAMES.get(provider, provider),
         },
-        no_batches=(
+        why_no_batches=(
             f"{name} is reached through Inspect AI, which has its own batches; use inspect eval "
             f"cant_do_that_anymore/all --model {name} --batch"
         ),
@@ -254,7 +254,7 @@ class Name:
         )
 
     def _own(self) -> Model | None:
-        create = OUR_MODELS.get(self.model or "")
+        create = BUILT_IN_MODELS.get(self.model or "")
         if create and (self.tag or self.headers):
             raise InvalidInput(f"{self.model} runs on this machine; leave out --tag and --header")
         return create(str(self.model)) if create else None
@@ -297,12 +297,12 @@ def parse_name(name: str | None, base_url: str | None = None) -> Name:
         return replace(parse_name(name.removeprefix(INSPECT_PREFIX)), by_inspect=True)
     bare = name.removeprefix(TEXT_PREFIX) if name else None
     parsed = Name(bare, base_url, as_text=bare != name)
-    if base_url or bare in OUR_MODELS:
+    if base_url or bare in BUILT_IN_MODELS:
         return parsed
     if parsed.provider in ("", "cdta"):
-        if full_name := "" if parsed.provider else with_provider(str(bare)):
+        if full_name := "" if parsed.provider else suggest_full_name(str(bare)):
             raise InvalidInput(f"unknown model: {name!r} (did you mean {full_name!r}?)")
-        raise unknown_value("model", str(name), [*OUR_MODELS, "PROVIDER/MODEL"])
+        raise unknown_value("model", str(name), [*BUILT_IN_MODELS, "PROVIDER/MODEL"])
     if parsed.as_text and parsed.provider not in PROVIDERS:
         raise InvalidInput(
             f"{name!r}: {TEXT_PREFIX} works only with {', '.join(PROVIDERS)} and servers given by "

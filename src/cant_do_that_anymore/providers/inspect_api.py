@@ -43,7 +43,7 @@ from .base import (
     TransientError,
     Usage,
 )
-from .catalog import EXTRAS, OUR_MODELS, PROVIDERS, TEXT_PROVIDER
+from .catalog import BUILT_IN_MODELS, EXTRAS, PROVIDERS, TEXT_PROVIDER
 from .openai_api import (
     GATEWAY_TIMEOUT_STATUSES,
     MAX_RESPONSE_SECONDS,
@@ -104,7 +104,7 @@ def _chat_for(
 ) -> list[ChatMessage]:
     """Return the messages for a model's provider and a request variant, as Inspect's classes."""
     messages = arrange_messages(question.messages, variant)
-    as_without_inspect = name in OUR_MODELS or name.split("/")[0] in PROVIDERS
+    as_without_inspect = name in BUILT_IN_MODELS or name.split("/")[0] in PROVIDERS
     if is_base_model(name):
         messages = (Message("user", as_text(question.messages)),)
     elif not as_without_inspect and NO_SYSTEM not in variant:

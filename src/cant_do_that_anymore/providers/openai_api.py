@@ -224,14 +224,14 @@ class ServerModel(Model):
             not_sent = isinstance(fault, aiohttp.ClientConnectorError)
             if not self._has_answered and not_sent:
                 raise unreachable(self.info.endpoint, fault) from None
-            message = f"{type(fault).__name__}: {self.without_key(str(fault))}"
+            message = f"{type(fault).__name__}: {self.redacted_excerpt(str(fault))}"
             raise TransientError(message, maybe_billed=not not_sent) from None
 
     def _redirect(self, url: str, path: str) -> UserError:
         """Return the error for a redirect, with the address to use instead of the endpoint."""
         parts = urlsplit(url)
         target = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
-        address = self.without_key(target.geturl().removesuffix(path))
+        address = self.redacted_excerpt(target.geturl().removesuffix(path))
         return UserError(
             f"{self.info.endpoint} redirects to {address}; no request was sent there. If you "
             "trust it, use it as --base-url"
@@ -249,7 +249,7 @@ class ServerModel(Model):
             except ValueError:
                 if EVENT_STREAM.match(response.body) and not self._has_answered:
                     raise self._streams_only("an event stream") from None
-                received = self.without_key(error_message(response.body)) or "an empty body"
+                received = self.redacted_excerpt(error_message(response.body)) or "an empty body"
                 message = f"the response is not a completion: {received}"
                 raise TransientError(message, maybe_billed=True) from None
             self._has_answered = True
@@ -267,7 +267,7 @@ class ServerModel(Model):
         """Convert an unsuccessful response to an error."""
         status, retry_after = response.status, response.retry_after
         words = error_message(response.body)
-        excerpt = self.without_key(words)
+        excerpt = self.redacted_excerpt(words)
         message = f"HTTP {status}: {excerpt}" if excerpt else f"HTTP {status}"
         if status == 402 or b"insufficient_quota" in response.body:
             return UserError(f"{self.info.endpoint} requires payment ({message})")
@@ -315,6 +315,6 @@ class ServerModel(Model):
             )
         return self._session
 
-    def without_key(self, text: str) -> str:
+    def redacted_excerpt(self, text: str) -> str:
         """Redact and shorten a server's message for display."""
         return self._redact(text)[:300]

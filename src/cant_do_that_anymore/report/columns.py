@@ -25,11 +25,11 @@ from ..metrics.diagnosis import (
 )
 from ..metrics.measures import (
     AMOUNTS,
-    FORBIDDEN,
+    FORBIDDEN_SHARE,
     IMPACT,
     MEASURES,
-    SHARES,
-    UNUSABLE,
+    SPECIAL_SHARE,
+    UNUSABLE_SHARE,
     UPTAKE,
     Amount,
 )
@@ -104,12 +104,14 @@ def _data(key: str, value: Callable[[Entry], Any] | None = None, diagnosis: bool
 
 def _has(amount: Amount, row: Row) -> bool:
     """Whether any answer has the amount, or the model was given a reasoning effort."""
-    return row["reasoning_effort"] is not None or any(row[amount.under(name)] for name in SHARES)
+    return row["reasoning_effort"] is not None or any(
+        row[amount.under(name)] for name in SPECIAL_SHARE
+    )
 
 
 def _of_amount(amount: Amount) -> list[Column]:
     """Return the columns of its means; one of them is shown, if the amount has a column."""
-    before, after = map(amount.under, SHARES)
+    before, after = map(amount.under, SPECIAL_SHARE)
     return [
         Column(
             name,
@@ -177,14 +179,14 @@ COLUMNS: tuple[Column, ...] = (
     Column(IMPACT, "impact factor", interval=True),
     Column("adaptation_rate", "adapts"),
     *(
-        Column(SHARES[name], title, below=FORBIDDEN[name], shown={"terminal": -1})
+        Column(SPECIAL_SHARE[name], title, below=FORBIDDEN_SHARE[name], shown={"terminal": -1})
         for name, title in ((STANDARD_CONDITION, "habit\nany"), (CHANGED_CONDITION, "kept\nany"))
     ),
-    *map(_data, (*FORBIDDEN.values(), "delta")),
+    *map(_data, (*FORBIDDEN_SHARE.values(), "delta")),
     *map(_of_diagnosis, _OF_DIAGNOSIS),
-    _data(UNUSABLE[STANDARD_CONDITION]),
+    _data(UNUSABLE_SHARE[STANDARD_CONDITION]),
     Column(
-        UNUSABLE[CHANGED_CONDITION],
+        UNUSABLE_SHARE[CHANGED_CONDITION],
         "no\nmove",
         text=percentage,
         short=partial(percentage, digits=0),

@@ -23,10 +23,10 @@ from ..comparison.leaderboard import Ranking
 from ..errors import InvalidInput, unknown_value
 from ..formatting import without_folders
 from ..metrics.diagnosis import Contrast
-from ..metrics.measures import SHARES
+from ..metrics.measures import SPECIAL_SHARE
 from ..metrics.stats.intervals import Difference, Method
 from ..metrics.types import Measure
-from ..providers.catalog import OUR_MODELS, PROVIDERS
+from ..providers.catalog import BUILT_IN_MODELS, PROVIDERS
 from ..runs.results import Run, command_of
 from ..task.forms import MOVES
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample, answers_of
@@ -42,8 +42,8 @@ SOURCE = "https://github.com/cant-do-that-anymore/cant-do-that-anymore"
 LESS_IS_BETTER = ("delta", "reminder_effect")
 # The measure whose mean over the samples is that of the scores under a condition.
 OF_CONDITION: dict[str, tuple[str, Callable[[Sample], bool]]] = {
-    STANDARD_CONDITION: (SHARES[STANDARD_CONDITION], lambda sample: sample.had_habit),
-    CHANGED_CONDITION: ("variant_legal_proportion", lambda sample: sample.adapted),
+    STANDARD_CONDITION: (SPECIAL_SHARE[STANDARD_CONDITION], lambda sample: sample.had_habit),
+    CHANGED_CONDITION: ("variant_legal_proportion", lambda sample: sample.is_legal_under_change),
 }
 _BOUNDED = ", widened to cover every reading of answers without a move"
 METHODS: dict[Method, str] = {
@@ -141,7 +141,7 @@ class _Evaluation:
         name, api = run.model, str(run.identity.get("api", ""))
         addresses = {service.address: provider for provider, service in PROVIDERS.items()}
         platform = addresses.get(run.endpoint) or (name.split("/")[0] if api == "inspect" else "")
-        if name in OUR_MODELS:
+        if name in BUILT_IN_MODELS:
             details = {"deployment_type": "self_deployed", "model_availability": "open_weights"}
         elif run.endpoint in addresses:
             name, details["deployment_type"] = f"{platform}/{name}", "externally_managed"
@@ -156,7 +156,7 @@ class _Evaluation:
         }
 
     def _aggregate(self) -> Json:
-        run, ours = self.run, self.run.model in OUR_MODELS
+        run, ours = self.run, self.run.model in BUILT_IN_MODELS
         versions = {name: version for name, version in run.versions.items() if name != LIBRARY}
         return {
             "schema_version": SCHEMA,

@@ -17,7 +17,7 @@ from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample, ScoredAnswer
 from .columns import RUN_COLUMNS, VERDICTS, cells_in
 from .html import asset, interval, render
-from .run_page import first_numbers, outcomes_in
+from .run_page import headline_and_tiles, outcomes_in
 
 Row = dict[str, object]
 
@@ -74,7 +74,7 @@ def run_html(run: Run) -> str:
     counts = {name: run.results.outcomes[name] for name in (STANDARD_CONDITION, CHANGED_CONDITION)}
     return render(
         "notebook_run.html",
-        **first_numbers(run),
+        **headline_and_tiles(run),
         palette=_palette(),
         counts=counts,
         outcomes=outcomes_in(counts),

@@ -15,7 +15,7 @@ from ..comparison.verdict import advice, heading
 from ..files import atomic_write_text, file_errors, safe_name
 from ..formatting import pluralize
 from ..metrics.diagnosis import KNOWLEDGE
-from ..metrics.measures import MEASURES, SHARES, UNUSABLE, UPTAKE
+from ..metrics.measures import MEASURES, SPECIAL_SHARE, UNUSABLE_SHARE, UPTAKE
 from ..providers.base import EFFORTS
 from ..task.forms import MOVES
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
@@ -106,7 +106,7 @@ def _shared_parts(ranked: Sequence[Ranking], document: Document) -> dict[str, ob
         "standard_prompt": _prompt(ranked[0].entries[0], STANDARD_CONDITION),
         "n_samples": max(row["samples"] for row in results),
         "pieces": pieces(),
-        "shares": SHARES,
+        "shares": SPECIAL_SHARE,
         "any_bounds": any(row[f"{UPTAKE}_bounds_low"] is not None for row in results),
         "explained": any(row.get(KNOWLEDGE) is not None for row in results),
         "boards": [_board(ranking, rows, pairs) for ranking in ranked],
@@ -126,7 +126,7 @@ def _shared_parts(ranked: Sequence[Ranking], document: Document) -> dict[str, ob
         ),
         "measures": MEASURES,
         "uptake": UPTAKE,
-        "unusable": UNUSABLE[CHANGED_CONDITION],
+        "unusable": UNUSABLE_SHARE[CHANGED_CONDITION],
         "outcomes": [
             name for name in OUTCOME_GROUPS if any(row[f"changed_{name}"] for row in results)
         ],

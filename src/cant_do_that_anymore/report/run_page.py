@@ -15,31 +15,31 @@ from ..game.rules import placebo_of
 from ..metrics.diagnosis import (
     CONTRASTS,
     CORRECTED,
-    KNOWING,
     KNOWING_EFFECT,
     KNOWLEDGE,
+    KNOWLEDGE_GROUPS,
     PLACEBO_IMPACT,
     SPECIFIC,
     Contrast,
     Knowing,
     confounded,
-    knowing_of,
+    knowledge_group_of,
 )
 from ..metrics.groups import (
     by_common,
     by_earlier_moves,
+    by_human_frequency,
     by_length,
     by_opening,
-    by_usualness,
-    is_curve,
+    shows_trend,
 )
 from ..metrics.measures import (
-    FORBIDDEN,
+    FORBIDDEN_SHARE,
     IMPACT,
     MEASURES,
     REASONING,
     SCALE_HINTS,
-    SHARES,
+    SPECIAL_SHARE,
     STATISTICS,
     TILES,
     VIOLATIONS,
@@ -113,10 +113,10 @@ def knowledge_rows(run: Run) -> list[KnowledgeRow]:
     """Return the habits by knowledge of the rule; empty for a run without a diagnosis."""
     if KNOWLEDGE not in run.results.metrics:
         return []
-    counts = Counter(group for sample in run.answered if (group := knowing_of(sample)))
+    counts = Counter(group for sample in run.answered if (group := knowledge_group_of(sample)))
     rows, does_what = [], ("drops the habit", "keeps it")
     for index, (title, styles) in enumerate(_KNOWLEDGE.items()):
-        groups = KNOWING[2 * index : 2 * index + 2]
+        groups = KNOWLEDGE_GROUPS[2 * index : 2 * index + 2]
         count = sum(counts[group] for group in groups)
         parts = tuple(
             KnowledgeGroup(does, style, group, counts[group], counts[group] / max(1, count))
@@ -149,7 +149,7 @@ def write_page(run: Run, path: Path) -> None:
         file.writelines(piece.encode() for piece in _html(run))
 
 
-def first_numbers(run: Run) -> dict[str, object]:
+def headline_and_tiles(run: Run) -> dict[str, object]:
     """Return the template variables of the headline and the tiles."""
     return {
         "run": run,
@@ -158,8 +158,8 @@ def first_numbers(run: Run) -> dict[str, object]:
         "answers": diagnosis_answers(run),
         "tiles": [MEASURES[name] for name in TILES[run.plan.eval]],
         "readings": SCALE_HINTS,
-        "shares": SHARES,
-        "forbidden": FORBIDDEN,
+        "shares": SPECIAL_SHARE,
+        "forbidden": FORBIDDEN_SHARE,
     }
 
 
@@ -174,7 +174,7 @@ def _html(run: Run) -> Iterator[str]:
     lengths = by_length(run.answered, run.plan)
     return render_stream(
         "run.html",
-        **first_numbers(run),
+        **headline_and_tiles(run),
         conditions=conditions,
         contrast=(STANDARD_CONDITION, CHANGED_CONDITION),
         flow=flow(run.samples, STANDARD_CONDITION, CHANGED_CONDITION),
@@ -193,11 +193,11 @@ def _html(run: Run) -> Iterator[str]:
         temperature=temperatures(run),
         groups={
             f"number of {moves_label}": earlier_moves,
-            "how common the move is in human games": by_usualness(run.answered, run.plan),
+            "how common the move is in human games": by_human_frequency(run.answered, run.plan),
             "opening": by_opening(run.answered, run.plan),
         },
         pools=by_common(run.answered, run.plan, run.dataset),
-        lengths=lengths if is_curve(lengths) else [],
+        lengths=lengths if shows_trend(lengths) else [],
         knowledge=knowledge_rows(run),
         controls=control_shares(run),
         failures=failures(run),

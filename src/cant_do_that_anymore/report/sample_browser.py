@@ -11,7 +11,7 @@ from ..formatting import map_texts, visible
 from ..game.move_parser import named_moves
 from ..game.notation import notate, notate_game, with_move_numbers
 from ..game.rules import Rules
-from ..metrics.diagnosis import KNOWLEDGE, knowing_of
+from ..metrics.diagnosis import KNOWLEDGE, knowledge_group_of
 from ..metrics.measures import REASONING
 from ..providers.base import Answer
 from ..runs.results import Run
@@ -61,7 +61,7 @@ def _group(sample: Sample) -> str:
     """Return the group of the diagnosis that a sample belongs to, or why it has none."""
     if KNOWS_FORBIDDEN not in sample.replies:
         return CONTROL
-    return (knowing_of(sample) or NO_HABIT) if sample.answered else NO_ANSWER
+    return (knowledge_group_of(sample) or NO_HABIT) if sample.answered else NO_ANSWER
 
 
 def _reply(reply: ScoredAnswer, answer: Answer, board: chess.Board, rules: Rules) -> dict[str, Any]:

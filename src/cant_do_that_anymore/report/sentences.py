@@ -9,14 +9,14 @@ from ..formatting import Number, amount, brief, format_p, join_words, pluralize,
 from ..metrics.diagnosis import (
     CORRECTED,
     DIAGNOSIS,
-    GAP,
     KEPT_UNKNOWING,
+    KNOWING_DOING_GAP,
     KNOWLEDGE,
     PLACEBO_IMPACT,
     placebo_moved,
     range_of,
 )
-from ..metrics.measures import REASONING, SHARES, UPTAKE
+from ..metrics.measures import REASONING, SPECIAL_SHARE, UPTAKE
 from ..metrics.types import ALPHA, InterventionEffect, Results, excludes_zero
 from ..runs.results import Run
 from ..task.conditions import PLACEBO, QUESTIONS
@@ -36,7 +36,7 @@ def headline(run: Run) -> str:
         return (
             f"{run.version} was asked about {n_asked}, but answered all requests for none of them."
         )
-    standard, changed = (rounded(metrics[name]) for name in SHARES.values())
+    standard, changed = (rounded(metrics[name]) for name in SPECIAL_SHARE.values())
     when = f"when {change.title[0].lower()}{change.title[1:]}"
     n = pluralize(int(metrics["n_samples"] or 0), "position")
     n += f" of the pool {run.dataset.pool_name}" if run.dataset.pool_name else ""
@@ -220,7 +220,9 @@ def _knowledge_answer(results: Results) -> str:
 
 
 def _stopping_answer(results: Results) -> str:
-    knowing, elsewhere = (_with_range(results, measure.name) for measure in (GAP, KEPT_UNKNOWING))
+    knowing, elsewhere = (
+        _with_range(results, measure.name) for measure in (KNOWING_DOING_GAP, KEPT_UNKNOWING)
+    )
     if knowing and elsewhere:
         return (
             f"Where it knows the rule, it plays the forbidden move in {knowing} of the "
@@ -289,7 +291,7 @@ def reasoning_sentence(results: Results) -> str:
         around = replace(around, low=-around.high, high=-around.low)
     standard, changed = (
         f"{amount(results.metrics[name])} {interval(results.intervals.get(name), amount)}".strip()
-        for name in map(REASONING.under, SHARES)
+        for name in map(REASONING.under, SPECIAL_SHARE)
     )
     change = f"{amount(abs(difference))} {interval(around, amount)}".strip()
     return (

@@ -22,7 +22,7 @@ from ..formatting import (
     range_in_points,
 )
 from ..metrics.diagnosis import CONTRASTS, DIAGNOSIS, Contrast, confounded
-from ..metrics.measures import FORBIDDEN, IMPACT, SHARES, UPTAKE
+from ..metrics.measures import FORBIDDEN_SHARE, IMPACT, SPECIAL_SHARE, UPTAKE
 from ..metrics.types import Measure, Results
 from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION
@@ -49,7 +49,7 @@ from .sentences import (
 )
 
 # Not in the table of metrics: shown beside other numbers, or derived from the outcomes.
-_SHOWN_ELSEWHERE = {*FORBIDDEN.values(), "variant_legal_proportion"}
+_SHOWN_ELSEWHERE = {*FORBIDDEN_SHARE.values(), "variant_legal_proportion"}
 _OF_DIAGNOSIS = {*(measure.name for measure in DIAGNOSIS), *CONTRASTS}
 # Tables without lines, and their columns.
 _table = partial(Table, box=None, pad_edge=False, header_style="bold")
@@ -118,9 +118,9 @@ def _measures(run: Run, *, verbose: bool) -> Table:
 def _remark(measure: Measure | Contrast, results: Results) -> str:
     if measure.name in confounded(results):
         return "see the note"
-    for condition, name in SHARES.items():
+    for condition, name in SPECIAL_SHARE.items():
         if name == measure.name:
-            return f"forbidden: {number(results.metrics[FORBIDDEN[condition]])}"
+            return f"forbidden: {number(results.metrics[FORBIDDEN_SHARE[condition]])}"
     return measure.remark or ("" if measure.perfect is None else f"perfect is {measure.perfect:g}")
 
 

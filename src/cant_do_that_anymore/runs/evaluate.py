@@ -15,15 +15,15 @@ from functools import cache, partial
 from ..client.budget import Budget, RunningCost
 from ..client.client import Client
 from ..client.session import create_model, open_client
-from ..costs.approval import cost_of, follow_cost, on_lost_answers, require_approval
+from ..costs.approval import cost_of, follow_cost, lost_answer_notes, require_approval
 from ..datasets.pools import Pool, positions_for
 from ..datasets.selection import Selection, select_positions
 from ..datasets.storage import Dataset, is_own, notes_on_dataset
 from ..errors import Interrupted
 from ..interrupts import run_interruptible
 from ..metrics.compute import compute
-from ..metrics.notes import notes_on, on_moved_alias, version_of_all, versions_of
-from ..metrics.stopping import expected_sample_size, is_reached, on_precision, stages
+from ..metrics.notes import moved_alias_notes, notes_on, version_of_all, versions_of
+from ..metrics.stopping import expected_sample_size, is_reached, precision_notes, stages
 from ..progress import progress, status_callback
 from ..providers.base import Model
 from ..task.conditions import control_conditions
@@ -80,7 +80,13 @@ async def _run(
         for stage in stages(plan):  # each stage reuses the cached answers of the one before
             running_cost = follow_cost(spec, plan, client, per_position)
             selection = await select_positions(
-                spec, stage, source, client, running_cost, hoped=_hoped(spec), quiet=quiet
+                spec,
+                stage,
+                source,
+                client,
+                running_cost,
+                expected_positions=_expected_positions(spec),
+                quiet=quiet,
             )
             dataset, n = selection.dataset, len(selection.positions)
             drawn = replace(dataset, positions=list(selection.positions))
@@ -110,12 +116,12 @@ async def _run(
         results=results,
         notes=[
             *identity_notes,
-            *on_precision(n, results, plan),
+            *precision_notes(n, results, plan),
             *notes_on(samples, results, plan, controls),
-            *([] if spec.dataset else on_moved_alias(dataset, versions)),
+            *([] if spec.dataset else moved_alias_notes(dataset, versions)),
             *notes_on_dataset(dataset),
             *([] if client.n_new else [ALL_CACHED]),
-            *on_lost_answers(client.meter),
+            *lost_answer_notes(client.meter),
         ],
         started_at=started_at,
         seconds=round(seconds_now + max(0.0, of_answers - client.seconds_of_new), 2),
@@ -142,7 +148,7 @@ async def _measure(
     requests = (
         request
         for trial, conditions in trials
-        for request in client.cache.limited(list(trial.requests(conditions)), plan.settings)
+        for request in client.cache.same_limit_for(list(trial.requests(conditions)), plan.settings)
     )
     roomy = {condition.name for condition in plan.conditions if condition.tokens}
     dataset, n = selection.dataset, len(selection.positions) // plan.draws
@@ -200,10 +206,16 @@ async def select_async(
     await require_approval(spec, replace(billed, draws=0), client, quiet=quiet)
     running_cost = follow_cost(spec, replace(plan, draws=0), client, 0)
     return await select_positions(
-        spec, plan, source, client, running_cost, hoped=_hoped(spec), quiet=quiet
+        spec,
+        plan,
+        source,
+        client,
+        running_cost,
+        expected_positions=_expected_positions(spec),
+        quiet=quiet,
     )
 
 
-def _hoped(spec: Spec) -> int:
+def _expected_positions(spec: Spec) -> int:
     """Return how many positions the run is expected to need."""
     return expected_sample_size(spec.precision, spec.to_draw)

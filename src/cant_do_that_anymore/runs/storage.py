@@ -24,7 +24,7 @@ from ..metrics.compute import compute
 from ..metrics.groups import uptake_by_group
 from ..metrics.notes import notes_on
 from ..metrics.stats.intervals import Interval
-from ..metrics.stopping import on_precision
+from ..metrics.stopping import precision_notes
 from ..metrics.types import Results
 from ..providers.base import Answer, Effort, Settings
 from ..task.conditions import CONDITIONS, SavedCondition
@@ -256,7 +256,7 @@ def rescored(run: AnyRun, reading: Reading) -> AnyRun:
         controls=controls,
         results=results,
         notes=[
-            *on_precision(len(samples), results, plan),
+            *precision_notes(len(samples), results, plan),
             *notes_on(samples, results, plan, controls),
             *notes_on_dataset(run.dataset),
         ],

@@ -15,8 +15,8 @@ def check_batch(spec: Spec, model: ModelInfo) -> None:
     Raises:
         InvalidInput: if it cannot.
     """
-    if model.no_batches:
-        raise InvalidInput(model.no_batches)
+    if model.why_no_batches:
+        raise InvalidInput(model.why_no_batches)
     if spec.fresh:
         raise InvalidInput(
             "batches need the cache while they are pending; leave out --fresh or --batch"

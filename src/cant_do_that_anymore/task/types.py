@@ -19,7 +19,7 @@ Unusable = Literal["unreadable", "truncated", "refused", "error"]
 Outcome = Literal[MoveOutcome, YesNoOutcome, Unusable]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 LEGAL_OUTCOMES: frozenset[Outcome] = frozenset(("adapted", "legal"))
-FORBIDDEN_OUTCOMES: frozenset[Outcome] = frozenset(("special", "forbidden"))
+MADE_ILLEGAL: frozenset[Outcome] = frozenset(("special", "forbidden"))
 UNUSABLE_OUTCOMES: frozenset[Outcome] = frozenset(get_args(Unusable))
 
 # The two conditions of every run: standard rules, and one rule changed.
@@ -99,7 +99,7 @@ class Condition:
 
 
 # Marks fields that may differ between runs that are compared.
-INCIDENTAL = {"incidental": True}
+MAY_DIFFER = {"incidental": True}
 
 
 @dataclass(frozen=True)
@@ -125,11 +125,11 @@ class Plan:
     conditions: tuple[Condition, ...]
     reading: Reading
     settings: Settings
-    wanted: int = field(metadata=INCIDENTAL)
+    wanted: int = field(metadata=MAY_DIFFER)
     select_effort: Effort | None = None
-    precision: float | None = field(default=None, metadata=INCIDENTAL)
-    draws: int = field(default=1, metadata=INCIDENTAL)
-    selection: Condition | None = field(default=None, metadata=INCIDENTAL)
+    precision: float | None = field(default=None, metadata=MAY_DIFFER)
+    draws: int = field(default=1, metadata=MAY_DIFFER)
+    selection: Condition | None = field(default=None, metadata=MAY_DIFFER)
     interventions: tuple[str, ...] = ()
 
     @property
@@ -221,17 +221,17 @@ class Sample:
         return self.plays_special(CHANGED_CONDITION)
 
     @property
-    def adapted(self) -> bool:
+    def is_legal_under_change(self) -> bool:
         """Whether the answer under the changed rules was legal under them."""
         return self.replies[CHANGED_CONDITION].outcome in LEGAL_OUTCOMES
 
-    def breaks(self, condition: str) -> bool:
+    def breaks_changed_rules(self, condition: str) -> bool:
         """Whether the answer under that condition is not a legal move under the changed rules."""
         return self.replies[condition].under_change not in LEGAL_OUTCOMES
 
     def plays_forbidden(self, condition: str) -> bool:
         """Whether the move is legal under the standard rules and not under the changed ones."""
-        return self.replies[condition].under_change in FORBIDDEN_OUTCOMES
+        return self.replies[condition].under_change in MADE_ILLEGAL
 
 
 Samples = Sequence[Sample]

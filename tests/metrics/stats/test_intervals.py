@@ -23,7 +23,7 @@ from cant_do_that_anymore.metrics.stats.intervals import (
     ratio_difference,
 )
 from cant_do_that_anymore.metrics.stats.score_interval import Cell, score, t_two_sided
-from cant_do_that_anymore.metrics.stats.tests import p_value
+from cant_do_that_anymore.metrics.stats.significance import p_value
 
 Rows = list[tuple[int, tuple[int, int]]]
 """The game of each sample, its part and its whole."""

@@ -54,7 +54,7 @@ def show_command(name: str, failed: bool, n: int) -> None:
     """
     run = load_run(find_run(name))
     screen, rule = console(), run.plan.change.title
-    breaks = [sample for sample in run.answered if sample.breaks(CHANGED_CONDITION)]
+    breaks = [sample for sample in run.answered if sample.breaks_changed_rules(CHANGED_CONDITION)]
     chosen = breaks if failed else run.samples
     screen.print(
         f"{run.version}: {pluralize(len(run.samples), 'sample')}. The answer is illegal in "

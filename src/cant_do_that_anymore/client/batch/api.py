@@ -155,7 +155,7 @@ class BatchApi:
 
     def _error_text(self, error: Any) -> str:
         """Return a server's error message without the key."""
-        return self._model.without_key(error_message(json.dumps(error).encode()))
+        return self._model.redacted_excerpt(error_message(json.dumps(error).encode()))
 
     async def _send(self, method: str, path: str, *, may_lack: bool = False, **body: Any) -> Any:
         """Return the body of the response; None if the server may, and does, lack the object."""
@@ -167,7 +167,7 @@ class BatchApi:
         if may_lack and response.status in (404, 410):
             return None
         if response.status in _MISSING:
-            words = self._model.without_key(error_message(response.body))
+            words = self._model.redacted_excerpt(error_message(response.body))
             raise NoBatches(
                 f"{self._model.info.endpoint} does not support OpenAI's batch API (HTTP "
                 f"{response.status}: {words}); leave out --batch"

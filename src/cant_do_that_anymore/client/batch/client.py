@@ -34,7 +34,7 @@ from .jobs import Batches, BatchJournal, JournalEntry
 # So few requests are sent singly, not in a batch.
 MIN_BATCH = 20
 # After each batch so many requests may probe singly which variant the model accepts.
-PROBES = 3
+MAX_VARIANT_PROBES = 3
 # A request fails after so many batches without an answer.
 MAX_BATCHES = 3
 # When nothing has changed for so many seconds, all remaining requests wait for a batch.
@@ -84,7 +84,7 @@ class BatchClient(Client):
         self._waiting: list[Pending] = []
         self._busy = 0
         self._first: dict[Settings, set[str]] = {}
-        self._probes_left = PROBES
+        self._probes_left = MAX_VARIANT_PROBES
         self._delivered: list[Pending] = []  # their answers are in the journal until saved
 
     async def answers(
@@ -136,7 +136,7 @@ class BatchClient(Client):
                         lost += result.maybe_billed
                     case RequestRejected():
                         used = self.cache.variant(settings) if variant is None else variant
-                        if not any(fallbacks(result.words, used, settings)):
+                        if not any(fallbacks(result.server_message, used, settings)):
                             return Answer("", stop_reason="error", error=fault)
                         send_now = self._may_probe()
                     case Exception():
@@ -195,7 +195,7 @@ class BatchClient(Client):
                 await asyncio.sleep(QUIET_SECONDS)
                 if self._waiting and not self._busy and self._waiting == previous:
                     await self._advance()
-                    self._probes_left = PROBES
+                    self._probes_left = MAX_VARIANT_PROBES
                 previous = list(self._waiting)
         except Exception as error:  # no request may wait forever
             self._error = error

@@ -11,7 +11,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from ...comparison.entries import Entry
-from ...metrics.measures import MEASURES, REASONING, SHARES
+from ...metrics.measures import MEASURES, REASONING, SPECIAL_SHARE
 from ...providers.base import EFFORTS, Effort
 from ...task.types import CHANGED_CONDITION
 from .style import (
@@ -29,7 +29,7 @@ from .style import (
 )
 
 # The measures drawn, with the least range of their axes and how to read them.
-PANELS = {**HEADLINES, SHARES[CHANGED_CONDITION]: (0.0, 1.0, "0: never")}
+PANELS = {**HEADLINES, SPECIAL_SHARE[CHANGED_CONDITION]: (0.0, 1.0, "0: never")}
 _TICKS = [digit * 10**power for power in range(8) for digit in (1, 3)]
 _NONE = "0\n(none)"
 _OFFSET = 0.1  # of the way to the first tick, between models without reasoning, to avoid overlap

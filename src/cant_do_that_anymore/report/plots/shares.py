@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from ...comparison.entries import Entry
 from ...formatting import percentage
 from ...metrics.groups import EARLIER, Share, by_affected_moves
-from ...metrics.measures import FORBIDDEN, SHARES, UNUSABLE
+from ...metrics.measures import FORBIDDEN_SHARE, SPECIAL_SHARE, UNUSABLE_SHARE
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from ..columns import marked
 from .style import (
@@ -39,9 +39,9 @@ _COLUMN = 0.2  # width of a column of numbers beside the bars
 
 def bar_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
     """Plot the shares of special, forbidden and unusable answers under both rule sets."""
-    columns = {"special": SHARES, "any\nforbidden": FORBIDDEN}
-    if any(_share(entry, name) for entry in group for name in UNUSABLE.values()):
-        columns["no\nmove"] = UNUSABLE
+    columns = {"special": SPECIAL_SHARE, "any\nforbidden": FORBIDDEN_SHARE}
+    if any(_share(entry, name) for entry in group for name in UNUSABLE_SHARE.values()):
+        columns["no\nmove"] = UNUSABLE_SHARE
     figure, [axes] = panels(8.4, 2.0 + 0.6 * len(group), 1, narrow=narrow)
     for condition, color, offset in _BARS:
         for row, entry in enumerate(group):
@@ -57,18 +57,18 @@ def bar_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
     title(figure, "Special moves", group)
     handles = [Patch(color=color, label=f"{name} rules") for name, color, _ in _BARS]
     handles.append(Patch(color=INK, alpha=_PALE, label="other forbidden moves"))
-    if UNUSABLE in columns.values():
+    if UNUSABLE_SHARE in columns.values():
         handles.append(Patch(fill=False, hatch=HATCH, label="answers without a move"))
     legend(figure, handles, group)
     return figure
 
 
 def _bar(axes: Axes, entry: Entry, condition: str, color: str, y: float) -> None:
-    if not (found := value_and_interval(entry, SHARES[condition])):
+    if not (found := value_and_interval(entry, SPECIAL_SHARE[condition])):
         return
     share, interval = found
-    forbidden = _share(entry, FORBIDDEN[condition])
-    unusable = _share(entry, UNUSABLE[condition])
+    forbidden = _share(entry, FORBIDDEN_SHARE[condition])
+    unusable = _share(entry, UNUSABLE_SHARE[condition])
     # A border, so that a bar of length 0 is visible.
     axes.barh(y, share, 0.34, color=color, edgecolor=color, linewidth=2)
     axes.barh(y, forbidden - share, 0.38, share, color=color, alpha=_PALE, linewidth=0)
@@ -96,20 +96,20 @@ def _share(entry: Entry, name: str) -> float:
 
 def line_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
     """Plot the share of special moves by earlier moves of the changed piece."""
-    figure, both = panels(9.0, 4.2 + 0.08 * len(group), len(SHARES), narrow=narrow)
+    figure, both = panels(9.0, 4.2 + 0.08 * len(group), len(SPECIAL_SHARE), narrow=narrow)
     handles: list[Artist] = []
     for number, entry in enumerate(group):
         by_count = by_affected_moves(entry.answered, entry.change, entry.critical_factor)
         # Side by side, so that equal shares do not hide each other.
         offset = 0.7 * ((number + 0.5) / len(group) - 0.5)
         xs = [EARLIER.index(bucket.label) + offset for bucket in by_count]
-        for axes, condition in zip(both, SHARES, strict=True):
+        for axes, condition in zip(both, SPECIAL_SHARE, strict=True):
             shares = [bucket.shares[condition] for bucket in by_count]
             _forbidden_line(axes, xs, shares, number)
             line = _line(axes, xs, shares, number)
         line.set_label(wrap_label(marked(entry)))
         handles.append(line)
-    for axes, condition in zip(both, SHARES, strict=True):
+    for axes, condition in zip(both, SPECIAL_SHARE, strict=True):
         axes.set_title(f"{condition} rules", loc="left", fontsize=10)
         axes.set_xticks(range(len(EARLIER)), [*EARLIER[:-1], f"{len(EARLIER) - 1}+"])
         axes.set_xlabel(f"earlier {group[0].change.affected_moves_label}")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.metrics.stats.tests import holm, p_value
+from cant_do_that_anymore.metrics.stats.significance import holm, p_value
 
 Samples = list[tuple[int, int]]
 samples = st.lists(st.tuples(st.integers(0, 8), st.integers(-2, 2)), max_size=25)
