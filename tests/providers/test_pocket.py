@@ -185,8 +185,9 @@ class TestReader:
     @pytest.fixture(scope="class")
     def habits(self) -> list[Position]:
         """Positions where it plays a special move, as long as nobody states a rule."""
-        moves = played(POCKET, [position.moves for position in POSITIONS])
-        pairs = zip(POSITIONS, moves, strict=True)
+        positions = shipped_pool("pool")[::40]
+        moves = played(POCKET, [position.moves for position in positions])
+        pairs = zip(positions, moves, strict=True)
         return [position for position, move in pairs if move in position.special_moves]
 
     def share(self, habits: list[Position], condition: str, *messages: Message) -> float:
@@ -205,7 +206,7 @@ class TestReader:
 
     @pytest.mark.parametrize("text", ["", "Colorless green ideas sleep.", "Лиса 123 ...", "pqzrv"])
     def test_text_without_a_rule_changes_nothing(self, habits: list[Position], text: str) -> None:
-        assert self.share(habits[::2], "standard", Message("system", text)) > 0.9
+        assert self.share(habits[::4], "standard", Message("system", text)) > 0.9
 
     def test_it_reads_the_messages_alone(self, habits: list[Position]) -> None:
         (position, *_) = habits
@@ -217,7 +218,7 @@ class TestReader:
     def test_it_answers_questions_of_legality_with_yes_or_no(
         self, habits: list[Position], condition: str
     ) -> None:
-        asked = [question(p, BISHOPS_AS_KNIGHTS, condition) for p in habits[::2]]
+        asked = [question(p, BISHOPS_AS_KNIGHTS, condition) for p in habits[::4]]
         replies = answers(READER, asked)
         assert sum(reply in ("yes", "no") for reply in replies) / len(replies) > 0.95
 
