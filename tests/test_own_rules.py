@@ -167,23 +167,16 @@ def test_rules_may_depend_on_the_moves_of_the_board() -> None:
             rules_with("every-second", every_second),
             "every-second returns different moves when it is called twice",
         ),
-        (rules_with("mute", statement=None), "'mute' need a statement .*, not None"),
         (rules_with("mute", statement=" "), "'mute' need a statement .*, not ' '"),
         (rules_with("listed", __hash__=None), "'listed' have a field that cannot be hashed"),
         (rules_with("nameless", title=""), "'nameless' need a title .*, not ''"),
-        (
-            rules_with("forgot", lambda _: None),
-            r"view\(\) of forgot returns None, not a chess.Board",
-        ),
         (rules_with("fen", chess.Board.fen), r"view\(\) of fen returns '.*', not a chess.Board"),
-        (rules_with("flipped", flipped), r"view\(\) of flipped changes the side to move"),
         (rules_with("sometimes", flipped_in_check), "sometimes changes the side to move"),
         (
             rules_with("elsewhere", elsewhere),
             r"view\(\) of elsewhere allows [a-h1-8]{4} where the side to move has no piece",
         ),
         (NoEnPassant, r"an object such as MyRule\(\), not <class"),
-        (3, "not 3"),
     ],
     ids=lambda value: getattr(value, "key", None) if isinstance(value, Rules) else "",
 )
@@ -197,7 +190,7 @@ def test_rules_that_cannot_work_are_refused_in_one_sentence(rules: Any, sentence
     [
         (rules_with("mute", statement=None), "'mute' need a statement .*, not None"),
         (rules_with("mute", statement=""), "'mute' need a statement .*, not ''"),
-        (rules_with("forgot", lambda _: None), r"view\(\) of forgot returns None"),
+        (rules_with("forgot", lambda _: None), "forgot returns None, not a chess.Board"),
         (rules_with("flipped", flipped), r"view\(\) of flipped changes the side to move"),
         (rules_with("text", placebo="no-castling"), "placebo of 'text' must be rules such as"),
         (3, "not 3"),
