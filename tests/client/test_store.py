@@ -226,6 +226,14 @@ def test_damage_is_no_answer(tmp_path_factory: pytest.TempPathFactory, data: st.
         assert whole == answers
 
 
+def test_a_damaged_name_of_a_column_is_damage(path: Path) -> None:
+    save(path, many(3))
+    spoil(path, path.read_bytes().index(b"kind TEXT"), b"\x80")
+    assert found(path, *many(3)) == {}
+    save(path, many(3))
+    assert found(path, *many(3)) == many(3)
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"no database at all", Random(0).randbytes(5000)], ids=len
 )

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 # The number is that of the format: a file with any other table is of another version.
 _TABLE = "cache_2"
 _SCHEMA = (
-    f"CREATE TABLE IF NOT EXISTS {_TABLE} (kind TEXT NOT NULL, key TEXT NOT NULL, "
+    f"CREATE TABLE {_TABLE} (kind TEXT NOT NULL, key TEXT NOT NULL, "
     "value TEXT NOT NULL, checksum INTEGER NOT NULL, UNIQUE (kind, key))"
 )
 _SELECT = f"SELECT * FROM {_TABLE}"
@@ -306,14 +306,17 @@ def _open(path: Path) -> sqlite3.Connection | None:
         try:
             # Readers do not block the writer.
             database.execute("PRAGMA journal_mode = WAL")
-            tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            if tables.fetchall() not in ([], [(_TABLE,)]):
+            schema = "SELECT name, sql FROM sqlite_master WHERE type = 'table'"
+            tables = dict(database.execute(schema).fetchall())
+            if tables.keys() - {_TABLE}:
                 raise UserError(
                     f"{str(path)!r} was written by another version of this package and cannot be "
                     "read; move it, or set CDTA_HOME to another folder"
                 )
-            database.execute(_SCHEMA)
-            if database.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok":
+            if not tables:
+                database.execute(_SCHEMA)
+            is_intact = database.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok"
+            if is_intact and tables.get(_TABLE, _SCHEMA) == _SCHEMA:
                 unless_intact.pop_all()
                 return database
         except UnicodeDecodeError:
