@@ -39,7 +39,7 @@ def test_the_total_with_a_price_of_ones_own_has_all_requests_of_the_search(serve
     run = measure(server, n=8, max_connections=16, **OWN_PRICE)
     assert [run.cost.total, run.cost.spent] == pytest.approx([paid(server)] * 2)
     again = measure(server, n=8, **OWN_PRICE)
-    assert again.cost.total == pytest.approx(run.cost.total)
+    assert again.cost.total == pytest.approx(run.cost.total, rel=0.03)  # and one check
     larger = measure(server, n=12, **OWN_PRICE)
     assert larger.cost.dataset and run.cost.dataset
     assert larger.cost.dataset >= run.cost.dataset
