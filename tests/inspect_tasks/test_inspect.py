@@ -109,7 +109,7 @@ def test_a_diagnosis_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
     assert of_log["specific_impact_factor_low"] <= of_log["specific_impact_factor"]
     assert log.samples and len(log.samples) == 8 + (metrics["n_controls"] or 0)
     scored = {len(sample.scores["habit"].metadata or {}) for sample in log.samples if sample.scores}
-    assert scored == {6 + 1, 3 + 1}
+    assert scored == {6 + 2, 3 + 2}  # outcomes, moves, and their outcomes under the change
 
 
 def test_a_log_has_the_headline_and_its_samples_show_game_and_outcomes(hosted: EvalLog) -> None:
