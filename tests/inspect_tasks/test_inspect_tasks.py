@@ -43,20 +43,19 @@ TOKENS = 7
 
 
 class Player(ModelAPI):
-    """What was asked, with which settings, and of how many copies of the model.
+    """What was asked, with which settings, and of models with which argument.
 
     Attributes:
         respond: the reply to a request; an output is given as it is.
     """
 
     respond: Callable[[Body], str | ModelOutput] = staticmethod(mixed)
-    copies = 0
     asked: list[tuple[Body, GenerateConfig]]
+    strengths: set[str | None]
 
     def __init__(self, model_name: str, *_: object, **arguments: Any) -> None:
-        arguments.pop("strength", None)
+        self.strength = arguments.pop("strength", None)
         super().__init__(model_name, **arguments)
-        Player.copies += 1
 
     async def generate(
         self, input: list[ChatMessage], tools: object, tool_choice: object, config: GenerateConfig
@@ -64,6 +63,7 @@ class Player(ModelAPI):
         turns = [{"role": turn.role, "content": turn.text} for turn in input]
         request = {"messages": turns}
         Player.asked.append((request, config))
+        Player.strengths.add(self.strength)
         said = Player.respond(request)
         output = said if isinstance(said, ModelOutput) else ModelOutput.from_content("p-1", said)
         output.usage = ModelUsage(input_tokens=5, output_tokens=2, total_tokens=TOKENS)
@@ -77,7 +77,7 @@ def player() -> type[ModelAPI]:
 
 @pytest.fixture(autouse=True)
 def nothing_asked() -> Iterator[None]:
-    Player.asked, Player.copies, Player.respond = [], 0, staticmethod(mixed)
+    Player.asked, Player.strengths, Player.respond = [], set(), staticmethod(mixed)
     yield
 
 
@@ -92,7 +92,7 @@ def ids(log: EvalLog) -> set[object]:
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> EvalLog:
     """A log that several tests look at."""
-    Player.asked, Player.respond = [], staticmethod(wavering)
+    Player.asked, Player.strengths, Player.respond = [], set(), staticmethod(wavering)
     return evaluated(tmp_path_factory.mktemp("measured"), task_args={"samples": 12})
 
 
@@ -117,7 +117,7 @@ def test_dataset_is_found_by_the_model_of_the_task_with_all_its_settings(tmp_pat
     told = {(c.top_p, c.max_tokens, c.seed, str(c.extra_body)) for _, c in Player.asked}
     assert told == {(0.5, 32, 7, "{'top_k': 3}")}
     assert {config.temperature for _, config in Player.asked} == {0.0, 1.0}
-    assert Player.copies == 1
+    assert Player.strengths == {"high"}
     (usage,) = log.stats.model_usage.values()  # that of selection is in the log
     assert usage.total_tokens == TOKENS * len(Player.asked) > TOKENS * 2 * 3
 
