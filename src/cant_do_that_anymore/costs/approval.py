@@ -143,12 +143,15 @@ def check_approval(
     above, limit, is_first = spec.ask_above, spec.max_cost, change is None
     if not cost.high:
         return  # nothing is left to send
-    spent, so_far = budget.paid, f"{budget.spent}{change or ''}; " if budget.paid else ""
-    counts = between(f"{requests.low:,.0f}", f"{requests.high:,.0f}")
-    projected = (
-        f"{so_far}the rest will cost {between(dollars(cost.low), dollars(cost.high))}, about "
-        f"{dollars(cost.expected)} ({counts} requests)"
-    )
+    spent, counts = budget.paid, between(f"{requests.low:,.0f}", f"{requests.high:,.0f}")
+
+    def projected() -> str:
+        so_far = f"{budget.spent}{change or ''}; " if budget.paid else ""
+        return (
+            f"{so_far}the rest will cost {between(dollars(cost.low), dollars(cost.high))}, about "
+            f"{dollars(cost.expected)} ({counts} requests)"
+        )
+
     hint = f"; to save money, try {', '.join(cheaper)}" if cheaper else ""
     total = budget.known + (cost.high if is_first else cost.expected)
     earlier, budget.high = budget.high, budget.known + cost.high
@@ -157,7 +160,7 @@ def check_approval(
         is_worthwhile = is_first and not spec.dataset and affordable >= MIN_SAMPLES
         fewer = f", or about -n {affordable} within this limit" if is_worthwhile else ""
         too_little = (
-            f"--max-cost {limit:g} is too little to finish: {projected}; "
+            f"--max-cost {limit:g} is too little to finish: {projected()}; "
             f"--max-cost {_round_up(spent + cost.high):.12g} would be enough{fewer}{hint}"
         )
         if cost.low > REFUSAL_FACTOR * limit and is_first:
@@ -167,12 +170,12 @@ def check_approval(
         budget.warned = True
     elif limit is None and above is not None and total > above:
         raise NeedsApproval(
-            f"{projected}, which may exceed the {dollars(above)} of --ask-above{hint}",
+            lambda: f"{projected()}, which may exceed the {dollars(above)} of --ask-above{hint}",
             approve=_round_up(1.02 * max(cost.high, 2 * cost.expected)),  # the next has checks, too
             cached=not spec.fresh,
         )
     elif not is_first and total > NOTABLE * earlier:
-        log.warning(projected)
+        log.warning(projected())
 
 
 def _round_up(amount: float) -> float:
