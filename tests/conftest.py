@@ -4,6 +4,7 @@ import gc
 import os
 import shutil
 import ssl
+import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing
@@ -26,6 +27,10 @@ pytest.register_assert_rewrite("testing")  # snapshots that differ are shown lin
 MORE_THAN_CORES = 1
 """So many processes more than cores: tests wait for servers, browsers and processes, too."""
 
+
+# Else every process that a test starts compiles the package again, and every worker all tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 MEMORY = Path("/dev/shm")
 if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 2 * 2**30:
@@ -100,21 +105,36 @@ def store(tmp_path: Path) -> "Iterator[Store]":
         yield store
 
 
-WITHOUT_HTTP = ("comparison", "dataset", "runs")
-"""Folders whose tests are not about HTTP, which takes most of the time."""
+WITHOUT_HTTP = ("comparison", "costs", "dataset", "metrics", "report", "runs")
+"""Folders whose tests are not about HTTP, which takes most of the time. If another process asks
+the server, a test needs `serve_http`."""
 
 
 @pytest.fixture
-def serve(request: pytest.FixtureRequest) -> "Iterator[Serve]":
-    """Call it with whatever answers to have it served until the test ends."""
-    import testing
+def serve_http() -> "Iterator[Serve]":
+    """Call it with whatever answers to have it served over HTTP until the test ends."""
+    from testing import serving
 
-    is_about_http = request.path.parent.name not in WITHOUT_HTTP
-    served: Any = testing.serving if is_about_http else testing.answering
     with ExitStack() as stack:
 
         def start(answering: Any, **fields: Any) -> Any:
-            return stack.enter_context(served(answering, **fields))
+            return stack.enter_context(serving(answering, **fields))
+
+        yield start
+
+
+@pytest.fixture
+def serve(request: pytest.FixtureRequest, serve_http: "Serve") -> "Iterator[Serve]":
+    """As `serve_http`, but without HTTP in folders whose tests are not about it."""
+    import testing
+
+    is_about_http = request.path.parent.name not in WITHOUT_HTTP
+    with ExitStack() as stack:
+
+        def start(answering: Any, **fields: Any) -> Any:
+            if is_about_http or hasattr(answering, "batches"):
+                return serve_http(answering, **fields)
+            return stack.enter_context(testing.answering(answering, **fields))
 
         yield start
 

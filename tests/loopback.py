@@ -54,10 +54,11 @@ class Loopback:
     _in_flight: int = 0
 
     async def answer(self, http: web.Request) -> web.StreamResponse:
-        request = json.loads(await http.read())
-        request["path"] = http.path
-        self.requests.append(request)
         self.headers.append(dict(http.headers))
+        return await self.answer_to(json.loads(await http.read()) | {"path": http.path})
+
+    async def answer_to(self, request: Body) -> web.StreamResponse:
+        self.requests.append(request)
         number = len(self.requests)
         self._in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self._in_flight)
@@ -178,10 +179,7 @@ def answering(player: Responder | Loopback, **fields: Any) -> Iterator[Loopback]
         if path == "/models":
             response = web.json_response(server.models_listed())
         elif path == model.path:
-            request = options["json"] | {"path": f"/v1{path}"}
-            server.requests.append(request)
-            fault = server.fault and await server.fault(request, len(server.requests))
-            response = fault or web.json_response(server.completion(request))
+            response = await server.answer_to(options["json"] | {"path": f"/v1{path}"})
         return Response(response.status, None, response.body or b"")
 
     with patch.object(ServerModel, "send", answer):

@@ -186,10 +186,11 @@ def test_without_a_price_or_by_oaieval_nothing_stops(server: Loopback, tmp_path:
     ],
 )
 def test_in_a_terminal_the_user_is_asked(
-    reply: bytes, code: int, asked: int, end: bytes, server: Loopback, tmp_path: Path
+    reply: bytes, code: int, asked: int, end: bytes, serve_http: Serve, tmp_path: Path
 ) -> None:
     import pty  # Windows has none
 
+    server = serve_http(habit)
     ours, theirs = pty.openpty()
     options = ["--base-url", server.url, "--model", "m", "--price", "200,2000", "--quiet"]
     options += ["--dataset", "gpt-4-0314", "-n", "100", "--out", str(tmp_path / "run")]
@@ -264,6 +265,6 @@ def test_answers_under_changed_rules_are_seen_before_a_position_is_found(serve: 
     run: dict[str, Any] = {"price": (2, 20), "n": 20, "keep_looking": True}
     with pytest.raises(NeedsApproval):
         measure(thinker, model="m", ask_above=1.0, **run)
-    assert len(thinker.requests) == 20 + 4 + 2  # the first answers had no room to reason
+    assert 24 < len(thinker.requests) <= 24 + 2  # the first answers had no room to reason
     measuring = estimate(Spec(base_url=thinker.url, model="m", **run)).measuring
     assert measuring.output_tokens.expected > 1_000 * measuring.requests.expected

@@ -68,7 +68,7 @@ def test_legal_moves_equal_those_of_fairy_stockfish(rules: Rules) -> None:
     random = Random(1)
     for fen in POSITIONS:
         board = chess.Board(fen)
-        for _ in range(120 if rules.key in WALKED else 25):
+        for _ in range(80 if rules.key in WALKED else 15):
             here = board.fen(
                 en_passant="fen"
             )  # standard chess may forbid the capture, not the rules

@@ -192,8 +192,8 @@ def test_of_a_dataset_it_takes_the_beginning_of_a_seeded_order(server: Loopback)
 
 
 @needs_posix
-def test_after_a_kill_it_goes_on(serve: Serve, halves: Halves, tmp_path: Path) -> None:
-    server = serve(drops_half, delay=0.002)
+def test_after_a_kill_it_goes_on(serve_http: Serve, halves: Halves, tmp_path: Path) -> None:
+    server = serve_http(drops_half, delay=0.002)
     command = (
         *("run", "--base-url", server.url, "--model", "m", "--quiet", "--precision", 0.15),
         *("--max-connections", CONNECTIONS, "--out", tmp_path / "out"),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, time, timedelta
+from functools import lru_cache
 from math import ceil
 from typing import Any
 
@@ -91,6 +92,7 @@ def max_input_tokens(question: Question) -> int:
     return ceil(tokens) + MAX_TOKENS_AROUND_MESSAGE * len(texts)
 
 
+@lru_cache(maxsize=10_000)  # prompts consist of few different words
 def _max_tokens(word: str) -> float:
     """Bound the tokens of a word and the space before it.
 
