@@ -91,6 +91,11 @@ def test_modules_and_tests_of_mutation_testing_exist() -> None:
         path = ROOT / "tests" / file
         assert path.exists(), file
         assert not function or f"def {function}(" in path.read_text(encoding="utf-8"), function
+    tool = (ROOT / "tools" / "mutants.py").read_text(encoding="utf-8")
+    golden = re.search(r'^GOLDEN = "([\w.]+)::(\w+)\[([\w ]+)\]"$', tool, re.M)
+    assert golden
+    text = (ROOT / "tests" / golden[1]).read_text(encoding="utf-8")
+    assert f"def {golden[2]}(" in text and f'SERVED = "{golden[3]}"' in text
 
 
 FILES_OF_THE_PROJECT = re.compile(r"`((?:src|tests|tools|benchmarks|docs|\.ci)/[\w./-]+\.\w+)[`:]")
