@@ -355,7 +355,7 @@ def test_a_rare_habit_is_approved_once(serve: Serve, monkeypatch: pytest.MonkeyP
     assert low < paid(server) - before < high
 
 
-@pytest.mark.parametrize("field", ["best_of", "service_tier", "models", "n"])
+@pytest.mark.parametrize("field", ["best_of", "service_tier", "models", "search_parameters", "n"])
 def test_fields_that_multiply_the_cost_are_refused_with_a_limit(field: str) -> None:
     with pytest.raises(InvalidInput, match=f"'{field}'"):
         Spec(model="openai/gpt-4o", max_cost=1.0, extra_body={field: 3})

@@ -52,7 +52,8 @@ SHIPPED = "shipped"  # the original's pool
 SETTINGS = [each.name for each in fields(Settings) if each.name != "max_tokens"]
 # Fields of a request body that can make a request cost more than its tokens at the model's price.
 UNBOUNDED_FIELDS = {
-    *("best_of", "models", "plugins", "service_tier", "tools", "web_search_options"),
+    *("best_of", "models", "plugins", "service_tier", "tools"),
+    *("search_parameters", "web_search", "web_search_options"),
 }
 MAX_DRAWS, MAX_PLIES = 100, 9999
 SAMPLES: dict[Eval, int] = {"all": 1000, "all_small": 100, "all_diagonal": 1000}
