@@ -4,7 +4,6 @@ import gc
 import os
 import shutil
 import ssl
-import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing
@@ -28,10 +27,6 @@ MORE_THAN_CORES = 1
 """So many processes more than cores: tests wait for servers, browsers and processes, too."""
 
 
-# Else every process that a test starts compiles the package again, and every worker all tests.
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-sys.dont_write_bytecode = False
-
 MEMORY = Path("/dev/shm")
 if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 2 * 2**30:
     os.environ["TMPDIR"] = str(MEMORY)  # waiting for a disk takes a third of all time
@@ -40,6 +35,11 @@ if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).
 
 def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + MORE_THAN_CORES
+
+
+def pytest_xdist_setupnodes() -> None:
+    """Else every worker compiles all tests, and every process that one starts the package."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_collection_finish() -> None:
