@@ -40,6 +40,7 @@ def test_a_run_is_read_back_as_it_was(run: Run, folder: Path) -> None:
     read = load_run(folder)
     assert (read.samples, read.plan) == (run.samples, run.plan)
     assert run_json(read) == run_json(run)
+    assert run_json(read)["format"] == 4  # any other number makes all earlier runs unreadable
     assert sorted(path.name for path in folder.iterdir()) == ["run.json", "samples.jsonl"]
 
 
@@ -56,6 +57,7 @@ def test_a_run_is_read_back_as_it_was(run: Run, folder: Path) -> None:
             lambda facts: facts["settings"].update(temperature=1e999),
             "'settings.temperature' in .* must be a finite number, not inf",
         ),
+        (lambda facts: facts.update(seconds=1e999), "'seconds' in .* finite number, not inf"),
         (lambda facts: facts.update(notes="none"), "'notes' in .* must be a list, not 'none'"),
         (lambda facts: facts["conditions"][0].update(text=[]), r"'conditions\[0\].text' .* a text"),
         (lambda facts: facts["conditions"].pop(), "no condition changed"),
