@@ -113,7 +113,7 @@ HEAVY = ("aiohttp", "inspect_ai", "matplotlib", "numpy", "onnxruntime", "pydanti
         (["--help"], (*HEAVY, "chess", "cant_do_that_anymore.cli.commands")),
         (["rules"], [name for name in HEAVY if name != "rich"]),
         (["legal", "e2e4"], HEAVY),
-        (["mine", "games.pgn"], (*HEAVY, "httpx", "jinja2")),
+        (["mine", "games.pgn"], (*HEAVY, "httpx", "cant_do_that_anymore.task.spec")),
         (
             ["run", "--model", "cdta/random", "-n", "1", "--quiet"],
             ("inspect_ai", "matplotlib", "onnxruntime"),

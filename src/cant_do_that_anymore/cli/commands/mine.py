@@ -17,11 +17,10 @@ from ...files import atomic_write
 from ...formatting import pluralize
 from ...game import mining
 from ...game.position import gzip_if_named
-from ...game.rules import rules_named
+from ...game.rules import BISHOPS_AS_KNIGHTS, rules_named
 from ...progress import Show, progress_display
 from ...task.option_info import LIMITS, TASK
 from ..help import AT_LEAST_1, Command, Option, output_option
-from ..options import CLICK_OPTIONS
 
 MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
 
@@ -30,7 +29,8 @@ MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
     "mine",
     cls=Command,
     params=[
-        CLICK_OPTIONS["rules"],
+        # That of `Spec` would load all that a run needs, which takes longer than many a file.
+        Option("--rules KEY", TASK, "Rule change; see cdta rules.", default=BISHOPS_AS_KNIGHTS.key),
         Option(
             "--first/--every",
             TASK,
