@@ -38,7 +38,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_xdist_setupnodes() -> None:
-    """Else every worker compiles all tests, and every process that one starts the package."""
+    """Let workers and the processes they start cache bytecode, which saves compiling it again."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 

@@ -29,7 +29,7 @@ MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
     "mine",
     cls=Command,
     params=[
-        # That of `Spec` would load all that a run needs, which takes longer than many a file.
+        # Not the option of `Spec`, which loads everything that a run needs.
         Option("--rules KEY", TASK, "Rule change; see cdta rules.", default=BISHOPS_AS_KNIGHTS.key),
         Option(
             "--first/--every",
