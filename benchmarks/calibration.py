@@ -1,12 +1,11 @@
-"""Is what is measured what was planted? Mixtures of two models whose behavior is known.
+"""Compares measured with planted values, for mixtures of two models with known behavior.
 
     python benchmarks/calibration.py -o docs/images/calibration.png    # about five minutes
 
-A mixture plays as `cdta/pocket` does, but in a planted share of positions it follows the changed
-rules, as `cdta/pocket-rules` does. It knows the rule in the same share of positions, though not in
-the same ones, and elsewhere answers by the old one. A reminder makes it follow the rule in half of
-the other positions, and the placebo changes nothing. All else follows from the likelihoods of the
-network.
+A mixture plays like `cdta/pocket`, but in a planted share of positions it follows the changed rules
+like `cdta/pocket-rules`. It knows the rule in the same share of positions, but not the same ones;
+elsewhere it answers by the old rule. A reminder makes it follow the rule in half of the other
+positions. The placebo changes nothing. All other values follow from the network's likelihoods.
 """
 
 import argparse
@@ -18,9 +17,9 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from markdown_tables import print_heading, print_row
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from measuring import print_heading, print_row
 
 from cant_do_that_anymore import Position, Run, Spec, evaluate
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
@@ -34,10 +33,10 @@ from cant_do_that_anymore.providers.base import (
 )
 from cant_do_that_anymore.providers.pocket import POCKET, POCKET_RULES, PocketModel, load_network
 
-STEPS = [step / 10 for step in range(11)]
+PLANTED_SHARES = [step / 10 for step in range(11)]
 SAMPLES = 1000
-REMINDED = 0.5
-"""The share of positions where a reminder makes it follow a rule that it broke."""
+REMINDED_SHARE = 0.5
+"""Share of positions where a reminder makes the model follow a rule that it would break."""
 TITLES = {
     "variant_impact_factor": "impact factor",
     "corrected_impact_factor": "corrected",
@@ -48,16 +47,16 @@ TITLES = {
     "knowing_doing_gap": "gap between knowing and doing",
     "knowing_effect": "effect of knowing",
 }
-SHOWN = (
+PANELS = (
     ("variant_impact_factor", "corrected_impact_factor", "specific_impact_factor"),
     ("rule_knowledge", "knowing_doing_gap"),
 )
-COLOURS = ("#0072b2", "#c44f00", "#009e73")
+COLORS = ("#0072b2", "#c44f00", "#009e73")
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """What was planted, what was measured, and from where to where the interval goes."""
+class CalibrationPoint:
+    """A planted value, the measured value, and the ends of its interval."""
 
     planted: float
     measured: float
@@ -65,7 +64,8 @@ class Numbers:
     high: float
 
     @property
-    def held(self) -> bool:
+    def is_covered(self) -> bool:
+        """Whether the interval contains the planted value."""
         return self.low <= self.planted <= self.high
 
 
@@ -80,32 +80,36 @@ class Mixture(Model):
     async def answer(
         self, question: Question, settings: Settings, variant: RequestVariant = ()
     ) -> Answer:
-        knows, heeds, minds = self._of(question)
+        knows, follows, reacts_to_reminder = self._draw_behavior(question)
         if question.about:
-            said = "yes" if question.is_legal == knows else "no"
-            return Answer(said, version=self.info.name)
-        reminded = "Remember" in question.messages[-1].content and minds
-        adapts = question.rules == BISHOPS_AS_KNIGHTS and (heeds or reminded)
-        answer = await (self._rules if adapts else self._habit).answer(question, settings)
+            reply = "yes" if question.is_legal == knows else "no"
+            return Answer(reply, version=self.info.name)
+        is_reminder = "Remember" in question.messages[-1].content
+        adapts = follows or (is_reminder and reacts_to_reminder)
+        is_changed = question.rules == BISHOPS_AS_KNIGHTS
+        model = self._rules if is_changed and adapts else self._habit
+        answer = await model.answer(question, settings)
         return Answer(answer.text, version=self.info.name)
 
-    def _of(self, question: Question) -> tuple[bool, bool, bool]:
-        coin = Random(f"{self.info.name} {' '.join(question.moves)}")
-        return coin.random() < self._share, coin.random() < self._share, coin.random() < REMINDED
+    def _draw_behavior(self, question: Question) -> tuple[bool, bool, bool]:
+        """Draw whether it knows the rule here, follows it, and reacts to a reminder."""
+        random = Random(f"{self.info.name} {' '.join(question.moves)}")
+        knows, follows = random.random() < self._share, random.random() < self._share
+        return knows, follows, random.random() < REMINDED_SHARE
 
 
-def planted(share: float, run: Run) -> dict[str, float]:
-    """What the measures of a mixture come to on average, on the positions of the run."""
+def planted_values(share: float, run: Run) -> dict[str, float]:
+    """Return the expected values of a mixture's measures on the positions of the run."""
     habits, _ = _likelihoods([sample.position for sample in run.samples])
     controls, allowed = _likelihoods([control.position for control in run.controls])
-    # Held to the rules, the network spreads over legal moves what it gave to others.
+    # Under the rules, the network distributes the likelihood of illegal moves over legal ones.
     collateral = share * float((controls / allowed).sum() / controls.sum() - 1)
     return {
         "variant_impact_factor": -share,
         "corrected_impact_factor": -share,
         "specific_impact_factor": (1 - share) / (1 + collateral) - 1,
         "collateral_change": collateral,
-        "reminder_effect": -REMINDED,
+        "reminder_effect": -REMINDED_SHARE,
         "rule_knowledge": 2 * share - 1,
         "knowing_doing_gap": (1 - share) * float((habits**2).sum() / habits.sum()),
         "knowing_effect": 0.0,
@@ -113,7 +117,7 @@ def planted(share: float, run: Run) -> dict[str, float]:
 
 
 def _likelihoods(positions: Sequence[Position]) -> tuple[np.ndarray, np.ndarray]:
-    """Of the habit, and of all moves that the changed rules allow, in each position."""
+    """Return the likelihood of the habit, and of all legal moves, in each position."""
     network = load_network()
     habits, allowed = [], []
     for position in positions:
@@ -124,29 +128,30 @@ def _likelihoods(positions: Sequence[Position]) -> tuple[np.ndarray, np.ndarray]
     return np.array(habits), np.array(allowed)
 
 
-def measured(share: float, n: int) -> dict[str, Numbers]:
-    """Plant a share, and measure."""
+def measure_mixture(share: float, n: int) -> dict[str, CalibrationPoint]:
+    """Evaluate a mixture with a planted share."""
     run = evaluate(Spec(n=n, diagnose=True), Mixture(share), quiet=True)
-    found = {}
-    for name, truth in planted(share, run).items():
+    points = {}
+    for name, truth in planted_values(share, run).items():
         value, interval = run.results.metrics[name], run.results.intervals.get(name)
         if value is not None and interval:
-            found[name] = Numbers(truth, value, interval.low, interval.high)
-    return found
+            points[name] = CalibrationPoint(truth, value, interval.low, interval.high)
+    return points
 
 
-def draw(found: Mapping[float, Mapping[str, Numbers]], path: Path) -> None:
+def plot(by_share: Mapping[float, Mapping[str, CalibrationPoint]], path: Path) -> None:
+    """Plot measured against planted values."""
     figure = Figure(figsize=(9.0, 4.4), layout="constrained")
     panels = figure.subplots(1, 2)
-    for axes, names in zip(panels, SHOWN, strict=True):
+    for axes, names in zip(panels, PANELS, strict=True):
         for number, name in enumerate(names):
-            numbers = [step[name] for step in found.values() if name in step]
+            points = [by_name[name] for by_name in by_share.values() if name in by_name]
             shift = 0.012 * (number - (len(names) - 1) / 2)
-            _points(axes, numbers, shift, COLOURS[number], TITLES[name])
-        low, high = (-1, 0) if names == SHOWN[0] else (-1, 1)
+            _plot_points(axes, points, shift, COLORS[number], TITLES[name])
+        low, high = (-1, 0) if names == PANELS[0] else (-1, 1)
         axes.plot([low, high], [low, high], color="#1c1d1f", linewidth=0.8, zorder=0)
         axes.set_xlabel("planted")
-        axes.set_ylabel("measured, with 95 % interval")
+        axes.set_ylabel("measured, with 95% interval")
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, loc="upper left")
     figure.suptitle(
@@ -155,11 +160,13 @@ def draw(found: Mapping[float, Mapping[str, Numbers]], path: Path) -> None:
     figure.savefig(path, dpi=160)
 
 
-def _points(axes: Axes, numbers: Sequence[Numbers], shift: float, color: str, label: str) -> None:
-    x = [each.planted + shift for each in numbers]
-    y = [each.measured for each in numbers]
-    below = [max(0.0, each.measured - each.low) for each in numbers]
-    above = [max(0.0, each.high - each.measured) for each in numbers]
+def _plot_points(
+    axes: Axes, points: Sequence[CalibrationPoint], shift: float, color: str, label: str
+) -> None:
+    x = [point.planted + shift for point in points]
+    y = [point.measured for point in points]
+    below = [max(0.0, point.measured - point.low) for point in points]
+    above = [max(0.0, point.high - point.measured) for point in points]
     axes.errorbar(
         x, y, yerr=[below, above], fmt="o", markersize=3, linewidth=1, color=color, label=label
     )
@@ -167,28 +174,28 @@ def _points(axes: Axes, numbers: Sequence[Numbers], shift: float, color: str, la
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("-o", "--out", type=Path, help="where the picture goes")
-    parser.add_argument("-n", type=int, default=SAMPLES, help="samples of each mixture")
-    given = parser.parse_args()
-    found = {}
+    parser.add_argument("-o", "--out", type=Path, help="file for the plot")
+    parser.add_argument("-n", type=int, default=SAMPLES, help="samples per mixture")
+    options = parser.parse_args()
+    by_share = {}
     print_heading("planted share", *TITLES.values())
-    for share in STEPS:
+    for share in PLANTED_SHARES:
         with TemporaryDirectory() as home:
             os.environ["CDTA_HOME"] = home
-            found[share] = measured(share, given.n)
-        cells = (_cell(found[share].get(name)) for name in TITLES)
+            by_share[share] = measure_mixture(share, options.n)
+        cells = (_format_point(by_share[share].get(name)) for name in TITLES)
         print_row(f"{share:g}", *cells)
-    held = [each.held for step in found.values() for each in step.values()]
-    print(f"\n{sum(held)} of {len(held)} intervals hold what was planted.")
-    if given.out:
-        draw(found, given.out)
+    covered = [p.is_covered for by_name in by_share.values() for p in by_name.values()]
+    print(f"\n{sum(covered)} of {len(covered)} intervals contain the planted value.")
+    if options.out:
+        plot(by_share, options.out)
 
 
-def _cell(numbers: Numbers | None) -> str:
-    if not numbers:
+def _format_point(point: CalibrationPoint | None) -> str:
+    if not point:
         return "–"
-    mark = "" if numbers.held else " (!)"
-    return f"{numbers.measured:.3f} [{numbers.low:.3f}, {numbers.high:.3f}]{mark}"
+    mark = "" if point.is_covered else " (!)"
+    return f"{point.measured:.3f} [{point.low:.3f}, {point.high:.3f}]{mark}"
 
 
 if __name__ == "__main__":

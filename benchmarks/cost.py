@@ -1,46 +1,50 @@
-"""What a new model costs, dataset and 1,000 samples, by how often it plays the habit.
+"""Counts the requests and dollars of a new model (dataset and 1,000 samples), by its hit rate.
 
     python benchmarks/cost.py
 
-The original asks the whole pool of 19,841 positions before it draws its samples, whatever the hit
-rate; its own request to learn the version is not counted here and ours is. The other requests are
-counted by a server that a run has asked.
+The original sends requests about its whole pool of 19,841 positions before it draws its samples,
+whatever the hit rate. Its request for the model's version is not counted here; ours is. For the
+other methods, a server counts the requests of a run.
 
-A model hits more often in the common pool. How much more is taken from the four shipped datasets,
-each on the positions of the other three: `times` as often, in the median. That cannot be so where a
-model hits 40 % of the whole pool; there it is as with the model inside, whom the pool was not
-chosen by either: 66.3 % of the common pool, 38.9 % of the whole.
+Models have a higher hit rate in the common pool. The ratio is the median of the four shipped
+datasets, each on the positions of the other three. At a hit rate of 40% in the whole pool that
+ratio is impossible. There, the ratio is that of the bundled model, which was not used to choose the
+pool either: 66.3% in the common pool, 38.9% in the whole pool.
 
-How soon a precision is reached depends on the model. These play their habits in 67 or in 95 % of
-cases when they are measured, and half of those under the changed rules.
+How many samples a precision takes depends on the model. In the measurement, the models play their
+habits in 67% or 95% of cases, and half as often under the changed rules.
 
-Dollars are by the price list: what `cdta estimate` takes for a question and its answer. In batches
-they are half.
+Dollars are computed from the price list and the tokens that `cdta estimate` assumes per request and
+answer. In batches they are half.
 """
 
 import tempfile
 from pathlib import Path
 from statistics import median
 
-from instant import instant
-from measuring import CDTA, measured, print_heading, print_row
+from instant_server import instant_server
+from markdown_tables import print_heading, print_row
+from resource_usage import CDTA, measure_command
 
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets.storage import RATES_ON_ALL, RATES_ON_COMMON, common_positions
 
 SAMPLES = 1000
-POOL = 19_841
+POOL_SIZE = 19_841
 HIT_RATES = (0.05, 0.075, 0.16, 0.4)
-HABITS, KEPT = (0.67, 0.95), 0.5
-"""How often a habit is played when it is measured, and of these under the changed rules."""
-OF_THE_MODEL_INSIDE = 0.663 / 0.389
+HABIT_RATES = (0.67, 0.95)
+"""How often a model plays its habit when it is measured."""
+KEPT_SHARE = 0.5
+"""Share of these habits that it keeps under the changed rules."""
+BUNDLED_MODEL_RATIO = 0.663 / 0.389
+"""Hit rate of the bundled model in the common pool, divided by that in the whole pool."""
 COMMON, PRECISE = ["--pool", "common"], ["--precision", "0.05"]
-WAYS = {
-    "default": (HABITS[0], []),
-    "`--pool common`": (HABITS[0], COMMON),
-    **{f"`--precision .05`, habit {habit}": (habit, PRECISE) for habit in HABITS},
-    **{f"both, habit {habit}": (habit, [*COMMON, *PRECISE]) for habit in HABITS},
+METHODS = {
+    "default": (HABIT_RATES[0], []),
+    "`--pool common`": (HABIT_RATES[0], COMMON),
+    **{f"`--precision .05`, habit {rate}": (rate, PRECISE) for rate in HABIT_RATES},
+    **{f"both, habit {rate}": (rate, [*COMMON, *PRECISE]) for rate in HABIT_RATES},
 }
 MODELS = {
     "gpt-4o-mini": Spec(model="openai/gpt-4o-mini", reasoning_effort="none"),
@@ -50,45 +54,56 @@ MODELS = {
 
 
 def main() -> None:
-    prices = [_a_question(spec) for spec in MODELS.values()]
-    print_heading("hits: all, common", "way", "questions", "of the default", "samples", *MODELS)
-    for hits in HIT_RATES:
-        on_common = _on_common(hits)
-        title = f"{100 * hits:g} %, {100 * on_common:.0f} %"
-        found = {name: _asked(hits, on_common, *way) for name, way in WAYS.items()}
-        theirs = min(SAMPLES, int(hits * POOL))
-        for way, (questions, samples) in {"original": (POOL + 2 * theirs, theirs), **found}.items():
-            share = f"{100 * questions / found['default'][0]:.0f} %"
-            dollars = (f"${questions * price:,.2f}" for price in prices)
-            print_row(title, way, f"{questions:,}", share, f"{samples:,}", *dollars)
+    prices = [price_per_request(spec) for spec in MODELS.values()]
+    print_heading(
+        *("hits: all, common", "method", "requests", "relative to the default", "samples"), *MODELS
+    )
+    for hit_rate in HIT_RATES:
+        common_rate = common_hit_rate(hit_rate)
+        title = f"{100 * hit_rate:g}%, {100 * common_rate:.0f}%"
+        counts = {
+            name: count_requests(hit_rate, common_rate, *method) for name, method in METHODS.items()
+        }
+        original_samples = min(SAMPLES, int(hit_rate * POOL_SIZE))
+        original = (POOL_SIZE + 2 * original_samples, original_samples)
+        for name, (requests, samples) in {"original": original, **counts}.items():
+            share = f"{100 * requests / counts['default'][0]:.0f}%"
+            dollars = (f"${requests * price:,.2f}" for price in prices)
+            print_row(title, name, f"{requests:,}", share, f"{samples:,}", *dollars)
 
 
-def _on_common(hits: float) -> float:
-    """The hit rate in the common pool of a model with this one in the whole pool."""
+def common_hit_rate(hit_rate: float) -> float:
+    """Return the hit rate in the common pool of a model with this one in the whole pool."""
     pairs = zip(RATES_ON_COMMON, RATES_ON_ALL, strict=True)
-    times = median(common / whole for common, whole in pairs)
-    return hits * (times if hits * times < 1 else OF_THE_MODEL_INSIDE)
+    ratio = median(common / whole for common, whole in pairs)
+    return hit_rate * (ratio if hit_rate * ratio < 1 else BUNDLED_MODEL_RATIO)
 
 
-def _asked(hits: float, on_common: float, habit: float, options: list[str]) -> tuple[int, int]:
-    """The questions of a run, and what samples it has."""
-    common = len(common_positions())
-    elsewhere = (hits * POOL - on_common * common) / (POOL - common)
-    with (
-        instant(hits=elsewhere, hits_on_common=on_common, habit=habit, keeps=KEPT) as url,
-        tempfile.TemporaryDirectory() as home,
-    ):
-        command = [*CDTA, "run", "--base-url", url, "--model", "new", "--quiet", *options]
+def count_requests(
+    hit_rate: float, common_rate: float, habit_rate: float, options: list[str]
+) -> tuple[int, int]:
+    """Run the evaluation, and return the number of its requests and of its samples."""
+    common_size = len(common_positions())
+    rate_elsewhere = (hit_rate * POOL_SIZE - common_rate * common_size) / (POOL_SIZE - common_size)
+    server = instant_server(
+        hit_rate=rate_elsewhere,
+        common_hit_rate=common_rate,
+        habit_rate=habit_rate,
+        kept_share=KEPT_SHARE,
+    )
+    with server as url, tempfile.TemporaryDirectory() as home:
         out = Path(home, "run")
-        cost = measured([*command, "-n", SAMPLES, "--out", out], url, {"CDTA_HOME": home})
-        return cost.requests, len((out / "samples.jsonl").read_text().splitlines())
+        command = [*CDTA, "run", "--base-url", url, "--model", "new", "--quiet", *options]
+        command += ["-n", str(SAMPLES), "--out", str(out)]
+        usage = measure_command(command, url, {"CDTA_HOME": home})
+        return usage.requests, len((out / "samples.jsonl").read_text().splitlines())
 
 
-def _a_question(spec: Spec) -> float:
-    """What one costs in US dollars, in the middle of a range."""
-    step = estimate(spec).total
-    assert step.dollars
-    return step.dollars.expected / step.requests.expected
+def price_per_request(spec: Spec) -> float:
+    """Return the expected price of a request and its answer, in US dollars."""
+    total = estimate(spec).total
+    assert total.dollars
+    return total.dollars.expected / total.requests.expected
 
 
 if __name__ == "__main__":

@@ -1,42 +1,48 @@
-"""How often intervals over wordings hold the mean over all wordings like these.
+"""How often intervals over wordings contain the mean over all wordings like these.
 
     python benchmarks/coverage_of_wordings.py
 
-Each simulated model has a rule uptake of its own under every wording, drawn around the mean with a
-standard deviation of tau. A run asks about each position in one of eight wordings.
+Each simulated model has a different rule uptake under every wording, drawn around the mean with a
+standard deviation of tau. A run uses one of eight wordings for each position.
 """
 
 from functools import cache
+from itertools import product
 
 import numpy as np
+from markdown_tables import print_heading, print_row
 
 from cant_do_that_anymore.metrics.stats.intervals import RELATIVE_DROP, Interval, Ratio
 from cant_do_that_anymore.metrics.types import GroupValue
 from cant_do_that_anymore.metrics.wordings import summarize
 
-K, RUNS, SHARE = 8, 2000, 0.9
+WORDINGS, RUNS, HABIT_RATE = 8, 2000, 0.9
 TAUS, MEANS, SIZES = (0.0, 0.03, 0.06, 0.1), (0.2, 0.5, 0.8), (100, 1000)
 
 
 @cache
-def interval(habits: int, prevented: int, n: int) -> Interval | None:
-    """Interval of the rule uptake: so many habits in n samples, so many of them prevented."""
+def uptake_interval(habits: int, prevented: int, n: int) -> Interval | None:
+    """Return the interval of the rule uptake, from the counts of habits and prevented habits."""
     wholes = [1] * habits + [0] * (n - habits)
     parts = [1] * prevented + [0] * (n - prevented)
     return Ratio(parts, wholes, RELATIVE_DROP).interval(range(n))
 
 
 def simulate(mean: float, tau: float, n: int, seed: int) -> list[float]:
-    """Return the coverage of three intervals and of the spread's, and the share with p < 0.05."""
+    """Return the coverage of four intervals, and the share of runs with p < 0.05."""
     random, hits = np.random.default_rng(seed), []
     for _ in range(RUNS):
         # A beta distribution has this mean and standard deviation, and stays between 0 and 1.
         size = mean * (1 - mean) / tau**2 - 1 if tau else 0
-        true = random.beta(mean * size, (1 - mean) * size, K) if tau else np.full(K, mean)
-        sizes = np.bincount(random.integers(0, K, n), minlength=K)
-        habits = random.binomial(sizes, SHARE)
-        prevented = random.binomial(habits, true)
-        pooled = interval(habits.sum(), prevented.sum(), n)
+        uptakes = (
+            random.beta(mean * size, (1 - mean) * size, WORDINGS)
+            if tau
+            else np.full(WORDINGS, mean)
+        )
+        sizes = np.bincount(random.integers(0, WORDINGS, n), minlength=WORDINGS)
+        habits = random.binomial(sizes, HABIT_RATE)
+        prevented = random.binomial(habits, uptakes)
+        pooled = uptake_interval(habits.sum(), prevented.sum(), n)
         assert pooled  # every run has habits
         groups = {
             str(k): GroupValue(size, part / whole, None, None)
@@ -46,7 +52,7 @@ def simulate(mean: float, tau: float, n: int, seed: int) -> list[float]:
         result = summarize("rule_uptake", groups, pooled, pooled)
         hits.append(
             (
-                pooled.low <= true.mean() <= pooled.high,
+                pooled.low <= uptakes.mean() <= pooled.high,
                 pooled.low <= mean <= pooled.high,
                 result.low <= mean <= result.high,
                 result.spread_low <= tau <= result.spread_high,
@@ -58,15 +64,14 @@ def simulate(mean: float, tau: float, n: int, seed: int) -> list[float]:
 
 def main() -> None:
     """Print the table."""
-    heads = (
+    print_heading(
         *("samples", "mean", "tau", "interval of these wordings, for these"),
         *("the same, for all wordings", "interval for wordings like these"),
         *("interval of the spread", "p < 0.05"),
     )
-    print(f"| {' | '.join(heads)} |\n|{'---:|' * len(heads)}")
-    for number, (n, mean, tau) in enumerate((n, m, t) for n in SIZES for m in MEANS for t in TAUS):
-        shares = " | ".join(f"{share:.1%}" for share in simulate(mean, tau, n, number))
-        print(f"| {n:,} | {mean} | {tau} | {shares} |", flush=True)
+    for seed, (n, mean, tau) in enumerate(product(SIZES, MEANS, TAUS)):
+        shares = (f"{share:.1%}" for share in simulate(mean, tau, n, seed))
+        print_row(f"{n:,}", mean, tau, *shares)
 
 
 if __name__ == "__main__":

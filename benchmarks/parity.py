@@ -1,9 +1,10 @@
-"""The original and ours side by side: what is asked, what is recorded, what it comes to.
+"""Compares requests, recorded events and metrics with those of the original.
 
-    python benchmarks/parity.py --original ENV/bin/python [EVAL...]      (see original.py)
+    python benchmarks/parity.py --original ENV/bin/python [EVAL...]      (see run_original.py)
 
-Both ask one server, which answers by a fixed rule: the special move, other moves, no moves. Ours
-has the original's texts; in all_diagonal also its positions, which are not those shipped here.
+Both programs use the same server, which replies by a fixed rule: the special move, another move, or
+no move. Ours uses the original's texts, and in all_diagonal also its positions, which differ from
+those shipped here.
 """
 
 import argparse
@@ -18,7 +19,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from measuring import CDTA, print_heading, print_row
+from markdown_tables import print_heading, print_row
+from resource_usage import CDTA
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -30,115 +32,130 @@ OAIEVAL = Path(sys.executable).with_name("oaieval")
 REPLIES = ("a2a3", "h7h6", "I resign.", "a1a1", "e2e4", "Bb5", "e7e8", "", "zz", "e2e9")
 
 
-def installed(python: str) -> Path:
-    """The folder that holds the original's package."""
-    where = "import importlib.util as u; print(u.find_spec('evals').origin)"
-    found = subprocess.run([python, "-c", where], check=True, capture_output=True, text=True)
-    return Path(found.stdout.strip()).parents[1]
+def find_package(python: str) -> Path:
+    """Return the folder that contains the original's package."""
+    script = "import importlib.util as u; print(u.find_spec('evals').origin)"
+    done = subprocess.run([python, "-c", script], check=True, capture_output=True, text=True)
+    return Path(done.stdout.strip()).parents[1]
 
 
-def positions(file: Path) -> Iterator[dict[str, Any]]:
+def read_positions(file: Path) -> Iterator[dict[str, Any]]:
     for line in file.read_text().splitlines():
         yield json.loads(line)
 
 
-def answering(files: Sequence[Path]) -> Loopback:
-    """A habit that yields in some positions, to replies of all kinds."""
-    special = {
-        tuple(p["previous_moves"]): p["next_filtered_moves"][0] for f in files for p in positions(f)
+def make_server(files: Sequence[Path]) -> Loopback:
+    """Return a server that keeps the habit in some positions and drops it in others."""
+    special_moves = {
+        tuple(position["previous_moves"]): position["next_filtered_moves"][0]
+        for file in files
+        for position in read_positions(file)
     }
 
     def respond(request: Body) -> str:
         moves = moves_in(request)
-        fate = sum(map(ord, "".join(moves))) % 10
-        kept = fate < (4 if is_changed(request) else 8)
-        return special.get(moves, "e2e4") if kept else REPLIES[fate]
+        digit = sum(map(ord, "".join(moves))) % 10
+        keeps_habit = digit < (4 if is_changed(request) else 8)
+        return special_moves.get(moves, "e2e4") if keeps_habit else REPLIES[digit]
 
     return Loopback(respond, model=VERSION)
 
 
-def asked(server: Loopback, command: Sequence[object], environment: dict[str, str]) -> Counter[str]:
-    """The messages that the command asks."""
+def run_and_count(
+    server: Loopback, command: Sequence[object], environment: dict[str, str]
+) -> Counter[str]:
+    """Run a command, and return the messages of its requests with their counts."""
     before = len(server.requests)
-    line = [str(part) for part in command]
-    done = subprocess.run(line, env=os.environ | environment, capture_output=True, text=True)
+    arguments = [str(part) for part in command]
+    done = subprocess.run(arguments, env=os.environ | environment, capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"{line} failed:\n{done.stderr[-2000:]}")
+        sys.exit(f"{arguments} failed:\n{done.stderr[-2000:]}")
     return Counter(json.dumps(request["messages"]) for request in server.requests[before:])
 
 
-def recorded(file: Path) -> tuple[dict[str, float], list[dict[str, Any]]]:
-    """The final report of a record, and its events."""
+def read_record(file: Path) -> tuple[dict[str, float], list[dict[str, Any]]]:
+    """Return the final report of a record file, and its events."""
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     (report,) = (line["final_report"] for line in lines if "final_report" in line)
     return report, [line for line in lines if "type" in line]
 
 
-def events(lines: Sequence[dict[str, Any]], names: set[str]) -> Counter[str]:
-    """Sample, kind, question and, by these names, what was made of the answer."""
-    told = (
+def count_events(events: Sequence[dict[str, Any]], metrics: set[str]) -> Counter[str]:
+    """Count events by sample, type and prompt, and by the values of these metrics."""
+    keys = (
         (
-            line["sample_id"],
-            line["type"],
-            line["data"].get("prompt"),
-            {name: line["data"].get(name) for name in names} if line["type"] == "metrics" else None,
+            event["sample_id"],
+            event["type"],
+            event["data"].get("prompt"),
+            {name: event["data"].get(name) for name in metrics}
+            if event["type"] == "metrics"
+            else None,
         )
-        for line in lines
+        for event in events
     )
-    return Counter(json.dumps(each, sort_keys=True) for each in told)
+    return Counter(json.dumps(key, sort_keys=True) for key in keys)
 
 
-def side_by_side(python: str, eval_: str) -> None:
-    """Run both, and print what is equal."""
-    package = installed(python)
+def compare_eval(python: str, eval_: str) -> None:
+    """Run both programs, and print how much is equal."""
+    package = find_package(python)
     data = package / "evals" / "registry" / "data" / "cant_do_that_anymore"
     diagonal = data / "diagonal_moves_dataset.jsonl"
     wording = f"openai-evals:{package}"
     names = (f"generation/direct/{MODEL}", f"cant_do_that_anymore.{eval_}")
     with (
-        serving(answering([data / f"{VERSION}_dataset.jsonl", diagonal])) as server,
+        serving(make_server([data / f"{VERSION}_dataset.jsonl", diagonal])) as server,
         tempfile.TemporaryDirectory() as folder,
     ):
-        at = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none", "CDTA_HOME": folder}
-        records = [Path(folder) / f"{who}.jsonl" for who in ("theirs", "ours")]
-        launcher = Path(__file__).with_name("original.py")
-        theirs = asked(server, [python, launcher, *names, "--record_path", records[0]], at)
-        report, lines = recorded(records[0])
+        environment = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none", "CDTA_HOME": folder}
+        records = [Path(folder) / f"{program}.jsonl" for program in ("original", "ours")]
+        launcher = Path(__file__).with_name("run_original.py")
+        command = [python, launcher, *names, "--record_path", records[0]]
+        original = run_and_count(server, command, environment)
+        report, events = read_record(records[0])
         if eval_ == "all_diagonal":
             options = ["--dataset", diagonal, "--wording", wording, "--reading", "exact"]
-            run = [*CDTA, "run", "--model", f"openai/{MODEL}", "--eval", eval_, "--seed", SEED]
-            ours = asked(server, [*run, *options, "--quiet", "--out", f"{folder}/run"], at)
+            command = [*CDTA, "run", "--model", f"openai/{MODEL}", "--eval", eval_, "--seed", SEED]
+            command += [*options, "--quiet", "--out", f"{folder}/run"]
+            ours = run_and_count(server, command, environment)
             metrics = json.loads((Path(folder) / "run" / "run.json").read_text())["metrics"]
-            same_events = "–"
+            equal_events = "–"
         else:
             options = ["--completion_args", f"wording={wording}", "--record_path", records[1]]
-            ours = asked(server, [OAIEVAL, *names, *options], at)
-            metrics, our_lines = recorded(records[1])
-            told = next(set(line["data"]) for line in lines if line["type"] == "metrics")
-            same = events(lines, told) & events(our_lines, told)
-            same_events = f"{same.total():,} of {len(lines):,}"
+            ours = run_and_count(server, [OAIEVAL, *names, *options], environment)
+            metrics, our_events = read_record(records[1])
+            recorded = next(set(event["data"]) for event in events if event["type"] == "metrics")
+            equal = count_events(events, recorded) & count_events(our_events, recorded)
+            equal_events = f"{equal.total():,} of {len(events):,}"
     shared = [name for name in report if name in metrics]
-    equal = [name for name in shared if abs((report[name] or 0) - (metrics[name] or 0)) < 1e-12]
+    equal_metrics = [
+        name for name in shared if abs((report[name] or 0) - (metrics[name] or 0)) < 1e-12
+    ]
     print_row(
         eval_,
-        f"{len(equal)} of {len(shared)}",
-        f"{(theirs & ours).total():,} of {theirs.total():,}",
-        same_events,
-        ", ".join(sorted(set(report) - set(equal))),
+        f"{len(equal_metrics)} of {len(shared)}",
+        f"{(original & ours).total():,} of {original.total():,}",
+        equal_events,
+        ", ".join(sorted(set(report) - set(equal_metrics))),
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--original", metavar="PYTHON", required=True, help="of its environment")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--original",
+        metavar="PYTHON",
+        required=True,
+        help="Python of the environment with the original",
+    )
     parser.add_argument("evals", nargs="*", metavar="EVAL", default=EVALS)
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
     print_heading(
-        "eval", "metrics equal", "questions equal", "events equal", "not equal or not ours"
+        "eval", "equal metrics", "equal requests", "equal events", "different or missing metrics"
     )
     for eval_ in options.evals:
-        side_by_side(options.original, eval_)
+        compare_eval(options.original, eval_)
 
 
 if __name__ == "__main__":

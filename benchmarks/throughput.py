@@ -1,71 +1,79 @@
-"""How fast a run asks, beside the original, against a server on the same machine.
+"""Measures requests per second of a run and of the original, with a server on the same machine.
 
-    python benchmarks/throughput.py --original ENV/bin/python      (see original.py)
+    python benchmarks/throughput.py --original ENV/bin/python      (see run_original.py)
 
-1,000 samples of the shipped dataset of gpt-3.5-turbo-0125: 2,000 requests, and one to learn the
-model's version.
+Both programs evaluate 1,000 samples of the shipped dataset of gpt-3.5-turbo-0125: 2,000 requests,
+and one for the model's version.
 """
 
 import argparse
 import tempfile
 from pathlib import Path
 
-from instant import instant
-from measuring import CDTA, Cost, measured, print_heading, print_row
+from instant_server import instant_server
+from markdown_tables import print_heading, print_row
+from resource_usage import CDTA, ResourceUsage, measure_command
 
 CONNECTIONS = 64
-SLOW = 0.3
+LATENCY = 0.3
 MODEL, VERSION = "gpt-3.5-turbo", "gpt-3.5-turbo-0125"
 
 
-def ours(url: str) -> Cost:
+def measure_cdta(url: str) -> ResourceUsage:
     with tempfile.TemporaryDirectory() as home:
         command = [*CDTA, "run", "--model", f"openai/{MODEL}", "--quiet"]
-        limit = ["--max-connections", CONNECTIONS]
-        return measured([*command, *limit], url, {"CDTA_HOME": home, **openai_at(url)})
+        command += ["--max-connections", str(CONNECTIONS)]
+        return measure_command(command, url, {"CDTA_HOME": home, **openai_environment(url)})
 
 
-def openai_at(url: str) -> dict[str, str]:
-    """The shipped dataset is for OpenAI's models, wherever these are."""
+def openai_environment(url: str) -> dict[str, str]:
+    """Return variables that redirect OpenAI's models, which the shipped dataset is for."""
     return {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "none"}
 
 
-def original(python: str, url: str) -> Cost:
+def measure_original(python: str, url: str) -> ResourceUsage:
     with tempfile.TemporaryDirectory() as folder:
-        launcher = Path(__file__).with_name("original.py")
-        record = ["--record_path", f"{folder}/record.jsonl"]
+        launcher = Path(__file__).with_name("run_original.py")
         command = [python, launcher, f"generation/direct/{MODEL}", "cant_do_that_anymore.all"]
-        return measured([*command, *record], url, openai_at(url))
+        command += ["--record_path", f"{folder}/record.jsonl"]
+        return measure_command(command, url, openai_environment(url))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--original", metavar="PYTHON", help="of the original's environment")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--original", metavar="PYTHON", help="Python of the environment with the original"
+    )
     options = parser.parse_args()
     print_heading(
-        *("who", "latency", "requests/s asking", "requests/s in all", "CPU ms a request"),
-        *("peak MB", "most in flight", "first request after", "in all"),
+        *("program", "latency", "requests/s while sending", "requests/s overall"),
+        *("CPU ms per request", "peak MB", "most in flight", "first request after", "total"),
     )
-    found: dict[tuple[str, float], Cost] = {}
-    for delay in (0.0, SLOW):
-        for who in ("cdta", "original") if options.original else ("cdta",):
-            with instant(name=VERSION, delay=delay) as url:
-                cost = ours(url) if who == "cdta" else original(options.original, url)
-            found[who, delay] = cost
+    usages: dict[tuple[str, float], ResourceUsage] = {}
+    for latency in (0.0, LATENCY):
+        for program in ("cdta", "original") if options.original else ("cdta",):
+            with instant_server(name=VERSION, delay=latency) as url:
+                is_ours = program == "cdta"
+                usage = measure_cdta(url) if is_ours else measure_original(options.original, url)
+            usages[program, latency] = usage
             print_row(
-                *(who, f"{delay * 1000:.0f} ms", f"{cost.rate:.0f}"),
-                f"{cost.requests / cost.seconds:.0f}",
-                f"{cost.processor / cost.requests * 1000:.2f}",
-                *(f"{cost.memory:.0f}", cost.in_flight, f"{cost.first:.1f} s"),
-                f"{cost.seconds:.1f} s",
+                *(program, f"{latency * 1000:.0f} ms", f"{usage.request_rate:.0f}"),
+                f"{usage.requests / usage.seconds:.0f}",
+                f"{usage.cpu_ms_per_request:.2f}",
+                *(f"{usage.peak_mb:.0f}", usage.max_in_flight),
+                *(f"{usage.first_request_after:.1f} s", f"{usage.seconds:.1f} s"),
             )
-    ideal = CONNECTIONS / SLOW
-    print(f"\nat {SLOW * 1000:.0f} ms: {found['cdta', SLOW].rate / ideal:.0%} of {ideal:.0f}/s")
+    ideal = CONNECTIONS / LATENCY
+    share = usages["cdta", LATENCY].request_rate / ideal
+    print(f"\n{LATENCY * 1000:.0f} ms latency: {share:.0%} of the ideal {ideal:.0f} requests/s")
     if options.original:
-        for delay in (0.0, SLOW):
-            ratio = found["cdta", delay].rate / found["original", delay].rate
-            saved = found["original", delay].seconds / found["cdta", delay].seconds
-            print(f"at {delay * 1000:.0f} ms: {ratio:.1f} times the requests/s, {saved:.1f} in all")
+        for latency in (0.0, LATENCY):
+            ours, original = usages["cdta", latency], usages["original", latency]
+            print(
+                f"{latency * 1000:.0f} ms latency: "
+                f"{ours.request_rate / original.request_rate:.1f} times the original's requests/s, "
+                f"{original.seconds / ours.seconds:.1f} times as fast in total"
+            )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Make the technical note: its runs, its figures, and its text with their numbers.
+"""Writes the technical note: runs its evaluations, draws its figures and renders its text.
 
-    python tools/paper.py           # a quarter of an hour: everything is measured anew
-    python tools/paper.py --text    # a second: the text alone, from the numbers of the last time
+    python tools/paper.py           # measure everything again: a quarter of an hour
+    python tools/paper.py --text    # render the text with the stored numbers: a second
 
-``docs/paper/note.md.jinja`` is the text without numbers, ``docs/paper/numbers.json`` what was
-measured; ``note.md`` beside them is made of the two and never written by hand.
+``docs/paper/note.md.jinja`` is the template, and ``docs/paper/numbers.json`` stores the measured
+numbers. ``note.md`` in the same folder is rendered from the two; never edit it by hand.
 """
 
 import json
@@ -32,31 +32,31 @@ NUMBERS = PAPER / "numbers.json"
 
 MODELS = ("cdta/pocket", "cdta/pocket-rules", "cdta/random")
 SAMPLES = 1000
-KEPT = ("rule_uptake", "variant_impact_factor")
+RULE_MEASURES = ("rule_uptake", "variant_impact_factor")
 """The measures of the table of rules."""
-TIMES = 2000
-"""How many runs are simulated for each model."""
+SIMULATED_RUNS = 2000
+"""Simulated runs per model."""
 
 
 def main() -> None:
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("--text", action="store_true", help="measure nothing")
+    parser.add_argument("--text", action="store_true", help="render the text only")
     if not parser.parse_args().text:
         sys.path.insert(0, str(ROOT / "benchmarks"))
-        measured = {
+        numbers = {
             "date": f"{datetime.now(UTC):%Y-%m-%d}",
             "protocol": PROTOCOL,
             "samples": SAMPLES,
-            "rules": rules(),
-            "calibration": calibration(),
-            "coverage": coverage(),
+            "rules": measure_rules(),
+            "calibration": measure_calibration(),
+            "coverage": measure_coverage(),
         }
-        NUMBERS.write_text(json.dumps(measured, indent=1) + "\n")
+        NUMBERS.write_text(json.dumps(numbers, indent=1) + "\n")
     (PAPER / "note.md").write_text(text(json.loads(NUMBERS.read_text())))
 
 
 def text(numbers: Mapping[str, Any]) -> str:
-    """The note with these numbers."""
+    """Return the note with these numbers."""
     environment = Environment(
         loader=FileSystemLoader(PAPER),
         undefined=StrictUndefined,
@@ -71,8 +71,8 @@ def text(numbers: Mapping[str, Any]) -> str:
     return environment.get_template("note.md.jinja").render(
         numbers,
         statement=BISHOPS_AS_KNIGHTS.statement,
-        pocket_held=sum(found["low"] <= 0 <= found["high"] for found in pocket),
-        perfect_held=sum(found["value"] == -1 for found in perfect),
+        pocket_held=sum(result["low"] <= 0 <= result["high"] for result in pocket),
+        perfect_held=sum(result["value"] == -1 for result in perfect),
     )
 
 
@@ -84,98 +84,97 @@ def figure(value: float) -> str:
     return f"{round(value, 3) or 0.0:.3f}".replace("-", "−")
 
 
-def interval(found: Mapping[str, float | None]) -> str:
-    """A value and its interval; a dash where it does not exist."""
-    value, low, high = (found[name] for name in ("value", "low", "high"))
+def interval(result: Mapping[str, float | None]) -> str:
+    """Return a value with its interval, or a dash if there is none."""
+    value, low, high = (result[name] for name in ("value", "low", "high"))
     if value is None or low is None or high is None:
         return "–"
     return f"{figure(value)} [{figure(low)}, {figure(high)}]"
 
 
 def percent(share: float) -> str:
-    """A share as the docs write it."""
+    """Return a share as a percentage."""
     return f"{100 * share:.1f}%"
 
 
-def rules() -> list[dict[str, Any]]:
-    """Every model of the package under every rule that takes a move away."""
+def measure_rules() -> list[dict[str, Any]]:
+    """Evaluate every model of the table under every rule that forbids a move."""
     with TemporaryDirectory() as folder:
         out = Path(folder) / "out"
         command = [sys.executable, "-m", "cant_do_that_anymore", "experiment", "--rules", "all"]
-        command += [each for model in MODELS for each in ("--model", model)]
+        command += [argument for model in MODELS for argument in ("--model", model)]
         command += ["--runs", "1", "-n", str(SAMPLES), "--out", str(out)]
         subprocess.run(command, check=True, env=os.environ | {"CDTA_HOME": f"{folder}/home"})
         copyfile(out / "rules-all.png", PAPER / "rules.png")
-        found = json.loads((out / "results.json").read_text())["results"]
+        results = json.loads((out / "results.json").read_text())["results"]
     return [
-        {"rules": key, "models": _of(key, found)}
-        for key, each in CATALOG.items()
-        if each.forbids_something
+        {"rules": key, "models": _results_by_model(key, results)}
+        for key, rules in CATALOG.items()
+        if rules.forbids_something
     ]
 
 
-def _of(rules: str, found: list[dict[str, Any]]) -> dict[str, Any]:
-    """What was measured under these rules, by model."""
+def _results_by_model(rules: str, results: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the results under these rules, by model."""
     return {
         row["model"]: {"samples": row["samples"]}
         | {
             name: {"value": row[name], "low": row[f"{name}_low"], "high": row[f"{name}_high"]}
-            for name in KEPT
+            for name in RULE_MEASURES
         }
-        for row in found
+        for row in results
         if row["rules"] == rules
     }
 
 
-def calibration() -> dict[str, Any]:
-    """Mixtures of two models with a planted share, and what was measured of them."""
-    from calibration import STEPS, draw, measured
+def measure_calibration() -> dict[str, Any]:
+    """Evaluate mixtures of two models with a planted share, and plot the results."""
+    from calibration import PLANTED_SHARES, measure_mixture, plot
 
-    found = {}
-    for share in STEPS:
+    by_share = {}
+    for share in PLANTED_SHARES:
         with TemporaryDirectory() as home:
             os.environ["CDTA_HOME"] = home
-            found[share] = measured(share, SAMPLES)
-    draw(found, PAPER / "calibration.png")
-    every = [each.held for step in found.values() for each in step.values()]
+            by_share[share] = measure_mixture(share, SAMPLES)
+    plot(by_share, PAPER / "calibration.png")
+    covered = [point.is_covered for points in by_share.values() for point in points.values()]
     return {
-        "held": sum(every),
-        "of": len(every),
+        "held": sum(covered),
+        "of": len(covered),
         "steps": [
             {"share": share}
             | {
-                name: asdict(each) | {"value": each.measured, "held": each.held}
-                for name, each in step.items()
+                name: asdict(point) | {"value": point.measured, "held": point.is_covered}
+                for name, point in points.items()
             }
-            for share, step in found.items()
+            for share, points in by_share.items()
         ],
     }
 
 
-def coverage() -> dict[str, Any]:
-    """How often simulated runs with one sample a game hold the truth, as in the protocol."""
-    from coverage import IMPACTS, LOWEST, SHARES, SIZES
-    from coverage import coverage as coverage_of_cell
-    from known_models import ALONE, design
-    from simulating import Simulator
+def measure_coverage() -> dict[str, Any]:
+    """Simulate the coverage of intervals with one sample per game, as in the protocol."""
+    from coverage import IMPACTS, MEASURES, SHARES, SIZES, simulate_coverage
+    from simulated_models import ONE_PER_GAME, make_design
+    from simulator import MIN_COVERAGE, Simulator
 
-    simulator, found = Simulator(os.cpu_count() or 1), []
+    simulator, rows = Simulator(os.cpu_count() or 1), []
     for n in SIZES:
-        models = product(SHARES, IMPACTS, (False, True))
-        every = [(design(ALONE, n), *model, TIMES) for model in models]
-        cells = simulator.each(coverage_of_cell, every).values()
-        for measure, held in zip(("impact factor", "delta"), zip(*cells, strict=True), strict=True):
-            found.append(
+        design, models = make_design(ONE_PER_GAME, n), product(SHARES, IMPACTS, (False, True))
+        cells = [(design, *model, SIMULATED_RUNS) for model in models]
+        results = simulator.run("coverage", simulate_coverage, cells).values()
+        for measure, shares in zip(MEASURES, zip(*results, strict=True), strict=True):
+            rows.append(
                 {
                     "n": n,
                     "measure": measure,
-                    "cells": len(held),
-                    "lowest": min(held),
-                    "mean": sum(held) / len(held),
-                    "below": sum(share < LOWEST for share in held),
+                    "cells": len(shares),
+                    "lowest": min(shares),
+                    "mean": sum(shares) / len(shares),
+                    "below": sum(share < MIN_COVERAGE for share in shares),
                 }
             )
-    return {"times": TIMES, "rows": found}
+    return {"times": SIMULATED_RUNS, "rows": rows}
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import pytest
 
 from reacting import HELPFUL, named_in
 
-RUNS = 8  # benchmarks/what_helps.py makes 200 of each
+RUNS = 8  # benchmarks/interventions.py makes 200 of each
 
 
 @pytest.mark.parametrize("per_game", [1, 3])

@@ -231,7 +231,7 @@ def test_the_page_is_accessible(tmp_path: Path, open_page: Opener) -> None:
 
 
 def test_what_is_known_of_the_shipped_pools_is_what_the_network_says() -> None:
-    """A network of other weights needs another table: `tools/make_usual.py`."""
+    """A network of other weights needs another table: `tools/make_move_frequencies.py`."""
     for positions in (shipped_pool("pool")[::331], shipped_pool("diagonal")[::151]):
         assert human_frequency(positions) == pytest.approx(
             compute_human_frequency(positions), abs=1

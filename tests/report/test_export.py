@@ -29,7 +29,7 @@ from testing import (
     positions,
 )
 
-# The fields that schema 0.3.0 requires, by place; benchmarks/eee.py validates against the schema.
+# The fields that schema 0.3.0 requires, by place. benchmarks/eee_schema.py validates files.
 AGGREGATE = (
     *("schema_version", "evaluation_id", "retrieved_timestamp", "evaluation_results"),
     *(f"source_metadata.{name}" for name in ("source_type", "source_organization_name")),

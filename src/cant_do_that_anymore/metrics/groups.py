@@ -1,7 +1,7 @@
 """Results by group: length, opening, pool, and how common the move is in human games.
 
-The file of move frequencies (`tools/make_usual.py`) covers the positions of the shipped pools, so
-reports of runs on them do not load the network.
+The file of move frequencies (`tools/make_move_frequencies.py`) covers the positions of the shipped
+pools, so reports of runs on them do not load the network.
 """
 
 from collections import Counter

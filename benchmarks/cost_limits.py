@@ -1,28 +1,33 @@
-"""Random runs on servers that charge: do limits hold, and do forecasts hold the true cost?
+"""Checks that cost limits hold and that forecasts contain the true cost, in random runs.
 
-    python benchmarks/money.py --scenarios 200
+    python benchmarks/cost_limits.py --scenarios 200
 
-Every scenario is a model on a loopback server, with a hit rate, a way of reasoning and faults that
-are drawn at random. The server's ledger is the truth. A command runs with `--max-cost` or with
-`--ask-above`, again and again until it is finished. Where it needs approval, it gets what a user at
-a terminal would be asked for. Where `--max-cost` is refused, it gets what would be enough, as the
-message says; where it is spent, it is doubled. The table shows, for each way of reasoning:
+Every scenario is a model on a loopback server, with a random hit rate, way of reasoning and faults.
+The server's ledger is the true cost. A command with `--max-cost` or `--ask-above` is repeated until
+it finishes:
 
-- how many scenarios had a command that spent more than `--max-cost`, or more than `--ask-above` and
-  what was in flight: its dearest requests, as many as there are connections (a batch is one);
-- how often the rest of the cost was within the forecast after the first answers, within the latest
-  forecast when half of the cost was charged, within the one that a user approved last, and within
-  the one in force: the approved one, or the one at half where nothing needed approval;
-- the median of the high end divided by the low end of the first and of the one in force;
+- If it needs approval, it gets the amount that a user at a terminal would be asked for.
+- If it refuses `--max-cost` as too low, it gets the amount that its message names.
+- If it has spent `--max-cost`, it gets twice as much.
+
+The table shows, for each way of reasoning:
+
+- the number of scenarios in which a command exceeded its limit. With `--ask-above`, requests in
+  flight may exceed it: the most expensive ones, as many as there are connections (a batch is one);
+- how often the remaining cost was within a forecast: the first one, the latest one when half of the
+  cost was charged, the last one that a user approved, and the one in force (the approved one, or
+  the one at half if nothing needed approval);
+- the median width (high end divided by low end) of the first forecast and of the one in force;
 - how often a user was asked.
 
-In some scenarios, the first command runs in two processes at once, which share the cache. Each has
-a limit of its own, and the server tells them apart by a header.
+In some scenarios, two processes run the first command at once, with a shared cache. Each has its
+own limit; a header tells the server which process sent a request.
 
-With `--log FILE`, the outcomes are appended to a file, and the table is of all outcomes in it.
+With `--log FILE`, the benchmark appends the outcomes to a file, and the table covers all outcomes
+in it.
 
-With `--late`, it shows instead how wide the first range would be if some share of the models that
-reply without reasoning at first were taken to reason later.
+With `--late`, it prints another table: how wide the first forecast would be if it assumed that some
+of the models that do not reason at first begin to reason later.
 """
 
 import argparse
@@ -46,7 +51,7 @@ from typing import Any
 from unittest.mock import patch
 
 from aiohttp import web
-from measuring import print_heading, print_row
+from markdown_tables import print_heading, print_row
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -74,26 +79,32 @@ from charging import charge, price_list
 from loopback import Body, is_changed, moves_in, serving
 from players import SPECIAL
 
-POOL = 1_000
-REPLY, MOVE, TURN = 5, 3, 4
-"""Tokens of a reply, of a move in the prompt, and around every message."""
-KINDS = {"none": 4, "constant": 4, "changed rules only": 2, "starts late": 2, "grows": 2}
-"""Ways of reasoning, and how often each is drawn."""
-SEEN = "none", "constant", "changed rules only"
-"""Those that the first answers show."""
+POOL_SIZE = 1_000
+REPLY_TOKENS, MOVE_TOKENS, MESSAGE_TOKENS = 5, 3, 4
+"""Tokens of a reply, of a move in the prompt, and of the frame of a message."""
+KIND_WEIGHTS = {"none": 4, "constant": 4, "changed rules only": 2, "starts late": 2, "grows": 2}
+"""Ways of reasoning, with the weights for drawing them."""
+VISIBLE_KINDS = "none", "constant", "changed rules only"
+"""Ways of reasoning that the first answers show."""
 MAX_COMMANDS = 50
-PROCESS = "X-Process"
-"""The header that names the process."""
+PROCESS_HEADER = "X-Process"
+ROUNDING = 1e-9
 
 
 @dataclass
 class Server(BatchServer):
-    """A model with a hit rate and a way of reasoning, whose server keeps a ledger.
+    """A server with a ledger, for a model with a way of reasoning.
 
     Attributes:
+        kind: the way of reasoning.
+        tokens: mean reasoning tokens.
+        begins: number of answers after which late reasoning begins.
+        counts: whether responses contain token counts.
+        loses: one in this many answers is charged but never arrives; 0 for none.
+        takes_temperature: whether the model supports other temperatures than 1.
         ledger: the dollars of every answer, or of every batch.
-        by_process: the dollars of every answer outside a batch, by the process that was charged.
-        loses: every so many answers are charged and never arrive; 0 for none.
+        by_process: the dollars of every answer outside a batch, by process.
+        answered: the number of answers so far.
     """
 
     kind: str = "none"
@@ -110,7 +121,7 @@ class Server(BatchServer):
         self.fault = self._fail
 
     async def _fail(self, request: Body, number: int) -> web.StreamResponse | None:
-        request["process"] = self.headers[number - 1].get(PROCESS, "")
+        request["process"] = self.headers[number - 1].get(PROCESS_HEADER, "")
         if not self.takes_temperature and request.get("temperature", 1) != 1:
             message = "Unsupported value: 'temperature' does not support 0 with this model."
             return web.json_response({"error": {"message": message}}, status=400)
@@ -119,10 +130,10 @@ class Server(BatchServer):
             return web.Response()
         return None
 
-    def reasons(self, request: Body) -> int:
-        """How many tokens it reasons about a request."""
+    def draw_reasoning_tokens(self, request: Body) -> int:
+        """Draw the number of reasoning tokens for a request."""
         self.answered += 1
-        chance = Random(str(moves_in(request)))
+        random = Random(str(moves_in(request)))
         share = {
             "none": 0.0,
             "constant": 1.0,
@@ -130,19 +141,20 @@ class Server(BatchServer):
             "starts late": float(self.answered > self.begins),
             "grows": min(2.0, 0.3 + self.answered / (3 * self.begins)),
         }[self.kind]
-        return round(self.tokens * share * chance.lognormvariate(-0.08, 0.4))
+        return round(self.tokens * share * random.lognormvariate(-0.08, 0.4))
 
     def completion(self, request: Body) -> dict[str, Any]:
         completion = super().completion(request)
         (choice,), usage = completion["choices"], completion["usage"]
         limit = request.get("max_tokens") or request["max_completion_tokens"]
-        reasoning = self.reasons(request)
-        if reasoning + REPLY > limit:
+        reasoning = self.draw_reasoning_tokens(request)
+        if reasoning + REPLY_TOKENS > limit:
             reasoning = limit
             choice["message"]["content"], choice["finish_reason"] = "", "length"
         system, *turns = request["messages"]
-        usage["prompt_tokens"] = len(system["content"]) // 4 + TURN + len(turns) * (MOVE + TURN)
-        usage["completion_tokens"] = min(limit, reasoning + REPLY)
+        system_tokens = len(system["content"]) // 4 + MESSAGE_TOKENS
+        usage["prompt_tokens"] = system_tokens + len(turns) * (MOVE_TOKENS + MESSAGE_TOKENS)
+        usage["completion_tokens"] = min(limit, reasoning + REPLY_TOKENS)
         usage["completion_tokens_details"] = {"reasoning_tokens": reasoning}
         if "path" in request:
             self.ledger.append(charge(usage))
@@ -158,10 +170,10 @@ class Server(BatchServer):
 
 @dataclass(frozen=True)
 class Scenario:
-    """One random scenario; see `drawn`."""
+    """A random scenario; see `draw_scenario`."""
 
     kind: str
-    rate: float
+    hit_rate: float
     n: int
     models: int
     processes: int
@@ -171,64 +183,66 @@ class Scenario:
     dollars: float
 
     def serve(self, number: int) -> Server:
-        """Return the server of one of its models."""
+        """Return the server of a model."""
 
         def plays(request: Body) -> str:
             moves = moves_in(request)
-            return SPECIAL[moves] if Random(f"{number} {moves}").random() < self.rate else "a2a3"
+            return (
+                SPECIAL[moves] if Random(f"{number} {moves}").random() < self.hit_rate else "a2a3"
+            )
 
         return Server(plays, **self.server)
 
 
-def drawn(seed: int) -> Scenario:
+def draw_scenario(seed: int) -> Scenario:
     """Draw a scenario."""
-    chance = Random(seed)
-    (kind,) = chance.choices(list(KINDS), list(KINDS.values()))
-    rate = 0.005 * 120 ** chance.random()
-    n = chance.choice([5, 20, 60, 150])
-    tokens = 0 if kind == "none" else chance.choice([100, 400, 1_500, 3_000])
-    batch = chance.random() < 0.15
-    requests = min(POOL, n / rate) + 2 * n
+    random = Random(seed)
+    (kind,) = random.choices(list(KIND_WEIGHTS), list(KIND_WEIGHTS.values()))
+    hit_rate = 0.005 * 120 ** random.random()
+    n = random.choice([5, 20, 60, 150])
+    tokens = 0 if kind == "none" else random.choice([100, 400, 1_500, 3_000])
+    batch = random.random() < 0.15
+    requests = min(POOL_SIZE, n / hit_rate) + 2 * n
     server = {
         "kind": kind,
         "tokens": tokens,
-        "begins": chance.choice([30, 100, 300]),
-        "counts": chance.random() > 0.1,
-        "loses": chance.choice([0, 0, 0, 0, 10, 30]),
-        "takes_temperature": chance.random() > 0.1,
+        "begins": random.choice([30, 100, 300]),
+        "counts": random.random() > 0.1,
+        "loses": random.choice([0, 0, 0, 0, 10, 30]),
+        "takes_temperature": random.random() > 0.1,
         "polls": 0,
     }
-    limit = chance.choice(["ask_above", "ask_above", "max_cost"])
-    each = 0.015 + 0.001 * tokens * (0.2 if kind == "changed rules only" else 1)
+    limit = random.choice(["ask_above", "ask_above", "max_cost"])
+    dollars_per_request = 0.015 + 0.001 * tokens * (0.2 if kind == "changed rules only" else 1)
     return Scenario(
         kind=kind,
-        rate=rate,
+        hit_rate=hit_rate,
         n=n,
-        models=(models := 2 if chance.random() < 0.15 else 1),
+        models=(models := 2 if random.random() < 0.15 else 1),
         processes=2 if models == 1 and not batch and Random(-seed - 1).random() < 0.15 else 1,
         limit=limit,
         spec={
             "n": n,
             "batch": batch,
-            "max_connections": chance.choice([2, 4, 16]),
-            "keep_looking": chance.random() < 0.5,
+            "max_connections": random.choice([2, 4, 16]),
+            "keep_looking": random.random() < 0.5,
         },
         server=server,
-        dollars=round(requests * each * 10 ** chance.uniform(-1, 0.5), 2),
+        dollars=round(requests * dollars_per_request * 10 ** random.uniform(-1, 0.5), 2),
     )
 
 
 @dataclass
 class Outcome:
-    """What happened in a scenario.
+    """The outcome of a scenario.
 
     Attributes:
-        over: by how much commands spent more than a limit and what was in flight.
-        forecasts: what the servers had charged at each forecast, and the forecast of the rest.
-        approved: the number of the forecast that a user approved last.
-        total: what they charged in the end.
+        over: the largest amount by which a command exceeded its limit and the requests in flight.
+        forecasts: for each forecast, the dollars charged so far, and the forecast of the rest.
+        approved: the index of the forecast that a user approved last.
+        total: the dollars charged in the end.
         approvals: how often a user was asked.
-        refused: whether the limit was refused as too low.
+        refused: whether a command refused its limit as too low.
         end: how the last command ended.
     """
 
@@ -240,26 +254,31 @@ class Outcome:
     refused: bool = False
     end: str = "finished"
 
-    def holds(self, number: int) -> bool | None:
-        """Whether a forecast held what was still to come; None if nothing was."""
+    @property
+    def is_over(self) -> bool:
+        """Whether a command exceeded its limit."""
+        return self.over > ROUNDING
+
+    def was_right(self, index: int) -> bool | None:
+        """Whether the remaining cost was within a forecast; None if there was no forecast."""
         if not self.forecasts or self.end == "failed":
             return None
-        charged, cost = self.forecasts[number]
-        return cost.low - 1e-9 <= self.total - charged <= cost.high + 1e-9
+        charged, cost = self.forecasts[index]
+        return cost.low - ROUNDING <= self.total - charged <= cost.high + ROUNDING
 
     @property
     def at_half(self) -> int:
-        """The number of the latest forecast when half of the cost was charged."""
+        """The index of the latest forecast when half of the cost was charged."""
         return max(0, sum(charged <= self.total / 2 for charged, _ in self.forecasts) - 1)
 
     @property
     def in_force(self) -> int:
-        """The number of the forecast that a user approved last, or of the one at half."""
+        """The index of the forecast that a user approved last, or of the one at half."""
         return self.approved if self.approvals else self.at_half
 
-    def width(self, number: int) -> float | None:
-        """The high end of a forecast divided by its low end."""
-        cost = self.forecasts[number][1] if self.forecasts else Range(0, 0, 0)
+    def width(self, index: int) -> float | None:
+        """Return the high end of a forecast divided by its low end."""
+        cost = self.forecasts[index][1] if self.forecasts else Range(0, 0, 0)
         return cost.high / cost.low if cost.low else None
 
 
@@ -295,72 +314,74 @@ class Trial:
             yield
 
     def _command(self, limit: float, **limits: Any) -> None:
-        """Run one command, and compare what it was charged with its limit."""
-        before, entries = self._charged, [len(server.ledger) for server in self._servers]
+        """Run one command, and compare its cost with its limit."""
+        before, lengths = self._charged, [len(server.ledger) for server in self._servers]
         try:
-            specs = [Spec(base_url=each.url, **self._common, **limits) for each in self._servers]
+            specs = [
+                Spec(base_url=server.url, **self._common, **limits) for server in self._servers
+            ]
             if self._processes == 2:
                 self._in_two_processes(specs[0], limit)
                 return
             if len(specs) == 1:
                 evaluate(specs[0], quiet=True)
                 return
-            titled = {f"model {number}": [spec] for number, spec in enumerate(specs)}
-            _, failures = experiment.run_all(titled, self._folder / "out", save_run, quiet=True)
-            for failure in sorted(failures.values(), key=lambda each: isinstance(each, NoHabit)):
+            by_title = {f"model {number}": [spec] for number, spec in enumerate(specs)}
+            _, failures = experiment.run_all(by_title, self._folder / "out", save_run, quiet=True)
+            for failure in sorted(failures.values(), key=lambda error: isinstance(error, NoHabit)):
                 raise failure
         finally:
             in_flight = 0.0
             if limits.get("max_cost") is None:
-                new = [
+                new_costs = [
                     cost
-                    for server, seen in zip(self._servers, entries, strict=True)
-                    for cost in server.ledger[seen:]
+                    for server, length in zip(self._servers, lengths, strict=True)
+                    for cost in server.ledger[length:]
                 ]
-                in_flight = sum(sorted(new)[-self._common["max_connections"] :])
+                in_flight = sum(sorted(new_costs)[-self._common["max_connections"] :])
             if self._processes == 1:
                 over = self._charged - before - limit - in_flight
                 self.outcome.over = max(self.outcome.over, over)
             self._processes = 1
 
     def _in_two_processes(self, spec: Spec, limit: float) -> None:
-        """Run a command twice at once, and compare what each was charged with its limit."""
+        """Run a command in two processes at once, and compare the cost of each with its limit."""
         context = multiprocessing.get_context("spawn")
         names = "first", "second"
-        specs = [replace(spec, header=(f"{PROCESS}={name}",)) for name in names]
+        specs = [replace(spec, header=(f"{PROCESS_HEADER}={name}",)) for name in names]
         with context.Pool(2) as pool:
-            results = pool.map(_evaluate_alone, specs)
+            approvals = pool.map(_evaluate_in_process, specs)
         for name in names:
             costs = self._servers[0].by_process.get(name, [])
             in_flight = sorted(costs)[-self._common["max_connections"] :]
             over = sum(costs) - limit - (sum(in_flight) if spec.max_cost is None else 0.0)
             self.outcome.over = max(self.outcome.over, over)
-        for approve in filter(None, results):
-            raise NeedsApproval("more", approve)
+        for dollars in filter(None, approvals):
+            raise NeedsApproval("more", dollars)
 
     def run(self) -> Outcome:
-        """Run it to its end."""
-        outcome, above = self.outcome, self._scenario.dollars
+        """Repeat the command until it finishes."""
+        outcome, limit = self.outcome, self._scenario.dollars
         with self._recording():
             for _ in range(MAX_COMMANDS):
                 outcome.end = "finished"
                 try:
-                    both = self._processes == 2
-                    self._command(above, **{self._scenario.limit: above})
-                    if both:
-                        continue  # to compare the forecast of one process
+                    in_two_processes = self._processes == 2
+                    self._command(limit, **{self._scenario.limit: limit})
+                    if in_two_processes:
+                        continue  # with one process, whose forecasts can be compared
                 except InvalidInput as error:
                     if not outcome.forecasts:
                         raise
                     outcome.refused, outcome.end = True, str(error)
-                    above = outcome.forecasts[-1][1].high
+                    limit = outcome.forecasts[-1][1].high
                     continue
                 except BudgetExceeded as error:
                     outcome.end = str(error)
-                    above *= 2
+                    limit *= 2
                     continue
                 except NeedsApproval as needed:
-                    above = needed.approve
+                    limit = needed.approve
                     outcome.approvals += 1
                     outcome.approved = len(outcome.forecasts) - 1
                     continue
@@ -376,12 +397,12 @@ class Trial:
         return outcome
 
 
-def _evaluate_alone(spec: Spec) -> float:
-    """Run a command in a process of its own; return the dollars to approve, or 0.
+def _evaluate_in_process(spec: Spec) -> float:
+    """Run a command in this process, and return the dollars to approve, or 0.
 
-    Other errors appear again in the command that follows.
+    Other errors occur again in the next command.
     """
-    _be_quick()
+    _shorten_waits()
     with price_list():
         try:
             evaluate(spec, quiet=True)
@@ -392,15 +413,15 @@ def _evaluate_alone(spec: Spec) -> float:
     return 0.0
 
 
-def _be_quick() -> None:
-    """Wait less between attempts than usual, and log nothing."""
+def _shorten_waits() -> None:
+    """Shorten the waits between attempts, and disable logging."""
     logging.disable(logging.WARNING)
     batch_client.QUIET_SECONDS, jobs.FIRST_POLL = 0.01, 0.01
     client.FIRST_WAIT, client.LONGEST_WAIT = 0.001, 0.01
 
 
-def outcome_of(scenario: Scenario, pool: Path) -> Outcome:
-    """Run a scenario with a cache of its own."""
+def run_scenario(scenario: Scenario, pool: Path) -> Outcome:
+    """Run a scenario with an empty cache."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         stack.enter_context(patch.dict(os.environ, CDTA_HOME=str(folder / "home")))
@@ -409,33 +430,39 @@ def outcome_of(scenario: Scenario, pool: Path) -> Outcome:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--scenarios", type=int, default=200)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--late", action="store_true", help="only the width by share of models")
-    parser.add_argument("--log", type=Path, help="a file of outcomes, to append to")
+    parser.add_argument("--late", action="store_true", help="print only the other table")
+    parser.add_argument("--log", type=Path, help="file to append the outcomes to")
     options = parser.parse_args()
-    _be_quick()
+    _shorten_waits()
     if options.late:
-        _print_late()
+        _print_late_reasoning()
         return
-    outcomes = _outcomes_in(options.log) if options.log and options.log.exists() else []
+    outcomes = _read_log(options.log) if options.log and options.log.exists() else []
     with tempfile.TemporaryDirectory() as folder, price_list():
         pool = Path(folder) / "pool.jsonl"
-        write_positions(pool, shipped_pool("pool")[:POOL])
+        write_positions(pool, shipped_pool("pool")[:POOL_SIZE])
         for seed in range(options.first, options.first + options.scenarios):
-            started, scenario = time.monotonic(), drawn(seed)
-            outcome = outcome_of(scenario, pool)
+            started, scenario = time.monotonic(), draw_scenario(seed)
+            outcome = run_scenario(scenario, pool)
             outcomes.append((scenario, outcome))
             if options.log:
                 with options.log.open("a") as log:
                     log.write(json.dumps({"seed": seed} | asdict(outcome)) + "\n")
-            print(_line(seed, scenario, outcome, time.monotonic() - started), file=sys.stderr)
+            seconds = time.monotonic() - started
+            print(_format_line(seed, scenario, outcome, seconds), file=sys.stderr)
     _print_table(outcomes)
 
 
-def _print_late() -> None:
-    """Print the first range of a run of 60 samples at 10% hits, by share of late reasoning."""
+def _print_late_reasoning() -> None:
+    """Print the first forecast of a run of 60 samples, by share of models that reason late.
+
+    The hit rate is 10%.
+    """
     scenario = Scenario("none", 0.1, 60, 1, 1, "ask_above", {}, {"begins": 1}, 1.0)
     print_heading("share that reasons later", "low end", "high end", "width")
     with (
@@ -448,53 +475,53 @@ def _print_late() -> None:
         with suppress(NeedsApproval):
             evaluate(spec, quiet=True)
         for share in (0.0, 0.02, 0.05, 1 / 3):
-            with patch.object(StepModel, "draw", _late_draw(share)):
+            with patch.object(StepModel, "draw", _make_late_draw(share)):
                 low, _, high = estimate(spec).total.dollars or NOTHING
             print_row(f"{share:.0%}", f"${low:,.2f}", f"${high:,.2f}", f"{high / low:.0f}")
 
 
-def _late_draw(share: float) -> Callable[..., Draw]:
-    """Return a draw of a step in which that share of runs reasons as models do at all efforts."""
-    draw, chance = StepModel.draw, Random(0)
+def _make_late_draw(share: float) -> Callable[..., Draw]:
+    """Return `StepModel.draw` with this share of runs drawn as for a reasoning model."""
+    draw, random = StepModel.draw, Random(0)
     low, high, _ = reasoning_tokens_at(None)
-    both_steps = (is_late for _ in count() for is_late in [chance.random() < share] * 2)
+    both_steps = (is_late for _ in count() for is_late in [random.random() < share] * 2)
 
     def draw_late(model: StepModel, *args: Any, **more: Any) -> Draw:
         answer = model.answer
         if next(both_steps):
             model.answer = answer._replace(low=low, high=high)
-        drawn_now = draw(model, *args, **more)
+        drawn = draw(model, *args, **more)
         model.answer = answer
-        return drawn_now
+        return drawn
 
     return draw_late
 
 
-def _outcomes_in(log: Path) -> list[tuple[Scenario, Outcome]]:
+def _read_log(log: Path) -> list[tuple[Scenario, Outcome]]:
     outcomes = []
     for line in log.read_text().splitlines():
         values = json.loads(line)
         seed = values.pop("seed")
         values["forecasts"] = [(charged, Range(*cost)) for charged, cost in values["forecasts"]]
-        outcomes.append((drawn(seed), Outcome(**values)))
+        outcomes.append((draw_scenario(seed), Outcome(**values)))
     return outcomes
 
 
-def _line(seed: int, scenario: Scenario, outcome: Outcome, seconds: float) -> str:
+def _format_line(seed: int, scenario: Scenario, outcome: Outcome, seconds: float) -> str:
     spec, server = scenario.spec, scenario.server
     ranges = [
         f"{cost.low:.2f}-{cost.high:.2f}|{outcome.total - charged:.2f}"
         for charged, cost in outcome.forecasts
     ]
     marks = [
-        f"over by {outcome.over:.2f}" if outcome.over > 1e-9 else "",
-        "MISSED" if outcome.holds(0) is False else "",
-        "MISSED AT HALF" if outcome.holds(outcome.at_half) is False else "",
-        "MISSED IN FORCE" if outcome.holds(outcome.in_force) is False else "",
+        f"over by {outcome.over:.2f}" if outcome.is_over else "",
+        "MISSED" if outcome.was_right(0) is False else "",
+        "MISSED AT HALF" if outcome.was_right(outcome.at_half) is False else "",
+        "MISSED IN FORCE" if outcome.was_right(outcome.in_force) is False else "",
     ]
     return (
-        f"{seed}: {scenario.kind} {server['tokens']}, {100 * scenario.rate:.1f}% n={scenario.n} "
-        f"x{scenario.models} {'twice ' if scenario.processes == 2 else ''}"
+        f"{seed}: {scenario.kind} {server['tokens']}, {100 * scenario.hit_rate:.1f}% "
+        f"n={scenario.n} x{scenario.models} {'twice ' if scenario.processes == 2 else ''}"
         f"{'batch ' if spec['batch'] else ''}{scenario.limit} "
         f"{scenario.dollars:.2f}{'' if server['counts'] else ' uncounted'} loses {server['loses']} "
         f"begins {server['begins']} T {server['takes_temperature']}: {outcome.end}, "
@@ -509,43 +536,44 @@ def _print_table(outcomes: Sequence[tuple[Scenario, Outcome]]) -> None:
         *("at half", "in the approved range", "width in force", "first width", "approvals"),
     )
     groups: dict[str, Callable[[Scenario], bool]] = {
-        **{kind: partial(_is_of, (kind,)) for kind in KINDS},
-        "as in the first answers": partial(_is_of, SEEN),
+        **{kind: partial(_has_kind, (kind,)) for kind in KIND_WEIGHTS},
+        "as in the first answers": partial(_has_kind, VISIBLE_KINDS),
         "with batches": lambda scenario: scenario.spec["batch"],
         "all": lambda _: True,
     }
-    for title, belongs in groups.items():
-        some = [outcome for scenario, outcome in outcomes if belongs(scenario)]
-        approved = [outcome for outcome in some if outcome.approvals]
-        first, in_force = [(run, 0) for run in some], [(run, run.in_force) for run in some]
+    for title, is_member in groups.items():
+        group = [outcome for scenario, outcome in outcomes if is_member(scenario)]
+        approved = [outcome for outcome in group if outcome.approvals]
+        first, in_force = [(run, 0) for run in group], [(run, run.in_force) for run in group]
         columns = (
             in_force,
             first,
-            [(run, run.at_half) for run in some],
+            [(run, run.at_half) for run in group],
             [(run, run.approved) for run in approved],
         )
-        asked = [outcome.approvals for outcome in some] or [0]
+        approvals = [outcome.approvals for outcome in group] or [0]
         print_row(
-            *(title, str(len(some)), str(sum(outcome.over > 1e-9 for outcome in some))),
-            *(*map(_share, columns), *map(_width, (in_force, first))),
-            f"{mean(asked):.1f}, at most {max(asked)}",
+            *(title, str(len(group)), str(sum(outcome.is_over for outcome in group))),
+            *(*map(_format_share, columns), *map(_format_width, (in_force, first))),
+            f"{mean(approvals):.1f}, at most {max(approvals)}",
         )
     ends = Counter(outcome.end for _, outcome in outcomes)
-    print(f"\nEnds: {dict(ends)}; limits refused: {sum(each.refused for _, each in outcomes)}.")
+    refused = sum(outcome.refused for _, outcome in outcomes)
+    print(f"\nEnds: {dict(ends)}; limits refused: {refused}.")
 
 
-def _is_of(kinds: Sequence[str], scenario: Scenario) -> bool:
+def _has_kind(kinds: Sequence[str], scenario: Scenario) -> bool:
     return scenario.kind in kinds
 
 
-def _share(pairs: Sequence[tuple[Outcome, int]]) -> str:
-    held = [each for run, number in pairs if (each := run.holds(number)) is not None]
-    return f"{100 * mean(held):.0f}% of {len(held)}" if held else ""
+def _format_share(forecasts: Sequence[tuple[Outcome, int]]) -> str:
+    right = [hit for run, index in forecasts if (hit := run.was_right(index)) is not None]
+    return f"{100 * mean(right):.0f}% of {len(right)}" if right else ""
 
 
-def _width(pairs: Sequence[tuple[Outcome, int]]) -> str:
-    known = [width for run, number in pairs if (width := run.width(number))]
-    return f"{median(known):.1f}" if known else ""
+def _format_width(forecasts: Sequence[tuple[Outcome, int]]) -> str:
+    widths = [width for run, index in forecasts if (width := run.width(index))]
+    return f"{median(widths):.1f}" if widths else ""
 
 
 if __name__ == "__main__":

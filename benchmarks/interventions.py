@@ -1,0 +1,39 @@
+"""How often a run names interventions as helpful, if it is known which help.
+
+    python benchmarks/interventions.py
+
+Simulates the outcomes of runs of 200 samples with seven interventions. Three of them help, or none.
+Prints how often a run finds all three, and how often it names any other.
+"""
+
+import sys
+from argparse import ArgumentParser
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import product
+from pathlib import Path
+
+from markdown_tables import print_heading, print_row
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from reacting import HELPFUL, named_in
+
+
+def main() -> None:
+    parser = ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=200, help="simulated runs per row")
+    seeds = range(parser.parse_args().runs)
+    print_heading("samples per game", "interventions that help", "all found, %", "others named, %")
+    with ProcessPoolExecutor() as pool:
+        for per_game, none_helps in product((1, 3), (False, True)):
+            helpful: set[str] = set() if none_helps else HELPFUL
+            simulate = partial(named_in, per_game=per_game, harmless=none_helps)
+            named = list(pool.map(simulate, seeds, chunksize=10))
+            found = sum(names >= helpful for names in named) / len(seeds)
+            others = sum(bool(names - helpful) for names in named) / len(seeds)
+            found_cell = "–" if none_helps else f"{100 * found:.1f}"
+            print_row(per_game, len(helpful), found_cell, f"{100 * others:.1f}")
+
+
+if __name__ == "__main__":
+    main()
