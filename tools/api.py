@@ -1,4 +1,4 @@
-"""Write docs/api.md from signatures and docstrings; a test holds that it is up to date.
+"""Writes docs/api.md from signatures and docstrings; a test checks that it is up to date.
 
 python tools/api.py
 """
@@ -26,7 +26,7 @@ Invalid input raises `cant_do_that_anymore.errors.InvalidInput`, and any other p
 class `UserError`, with a one-line message. Everything works in a running event loop, such as a
 notebook's. This page is written by `python tools/api.py`.
 """
-# The public names by heading; those with a dot are parts of what they return.
+# Public names by heading; those with a dot are the types of their results.
 HEADINGS: dict[str, tuple[str, ...]] = {
     "Evaluate": ("Spec", "evaluate", "experiment", "estimate"),
     "Saved runs": ("load", "saved_runs", "compare"),
@@ -45,37 +45,37 @@ ENTRY = re.compile(r"^    (\*?\w+): (.*)$")
 
 
 def page() -> str:
-    """Everything by heading."""
+    """Return the document."""
     parts = [INTRODUCTION]
     for heading, names in HEADINGS.items():
         parts.append(f"## {heading}\n")
         for name in names:
-            parts += described(found(name), f"`{name.rpartition('.')[2]}`", "###")
+            parts += describe(find_object(name), f"`{name.rpartition('.')[2]}`", "###")
     parts.append("## Errors\n")
     for error in vars(errors).values():
         if inspect.isclass(error) and issubclass(error, errors.UserError):
-            parts += described(error, f"`{error.__name__}({error.__bases__[0].__name__})`", "###")
+            parts += describe(error, f"`{error.__name__}({error.__bases__[0].__name__})`", "###")
     return "\n".join(parts)
 
 
-def found(name: str) -> Any:
+def find_object(name: str) -> Any:
     module, _, attribute = name.rpartition(".")
     return getattr(import_module(f"{package.__name__}.{module}") if module else package, attribute)
 
 
-def described(subject: Any, title: str, level: str) -> Iterator[str]:
-    """The signature, the docstring and the methods."""
+def describe(subject: Any, title: str, level: str) -> Iterator[str]:
+    """Yield the signature, the docstring and the methods of a class or function."""
     yield f"{level} {title}\n"
     if isinstance(subject, FunctionType):
         yield f"```python\n{signature(subject)}\n```\n"
-    yield documented(subject)
+    yield docstring_to_markdown(subject)
     if inspect.isclass(subject):
-        for name, member in methods(subject).items():
-            yield from described(member, f"`{name}`", level + "#")
+        for name, member in public_methods(subject).items():
+            yield from describe(member, f"`{name}`", level + "#")
 
 
-def methods(subject: type) -> dict[str, Any]:
-    """Its own public methods and properties."""
+def public_methods(subject: type) -> dict[str, Any]:
+    """Return the public methods and properties that a class itself defines."""
     return {
         name: member
         for name, member in vars(subject).items()
@@ -86,14 +86,14 @@ def methods(subject: type) -> dict[str, Any]:
 
 
 def signature(function: FunctionType) -> str:
-    """The definition as it is written, without its body."""
+    """Return the definition from the source, without its body."""
     source = dedent(inspect.getsource(function))
     text = source[source.index("def ") : source.index('"""')].rstrip()
     return re.sub(r":(?:\s*#.*)?$", "", text).removeprefix("def ")
 
 
-def documented(subject: Any) -> str:
-    """A docstring in Google's style as Markdown; its sections are tables."""
+def docstring_to_markdown(subject: Any) -> str:
+    """Convert a docstring in Google's style to Markdown; its sections become tables."""
     defaults: dict[str, Field[Any]] = {}
     if is_dataclass(subject):
         defaults = {item.name: item for item in fields(subject)}
@@ -107,11 +107,11 @@ def documented(subject: Any) -> str:
             rule = " | ".join("---" for _ in columns.split(" | "))
             lines.append(f"| {columns} | |\n| {rule} | --- |")
         elif columns and (match := ENTRY.match(line)):
-            default = f" | {default_of(defaults.get(match[1]))}" if " | " in columns else ""
-            entry = f"| `{match[1]}`{default} | {cell(match[2])}"
+            default = f" | {format_default(defaults.get(match[1]))}" if " | " in columns else ""
+            entry = f"| `{match[1]}`{default} | {escape(match[2])}"
             lines.append(f"{entry} |")
         elif columns and line.strip():
-            entry += f" {cell(line.strip())}"
+            entry += f" {escape(line.strip())}"
             lines[-1] = f"{entry} |"
         else:
             columns = "" if not line.strip() else columns
@@ -122,13 +122,13 @@ def documented(subject: Any) -> str:
     return "\n".join([*lines, *(["```"] if in_code else [])]).strip() + "\n"
 
 
-def default_of(item: Field[Any] | None) -> str:
+def format_default(item: Field[Any] | None) -> str:
     if item is None or item.default is MISSING or callable(item.default):
         return ""
     return f"`{item.default!r}`"
 
 
-def cell(text: str) -> str:
+def escape(text: str) -> str:
     return text.replace("|", "\\|")
 
 

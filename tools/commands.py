@@ -1,4 +1,4 @@
-"""Write docs/commands.md from the commands themselves; a test holds that it is up to date.
+"""Writes docs/commands.md from the help of each command; a test checks that it is up to date.
 
 python tools/commands.py
 """
@@ -20,54 +20,56 @@ also installed as `oaieval`.
 """
 
 
-class Markdown(click.HelpFormatter):
-    """Help as Markdown: a section is a table."""
+class MarkdownFormatter(click.HelpFormatter):
+    """Formats help as Markdown, with a table for each section."""
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
-        """The command as it is called."""
+        """Write the usage line."""
         self.write(f"## {prog}\n\n```text\n{prog} {args}\n```\n\n")
 
     def write_text(self, text: str) -> None:
-        """Paragraphs; what Click would not wrap is shown as it is."""
+        """Write paragraphs, and text that Click would not wrap as code."""
         for paragraph in text.split("\n\n"):
-            bare = paragraph.removeprefix("\b\n")
-            self.write(f"{bare}\n\n" if bare == paragraph else f"```text\n{bare}\n```\n\n")
+            unwrapped = paragraph.removeprefix("\b\n")
+            is_code = unwrapped != paragraph
+            self.write(f"```text\n{unwrapped}\n```\n\n" if is_code else f"{paragraph}\n\n")
 
     def write_paragraph(self) -> None:
-        """Nothing: paragraphs are apart already."""
+        """Write nothing: blank lines already separate paragraphs."""
 
     def write_heading(self, heading: str) -> None:
-        """The head of the table that follows."""
+        """Write the heading of a table."""
         self.write(f"| {heading} | |\n| --- | --- |\n")
 
     def write_dl(
         self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
     ) -> None:
-        """The rows of the table."""
+        """Write the rows of the table."""
         for name, text in rows:
             name = name.strip()
-            bar = "|" in name  # which would end the cell
-            code = f"<code>{name.replace('|', '&#124;')}</code>" if bar else f"`{name}`"
+            has_bar = "|" in name  # it would end the cell
+            code = f"<code>{name.replace('|', '&#124;')}</code>" if has_bar else f"`{name}`"
             self.write(f"| {code} | {text} |\n")
         self.write("\n")
 
 
 def page() -> str:
-    """All of them, one after the other."""
+    """Return the document."""
     context = cdta.make_context("cdta", [], resilient_parsing=True)
-    return INTRODUCTION + "\n".join(helps(cdta, context))
+    return INTRODUCTION + "\n".join(format_help(cdta, context))
 
 
-def helps(command: click.Command, context: click.Context) -> Iterator[str]:
-    """The help of a command, and of those in it."""
-    markdown = Markdown()
-    command.format_help(context, markdown)
-    yield markdown.getvalue().rstrip() + "\n"
+def format_help(command: click.Command, context: click.Context) -> Iterator[str]:
+    """Yield the help of a command and of its subcommands."""
+    formatter = MarkdownFormatter()
+    command.format_help(context, formatter)
+    yield formatter.getvalue().rstrip() + "\n"
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
-            inner = command.get_command(context, name)
-            assert inner
-            yield from helps(inner, click.Context(inner, parent=context, info_name=name))
+            subcommand = command.get_command(context, name)
+            assert subcommand
+            subcontext = click.Context(subcommand, parent=context, info_name=name)
+            yield from format_help(subcommand, subcontext)
 
 
 if __name__ == "__main__":

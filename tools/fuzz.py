@@ -1,11 +1,10 @@
-"""Coverage-guided fuzzing of what reads files and replies of others, by hand, as long as you like.
+"""Coverage-guided fuzzing of the parsers of replies and of files from outside.
 
     pip install atheris
     python tools/fuzz.py moves -max_total_time=600
 
-Targets: moves, positions, records, games, replies, runs, registries, wordings. A crash is anything
-that raises and is not one sentence. What is altered begins as something whole where there is a form
-to keep to.
+Targets: moves, positions, records, games, replies, runs, registries, wordings. Any exception except
+`InvalidInput` is a crash. For structured formats, the fuzzer starts from a valid input.
 """
 
 import json
@@ -35,8 +34,8 @@ with atheris.instrument_imports(include=["cant_do_that_anymore", "chess"]):
     from cant_do_that_anymore.task.yes_no import read_yes_no
 
 FOLDER = Path(tempfile.mkdtemp())
-FILE, RUN, WHOLE = FOLDER / "fuzzed.jsonl", FOLDER / "run", FOLDER / "whole"
-REPLY = {
+FILE, RUN, CORPUS = FOLDER / "fuzzed.jsonl", FOLDER / "run", FOLDER / "corpus"
+RESPONSE = {
     "model": "m",
     "choices": [{"finish_reason": "stop", "message": {"content": "e2e4", "reasoning": "Well."}}],
     "usage": {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11},
@@ -51,7 +50,7 @@ WORDING = 'name = "mine"\nstandard = "Play."\nchanged = "Bishops move as knights
 
 
 def moves(data: bytes) -> None:
-    """A reply, in a position where much is possible."""
+    """Parse a reply, in a position with many kinds of legal moves."""
     board = chess.Board("r3k2r/pPppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/P1PBBPPP/R3K2R w KQkq - 0 1")
     reply = data.decode("utf-8", "replace")
     move_in(reply, board, BISHOPS_AS_KNIGHTS, previous="a8c8")
@@ -59,32 +58,32 @@ def moves(data: bytes) -> None:
 
 
 def positions(data: bytes) -> None:
-    """A file of positions."""
+    """Read a file of positions."""
     FILE.write_bytes(data)
     read_positions(FILE, BISHOPS_AS_KNIGHTS)
 
 
 def records(data: bytes) -> None:
-    """A record file of the original."""
+    """Import a record file of the original."""
     FILE.write_bytes(data)
     import_records([FILE])
 
 
 def games(data: bytes) -> None:
-    """A PGN file."""
+    """Mine a PGN file."""
     FILE.write_bytes(data)
     list(mine([str(FILE)], MiningCriteria(BISHOPS_AS_KNIGHTS)))
 
 
 def replies(data: bytes) -> None:
-    """What a server sends."""
+    """Parse the response of a server."""
     error_message(data)
     with suppress(ValueError):
         parse_completion(data, "chat", "m", ())
 
 
 def runs(data: bytes) -> None:
-    """The facts of a run, or its samples."""
+    """Load a run folder with a changed run.json or samples.jsonl."""
     name = "run.json" if data.startswith(b"{\n") else "samples.jsonl"
     before = (RUN / name).read_bytes()
     (RUN / name).write_bytes(data)
@@ -95,29 +94,29 @@ def runs(data: bytes) -> None:
 
 
 def registries(data: bytes) -> None:
-    """A registry of solvers."""
+    """Read a registry of solvers."""
     FILE.write_bytes(data)
     for name, entry in read_registry(FILE).items():
         solver_fields(name, entry)
 
 
 def wordings(data: bytes) -> None:
-    """The words of questions."""
-    file = FOLDER / "words.toml"
+    """Read a wording file."""
+    file = FOLDER / "wording.toml"
     file.write_bytes(data)
     wordings_named(str(file))
 
 
-def write_whole(name: str) -> None:
-    """Write what is to be altered, in a form that is right."""
-    WHOLE.mkdir()
+def write_corpus(name: str) -> None:
+    """Write valid inputs for a target, from which the fuzzer starts."""
+    CORPUS.mkdir()
     if name == "runs":
         evaluate(Spec(model="cdta/random", n=3, eval="all_diagonal"), quiet=True).save(RUN)
         for file in RUN.glob("*.json*"):
-            (WHOLE / file.name).write_bytes(file.read_bytes())
-    texts = {"replies": json.dumps(REPLY), "registries": REGISTRY, "wordings": WORDING}
+            (CORPUS / file.name).write_bytes(file.read_bytes())
+    texts = {"replies": json.dumps(RESPONSE), "registries": REGISTRY, "wordings": WORDING}
     if name in texts:
-        (WHOLE / name).write_text(texts[name], encoding="utf-8")
+        (CORPUS / name).write_text(texts[name], encoding="utf-8")
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
@@ -130,14 +129,14 @@ def main() -> None:
     if len(sys.argv) < 2 or sys.argv[1] not in TARGETS:
         sys.exit(__doc__)
     target = TARGETS[sys.argv.pop(1)]
-    write_whole(target.__name__)
+    write_corpus(target.__name__)
 
-    def one_input(data: bytes) -> None:
+    def run_target(data: bytes) -> None:
         with suppress(InvalidInput):
             target(data)
 
-    program, *given = sys.argv
-    atheris.Setup([program, "-max_len=20000", *given, str(WHOLE)], one_input)
+    program, *options = sys.argv
+    atheris.Setup([program, "-max_len=20000", *options, str(CORPUS)], run_target)
     atheris.Fuzz()
 
 

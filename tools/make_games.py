@@ -1,10 +1,10 @@
-"""Make the shipped file of games from the book of GNU Chess.
+"""Writes the shipped file of games from the book of GNU Chess.
 
     python tools/make_games.py book_1.02.pgn.xz
 
-That file is in Debian's source package ``gnuchess-book``, in the public domain by its copyright
-file. Taken are the first 50 plies of 50,000 games, drawn by seed from all that differ in them.
-Takes some minutes.
+That file is in Debian's source package ``gnuchess-book``; its copyright file says that it is in the
+public domain. The shipped file has the first 50 plies of 50,000 games, sampled with a fixed seed
+from all games that differ in these plies. It takes a few minutes.
 """
 
 import lzma
@@ -27,19 +27,19 @@ GAMES, PLIES, SEED = 50_000, 50, 0
 
 
 def main(book: Path) -> None:
-    with NamedTemporaryFile(suffix=".pgn") as plain, lzma.open(book) as packed:
-        shutil.copyfileobj(packed, plain)
-        plain.flush()
-        played = list(games_in(plain.name))
-    different = sorted(set(played))
-    chosen = sorted(Random(SEED).sample(different, GAMES))
-    text = "\0".join(chosen).encode("utf-16-le")
+    with NamedTemporaryFile(suffix=".pgn") as pgn, lzma.open(book) as compressed:
+        shutil.copyfileobj(compressed, pgn)
+        pgn.flush()
+        games = list(encode_games(pgn.name))
+    unique = sorted(set(games))
+    sample = sorted(Random(SEED).sample(unique, GAMES))
+    text = "\0".join(sample).encode("utf-16-le")
     FILE.write_bytes(lzma.compress(text, preset=9 | lzma.PRESET_EXTREME))
-    print(f"{len(played):,} games, {len(different):,} differ, {FILE.stat().st_size:,} bytes")
+    print(f"{len(games):,} games, {len(unique):,} unique, {FILE.stat().st_size:,} bytes")
 
 
-def games_in(path: str) -> Iterator[str]:
-    """Every game as far as it is kept; an illegal move is an error."""
+def encode_games(path: str) -> Iterator[str]:
+    """Yield the first plies of every game; an illegal move is an error."""
     openings = Openings(STANDARD)
     for block in read_blocks([path]):
         for game in block.games:

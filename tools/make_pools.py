@@ -1,10 +1,10 @@
-"""Make the shipped pool and datasets from the original's data files.
+"""Writes the shipped pool and datasets from the original's data files.
 
     python tools/make_pools.py FOLDER
 
-FOLDER holds ``special_moves_dataset.jsonl`` and the ``MODEL_dataset.jsonl`` files of the Python
-package ``evals``. Every model's dataset is a subset of the pool, so it is kept as the list of its
-games, in the original's order: the same seed then draws the same samples as there.
+FOLDER contains ``special_moves_dataset.jsonl`` and the ``MODEL_dataset.jsonl`` files of the Python
+package ``evals``. Every model's dataset is a subset of the pool, so it is stored as the list of its
+games. They stay in the original's order, so that the same seed draws the same samples.
 """
 
 import gzip
@@ -21,11 +21,11 @@ MODELS = ("gpt-3.5-turbo-0125", "gpt-3.5-turbo-instruct", "gpt-4-0125-preview", 
 
 def main(folder: Path) -> None:
     pool = read_positions(folder / "special_moves_dataset.jsonl", BISHOPS_AS_KNIGHTS)
-    members = {position.game: position for position in pool}
+    by_game = {position.game: position for position in pool}
     datasets = {}
     for model in MODELS:
         dataset = read_positions(folder / f"{model}_dataset.jsonl", BISHOPS_AS_KNIGHTS)
-        assert all(members[position.game] == position for position in dataset), model
+        assert all(by_game[position.game] == position for position in dataset), model
         datasets[model] = [position.game for position in dataset]
     lines = "".join(json.dumps(position.to_json()) + "\n" for position in pool)
     (DATA / "pool.jsonl.gz").write_bytes(gzip.compress(lines.encode(), mtime=0))

@@ -1,8 +1,8 @@
-"""Run examples/notebook.ipynb and write it again with its output, for those who read it.
+"""Runs examples/notebook.ipynb and stores its output in it.
 
     pip install -e '.[test]' && python tools/notebook.py
 
-A test runs it, too, and compares the text below each cell.
+A test also runs the notebook and compares the text output of each cell.
 """
 
 import os
@@ -21,7 +21,7 @@ NOTEBOOK = Path(__file__).parents[1] / "examples" / "notebook.ipynb"
 
 
 def executed() -> Any:
-    """The notebook with the output of every cell, run in an empty folder with an empty cache."""
+    """Run the notebook in an empty folder with an empty cache, and return it with its output."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     with TemporaryDirectory() as folder, patch.dict(os.environ, CDTA_HOME=f"{folder}/home"):
         ExecutePreprocessor(timeout=300).preprocess(notebook, {"metadata": {"path": folder}})
@@ -31,5 +31,5 @@ def executed() -> Any:
 if __name__ == "__main__":
     notebook = executed()
     for cell in notebook.cells:
-        cell.metadata.pop("execution", None)  # when each was run
+        cell.metadata.pop("execution", None)  # execution times
     nbformat.write(notebook, NOTEBOOK)

@@ -1,8 +1,8 @@
-"""Draw every rule of the catalog for docs/rules.md, and write the table there.
+"""Draws every rule of the catalog for docs/rules.md, and writes the table there.
 
     python tools/rule_pictures.py
 
-The pictures are those that the page of a run shows, photographed in headless Chromium into
+The pictures are screenshots of those in reports, taken in headless Chromium and written to
 ``docs/images/rules``. Needs the ``test`` extra, for Playwright.
 """
 
@@ -37,22 +37,22 @@ def main() -> None:
                 window.locator(".board").screenshot(path=IMAGES / f"{rules.key}.png")
     before, _, rest = DOCUMENT.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
-    DOCUMENT.write_text(before + BEGIN + "".join(table()) + END + after)
+    DOCUMENT.write_text(before + BEGIN + "".join(table_rows()) + END + after)
 
 
-def table() -> Iterator[str]:
+def table_rows() -> Iterator[str]:
     yield "\n| key | statement | a special move |\n| --- | --- | --- |\n"
     for rules in CATALOG.values():
         if rules.forbids_something:
-            yield f"| `{rules.key}` | {rules.statement} | {shown(rules)} |\n"
+            yield f"| `{rules.key}` | {rules.statement} | {picture_cell(rules)} |\n"
     yield "\n"
 
 
-def shown(rules: Rules) -> str:
+def picture_cell(rules: Rules) -> str:
     picture = rule_picture(rules)
     assert picture
-    source, words = f"images/rules/{rules.key}.png", f"{rules.title}: {picture.move} is illegal"
-    return f'<img src="{source}" alt="{words}" width="{SIZE}"><br>{picture.move}'
+    source, alt = f"images/rules/{rules.key}.png", f"{rules.title}: {picture.move} is illegal"
+    return f'<img src="{source}" alt="{alt}" width="{SIZE}"><br>{picture.move}'
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Build the documentation site from docs/ and whatever its pages link to.
+"""Builds the documentation site from docs/ and the files that its pages link to.
 
     pip install '.[docs]' && python tools/site.py -o FOLDER
 
-The Markdown is read as it is on any code host. In a copy, docs/ becomes the root, a file outside of
-it keeps its path, and links follow. A link or a picture that leads nowhere ends the build.
+The Markdown also works on any code host. The site is built from a copy, in which docs/ becomes the
+root, files outside it keep their path, and links are adjusted. A broken link or image fails the
+build.
 """
 
 import argparse
@@ -26,49 +27,49 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, help="a new folder")
     output: Path = parser.parse_args().output
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        sys.exit(f"{output} is no empty folder; name a new one")
+        sys.exit(f"{output} is not an empty folder; give a new one")
     with TemporaryDirectory() as folder:
         for path in sorted(DOCS.rglob("*.*")):
             copy(path, Path(folder) / "docs")
         shutil.copy(ROOT / "mkdocs.yml", folder)
         zensical = [sys.executable, "-m", "zensical", "build", "--strict"]
-        source = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-        if subprocess.run(zensical, cwd=folder, env=source).returncode:
-            sys.exit("the site was not built")
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+        if subprocess.run(zensical, cwd=folder, env=environment).returncode:
+            sys.exit("building the site failed")
         shutil.copytree(Path(folder) / "site", output, dirs_exist_ok=True)
 
 
 def copy(path: Path, stage: Path) -> None:
-    """Copy a file, and whatever it links to, with links that lead there."""
-    place = stage / placed(path)
-    if place.exists():
+    """Copy a file and the files that it links to, and adjust its links."""
+    target = stage / site_path(path)
+    if target.exists():
         return
-    place.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(path, place)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(path, target)
     if path.suffix == ".md":
         text = path.read_text(encoding="utf-8")
-        place.write_text(LINK.sub(partial(moved, path), text), encoding="utf-8")
-        for _, target in LINK.findall(text):
-            copy(linked(path, target), stage)
+        target.write_text(LINK.sub(partial(adjust_link, path), text), encoding="utf-8")
+        for _, link in LINK.findall(text):
+            copy(linked_file(path, link), stage)
 
 
-def placed(path: Path) -> Path:
-    """Where a file of the repository lies in the site."""
+def site_path(path: Path) -> Path:
+    """Return the path of a file in the site."""
     return path.relative_to(DOCS if path.is_relative_to(DOCS) else ROOT)
 
 
-def linked(page: Path, target: str) -> Path:
-    """The file that a link of a page leads to."""
-    path = Path(os.path.normpath(page.parent / target))
+def linked_file(page: Path, link: str) -> Path:
+    """Return the file that a page links to."""
+    path = Path(os.path.normpath(page.parent / link))
     if not path.is_file():
-        sys.exit(f"{page.relative_to(ROOT)} links to {target}, which is not there")
+        sys.exit(f"{page.relative_to(ROOT)} links to {link}, which does not exist")
     return path
 
 
-def moved(page: Path, link: re.Match[str]) -> str:
-    """The same link in the site."""
-    there = os.path.relpath(placed(linked(page, link[2])), placed(page).parent)
-    return link[1] + Path(there).as_posix()
+def adjust_link(page: Path, link: re.Match[str]) -> str:
+    """Return the link as it must be in the site."""
+    target = site_path(linked_file(page, link[2]))
+    return link[1] + Path(os.path.relpath(target, site_path(page).parent)).as_posix()
 
 
 if __name__ == "__main__":
