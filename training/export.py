@@ -1,4 +1,4 @@
-"""The trained network as an ONNX file with eight bits per weight.
+"""Writes a trained network as an ONNX file with 8 bits per weight.
 
 python training/export.py --habit pocket.pt --reader dose-0.05.pt --words words.json --out OUT
 """
@@ -16,11 +16,11 @@ from torch.export import Dim
 from torch.nn.utils import parametrize
 
 ONNX_OPSET = 23
-"""The first with an operator for attention, which onnxruntime computes faster than its parts."""
+"""The first opset with an attention operator, which onnxruntime runs faster than its parts."""
 
 
-class EightBits(nn.Module):
-    """A matrix as integers from -127 to 127 and one scale per row."""
+class EightBitWeight(nn.Module):
+    """Stores a matrix as integers from -127 to 127 and one scale per row."""
 
     def forward(self, integers: Tensor, scales: Tensor) -> Tensor:
         return integers.float() * scales
@@ -30,16 +30,16 @@ class EightBits(nn.Module):
         return (weight / scales).round().to(torch.int8), scales
 
 
-def quantise(network: nn.Module) -> None:
-    """Hold every matrix in eight bits from here on; the arithmetic stays in full precision."""
+def quantize(network: nn.Module) -> None:
+    """Store every matrix in 8 bits; arithmetic stays in full precision."""
     network.requires_grad_(False)
     for module in list(network.modules()):
         if isinstance(module, nn.Linear | nn.Embedding):
-            parametrize.register_parametrization(module, "weight", EightBits())
+            parametrize.register_parametrization(module, "weight", EightBitWeight())
 
 
 def rounded_weights(network: nn.Module) -> dict[str, Tensor]:
-    """The weights of a network that `quantise` has rounded, under their usual names."""
+    """Return the weights of a quantized network under their original names."""
     state = network.state_dict()
     weights = {name: state[name] for name in state if "parametrizations" not in name}
     for name, module in network.named_modules():
@@ -49,7 +49,7 @@ def rounded_weights(network: nn.Module) -> dict[str, Tensor]:
 
 
 def export(reader: Reader, moves: list[str], words: list[str], folder: Path) -> None:
-    """Write ``pocket.onnx`` and ``pocket.json``, which names its tokens and pins its bytes."""
+    """Write ``pocket.onnx``, and ``pocket.json`` with its tokens and its digest."""
     text, tokens = torch.zeros(1, 3, dtype=torch.int64), torch.zeros(2, 4, dtype=torch.int64)
     program = torch.onnx.export(
         reader,
@@ -61,29 +61,29 @@ def export(reader: Reader, moves: list[str], words: list[str], folder: Path) -> 
     )
     model = program.model_proto
     for node in model.graph.node:
-        node.ClearField("metadata_props")  # stack traces with the paths of this machine
-    packed = model.SerializeToString()
-    (folder / "pocket.onnx").write_bytes(packed)
-    about = {
-        "sha256": sha256(packed).hexdigest(),
+        node.ClearField("metadata_props")  # stack traces with local paths
+    serialized = model.SerializeToString()
+    (folder / "pocket.onnx").write_bytes(serialized)
+    metadata = {
+        "sha256": sha256(serialized).hexdigest(),
         "context": reader.habit.place.weight.shape[0],
         "moves": moves,
         "words": words,
     }
-    (folder / "pocket.json").write_text(json.dumps(about) + "\n")
+    (folder / "pocket.json").write_text(json.dumps(metadata) + "\n")
 
 
 def main() -> None:
-    """Export one of the readers that read.py trained."""
+    """Export a reader that train_reader.py trained."""
     parser = argparse.ArgumentParser(description="Write the ONNX file of a reader.")
     for name in ("habit", "reader", "words", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
-    asked = parser.parse_args()
-    asked.out.mkdir(parents=True, exist_ok=True)
-    words = json.loads(asked.words.read_text())
-    reader = load_reader(asked.habit, asked.reader)
-    quantise(reader)
-    export(reader, list(vocabulary().values()), words, asked.out)
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    words = json.loads(options.words.read_text())
+    reader = load_reader(options.habit, options.reader)
+    quantize(reader)
+    export(reader, list(vocabulary().values()), words, options.out)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The network: a decoder-only transformer over chess moves, one token per move, and its reader.
+"""The networks: a decoder-only transformer over chess moves (one token per move), and its reader.
 
-`Pocket` plays from habit: it was trained on games and sees moves only. `Reader` adds an encoder of
+`Pocket` plays from habit: it is trained on games and sees only moves. `Reader` adds an encoder of
 the prompt's text and, between the layers of `Pocket`, adapters that attend to that text. Without a
-text the adapters add nothing, and a reader plays exactly as its `Pocket` does.
+text, the adapters add nothing, and a reader plays exactly like its `Pocket`.
 """
 
 from pathlib import Path
@@ -14,8 +14,8 @@ from torch.nn.functional import linear, relu, scaled_dot_product_attention
 HEADS = 4
 
 
-def rotated(x: Tensor) -> Tensor:
-    """Rotary position embedding: products of two places depend on their distance alone."""
+def apply_rotary(x: Tensor) -> Tensor:
+    """Apply rotary position embedding: dot products depend only on the distance of positions."""
     half = x.shape[3] // 2
     speeds = 0.5 ** torch.linspace(0, 10, half, device=x.device)
     angles = torch.arange(x.shape[2], device=x.device)[:, None] * speeds
@@ -25,7 +25,7 @@ def rotated(x: Tensor) -> Tensor:
 
 
 class Block(nn.Module):
-    """Attention to the tokens so far, or to all of them, then a feed-forward layer."""
+    """Attention (causal, or to all tokens) and a feed-forward layer."""
 
     def __init__(self, width: int, heads: int, dropout: float, causal: bool = True) -> None:
         super().__init__()
@@ -41,12 +41,12 @@ class Block(nn.Module):
         nn.init.zeros_(self.down.weight)
 
     def forward(self, x: Tensor, only_last: bool = False, mask: Tensor | None = None) -> Tensor:
-        """Update every place, or compute the last one alone; a mask hides places from all."""
-        seen = self.norm_1(x)
-        sources = (seen, seen, seen)
+        """Update every position, or compute only the last one; a mask hides positions."""
+        normed = self.norm_1(x)
+        sources = (normed, normed, normed)
         if only_last:
-            x, sources = x[:, -1:], (seen[:, -1:], seen, seen)
-        # Three small products: splitting the result of a large one costs more where cores are few.
+            x, sources = x[:, -1:], (normed[:, -1:], normed, normed)
+        # Three small products are faster on few cores than one large product that is then split.
         queries, keys, values = (
             linear(source, weight).unflatten(2, (self.heads, -1)).transpose(1, 2)
             for source, weight in zip(
@@ -54,7 +54,7 @@ class Block(nn.Module):
             )
         )
         if not self.causal:
-            queries, keys = rotated(queries), rotated(keys)
+            queries, keys = apply_rotary(queries), apply_rotary(keys)
         causal = self.causal and not only_last
         attended = scaled_dot_product_attention(queries, keys, values, mask, is_causal=causal)
         x = x + self.dropout(self.mix(attended.transpose(1, 2).flatten(2)))
@@ -63,7 +63,7 @@ class Block(nn.Module):
 
 
 class Pocket(nn.Module):
-    """Scores for the next move after the moves so far; token ``moves`` begins a game."""
+    """Scores the next move, given the moves so far; token ``moves`` begins a game."""
 
     def __init__(
         self, moves: int, context: int, layers: int, width: int, heads: int, dropout: float = 0
@@ -77,18 +77,18 @@ class Pocket(nn.Module):
         nn.init.normal_(self.place.weight, std=0.02)
 
     def forward(self, tokens: Tensor, only_last: bool = False) -> Tensor:
-        """Scores of shape (games, places, moves), or (games, moves) for the last place alone."""
+        """Return scores of shape (games, positions, moves), or (games, moves) if ``only_last``."""
         *blocks, last = self.blocks
         x = self.embed(tokens) + self.place.weight[: tokens.shape[1]]
         for block in blocks:
             x = block(x)
         x = self.norm(last(x, only_last))
-        # The embedding serves as the output layer too; the begin token is never played.
+        # The embedding is also the output layer; the begin token is never played.
         return linear(x[:, -1] if only_last else x, self.embed.weight[:-1])
 
 
 class Adapter(nn.Module):
-    """What a text adds to every place of a game: attention to its words, and a small layer."""
+    """Adds a text to every position of a game: attention to its words and a small layer."""
 
     def __init__(self, width: int, heads: int, hidden: int) -> None:
         super().__init__()
@@ -104,20 +104,20 @@ class Adapter(nn.Module):
         nn.init.zeros_(self.down.weight)
 
     def forward(self, x: Tensor, words: Tensor, mask: Tensor | None) -> Tensor:
-        """The sum to add to ``x``, whose games share ``words`` in equal groups."""
+        """Return the update of ``x``; equal groups of its games share a row of ``words``."""
         queries = self.queries(self.norm_1(x)).reshape(len(words), -1, x.shape[2])
         queries, keys, values = (
             part.unflatten(2, (self.heads, -1)).transpose(1, 2)
             for part in (queries, self.keys(words), self.values(words))
         )
         attended = scaled_dot_product_attention(queries, keys, values, mask)
-        read = self.mix(attended.transpose(1, 2).flatten(2).reshape(x.shape))
-        hidden = relu(self.up(self.norm_2(x + read)))
-        return read + self.down(hidden * hidden)
+        update = self.mix(attended.transpose(1, 2).flatten(2).reshape(x.shape))
+        hidden = relu(self.up(self.norm_2(x + update)))
+        return update + self.down(hidden * hidden)
 
 
 class Reader(nn.Module):
-    """Scores for the reply to a text after the moves so far: a move, "yes" or "no"."""
+    """Scores the reply to a text, given the moves so far: a move, "yes" or "no"."""
 
     def __init__(self, habit: Pocket, words: int, layers: int, heads: int, hidden: int) -> None:
         super().__init__()
@@ -127,17 +127,17 @@ class Reader(nn.Module):
         self.encoder = nn.ModuleList(Block(width, heads, 0, causal=False) for _ in range(layers))
         self.text_norm = nn.LayerNorm(width)
         self.adapters = nn.ModuleDict(
-            {str(place): Adapter(width, heads, hidden) for place in range(0, len(habit.blocks), 2)}
+            {str(layer): Adapter(width, heads, hidden) for layer in range(0, len(habit.blocks), 2)}
         )
         self.yes_no = nn.Linear(width, 2, bias=False)
         nn.init.normal_(self.words.weight, std=0.02)
         nn.init.normal_(self.yes_no.weight, std=0.02)
 
-    def encode(self, text: Tensor, filled_up: bool) -> tuple[Tensor, Tensor | None]:
-        """The words in context, after a start token; tokens of -1 may fill up short texts."""
+    def encode(self, text: Tensor, is_padded: bool) -> tuple[Tensor, Tensor | None]:
+        """Return the encoded words after a start token, and a mask of padding (tokens of -1)."""
         start = torch.zeros_like(text[:, :1]) + (len(self.habit.embed.weight) - 1)
         text = torch.cat((start, text), 1)
-        mask = (text >= 0)[:, None, None] if filled_up else None
+        mask = (text >= 0)[:, None, None] if is_padded else None
         table = torch.cat((self.habit.embed.weight, self.words.weight))
         x = table[text.clamp(0)]
         for block in self.encoder:
@@ -145,23 +145,24 @@ class Reader(nn.Module):
         return self.text_norm(x), mask
 
     def forward(self, text: Tensor, tokens: Tensor, only_last: bool = False) -> Tensor:
-        """Scores of shape (games, places, moves + 2), or (games, moves + 2) for the last place.
+        """Return scores of shape (games, positions, moves + 2).
 
-        For the last place alone, texts are not filled up; the token -1 alone is no text.
+        With ``only_last``, the shape is (games, moves + 2), and texts have no padding; a single
+        token of -1 means no text.
         """
-        words, mask = self.encode(text, filled_up=not only_last)
+        words, mask = self.encode(text, is_padded=not only_last)
         has_text = (text >= 0).any().to(words.dtype)
         x = self.habit.embed(tokens) + self.habit.place.weight[: tokens.shape[1]]
-        for place, block in enumerate(self.habit.blocks):
+        for layer, block in enumerate(self.habit.blocks):
             x = block(x, only_last and block is self.habit.blocks[-1])
-            if str(place) in self.adapters:
-                x = x + has_text * self.adapters[str(place)](x, words, mask)
+            if str(layer) in self.adapters:
+                x = x + has_text * self.adapters[str(layer)](x, words, mask)
         x = self.habit.norm(x[:, -1] if only_last else x)
         return torch.cat((linear(x, self.habit.embed.weight[:-1]), self.yes_no(x)), -1)
 
 
 def load_habit(path: Path) -> Pocket:
-    """The network that train.py wrote."""
+    """Load the habit network that train_habit.py wrote."""
     state = torch.load(path, weights_only=True)
     layers = len({name.split(".")[1] for name in state if name.startswith("blocks.")})
     moves, width = state["embed.weight"].shape
@@ -171,13 +172,13 @@ def load_habit(path: Path) -> Pocket:
 
 
 def load_reader(habit: Path, path: Path) -> Reader:
-    """A reader that read.py wrote, on the habit network that it was trained on."""
-    learned = torch.load(path, weights_only=True)
-    layers = len({name.split(".")[1] for name in learned if name.startswith("encoder.")})
-    hidden = len(learned["adapters.0.up.weight"])
-    reader = Reader(load_habit(habit), len(learned["words.weight"]), layers, HEADS, hidden)
+    """Load a reader that train_reader.py wrote, with the habit network that it was trained on."""
+    weights = torch.load(path, weights_only=True)
+    layers = len({name.split(".")[1] for name in weights if name.startswith("encoder.")})
+    hidden = len(weights["adapters.0.up.weight"])
+    reader = Reader(load_habit(habit), len(weights["words.weight"]), layers, HEADS, hidden)
     missing, _ = reader.load_state_dict(
-        {name: weight.float() for name, weight in learned.items()}, strict=False
+        {name: weight.float() for name, weight in weights.items()}, strict=False
     )
     assert all(name.startswith("habit.") for name in missing)
     return reader.eval()

@@ -1,8 +1,8 @@
-"""Measure the shipped model and write the figures into its card, docs/pocket.md.
+"""Measures the shipped model and writes the figures into its model card, docs/pocket.md.
 
-    python training/card.py
+    python training/model_card.py
 
-Figures on held-out games come from training/record.json, which train.py wrote.
+The figures on held-out games come from training/record.json, which train_habit.py wrote.
 """
 
 import json
@@ -18,26 +18,26 @@ from cant_do_that_anymore.providers.pocket import load_network
 
 TRAINING = Path(__file__).parent
 CARD = TRAINING.parent / "docs" / "pocket.md"
-BEGIN, END = "<!-- figures: written by training/card.py -->\n", "<!-- end of figures -->\n"
-ROW = 10
+BEGIN, END = "<!-- figures: written by training/model_card.py -->\n", "<!-- end of figures -->\n"
+PLIES_PER_ROW = 10
 
 
 def likeliest_moves(positions: list[Position]) -> dict[Position, str]:
-    """What the network plays at temperature 0."""
+    """Return the network's move at temperature 0, by position."""
     network = load_network()
     by_length = defaultdict(list)
     for position in positions:
         by_length[len(position.moves)].append(position)
     played = {}
-    for alike in by_length.values():
-        scores = network.scores([network.tokens(position.moves) for position in alike])
+    for same_length in by_length.values():
+        scores = network.scores([network.tokens(position.moves) for position in same_length])
         best = (network.moves[token] for token in scores[:, : len(network.moves)].argmax(1))
-        played.update(zip(alike, best, strict=True))
+        played.update(zip(same_length, best, strict=True))
     return played
 
 
 def legal_share(played: dict[Position, str], rules: Rules) -> float:
-    """Share of the played moves that the rules allow."""
+    """Return the share of the played moves that the rules allow."""
     return sum(
         rules.is_legal(position.board(), chess.Move.from_uci(move))
         for position, move in played.items()
@@ -45,7 +45,7 @@ def legal_share(played: dict[Position, str], rules: Rules) -> float:
 
 
 def special_share(played: dict[Position, str]) -> float:
-    """Share of the played moves that are special moves."""
+    """Return the share of the played moves that are special moves."""
     return sum(move in position.special_moves for position, move in played.items()) / len(played)
 
 
@@ -54,7 +54,7 @@ def percent(share: float) -> str:
 
 
 def figures() -> str:
-    """The card's tables."""
+    """Return the tables of the model card."""
     record = json.loads((TRAINING / "record.json").read_text())
     heldout = record["heldout"]
     pool, diagonal = (likeliest_moves(shipped_pool(name)) for name in ("pool", "diagonal"))
@@ -69,7 +69,7 @@ def figures() -> str:
             f"{percent(heldout['top1'])} of {heldout['positions']:,} moves",
         ),
         (
-            "the same before rounding to eight bits",
+            "top-1 on held-out games, before rounding to 8 bits",
             percent(record["heldout_top1_before_rounding"]),
         ),
         ("cross-entropy on held-out games", f"{heldout['loss']:.3f} nats per move"),
@@ -82,26 +82,26 @@ def figures() -> str:
     ]
     by_ply = heldout["top1_by_ply"]
     lines = [
-        f"Measured on {date.today()} with `python training/card.py`, at temperature 0; on held-out",
-        "games by `training/train.py`, with the weights as they are shipped.",
+        f"Measured on {date.today()} at temperature 0 with `python training/model_card.py`, and on",
+        "held-out games with `training/train_habit.py`, which used the shipped weights.",
         "",
-        "| what | figure |",
+        "| figure | value |",
         "| --- | --- |",
-        *(f"| {what} | {figure} |" for what, figure in rows),
+        *(f"| {title} | {value} |" for title, value in rows),
         "",
         "Top-1 on held-out games by ply, in percent:",
         "",
-        "| ply | " + " | ".join(f"+{place}" for place in range(1, ROW + 1)) + " |",
-        "| --- |" + " --- |" * ROW,
+        "| ply | " + " | ".join(f"+{place}" for place in range(1, PLIES_PER_ROW + 1)) + " |",
+        "| --- |" + " --- |" * PLIES_PER_ROW,
     ]
-    for start in range(0, len(by_ply), ROW):
-        shares = (f"{100 * share:.0f}" for share in by_ply[start : start + ROW])
+    for start in range(0, len(by_ply), PLIES_PER_ROW):
+        shares = (f"{100 * share:.0f}" for share in by_ply[start : start + PLIES_PER_ROW])
         lines.append(f"| {start} | " + " | ".join(shares) + " |")
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    """Replace the figures of the card."""
+    """Replace the figures in the model card."""
     before, _, rest = CARD.read_text().partition(BEGIN)
     after = rest.partition(END)[2]
     CARD.write_text(before + BEGIN + figures() + END + after)

@@ -1,11 +1,11 @@
-"""Teach the habit network to read: train its reader on texts that state rules, in several doses.
+"""Trains readers for the habit network on texts that state rules, one reader per dose.
 
-    python training/read.py --habit pocket.pt --texts TEXTS --rule-games GAMES.pt --out OUT
+    python training/train_reader.py --habit pocket.pt --texts TEXTS --rule-games GAMES.pt --out OUT
 
-TEXTS is what texts.py wrote, GAMES.pt what selfplay.py wrote. The habit network stays as it is. A
-reader learns to play as it does, restricted to the moves that the text allows, and to answer
-whether a move is legal. OUT receives the weights of one reader per dose, and read.json with what
-was measured. The dose is the share of examples whose text states a changed rule; all else is equal.
+texts.py writes TEXTS, and selfplay.py writes GAMES.pt. The habit network does not change. A reader
+learns to play like it, but only moves that the text allows, and to answer whether a move is legal.
+The dose is the share of examples whose text states a changed rule; everything else is equal. The
+script writes the weights of each reader, and read.json with the measurements, to OUT.
 """
 
 import argparse
@@ -23,22 +23,24 @@ from torch import Tensor
 from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 
-YES, NO = BEGIN, BEGIN + 1  # among the scores
-QUERIED = list(vocabulary().values()).index("a1a8")  # stands for the move in a question
+YES, NO = BEGIN, BEGIN + 1  # indices of scores
+QUERIED = list(vocabulary().values()).index("a1a8")  # the placeholder for the move in a question
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that decides what a reader learns, besides the texts and games.
+    """Hyperparameters.
 
     Attributes:
-        doses: the shares of examples with a changed rule.
-        groups, games: texts per step, and games per text.
-        questions: questions of legality per step.
-        left_out, replaced: shares of the words of a text, by chance.
-        random_examples: the share of the moves in a text that become any other move.
-        words: the words of the tokenizer.
-        new_moves: the share of the target that moves have which only the changed rules allow.
+        doses: shares of examples with a changed rule.
+        groups: texts per step.
+        games: games per text.
+        questions: questions about legality per step.
+        left_out: share of the words of a text that are left out at random.
+        replaced: share of the words of a text that are replaced at random.
+        random_examples: share of the moves in a text that are replaced by a random move.
+        words: number of words of the tokenizer.
+        new_moves: target probability of the moves that only the changed rules allow.
     """
 
     doses: tuple[float, ...] = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
@@ -60,16 +62,18 @@ class Recipe:
     seed: int = 1
 
 
-def masks(legal: Tensor) -> Tensor:
-    """Lists of moves, filled up with -1, as masks over all moves."""
-    found = torch.zeros((*legal.shape[:-1], BEGIN + 1), dtype=torch.bool, device=legal.device)
+def legal_masks(legal: Tensor) -> Tensor:
+    """Convert lists of moves, padded with -1, to masks over all moves."""
+    masks = torch.zeros((*legal.shape[:-1], BEGIN + 1), dtype=torch.bool, device=legal.device)
     index = torch.where(legal < 0, BEGIN, legal.long())
-    return found.scatter_(-1, index, True)[..., :BEGIN]
+    return masks.scatter_(-1, index, True)[..., :BEGIN]
 
 
-def targets(scores: Tensor, legal: Tensor, standard: Tensor, new_moves: float) -> Tensor:
-    """The network's own probabilities among the legal moves, and a little of each new move."""
-    allowed, usual = masks(legal), masks(standard)
+def target_probabilities(
+    scores: Tensor, legal: Tensor, standard: Tensor, new_moves: float
+) -> Tensor:
+    """Return the network's probabilities among legal moves, with a small share for new moves."""
+    allowed, usual = legal_masks(legal), legal_masks(standard)
     probabilities = scores.float().masked_fill(~allowed, -1e4).softmax(-1)
     new = (allowed & ~usual).float()
     count = new.sum(-1, keepdim=True)
@@ -87,14 +91,16 @@ def move_loss(
     weight: Tensor,
     new_moves: float,
 ) -> Tensor:
-    """Cross-entropy to the habit network's moves, restricted where the text states a rule."""
+    """Return the cross-entropy to the habit network, restricted by the rule of the text if any."""
     with torch.autocast(games.device.type, torch.bfloat16):
         with torch.no_grad():
             habit = reader.habit(games[:, :-1])
         scores = reader(text, games[:, :-1])
     with torch.no_grad():
         free = habit.float().softmax(-1)
-        wanted = torch.where(rule[:, None, None], targets(habit, legal, standard, new_moves), free)
+        wanted = torch.where(
+            rule[:, None, None], target_probabilities(habit, legal, standard, new_moves), free
+        )
     logs = scores.float().log_softmax(-1)[..., :BEGIN]
     return -((wanted * logs).sum(-1) * weight).sum() / weight.sum()
 
@@ -102,7 +108,7 @@ def move_loss(
 def question_loss(
     reader: Reader, text: Tensor, games: Tensor, yes: Tensor, weight: Tensor
 ) -> Tensor:
-    """Cross-entropy to "yes" or "no" at the places that count."""
+    """Return the weighted cross-entropy to "yes" or "no"."""
     with torch.autocast(games.device.type, torch.bfloat16):
         scores = reader(text, games[:, :-1])
     answer = torch.where(yes, YES, NO)
@@ -113,12 +119,12 @@ def question_loss(
 
 
 def contains(lists: Tensor, move: Tensor) -> Tensor:
-    """Whether a move per game is in its lists of moves, by ply."""
+    """Whether the move of each game is in its lists of moves, by ply."""
     return (lists == move[:, None, None]).any(-1)
 
 
-class Examples:
-    """Draws examples at a dose: texts with games, and what is right there."""
+class ExampleSampler:
+    """Draws training examples at a dose: texts with games, and the right replies."""
 
     def __init__(self, data: RuleGames, texts: Path, recipe: Recipe) -> None:
         self.data, self.recipe, self.device = data, recipe, data.games.device
@@ -130,77 +136,79 @@ class Examples:
             self.standard, self.questions = (
                 torch.from_numpy(arrays[key]).to(self.device) for key in ("standard", "question")
             )
-        self.there = (data.games[:, 1:] != BEGIN) & ~data.held_out
+        self.is_trained = (data.games[:, 1:] != BEGIN) & ~data.held_out
         self.lengths = (data.games[:, 1:] != BEGIN).sum(1).clamp(1)
 
-    def below(self, limit: int | Tensor, *shape: int) -> Tensor:
-        """Random integers below a limit."""
+    def random_below(self, limit: int | Tensor, *shape: int) -> Tensor:
+        """Return random integers below a limit."""
         return (torch.rand(shape, device=self.device) * limit).long()
 
-    def rules_drawn(self, count: int, dose: float) -> tuple[Tensor, Tensor]:
-        """Rules of games, and whether the text states them: the share of the dose, on average."""
+    def draw_rules(self, count: int, dose: float) -> tuple[Tensor, Tensor]:
+        """Draw rules, and whether the text states them: on average, the share of the dose."""
         stated = int(dose * count + float(np.random.random()))
-        return self.below(len(self.rules), count), torch.arange(count, device=self.device) < stated
+        return self.random_below(len(self.rules), count), torch.arange(
+            count, device=self.device
+        ) < stated
 
-    def text(self, rules: Tensor, stated: Tensor) -> Tensor:
-        """A text per entry that states its rules, or none."""
-        changed = self.texts[rules, self.below(self.texts.shape[1], len(rules))]
-        standard = self.standard[self.below(len(self.standard), len(rules))]
+    def draw_texts(self, rules: Tensor, stated: Tensor) -> Tensor:
+        """Draw a text per entry, which states its rules or none."""
+        changed = self.texts[rules, self.random_below(self.texts.shape[1], len(rules))]
+        standard = self.standard[self.random_below(len(self.standard), len(rules))]
         text = torch.where(stated[:, None], changed, standard).long()
-        # Moves in a text are examples of the notation: any move will do.
+        # Moves in a text are examples of the notation, so any move is possible.
         drawn = torch.rand(text.shape, device=self.device) < self.recipe.random_examples
         is_example = (text >= 0) & (text < BEGIN) & drawn
-        return torch.where(is_example, self.below(BEGIN, *text.shape), text)
+        return torch.where(is_example, self.random_below(BEGIN, *text.shape), text)
 
-    def noisy(self, text: Tensor) -> Tensor:
-        """The text with words left out and replaced, and nothing between its words."""
+    def add_noise(self, text: Tensor) -> Tensor:
+        """Leave out and replace words of the texts, and close the gaps."""
         noise = torch.rand(text.shape, device=self.device)
-        other = BEGIN + 1 + self.below(self.recipe.words, *text.shape)
+        other = BEGIN + 1 + self.random_below(self.recipe.words, *text.shape)
         words = text > BEGIN
         text = torch.where(words & (noise < self.recipe.replaced), other, text)
         text = torch.where(words & (noise > 1 - self.recipe.left_out), -1, text)
         return text.gather(1, (text < 0).byte().sort(dim=1, stable=True).indices)
 
-    def games(self, rules: Tensor, count: int) -> Tensor:
-        """Games under each of the rules; they alternate."""
-        number = self.below(len(self.data.games) // len(self.rules), len(rules), count)
+    def draw_games(self, rules: Tensor, count: int) -> Tensor:
+        """Draw indices of games under each of the rules, which alternate in the data."""
+        number = self.random_below(len(self.data.games) // len(self.rules), len(rules), count)
         return (rules[:, None] + len(self.rules) * number).flatten()
 
-    def moves(self, dose: float) -> tuple[Tensor, ...]:
-        """Arguments of `move_loss`."""
+    def draw_moves(self, dose: float) -> tuple[Tensor, ...]:
+        """Draw the arguments of `move_loss`."""
         data, recipe = self.data, self.recipe
-        rules, stated = self.rules_drawn(recipe.groups, dose)
-        index = self.games(rules, recipe.games)
-        text = self.noisy(self.text(rules, stated))
+        rules, stated = self.draw_rules(recipe.groups, dose)
+        index = self.draw_games(rules, recipe.games)
+        text = self.add_noise(self.draw_texts(rules, stated))
         return (
             text,
             data.games[index],
             stated.repeat_interleave(recipe.games),
             data.legal[index],
             data.standard[index],
-            self.there[index].float(),
+            self.is_trained[index].float(),
         )
 
-    def asked(self, dose: float) -> tuple[Tensor, ...]:
-        """Arguments of `question_loss`."""
+    def draw_questions(self, dose: float) -> tuple[Tensor, ...]:
+        """Draw the arguments of `question_loss`."""
         data = self.data
-        rules, stated = self.rules_drawn(self.recipe.questions, dose)
-        index = self.games(rules, 1)
-        ply = self.below(self.lengths[index], len(index))
+        rules, stated = self.draw_rules(self.recipe.questions, dose)
+        index = self.draw_games(rules, 1)
+        ply = self.random_below(self.lengths[index], len(index))
         legal, standard = data.legal[index], data.standard[index]
-        move = self.queried(legal, standard, ply)
-        question = self.questions[self.below(len(self.questions), len(index))].long()
-        text = self.noisy(torch.cat((self.text(rules, stated), question), 1))
+        move = self.draw_queried_moves(legal, standard, ply)
+        question = self.questions[self.random_below(len(self.questions), len(index))].long()
+        text = self.add_noise(torch.cat((self.draw_texts(rules, stated), question), 1))
         text = torch.where(text == QUERIED, move[:, None], text)
         allowed, usual = contains(legal, move), contains(standard, move)
-        here = torch.arange(PLIES, device=self.device) == ply[:, None]
-        weight = self.there[index] & (allowed | usual | here)
+        is_queried_ply = torch.arange(PLIES, device=self.device) == ply[:, None]
+        weight = self.is_trained[index] & (allowed | usual | is_queried_ply)
         return text, data.games[index], torch.where(stated[:, None], allowed, usual), weight.float()
 
-    def queried(self, legal: Tensor, standard: Tensor, ply: Tensor) -> Tensor:
-        """A move to ask about: one that only one set of rules allows, that both do, or any."""
+    def draw_queried_moves(self, legal: Tensor, standard: Tensor, ply: Tensor) -> Tensor:
+        """Draw moves to ask about: legal under one of the rules, under both, or any move."""
         rows = torch.arange(len(ply), device=ply.device)
-        allowed, usual = masks(legal[rows, ply]), masks(standard[rows, ply])
+        allowed, usual = legal_masks(legal[rows, ply]), legal_masks(standard[rows, ply])
         kinds = torch.stack((usual & ~allowed, allowed & ~usual, allowed & usual))
         odds = kinds / kinds.sum(-1, keepdim=True).clamp(1)
         share = torch.tensor([0.35, 0.35, 0.15], device=ply.device)[:, None, None]
@@ -208,17 +216,18 @@ class Examples:
         return torch.multinomial((share * odds).sum(0) + anything, 1)[:, 0]
 
 
-def optimizers(
+def make_optimizers(
     reader: Reader, recipe: Recipe
 ) -> tuple[list[torch.optim.Optimizer], list[LambdaLR]]:
-    learned = [weight for weight in reader.parameters() if weight.requires_grad]
-    inner = [
+    """Return the optimizers of the matrices and of the other weights, and their schedules."""
+    trained = [weight for weight in reader.parameters() if weight.requires_grad]
+    matrices = [
         w for part in (reader.encoder, reader.adapters) for w in part.parameters() if w.ndim == 2
     ]
-    others = [weight for weight in learned if all(weight is not w for w in inner)]
-    both: list[torch.optim.Optimizer] = [
+    others = [weight for weight in trained if all(weight is not w for w in matrices)]
+    optimizers: list[torch.optim.Optimizer] = [
         torch.optim.Muon(
-            inner, lr=recipe.learning_rate, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"
+            matrices, lr=recipe.learning_rate, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"
         ),
         torch.optim.AdamW(others, lr=recipe.learning_rate, betas=(0.9, 0.95), weight_decay=0),
     ]
@@ -227,50 +236,52 @@ def optimizers(
         done = (step + 1) / (recipe.steps + 1)
         return min(done / recipe.warmup, (1 - done) / (1 - recipe.warmup))
 
-    return both, [LambdaLR(optimizer, rate) for optimizer in both]
+    return optimizers, [LambdaLR(optimizer, rate) for optimizer in optimizers]
 
 
-def teach(reader: Reader, examples: Examples, recipe: Recipe, dose: float) -> None:
-    """Train a new reader at a dose."""
+def train(reader: Reader, examples: ExampleSampler, recipe: Recipe, dose: float) -> None:
+    """Train a reader at a dose."""
     torch.manual_seed(recipe.seed)
     np.random.seed(recipe.seed)
     device = examples.data.games.device
-    both, schedules = optimizers(reader, recipe)
-    off = device.type == "cpu"
-    of_moves, of_questions = (torch.compile(f, disable=off) for f in (move_loss, question_loss))
+    optimizers, schedules = make_optimizers(reader, recipe)
+    losses = (move_loss, question_loss)
+    compiled_move_loss, compiled_question_loss = (
+        torch.compile(loss, disable=device.type == "cpu") for loss in losses
+    )
     total = torch.zeros(2, device=device)
-    every = max(1, recipe.steps // 6)
+    log_interval = max(1, recipe.steps // 6)
     for step in range(recipe.steps):
-        first = of_moves(reader, *examples.moves(dose), recipe.new_moves)
-        second = of_questions(reader, *examples.asked(dose))
-        (first + recipe.question_weight * second).backward()
+        on_moves = compiled_move_loss(reader, *examples.draw_moves(dose), recipe.new_moves)
+        on_questions = compiled_question_loss(reader, *examples.draw_questions(dose))
+        (on_moves + recipe.question_weight * on_questions).backward()
         torch.nn.utils.clip_grad_norm_([w for w in reader.parameters() if w.requires_grad], 1.0)
-        for part in (*both, *schedules):
+        for part in (*optimizers, *schedules):
             part.step()
         reader.zero_grad()
-        total += torch.stack((first.detach(), second.detach()))
-        if (step + 1) % every == 0:
-            means = [round(loss / every, 4) for loss in total.tolist()]
+        total += torch.stack((on_moves.detach(), on_questions.detach()))
+        if (step + 1) % log_interval == 0:
+            means = [round(loss / log_interval, 4) for loss in total.tolist()]
             print(f"dose {dose}, step {step + 1}: loss {means}", flush=True)
             total.zero_()
 
 
-def learned_weights(reader: Reader) -> dict[str, Tensor]:
-    """All weights but those of the habit network, in half precision."""
+def trained_weights(reader: Reader) -> dict[str, Tensor]:
+    """Return all weights except the habit network's, in half precision."""
     state = reader.state_dict()
     return {name: w.half().cpu() for name, w in state.items() if not name.startswith("habit.")}
 
 
 def illegal_share(scores: Tensor, allowed: Tensor, where: Tensor) -> Tensor:
-    """The mean probability of replies that are not allowed."""
+    """Return the mean probability of illegal replies."""
     return 1 - (scores.softmax(-1)[..., :BEGIN] * allowed).sum(-1)[where].mean()
 
 
 @torch.no_grad()
-def quick_figures(
+def measure_reader(
     reader: Reader, data: RuleGames, rules: tuple[str, ...], texts: dict[str, np.ndarray]
 ) -> dict[str, float]:
-    """Share of the illegal probability that a text takes away where the habit is forbidden."""
+    """Return the share of illegal probability that a text prevents where habits are forbidden."""
     device = data.games.device
 
     def scores(text: np.ndarray, part: Tensor) -> Tensor:
@@ -278,16 +289,16 @@ def quick_figures(
         with torch.autocast(device.type, torch.bfloat16):
             return reader(row, data.games[part][:, :-1]).float()
 
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for rule, key in enumerate(rules):
         part = torch.nonzero(data.rules == rule)[:, 0]
         if not len(part):
             continue
-        allowed, usual = masks(data.legal[part]), masks(data.standard[part])
-        there = data.games[part][:, 1:] != BEGIN
+        allowed, usual = legal_masks(data.legal[part]), legal_masks(data.standard[part])
+        is_move = data.games[part][:, 1:] != BEGIN
         base = scores(texts["standard default"], part)
         best = base[..., :BEGIN].argmax(-1, keepdim=True)
-        habit = there & usual.gather(-1, best)[..., 0] & ~allowed.gather(-1, best)[..., 0]
+        habit = is_move & usual.gather(-1, best)[..., 0] & ~allowed.gather(-1, best)[..., 0]
         if not habit.any():
             continue
 
@@ -296,19 +307,19 @@ def quick_figures(
             kind, _, about = name.partition(" ")
             if about == key:
                 after = scores(text, part)
-                found[f"{key} {kind}"] = round(
+                figures[f"{key} {kind}"] = round(
                     float(1 - illegal_share(after, allowed, habit) / before), 3
                 )
                 if kind == "default":
-                    found[f"{key} n"] = int(habit.sum())
+                    figures[f"{key} n"] = int(habit.sum())
         if f"asked {key}" in texts:
-            found |= asked_figures(
+            figures |= measure_knowledge(
                 reader, data, key, part, habit, texts[f"asked {key}"], (allowed, usual), best
             )
-    return found
+    return figures
 
 
-def asked_figures(
+def measure_knowledge(
     reader: Reader,
     data: RuleGames,
     key: str,
@@ -318,7 +329,7 @@ def asked_figures(
     legal: tuple[Tensor, Tensor],
     best: Tensor,
 ) -> dict[str, float]:
-    """How often yes or no is right about the habit, and about a move that is new or legal."""
+    """Return how often yes or no is right about the habit, and about a new or legal move."""
     allowed, usual = legal
     rows = torch.nonzero(habit.any(1))[:128, 0]
     ply = habit[rows].float().argmax(1)
@@ -334,40 +345,40 @@ def asked_figures(
     return figures
 
 
-def summary(figures: dict[str, float], trained: tuple[str, ...]) -> str:
-    """The means over trained and held-out rules, and the default rule."""
-    found: dict[str, list[float]] = {}
+def summarize(figures: dict[str, float], trained: tuple[str, ...]) -> str:
+    """Return the means over trained and held-out rules, and the default rule."""
+    groups: dict[str, list[float]] = {}
     for name, value in figures.items():
         key, kind = name.split()
         group = "trained rules" if key in trained else "held-out rules"
-        for each in (group, *([key] if key == "bishops-as-knights" else [])):
-            found.setdefault(f"{each}: {kind.rstrip('012')}", []).append(value)
-    return "\n  ".join(["", *(f"{name} {sum(v) / len(v):.3f}" for name, v in found.items())])
+        for title in (group, *([key] if key == "bishops-as-knights" else [])):
+            groups.setdefault(f"{title}: {kind.rstrip('012')}", []).append(value)
+    return "\n  ".join(["", *(f"{name} {sum(v) / len(v):.3f}" for name, v in groups.items())])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Train readers in several doses.")
+    parser = argparse.ArgumentParser(description="Train one reader per dose.")
     for name in ("habit", "texts", "rule-games", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
-    parser.add_argument("--start", type=Path, help="readers to go on with, one per dose")
-    parser.add_argument("--set", default="{}", help="changes of the recipe, as JSON")
-    asked = parser.parse_args()
-    asked.out.mkdir(parents=True, exist_ok=True)
+    parser.add_argument("--start", type=Path, help="folder of readers to continue from")
+    parser.add_argument("--set", default="{}", help="changes to hyperparameters, as JSON")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.set_float32_matmul_precision("high")
-    recipe = replace(Recipe(), **json.loads(asked.set))
-    begun = time.monotonic()
+    recipe = replace(Recipe(), **json.loads(options.set))
+    started = time.monotonic()
 
-    def passed() -> str:
-        return f"{time.monotonic() - begun:.0f} s:"
+    def elapsed() -> str:
+        return f"{time.monotonic() - started:.0f} s:"
 
-    with np.load(asked.texts / "heldout.npz") as arrays:
+    with np.load(options.texts / "heldout.npz") as arrays:
         heldout = {name: arrays[name] for name in arrays.files}
-    words = len(json.loads((asked.texts / "words.json").read_text())) + 40
+    words = len(json.loads((options.texts / "words.json").read_text())) + 40
     recipe = replace(recipe, words=words)
-    habit = load_habit(asked.habit).to(device)
-    data, tests = torch.load(asked.rule_games, weights_only=False, map_location=device)
-    examples = Examples(data, asked.texts / "texts.npz", recipe)
+    habit = load_habit(options.habit).to(device)
+    data, tests = torch.load(options.rule_games, weights_only=False, map_location=device)
+    examples = ExampleSampler(data, options.texts / "texts.npz", recipe)
     rules = examples.rules
     all_rules = tuple(
         dict.fromkeys(name.split()[1] for name in heldout if name.startswith("default"))
@@ -379,17 +390,17 @@ def main() -> None:
     untrained = {name: weight.clone() for name, weight in reader.state_dict().items()}
     for dose in recipe.doses:
         reader.load_state_dict(untrained)
-        if asked.start:
-            start = torch.load(asked.start / f"dose-{dose}.pt", weights_only=True)
+        if options.start:
+            start = torch.load(options.start / f"dose-{dose}.pt", weights_only=True)
             reader.load_state_dict({n: w.float() for n, w in start.items()}, strict=False)
-        teach(reader, examples, recipe, dose)
-        figures = quick_figures(reader, tests, all_rules, heldout)
-        print(passed(), dose, summary(figures, rules), flush=True)
+        train(reader, examples, recipe, dose)
+        figures = measure_reader(reader, tests, all_rules, heldout)
+        print(elapsed(), dose, summarize(figures, rules), flush=True)
         record["doses"][str(dose)] = figures
-        torch.save(learned_weights(reader), asked.out / f"dose-{dose}.pt")
+        torch.save(trained_weights(reader), options.out / f"dose-{dose}.pt")
     record["parameters"] = sum(w.numel() for w in reader.parameters())
-    (asked.out / "read.json").write_text(json.dumps(record, indent=1) + "\n")
-    print(passed(), record["parameters"], "parameters")
+    (options.out / "read.json").write_text(json.dumps(record, indent=1) + "\n")
+    print(elapsed(), record["parameters"], "parameters")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Train the habit network on one GPU: it predicts the next move of human games.
+"""Trains the habit network, which predicts the next move of human games, on one GPU.
 
-    python training/train.py --games GAMES --out OUT
+    python training/train_habit.py --games GAMES --out OUT
 
-GAMES holds train.u16.xz and heldout.u16.xz, in the format that games.py reads. OUT receives
-pocket.pt (its weights, rounded to eight bits) and record.json (what was measured).
+GAMES contains train.u16.xz and heldout.u16.xz, in the format that games.py reads. The script writes
+pocket.pt (the weights, rounded to 8 bits) and record.json (the measurements) to OUT.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from datetime import date
 from pathlib import Path
 
 import torch
-from export import quantise, rounded_weights
+from export import quantize, rounded_weights
 from games import PLIES, read_games, vocabulary
 from model import Pocket
 from torch import Tensor
@@ -26,7 +26,7 @@ BEGIN = len(vocabulary())
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that decides what is learned, besides the games."""
+    """Hyperparameters."""
 
     layers: int = 7
     width: int = 256
@@ -41,28 +41,28 @@ class Recipe:
 
 
 def cross_entropy(scores: Tensor, played: Tensor) -> Tensor:
-    """Mean over the moves played; begin tokens only fill up short games."""
+    """Return the mean over the moves played; begin tokens are padding."""
     return functional.cross_entropy(
         scores.flatten(0, 1).float(), played.flatten(), ignore_index=BEGIN
     )
 
 
-def loss_of(network: Pocket, games: Tensor) -> Tensor:
-    """What training makes small."""
+def training_loss(network: Pocket, games: Tensor) -> Tensor:
+    """Return the loss of a batch in mixed precision."""
     with torch.autocast(games.device.type, torch.bfloat16):
         scores = network(games[:, :-1])
     return cross_entropy(scores, games[:, 1:])
 
 
 def train(games: Tensor, recipe: Recipe) -> Pocket:
-    """A network that has seen all games once an epoch, but for the last incomplete batch."""
+    """Train a network on all games once per epoch, without the last incomplete batch."""
     torch.manual_seed(recipe.seed)
     torch.set_float32_matmul_precision("high")
     shape = (recipe.layers, recipe.width, recipe.heads, recipe.dropout)
     network = Pocket(BEGIN, PLIES, *shape).to(games.device)
     matrices = [weight for weight in network.blocks.parameters() if weight.ndim == 2]
     others = [weight for weight in network.parameters() if all(weight is not m for m in matrices)]
-    optimisers = (
+    optimizers = (
         torch.optim.Muon(
             matrices,
             lr=recipe.learning_rate,
@@ -74,12 +74,12 @@ def train(games: Tensor, recipe: Recipe) -> Pocket:
     batches = len(games) // recipe.batch
 
     def rate(step: int) -> float:
-        """Up in a short warm-up, then down to zero in a straight line."""
+        """Return the learning rate factor: a linear warm-up, then a linear decay to zero."""
         done = step / (recipe.epochs * batches)
         return min(done / recipe.warmup, (1 - done) / (1 - recipe.warmup))
 
-    schedules = [LambdaLR(optimiser, rate) for optimiser in optimisers]
-    compiled = torch.compile(loss_of, disable=games.device.type == "cpu")
+    schedules = [LambdaLR(optimizer, rate) for optimizer in optimizers]
+    compiled = torch.compile(training_loss, disable=games.device.type == "cpu")
     for epoch in range(recipe.epochs):
         order = torch.randperm(len(games), device=games.device)
         total = torch.zeros((), device=games.device)
@@ -87,7 +87,7 @@ def train(games: Tensor, recipe: Recipe) -> Pocket:
             loss = compiled(network, games[batch].long())
             loss.backward()
             torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-            for part in (*optimisers, *schedules):
+            for part in (*optimizers, *schedules):
                 part.step()
             network.zero_grad()
             total += loss.detach()
@@ -97,15 +97,15 @@ def train(games: Tensor, recipe: Recipe) -> Pocket:
 
 @torch.no_grad()
 def heldout_figures(network: Pocket, games: Tensor) -> dict[str, object]:
-    """Loss and the share of moves predicted, in all and by ply, in full precision."""
+    """Return the loss and the top-1 accuracy, overall and by ply, in full precision."""
     torch.set_float32_matmul_precision("highest")
     loss, hits, count = 0.0, 0, 0
     for part in games.long().split(500):
         scores, played = network(part[:, :-1]), part[:, 1:]
-        there = played != BEGIN
-        loss += float(cross_entropy(scores, played) * there.sum())
+        is_move = played != BEGIN
+        loss += float(cross_entropy(scores, played) * is_move.sum())
         hits += (scores.argmax(2) == played).sum(0)
-        count += there.sum(0)
+        count += is_move.sum(0)
     return {
         "positions": int(count.sum()),
         "loss": round(loss / int(count.sum()), 4),
@@ -115,26 +115,26 @@ def heldout_figures(network: Pocket, games: Tensor) -> dict[str, object]:
 
 
 def main() -> None:
-    """Train, round the weights to what is shipped, measure that."""
+    """Train the network, round its weights, and measure the rounded network."""
     parser = argparse.ArgumentParser(description="Train the habit network.")
     parser.add_argument("--games", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    asked = parser.parse_args()
-    asked.out.mkdir(parents=True, exist_ok=True)
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     recipe = Recipe()
 
-    begun = time.monotonic()
+    started = time.monotonic()
     games, heldout = (
-        torch.from_numpy(read_games(asked.games / f"{name}.u16.xz")).to(device)
+        torch.from_numpy(read_games(options.games / f"{name}.u16.xz")).to(device)
         for name in ("train", "heldout")
     )
     network = train(games, recipe)
-    seconds = round(time.monotonic() - begun)
+    seconds = round(time.monotonic() - started)
     top1_before_rounding = heldout_figures(network, heldout)["top1"]
     parameters = sum(weight.numel() for weight in network.parameters())
-    quantise(network)
-    torch.save(rounded_weights(network), asked.out / "pocket.pt")
+    quantize(network)
+    torch.save(rounded_weights(network), options.out / "pocket.pt")
     record = {
         "date": date.today().isoformat(),
         "machine": torch.cuda.get_device_name() if device == "cuda" else "CPU",
@@ -146,7 +146,7 @@ def main() -> None:
         "heldout": heldout_figures(network, heldout),
         "heldout_top1_before_rounding": top1_before_rounding,
     }
-    (asked.out / "record.json").write_text(json.dumps(record, indent=1) + "\n")
+    (options.out / "record.json").write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":
