@@ -1,9 +1,9 @@
-"""Compare two servers, and fail CI if the new one follows the changed rule less often.
+"""Compares two servers, and fails CI if the new one follows the changed rule less often.
 
     python examples/compare_servers.py http://old:8000/v1 http://new:8000/v1 --tolerance 5
 
-The exit code is 1 if the rule uptake of the new one is significantly lower, by more than the
-tolerance in points, on the positions where both have the habit.
+The exit code is 1 if the rule uptake of the new server is significantly lower, by more than the
+tolerance (in points), on the positions where both have the habit.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""A rule, a wording and a form of your own: may a model castle on the king's side?
+"""Defines a rule, a wording and a form: castling is legal only on the queen's side.
 
 python examples/own_rule.py [MODEL]
 """
@@ -31,7 +31,7 @@ WORDING = {
 
 
 def last_moves(position):
-    """The board as a FEN, and the last four moves."""
+    """Show the position as FEN with its last four moves."""
     moves = " ".join(position.moves[-4:])
     return [Message("user", f"{position.board().fen()}\nLast moves: {moves}")]
 

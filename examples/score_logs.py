@@ -1,4 +1,4 @@
-"""Score your own chat logs: how often does a model break the rule that it was told?
+"""Scores your own chat logs: how often does a model break the rule in its prompt?
 
     python examples/score_logs.py examples/logs.jsonl --rules bishops-as-knights
 
@@ -22,7 +22,7 @@ rules = rules_named(options.rules)
 
 
 def outcome(moves: str, reply: str) -> str:
-    """What a reply does: a legal move, one that the rule forbids, another illegal one, or none."""
+    """Return whether the move of a reply is legal, forbidden by the rule, illegal or missing."""
     uci = read_move(reply, moves=moves, rules=rules)
     if uci is None:
         return "no move"

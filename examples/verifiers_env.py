@@ -1,7 +1,7 @@
-"""The evaluation as a training environment for the library ``verifiers``.
+"""Provides the evaluation as a training environment for the library ``verifiers``.
 
-Half of the questions are under the standard rules, half under the changed ones; the reward is 1 for
-a move that is legal under the rules that were stated, so neither the habit nor fear of it pays.
+Half of the prompts state the standard rules, half the changed rules. The reward is 1 for a move
+that is legal under the stated rules, so neither keeping nor always avoiding the habit pays off.
 """
 
 import json
@@ -14,24 +14,24 @@ LEGAL = {"standard": ("special", "legal"), "changed": ("legal", "adapted")}
 
 
 def rows(rules: str = "bishops-as-knights", n: int = 1000) -> Iterator[dict[str, Any]]:
-    """Questions as conversations, each with what its reward needs to know."""
+    """Yield prompts with the information that the reward needs."""
     for position in shipped_pool("pool")[:n]:
         for condition in LEGAL:
-            asked = question(position, rules_named(rules), condition)
-            info = {"condition": condition, "rules": asked.rules.key, **position.to_json()}
-            prompt = [{"role": each.role, "content": each.content} for each in asked.messages]
+            request = question(position, rules_named(rules), condition)
+            info = {"condition": condition, "rules": request.rules.key, **position.to_json()}
+            prompt = [{"role": m.role, "content": m.content} for m in request.messages]
             yield {"prompt": prompt, "info": json.dumps(info)}
 
 
 def legal_move(completion: list[dict[str, str]], info: dict[str, Any]) -> float:
-    """1 for one legal move and nothing else that could be meant."""
-    said, position = Answer(completion[-1]["content"]), Position.from_json(info)
-    outcome = judge(said, position, rules_named(info["rules"])).outcome
+    """Return 1 if the reply names one legal move, unambiguously, and otherwise 0."""
+    answer, position = Answer(completion[-1]["content"]), Position.from_json(info)
+    outcome = judge(answer, position, rules_named(info["rules"])).outcome
     return float(outcome in LEGAL[info["condition"]])
 
 
 def load_environment(**options: Any) -> Any:
-    """What ``verifiers`` looks for."""
+    """Return the environment; ``verifiers`` calls this function."""
     import verifiers
     from datasets import Dataset
 
