@@ -122,7 +122,7 @@ def print_intervals(simulator: Simulator, sizes: tuple[int, ...], count: int) ->
     results = simulator.run("coverage", simulate_coverage, cells)
     print("Lowest coverage over p and both kinds of answers, in %:\n")
     columns = (f"impact {impact:g}" for impact in IMPACTS)
-    print_heading("design", "n", "of", *columns, "mean", "above 99")
+    print_heading("design", "n", "measure", *columns, "mean", "above 99")
     all_shares: dict[str, float] = {}
     for design, (number, measure) in product(designs, enumerate(MEASURES)):
         shares = {cell: row[number] for cell, row in results.items() if cell[0] == design}

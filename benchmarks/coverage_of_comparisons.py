@@ -81,7 +81,7 @@ def print_differences(simulator: Simulator, sizes: tuple[int, ...], count: int) 
     print(
         "Impact factors of two models on shared positions; equal ones share half their answers:\n"
     )
-    print_heading("p and impact of one", "of the other", "design", "n", "coverage", "p < .05")
+    print_heading("p and impact of model A", "of model B", "design", "n", "coverage", "p < .05")
     for (design, first, second, _), shares in results.items():
         models = (f"{model[0]:g}, {model[1]:g}" for model in (first, second))
         print_row(*models, design.name, design.n, *(f"{100 * share:.1f}%" for share in shares))

@@ -69,7 +69,9 @@ def print_shares_of_subset(simulator: Simulator, sizes: tuple[int, ...], count: 
     ]
     results = simulator.run("share_of_some", simulate_share_of_subset, cells)
     coverage = {cell: share for cell, (share,) in results.items()}
-    print("Shares of a subset of the samples: lowest coverage over the share that counts, in %:\n")
+    print(
+        "Shares of a subset of the samples: lowest coverage over the sizes of the subset, in %:\n"
+    )
     print_heading("design", "n", *(f"true {rate:g}" for rate in HIT_RATES), "mean", "above 99")
     for design in designs:
         shares = {cell: share for cell, share in coverage.items() if cell[0] == design}
@@ -81,7 +83,7 @@ def print_shares_of_subset(simulator: Simulator, sizes: tuple[int, ...], count: 
     print_cells_below(
         MIN_COVERAGE,
         {
-            f"{design.name}, n = {design.n}, {subset:g} count, true {hit_rate:g}": share
+            f"{design.name}, n = {design.n}, subset {subset:g}, true {hit_rate:g}": share
             for (design, subset, hit_rate, _), share in coverage.items()
         },
     )
@@ -134,7 +136,7 @@ def print_knowing(simulator: Simulator, sizes: tuple[int, ...], count: int) -> N
     coverage = {cell: share for cell, (share,) in results.items()}
     print("The effect of knowing, by the share of habits kept; coverage in %:\n")
     heading = (f"known {known:g}, elsewhere {other:g}" for known, other in KEPT_SHARES)
-    print_heading("design", "n", "share that knows", *heading)
+    print_heading("design", "n", "share known", *heading)
     shares = iter(coverage.values())
     for design, known in product(designs, KNOWN_SHARES):
         row = (f"{100 * next(shares):.1f}" for _ in KEPT_SHARES)
@@ -142,7 +144,7 @@ def print_knowing(simulator: Simulator, sizes: tuple[int, ...], count: int) -> N
     print_cells_below(
         MIN_COVERAGE,
         {
-            f"{design.name}, n = {design.n}, {known:g} know, kept {kept[0]:g} and {kept[1]:g}": c
+            f"{design.name}, n = {design.n}, known {known:g}, kept {kept[0]:g} and {kept[1]:g}": c
             for (design, known, kept, _), c in coverage.items()
         },
     )

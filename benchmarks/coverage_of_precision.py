@@ -207,7 +207,7 @@ def print_precision(simulator: Simulator, _: tuple[int, ...], count: int) -> Non
         by_design[design][p, impact, correlated] = runs
     print("Runs with a precision: lowest coverage over p and both kinds of answers, in %:\n")
     columns = (f"impact {impact:g}" for impact in IMPACTS)
-    print_heading("design", "at most", "precision", "of", *columns, "mean")
+    print_heading("design", "max n", "precision", "measure", *columns, "mean")
     all_shares: dict[str, float] = {}
     for design, by_model in by_design.items():
         measures = MEASURES if design.has_one_per_game else [IMPACT]
@@ -230,7 +230,7 @@ def print_precision(simulator: Simulator, _: tuple[int, ...], count: int) -> Non
 def _print_sizes(by_design: dict[Design, RunsByModel]) -> None:
     print("\nMean number of samples until such a run stops, if answers are independent:\n")
     heading = (f"impact {impact:g}" for impact in IMPACTS)
-    print_heading("design", "at most", "precision", "p", *heading)
+    print_heading("design", "max n", "precision", "p", *heading)
     for (design, by_model), precision, p in product(by_design.items(), PRECISIONS, SHARES):
         sizes = (by_model[p, impact, False].mean_size(precision) for impact in IMPACTS)
         row = (f"{size:.0f}" for size in sizes)
@@ -243,7 +243,8 @@ def print_differences_after_stopping(simulator: Simulator, _: tuple[int, ...], c
     print(
         "Impact factors of two such models on the positions both were asked about; coverage, %:\n"
     )
-    print_heading("p and impact of one", "of the other", *map("precision {:g}".format, PRECISIONS))
+    columns = (f"precision {precision:g}" for precision in PRECISIONS)
+    print_heading("p and impact of model A", "of model B", *columns)
     for (first, second, _), shares in results.items():
         models = (f"{model[0]:g}, {model[1]:g}" for model in (first, second))
         print_row(*models, *(f"{100 * share:.1f}" for share in shares))
