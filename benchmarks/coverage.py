@@ -1,4 +1,4 @@
-"""How often 95% intervals contain the true value, and how often tests and verdicts are wrong.
+"""Simulates the coverage of 95% intervals, and the error rates of tests and verdicts.
 
     python benchmarks/coverage.py --quick --jobs 2             # fewer experiments, no n of 1,000
     python benchmarks/coverage.py --jobs 16 --out tables       # a Markdown file for each part

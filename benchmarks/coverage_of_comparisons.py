@@ -1,7 +1,4 @@
-"""How often comparisons of two models contain the truth, and how often verdicts are wrong.
-
-These are tables of `coverage.py`.
-"""
+"""Simulates comparisons of two models: coverage and wrong verdicts, for `coverage.py`."""
 
 from functools import cache
 from itertools import product

@@ -1,4 +1,4 @@
-"""How often the intervals of a diagnosis contain the true value: tables of `coverage.py`.
+"""Simulates the coverage of the intervals of a diagnosis, for `coverage.py`.
 
 The impact factors of the placebo and of the reminder, the corrected impact factor and the
 collateral change are ratios like the impact factor, so the tables of `coverage.py` cover them. The

@@ -1,4 +1,4 @@
-"""How often 95% intervals of mean reasoning tokens, and of their change, contain the true value.
+"""Simulates the coverage of 95% intervals of mean reasoning tokens and of their change.
 
     python benchmarks/coverage_of_means.py            # about three minutes
     python benchmarks/coverage_of_means.py --quick    # a few seconds

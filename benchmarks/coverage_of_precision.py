@@ -1,4 +1,4 @@
-"""How often the intervals of runs with a precision contain the true value: tables of `coverage.py`.
+"""Simulates the coverage of the intervals of runs with a precision, for `coverage.py`.
 
 Samples come in random order, whatever their games. A run stops at the first look at which the
 interval of the impact factor is narrow enough, or when it has all samples. The tables show whether

@@ -1,4 +1,4 @@
-"""How often intervals over wordings contain the mean over all wordings like these.
+"""Simulates the coverage of intervals over wordings for the mean over all wordings like these.
 
     python benchmarks/coverage_of_wordings.py
 

@@ -1,9 +1,8 @@
-"""How often a run names interventions as helpful, if it is known which help.
+"""Simulates how often a run finds the interventions that help, and how often it names others.
 
     python benchmarks/interventions.py
 
-Simulates the outcomes of runs of 200 samples with seven interventions. Three of them help, or none.
-Prints how often a run finds all three, and how often it names any other.
+The simulated runs have 200 samples and seven interventions, of which three or none help.
 """
 
 import sys

@@ -73,7 +73,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Server:
-    """How to start a server.
+    """A kind of server, and how to start it.
 
     Attributes:
         title: the name in the table.
