@@ -10,7 +10,6 @@ from statistics import mean, stdev
 from typing import Any
 
 import pytest
-import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -259,22 +258,6 @@ def test_a_fresh_run_counts_no_kept_answer(halves: Loopback) -> None:
     assert kept.total.requests == exactly(0)
     assert fresh.dataset.requests.expected > 100
     assert fresh.measuring.requests.high == 40
-
-
-def test_the_models_own_tokenizer_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    bytewise = tiktoken.Encoding(
-        "bytewise",
-        pat_str=r"[\s\S]",
-        mergeable_ranks={bytes([byte]): byte for byte in range(256)},
-        special_tokens={},
-    )
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(tiktoken, "encoding_for_model", lambda _: bytewise)
-    found = planned(eval="all_diagonal", n=1)
-    assert found.measuring.input_tokens.expected > 0.95 * len(DEFAULT.standard) + len(
-        DEFAULT.changed
-    )
-    assert "counted with the model's tokenizer" in found.assumptions[0]
 
 
 def test_the_command_prints_a_markdown_table_of_models_and_evals() -> None:

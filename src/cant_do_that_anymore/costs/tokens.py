@@ -1,7 +1,6 @@
 """Estimate the tokens of requests and answers before they are sent."""
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import exp, sqrt
 from statistics import mean, stdev
 from typing import NamedTuple
@@ -36,8 +35,6 @@ REASONING_TOKENS: dict[str, dict[str, int]] = {
     },
 }
 SOURCE = "tables published by llm_chess, 2026-11-15"
-
-_Encode = Callable[[str], int]
 
 
 class AnswerLength(NamedTuple):
@@ -86,11 +83,10 @@ def is_known_to_reason(model: str) -> bool:
     return any(name == each or name.startswith(f"{each}-") for each in listed)
 
 
-def _count(question: Question, encode: _Encode | None) -> int:
-    """Count the tokens of a question with the model's tokenizer, or roughly without one."""
+def _count(question: Question) -> int:
+    """Count the tokens of a question, roughly."""
     system, *turns = question.messages
-    prose, turn = encode or _prose_tokens, encode or _turn_tokens
-    content = prose(system.content) + sum(turn(each.content) for each in turns)
+    content = _prose_tokens(system.content) + sum(_turn_tokens(each.content) for each in turns)
     return content + TURN_TOKENS * len(question.messages) + REPLY_TOKENS
 
 
@@ -107,22 +103,6 @@ def _turn_tokens(text: str) -> int:
     moves = [word for word in words if len(word) == 1 or any(map(str.isdigit, word))]
     prose = [word for word in words if word not in moves]
     return sum(map(len, moves)) + _prose_tokens(" ".join(prose))
-
-
-def _openai_tokenizer(model: str) -> _Encode | None:
-    """Return OpenAI's tokenizer of a model, if it has one and its file may be downloaded.
-
-    ``tiktoken`` downloads it, but only if the user has set ``TIKTOKEN_CACHE_DIR``.
-    """
-    if not os.environ.get("TIKTOKEN_CACHE_DIR"):
-        return None
-    try:
-        import tiktoken
-
-        encoding = tiktoken.encoding_for_model(model)
-    except (ImportError, KeyError, OSError, ValueError):  # not installed, not OpenAI's, or no file
-        return None
-    return lambda text: len(encoding.encode_ordinary(text))
 
 
 # With fewer cached answers than this in a step, those of the other step are used as well.
@@ -142,15 +122,12 @@ def input_tokens(
     """Return the mean tokens of the questions, its relative error, and what it is based on."""
     if not questions:
         return 0.0, 0.0, ""
-    encode = _openai_tokenizer(info.name)
-    tokens = mean(_count(question, encode) for question in questions)
+    tokens = mean(map(_count, questions))
     if used := sum(usage.input_tokens for _, usage in cached):
-        factor = used / sum(_count(question, encode) for question, _ in cached)
+        factor = used / sum(_count(question) for question, _ in cached)
         return tokens * factor, 0.02, "scaled to the tokens of the cached answers"
     if info.thinking_tokens:  # two requests per answer, the second with the reasoning
         tokens = 2 * tokens + info.thinking_tokens
-    if encode:
-        return tokens, 0.02, "tokens counted with the model's tokenizer"
     basis = "rough estimate from the number of characters, without the tokenizer of the model"
     return tokens, 0.25, basis
 
