@@ -295,8 +295,7 @@ HASTE = """\
     def __post_init__"""
 USERS_OF_OPTIONS = """
 import click
-from cant_do_that_anymore.cli.commands.experiment import experiment_command
-from cant_do_that_anymore.cli.experiment_toml import take_defaults
+from cant_do_that_anymore.cli.commands.experiment import experiment_command, take_defaults
 from cant_do_that_anymore.cli.main import cdta
 from cant_do_that_anymore.inspect_tasks.arguments import spec_for
 from pathlib import Path
@@ -316,21 +315,71 @@ for given in (["run", "--haste", "0"], ["oaieval", "human", "cant_do_that_anymor
 """
 
 
+def run_changed_package(folder: Path, module: str, old: str, new: str, program: str) -> list[str]:
+    """Run a program with the package after a replacement in its source; return what it prints."""
+    package = folder / SOURCE.name
+    shutil.copytree(SOURCE, package, copy_function=os.symlink)
+    source = package / module
+    text = source.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    source.unlink()
+    source.write_text(text.replace(old, new), encoding="utf-8")
+    command = [sys.executable, "-c", program]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(folder), *sys.path))}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
 def test_an_option_is_one_field(tmp_path: Path) -> None:
     """The package with one more field in its source."""
-    package = tmp_path / SOURCE.name
-    shutil.copytree(SOURCE, package, copy_function=os.symlink)
-    spec = package / "task" / "spec.py"
-    text = spec.read_text(encoding="utf-8")
-    spec.unlink()
-    spec.write_text(text.replace("    def __post_init__", HASTE), encoding="utf-8")
-    program = [sys.executable, "-c", USERS_OF_OPTIONS]
-    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(program, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    *helps, parsed, refused, refused_by_oaieval = done.stdout.splitlines() or [done.stderr]
+    change = "task/spec.py", "    def __post_init__", HASTE
+    told = run_changed_package(tmp_path, *change, USERS_OF_OPTIONS)
+    *helps, parsed, refused, refused_by_oaieval = told
     assert sum(line.split() == ["--haste", "H", "How", "hasty."] for line in helps) == 3
     assert parsed == "{'haste': 3} 3"
     assert refused == refused_by_oaieval == "haste must be at least 1, not '0'"
+
+
+TEMPERATURES = """DIMENSIONS = {
+    "temperature": Dimension("temperatures", lambda spec: f"{spec.temperature:g}"),
+"""
+USERS_OF_DIMENSIONS = """
+from pathlib import Path
+from cant_do_that_anymore import experiment
+from cant_do_that_anymore.cli.main import cdta
+from testing import without_plots
+
+def command(out, *options):
+    few = ["-n", "4", "--runs", "1", "--eval", "all_diagonal", "--quiet", "--out", out]
+    cdta(["experiment", *options, *few], standalone_mode=False)
+    print(sorted(path.name for path in Path(out).glob("cdta*")))
+
+few = {"n": 4, "seeds": 1, "evals": "all_diagonal", "quiet": True}
+[ranking] = experiment("cdta/random", temperatures=[0, 1.5], **few).rankings
+print(sorted(entry.label for entry in ranking.entries))
+Path("all.toml").write_text('model = "cdta/random"\\ntemperature = [0, 1.5]')
+Path("one.toml").write_text('model = [{name = "cdta/random", temperature = [0, 1.5]}]')
+with without_plots():
+    command("line", "--model", "cdta/random", "--temperature", "0,1.5")
+    command("file", "all.toml")
+    command("own", "one.toml")
+try:
+    command("none", "--temperature", "0,-1")
+except ValueError as problem:
+    print(problem)
+"""
+
+
+def test_a_dimension_of_experiments_is_one_entry(tmp_path: Path) -> None:
+    """In the Python function, the command, its file, and the table of a model in it."""
+    change = "comparison/experiment.py", "DIMENSIONS = {\n", TEMPERATURES
+    told = run_changed_package(tmp_path, *change, USERS_OF_DIMENSIONS)
+    assert told[0] == "['cdta/random temperature 0', 'cdta/random temperature 1.5']"
+    folders = [line for line in told if line.startswith("['cdta_random")]
+    assert len(folders) == 3 and len(set(folders)) == 1
+    assert "-0-all_diagonal-" in folders[0] and "-1.5-all_diagonal-" in folders[0]
+    assert told[-1] == "temperature must be at least 0, not '-1'"
 
 
 @dataclass

@@ -84,6 +84,8 @@ model = [{ when = 2026-01-01 }]
 model = [{ name = "" }]
 rules = ["bishops"]
 reasoning_effort = ["lo"]
+reasoning_effort = ["lo", "hi"]
+model = [{ name = "a", reasoning_effort = "none,hi" }]
 """
 SOLVERS = """
 {class: 'a.b:FewShotSolver', args: {}}

@@ -17,10 +17,10 @@ from aiohttp import web
 from cant_do_that_anymore import Spec, rules_named, shipped_pool
 from cant_do_that_anymore.comparison import experiment
 from cant_do_that_anymore.comparison.entries import Entry, entries_of, pool_runs
-from cant_do_that_anymore.comparison.experiment import evals_and_rules
+from cant_do_that_anymore.comparison.experiment import specs_for
 from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.datasets.storage import Dataset
-from cant_do_that_anymore.errors import Stopped, UserError
+from cant_do_that_anymore.errors import InvalidInput, Stopped, UserError
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.game.rules import CATALOG, board_after
@@ -403,13 +403,24 @@ def test_stopping_stops_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_rules_may_be_all_and_games_under_them_are_there_for_the_usual_ones_alone() -> None:
+    def planned(**options: Any) -> list[tuple[str, Any]]:
+        return [(spec.eval, spec.rules) for spec in specs_for([0], **options)]
+
     usual = "bishops-as-knights"
-    assert evals_and_rules([], []) == [("all", usual), ("all_diagonal", usual)]
-    assert evals_and_rules([], ["no-castling", usual]) == [("all", "no-castling"), ("all", usual)]
-    every = [rules for _, rules in evals_and_rules(["all_small"], ["all"])]
+    assert planned() == planned(rules=usual) == [("all", usual), ("all_diagonal", usual)]
+    assert planned(pool="common") == [("all", usual)]
+    assert planned(rules=["no-castling", usual]) == [("all", "no-castling"), ("all", usual)]
+    every = [rules for _, rules in planned(evals="all_small", rules="all")]
     assert set(CATALOG) - set(every) == {"standard", "bishops-as-queens", "rooks-as-queens"}
-    more = [rules for _, rules in evals_and_rules([], ["all", usual, "mistyped"])]
-    assert more == [*every, "mistyped"]  # which is then refused
+    assert [rules for _, rules in planned(rules=["all", usual])] == every
+    with pytest.raises(InvalidInput, match="unknown rules: 'mistyped'"):
+        planned(rules=["all", "mistyped"])
+
+
+@pytest.mark.parametrize("efforts", [["lo", "hi"], ["low", "hi"]])
+def test_efforts_that_are_none_are_refused(efforts: list[str]) -> None:
+    with pytest.raises(InvalidInput, match=r"unknown reasoning effort: '(lo|hi)'"):
+        specs_for([0], efforts=efforts)
 
 
 @pytest.mark.usefixtures("no_plots")

@@ -8,9 +8,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from cant_do_that_anymore import Spec
+from cant_do_that_anymore.cli.commands.experiment import experiment_command, take_defaults
 from cant_do_that_anymore.client.session import model_info
 from cant_do_that_anymore.comparison.naming import models_by_name
 from cant_do_that_anymore.errors import InvalidInput
@@ -142,6 +144,15 @@ def test_an_option_without_a_value_is_true_in_a_file(tmp_path: Path) -> None:
     assert measured_by(file, "-n", 2).returncode == 0
     [run] = map(load_run, folders_in(tmp_path / "out"))
     assert list(run.plan.interventions) == sorted(interventions())
+
+
+def test_efforts_of_one_model_may_be_one_text(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    for efforts in ('"none,low"', '["none", "low"]'):
+        file.write_text(f'model = [{{ name = "m", reasoning_effort = {efforts} }}]')
+        context = click.Context(experiment_command)
+        take_defaults(context, click.Argument(["paths"]), (file,))
+        assert context.default_map == {"models": [{"model": "m", "efforts": ("none", "low")}]}
 
 
 def test_a_file_says_what_is_measured_and_the_command_line_goes_before_it(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from batches import BatchServer
-from cant_do_that_anymore.comparison.experiment import evals_and_rules, run_all, specs_for
+from cant_do_that_anymore.comparison.experiment import run_all, specs_for
 from cant_do_that_anymore.costs.approval import MIN_ANSWERS
 from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, NeedsApproval, NoHabit
@@ -117,7 +117,7 @@ def test_an_experiment_is_billed_as_a_whole_first(halves: Loopback, tmp_path: Pa
 
     def experiment(**more: float) -> int:
         usual: dict[str, Any] = {"model": "priced", "base_url": halves.url, "n": 40}
-        specs = specs_for(evals_and_rules(["all"], []), [None], range(3), **usual, **more)
+        specs = specs_for(range(3), evals="all", **usual, **more)
         runs, failures = run_all({"priced": specs}, tmp_path, save_run, quiet=True)
         assert not failures
         return len(runs)
@@ -134,9 +134,8 @@ def test_an_experiment_is_billed_as_a_whole_first(halves: Loopback, tmp_path: Pa
 
 def test_the_bill_of_an_experiment_costs_few_answers(halves: Loopback, tmp_path: Path) -> None:
     """However many runs it has, and however dear they are."""
-    asked = evals_and_rules([], [])
     dear: dict[str, Any] = {"base_url": halves.url, "n": 60, "price": (3000, 3000)}
-    specs = {name: specs_for(asked, [None], range(3), model=name, **dear) for name in "ab"}
+    specs = {name: specs_for(range(3), model=name, **dear) for name in "ab"}
     for _ in range(2):
         with pytest.raises(NeedsApproval):
             run_all(specs, tmp_path, save_run, quiet=True)
@@ -232,7 +231,7 @@ def test_a_limit_of_an_experiment_that_cannot_suffice_is_refused(
     halves: Loopback, tmp_path: Path
 ) -> None:
     usual: dict[str, Any] = {"model": "priced", "base_url": halves.url, "n": 50, "max_cost": 2}
-    specs = specs_for(evals_and_rules(["all"], []), [None], range(3), **usual)
+    specs = specs_for(range(3), evals="all", **usual)
     with pytest.raises(InvalidInput, match="--max-cost 2 is too little to finish"):
         run_all({"priced": specs}, tmp_path, save_run, quiet=True)
 

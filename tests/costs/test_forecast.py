@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cant_do_that_anymore.client.budget import Range
 from cant_do_that_anymore.client.pricing import Price, list_pricing, max_input_tokens
-from cant_do_that_anymore.comparison.experiment import evals_and_rules, run_all, specs_for
+from cant_do_that_anymore.comparison.experiment import run_all, specs_for
 from cant_do_that_anymore.costs.dry_run import Step
 from cant_do_that_anymore.costs.forecast import SAME_MODEL, Figures, Forecast, estimate
 from cant_do_that_anymore.costs.simulation import DEGREES, HIT_RATE_SCALE
@@ -311,9 +311,8 @@ def test_a_run_stops_before_its_limit_and_goes_on_later(limit: float, halves: Lo
 def test_the_limit_of_an_experiment_is_one_for_all_its_runs(serve: Serve, tmp_path: Path) -> None:
     """And not for each: runs that share a purse stop where together they would pass it."""
     server = serve(lambda _: "a2a3")
-    asked = evals_and_rules(["all_diagonal"], [])
     usual: dict[str, Any] = {"model": "priced", "base_url": server.url, "n": 20, "max_cost": 1.5}
-    specs = {"priced": specs_for(asked, [None], range(4), **usual)}
+    specs = {"priced": specs_for(range(4), evals="all_diagonal", **usual)}
     runs, failures = run_all(specs, tmp_path, save_run, quiet=True)
     assert ["stopped at --max-cost" in str(each) for each in failures.values()] == [True]
     assert 1 < len(runs) < 4

@@ -19,7 +19,7 @@ from genai_prices.types import ConditionalPrice, StartDateConstraint, TimeOfDate
 from batches import BatchServer
 from cant_do_that_anymore.client import pricing
 from cant_do_that_anymore.client.batch.client import BatchClient
-from cant_do_that_anymore.comparison.experiment import evals_and_rules, run_all, specs_for
+from cant_do_that_anymore.comparison.experiment import run_all, specs_for
 from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets import pools
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, NeedsApproval
@@ -302,9 +302,7 @@ def test_an_experiment_stops_near_the_limit_as_a_whole(serve: Serve, tmp_path: P
     servers = [serve(Charging(in_every_second, thinks=reasons(300, late(60)))) for _ in range(2)]
     usual: dict[str, Any] = {"n": 20, "ask_above": 5.0, "max_connections": CONNECTIONS}
     specs = {
-        server.url[-7:-3]: specs_for(
-            evals_and_rules(["all"], []), [None], [0], model="priced", base_url=server.url, **usual
-        )
+        server.url[-7:-3]: specs_for([0], evals="all", model="priced", base_url=server.url, **usual)
         for server in servers
     }
     with pytest.raises(NeedsApproval):
@@ -317,9 +315,7 @@ def test_one_search_that_two_evals_share_is_counted_once(serve: Serve, tmp_path:
     server = serve(in_every_second)
 
     def asked_for(*evals: Any) -> float:
-        specs = specs_for(
-            evals_and_rules(evals, []), [None], [0], model="priced", base_url=server.url
-        )
+        specs = specs_for([0], evals=evals, model="priced", base_url=server.url)
         with pytest.raises(NeedsApproval) as problem:
             run_all({"priced": specs}, tmp_path, save_run, quiet=True)
         return float(str(problem.value).split("about $")[1].split()[0])

@@ -27,7 +27,6 @@ from cant_do_that_anymore.report.plots.style import Chart, save_chart
 from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, save_run
-from cant_do_that_anymore.task.types import Eval
 from testing import POOL, Body, Done, Loopback, Serve, cdta, played, serving, without_plots
 from thinkers import KEPT, keeps_at, planted_thinker, thinks_at
 
@@ -123,9 +122,8 @@ def runs_and_failures(
     server: Loopback, out: Path, *rules: str, efforts: Sequence[Effort], **options: Any
 ) -> tuple[list[Run], dict[str, UserError]]:
     """An experiment without its tables and pictures."""
-    tasks: list[tuple[Eval, str]] = [("all", key) for key in rules or ("bishops-as-knights",)]
-    given = {"model": "yielding", "base_url": server.url, "n": N} | options
-    specs = specs_for(tasks, efforts, [1], **given)
+    given = {"model": "yielding", "base_url": server.url, "n": N, "evals": "all"} | options
+    specs = specs_for([1], rules=rules, efforts=efforts, **given)
     return experiment.run_all({"yielding": specs}, out, save_run, quiet=True)
 
 

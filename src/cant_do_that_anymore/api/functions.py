@@ -7,7 +7,7 @@ from typing import Any
 
 from ..client.budget import Budget
 from ..client.session import model_info
-from ..comparison.experiment import evals_and_rules, run_all, specs_for
+from ..comparison.experiment import as_list, run_all, specs_for
 from ..comparison.leaderboard import ranking_of
 from ..comparison.naming import ModelFields, models_by_name
 from ..comparison.verdict import check_baseline
@@ -74,16 +74,12 @@ def experiment(
         Incomplete: if no run was finished; otherwise the experiment has the ``failures``.
     """
     one_model = None if options.get("base_url") else DEFAULT_MODEL
-    named_models = models_by_name(_as_list(models) or [one_model], options.get("base_url"))
-    tasks = evals_and_rules(_as_list(evals), _as_list(rules), own_pool=bool(options.get("pool")))
+    named_models = models_by_name(as_list(models) or [one_model], options.get("base_url"))
     first = options.pop("seed", DEFAULT_SEED)
     seeds = range(first, first + seeds) if isinstance(seeds, int) else seeds
-    options |= {"forms": _as_list(forms)} | ({"wording": wordings} if wordings else {})
-    wanted = _as_list(efforts) or [None]
-    specs = {
-        title: specs_for(tasks, own.pop("efforts", wanted), seeds, **options | own)
-        for title, own in named_models.items()
-    }
+    options |= {"rules": rules, "evals": evals, "forms": forms, "efforts": efforts}
+    options |= {"wording": wordings} if wordings else {}
+    specs = {title: specs_for(seeds, **options | own) for title, own in named_models.items()}
     if out:
         create_folder(Path(out))
     runs, failures = run_all(specs, Path(out) if out else None, save_with_page, quiet=quiet)
@@ -183,10 +179,3 @@ def _loaded(given: Iterable[results.Run | Path | str]) -> list[list[results.Run]
 
 def _with_methods(run: results.Run) -> Run:
     return Run(**{field.name: getattr(run, field.name) for field in fields(run)})
-
-
-def _as_list(value: Any) -> list[Any]:
-    """Return a list of values that was given as one, none or several."""
-    if value is None:
-        return []
-    return list(value) if isinstance(value, list | tuple | range) else [value]

@@ -1,5 +1,8 @@
 """The options of `Spec`, made from its fields."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import click
 
 from ..task.option_info import MODEL, OptionInfo
@@ -42,19 +45,22 @@ def spec_options(*without: str, **instead: Option) -> list[click.Parameter]:
     return [option for name, option in options.items() if name not in without]
 
 
-def several(name: str, plural: str, *default: str, default_text: str = "") -> Option:
+def several(name: str, plural: str, default: str = "") -> Option:
     """Create an option of `Spec` that takes several values, repeated or separated by commas.
 
-    Without values and without a default, it is ``(None,)``, which ``default_text`` explains.
+    Without values it is empty, which the text ``default`` explains.
     """
     single = CLICK_OPTIONS[name]
     return Option(
         f"{single.opts[0]} {plural} {single.metavar},...",
         single.heading,
-        str(single.help) + (f"  [default: {default_text}]" if default_text else ""),
+        str(single.help) + (f"  [default: {default}]" if default else ""),
         multiple=True,
-        default=default,
-        callback=lambda ctx, option, values: tuple(
-            dict.fromkeys(",".join(values).split(",") if values else [None])
-        ),
+        callback=lambda ctx, option, values: several_values(name, values),
     )
+
+
+def several_values(name: str, texts: Iterable[str]) -> tuple[Any, ...]:
+    """Return the values of an option in texts that may hold several, separated by commas."""
+    values = (parse_option(name, value) for text in texts for value in text.split(","))
+    return tuple(dict.fromkeys(values))

@@ -1,12 +1,13 @@
 """Experiments: several models, evals, rules, forms, efforts and seeds, each run once."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import chain, product
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..client.budget import NOTHING, Budget, BudgetExceeded, Range, budget_for
 from ..client.session import model_info
@@ -19,7 +20,7 @@ from ..files import safe_name
 from ..game.rules import BISHOPS_AS_KNIGHTS, CATALOG, Rules
 from ..metrics.notes import versions_of
 from ..progress import overall_progress
-from ..providers.base import EFFORTS, Effort
+from ..providers.base import EFFORTS
 from ..runs.evaluate import evaluate
 from ..runs.identity_check import verify_saved_run
 from ..runs.results import PROTOCOL, Run
@@ -27,54 +28,91 @@ from ..runs.storage import load_run
 from ..task.forms import MOVES, form_named
 from ..task.plan import plan_for
 from ..task.spec import Spec
-from ..task.types import Eval, Plan
+from ..task.types import Plan
 
 Save = Callable[[Run, Path], None]
 
-USUAL_EVALS: tuple[Eval, ...] = ("all", "all_diagonal")
 # Stands for all rules that can be measured.
 ALL = "all"
 
 
-def evals_and_rules(
-    evals: Iterable[Eval], changes: Iterable[str | Rules], *, own_pool: bool = False
-) -> list[tuple[Eval, str | Rules]]:
-    """Combine every eval with every rule change, using the defaults where none are given.
+class Dimension(NamedTuple):
+    """An option of `Spec` that takes several values in an experiment.
 
-    ``all`` stands for all rules that forbid a move. Games under the changed rules only exist for
-    the default rules and pool, so their eval is a default only there.
+    Attributes:
+        plural: the name of its values.
+        text: what folders and messages call the value of a spec; "" leaves it out.
+        default: describes the default.
+        unsaid: the value that messages leave out.
     """
-    all_keys = [key for key, rules in CATALOG.items() if rules.forbids_something]
-    keys = list(changes) or [BISHOPS_AS_KNIGHTS.key]
-    wanted = list(dict.fromkeys(chain(*(all_keys if key == ALL else [key] for key in keys))))
-    shipped = wanted == [BISHOPS_AS_KNIGHTS.key] and not own_pool
-    default_evals = USUAL_EVALS if shipped else USUAL_EVALS[:1]
-    return list(product(list(evals) or default_evals, wanted))
+
+    plural: str
+    text: Callable[[Spec], str]
+    default: str = ""
+    unsaid: str = ""
 
 
-def specs_for(
-    evals_and_rules: Sequence[tuple[Eval, str | Rules]],
-    efforts: Sequence[Effort | None],
-    seeds: Sequence[int],
-    **rest: Any,
-) -> list[Spec]:
-    """Return a spec for every combination; the remaining fields are the same for all.
+def _form(spec: Spec) -> str:
+    return "" if spec.form == MOVES.name else form_named(spec.form).name
 
-    ``forms`` are those of the position. With several efforts, the lowest selects the positions for
-    all, unless the spec names another.
+
+# By the name of the option, in the order of folder names. The command, its file, the Python
+# function, folders and messages follow.
+DIMENSIONS = {
+    "eval": Dimension(
+        "evals", attrgetter("eval"), "all,all_diagonal; with --rules or --pool all", unsaid="all"
+    ),
+    "rules": Dimension(
+        "rules", attrgetter("change.key"), f"{BISHOPS_AS_KNIGHTS.key}; all: every rule"
+    ),
+    "form": Dimension("forms", _form, MOVES.name),
+    "reasoning_effort": Dimension("efforts", lambda spec: spec.reasoning_effort or ""),
+}
+
+
+def specs_for(seeds: Sequence[int], **options: Any) -> list[Spec]:
+    """Return a spec for every combination of values; other options are the same for all.
+
+    Args:
+        seeds: the seeds.
+        options: fields of `Spec`; those in `DIMENSIONS` by their plural, with one value, several,
+            or none for the default. The rules may be ``all``. With several efforts, the lowest
+            selects the positions for all, unless ``select_effort`` names another.
 
     Raises:
         InvalidInput: as `Spec` does.
     """
-    forms = rest.pop("forms", (MOVES.name,))
-    specs = [
-        Spec(eval=eval_, rules=change, form=form, reasoning_effort=effort, seed=seed, **rest)
-        for (eval_, change), form, effort, seed in product(evals_and_rules, forms, efforts, seeds)
+    given = {name: as_list(options.pop(each.plural, ())) for name, each in DIMENSIONS.items()}
+    given["rules"] = _expanded(given["rules"])
+    # Games under the changed rules exist only for the default rules and pool.
+    has_games = given["rules"] in ([], [BISHOPS_AS_KNIGHTS.key]) and not options.get("pool")
+    if has_games and not given["eval"]:
+        given["eval"] = ["all", "all_diagonal"]
+    if len(given["reasoning_effort"]) > 1 and not options.get("select_effort"):
+        chosen = (effort for effort in EFFORTS if effort in given["reasoning_effort"])
+        options["select_effort"] = next(chosen, None)  # Spec rejects unknown efforts
+    values = [given[name] or [getattr(Spec, name)] for name in DIMENSIONS]
+    return [
+        Spec(**dict(zip(DIMENSIONS, combination, strict=True)), seed=seed, **options)
+        for *combination, seed in product(*values, seeds)
     ]
-    if len(efforts) == 1 or specs[0].select_effort:
-        return specs
-    lowest = next(effort for effort in EFFORTS if effort in efforts)
-    return [replace(spec, select_effort=lowest) for spec in specs]
+
+
+def _expanded(rules: Sequence[str | Rules]) -> list[str | Rules]:
+    """Replace ``all`` by the keys of all rules that forbid a move."""
+    keys = [key for key, change in CATALOG.items() if change.forbids_something]
+    return list(dict.fromkeys(chain(*(keys if each == ALL else [each] for each in rules))))
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return a list of values that was given as one, none or several."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple | range) else [value]
+
+
+# A run of an experiment: the name of its model, its spec, and its folder, if it is saved.
+_Planned = tuple[str, Spec, Path | None]
 
 
 def run_all(
@@ -98,38 +136,53 @@ def run_all(
     failures: dict[str, UserError] = {}
     for model_specs in specs.values():
         _check_specs(model_specs)
-    budget = budget_for(next(iter(specs.values()))[0])
-    expected = _check_cost(specs, out, budget, quiet=quiet)
+    planned = [
+        (model, spec, _folder(model, spec, out)) for model, many in specs.items() for spec in many
+    ]
+    budget = budget_for(planned[0][1])
+    expected = _check_cost(planned, budget, quiet=quiet)
     verified: set[tuple[str, str]] = set()
-    pairs = [(title, spec) for title, model_specs in specs.items() for spec in model_specs]
     durations: list[float] = []
-    for number, (title, spec) in enumerate(pairs, 1):
-        if title in failures:
+    for number, (model, spec, folder) in enumerate(planned, 1):
+        if model in failures:
             continue
-        later = (_folder(*pair, out) for pair in pairs[number:] if pair[0] not in failures)
-        n_remaining = sum(not _exists(folder) for folder in later)
+        later = (other for name, _, other in planned[number:] if name not in failures)
+        n_remaining = sum(not _exists(other) for other in later)
         budget.later = reduce(Range.plus, expected[number:], NOTHING)
-        heading = f"run {number} of {len(pairs)}: {_describe(title, spec)}"
-        folder = _folder(title, spec, out)
         exists = _exists(folder)
+        heading = f"run {number} of {len(planned)}: {_describe(model, spec)}"
         try:
             with overall_progress(heading, n_remaining, [] if exists else durations):
                 run = run_or_load(spec, folder, save, quiet=quiet, budget=budget)
-                if exists and (title, run.version) not in verified:
+                if exists and (model, run.version) not in verified:
                     verify_saved_run(run, spec, budget, quiet=quiet)
-                    verified.add((title, run.version))
+                    verified.add((model, run.version))
                 runs.append(run)
         except (Stopped, NeedsApproval):
             raise
         except NoHabit as error:
-            form = "" if spec.form == MOVES.name else f" in the form {form_named(spec.form).name}"
-            failures[f"{title} under {spec.change.key}{form}"] = error
-        except BudgetExceeded as error:
-            failures[title] = error
-            break
+            form = f" in the form {_form(spec)}" if _form(spec) else ""
+            failures[f"{model} under {spec.change.key}{form}"] = error
         except UserError as error:
-            failures[title] = error
+            failures[model] = error
+            if isinstance(error, BudgetExceeded):
+                break
     return runs, failures
+
+
+def _describe(model: str, spec: Spec) -> str:
+    """Describe a run, without the defaults."""
+    texts = (each.text(spec) for each in DIMENSIONS.values() if each.text(spec) != each.unsaid)
+    return ", ".join((model, *texts, f"seed {spec.seed}"))
+
+
+def _folder(model: str, spec: Spec, out: Path | None) -> Path | None:
+    texts = filter(None, (each.text(spec) for each in DIMENSIONS.values()))
+    return out / "-".join((*map(safe_name, (model, *texts)), str(spec.seed))) if out else None
+
+
+def _exists(folder: Path | None) -> bool:
+    return folder is not None and folder.exists()
 
 
 def _check_specs(model_specs: Sequence[Spec]) -> None:
@@ -143,69 +196,43 @@ def _check_specs(model_specs: Sequence[Spec]) -> None:
     budget_for(model_specs[0], info)  # a limit needs a price
 
 
-def _check_cost(
-    specs: Mapping[str, Sequence[Spec]], out: Path | None, budget: Budget, *, quiet: bool
-) -> list[Range]:
+def _check_cost(planned: Sequence[_Planned], budget: Budget, *, quiet: bool) -> list[Range]:
     """Forecast all runs, require approval, and return the cost of each.
 
     A dataset that several runs share counts once. Each model gets a few requests, and a few more at
     each other effort.
     """
-    finding: dict[object, Figures] = {}
+    datasets: dict[object, Figures] = {}
     measuring: list[Figures] = []
     expected: list[Range] = []
-    probed: dict[object, Forecast] = {}
+    forecasts: dict[object, Forecast] = {}
     cheaper: list[list[str]] = []
-    for model, model_specs in specs.items():
-        failed = False
-        for spec in model_specs:
-            expected.append(NOTHING)
-            if failed or _exists(_folder(model, spec, out)):
-                continue
-            try:
-                probe = model, spec.reasoning_effort
-                result = forecast_of_spec(spec, quiet=quiet, like=probed.get(probe), budget=budget)
-            except (Stopped, NeedsApproval):
-                raise
-            except UserError:
-                failed = True  # reported when the model's runs start
-                continue
-            if result:
-                probed.setdefault(probe, result)
-                cheaper.append(result.cheaper)
-                is_new = result.key is not None and (model, result.key) not in finding
-                own = result.total if is_new or not result.key else result.measuring
-                expected[-1] = own.dollars or NOTHING
-                measuring.append(result.measuring)
-                if result.key:
-                    known = finding.get((model, result.key), result.dataset)
-                    finding[model, result.key] = max(known, result.dataset)
-                else:
-                    measuring.append(result.dataset)
-    if probed:
-        total = reduce(Figures.plus, [*finding.values(), *measuring], Figures())
-        first, *others = cheaper
-        for_all = [option for option in first if all(option in other for other in others)]
-        check_approval(total, next(iter(specs.values()))[0], budget, for_all)
+    failed: set[str] = set()
+    for number, (model, spec, folder) in enumerate(planned):
+        expected.append(NOTHING)
+        if model in failed or _exists(folder):
+            continue
+        probe = model, spec.reasoning_effort
+        try:
+            result = forecast_of_spec(spec, quiet=quiet, like=forecasts.get(probe), budget=budget)
+        except (Stopped, NeedsApproval):
+            raise
+        except UserError:
+            failed.add(model)  # reported when the model's runs start
+            continue
+        if result:
+            key = model, result.key or number  # without a key, there is no dataset to share
+            own = result.measuring if key in datasets else result.total
+            expected[-1] = own.dollars or NOTHING
+            datasets[key] = max(datasets.get(key, result.dataset), result.dataset)
+            measuring.append(result.measuring)
+            forecasts.setdefault(probe, result)
+            cheaper.append(result.cheaper)
+    if forecasts:
+        total = reduce(Figures.plus, [*datasets.values(), *measuring], Figures())
+        for_all = [option for option in cheaper[0] if all(option in other for other in cheaper)]
+        check_approval(total, planned[0][1], budget, for_all)
     return expected
-
-
-def _exists(folder: Path | None) -> bool:
-    return folder is not None and folder.exists()
-
-
-def _folder(title: str, spec: Spec, out: Path | None) -> Path | None:
-    effort = [spec.reasoning_effort] if spec.reasoning_effort else []
-    form = [] if spec.form == MOVES.name else [safe_name(form_named(spec.form).name)]
-    parts = [safe_name(title), spec.eval, spec.change.key, *form, *effort, spec.seed]
-    return out / "-".join(map(str, parts)) if out else None
-
-
-def _describe(title: str, spec: Spec) -> str:
-    """Describe a run, without the defaults."""
-    parts = [title, spec.eval if spec.eval != USUAL_EVALS[0] else "", spec.change.key]
-    parts += [form_named(spec.form).name] if spec.form != MOVES.name else []
-    return ", ".join(filter(None, [*parts, spec.reasoning_effort, f"seed {spec.seed}"]))
 
 
 def run_or_load(

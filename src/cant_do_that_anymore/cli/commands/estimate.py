@@ -45,7 +45,11 @@ def estimate_command(
     """
     titles = models_by_name(models, rest["base_url"]) if models else {"": {}}
     found = estimate(
-        *(Spec(eval=eval_, **rest | options) for options in titles.values() for eval_ in evals)
+        *(
+            Spec(eval=eval_, **rest | options)
+            for options in titles.values()
+            for eval_ in evals or [Spec.eval]
+        )
     )
     if as_json:
         click.echo(json.dumps([planned.to_json() for planned in found.plans]))

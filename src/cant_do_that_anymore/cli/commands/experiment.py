@@ -1,6 +1,11 @@
-"""The command ``cdta experiment``: evaluate several models several times."""
+"""The command ``cdta experiment``: evaluate several models several times.
+
+Its options may be in a file, ``experiment.toml``.
+"""
 
 import json
+import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,21 +15,21 @@ import click
 from ...api.functions import experiment as evaluate_all
 from ...api.functions import failed, load
 from ...api.results import Experiment, create_folder
+from ...comparison.experiment import DIMENSIONS, as_list
 from ...comparison.naming import ModelFields, models_by_name
-from ...errors import InvalidInput
-from ...files import atomic_write_text
+from ...errors import InvalidInput, unknown_value
+from ...files import atomic_write_text, file_errors
 from ...formatting import pluralize
-from ...game.rules import BISHOPS_AS_KNIGHTS
-from ...providers.base import Effort
+from ...game.position import DATA
+from ...providers.access import ENV_PREFIX
 from ...report.document import build_document
 from ...report.tables import experiment_table
 from ...runs.lookup import find_runs
-from ...task.forms import MOVES
-from ...task.option_info import TASK
-from ...task.types import Eval
+from ...task.option_info import MODEL, TASK
+from ...task.spec import OPTIONS, validate_option
+from ...validation import check
 from ..approval import with_approval
 from ..console import console
-from ..experiment_toml import NAME, file_in, take_defaults, write_example
 from ..help import (
     AT_LEAST_1,
     FORMATS,
@@ -37,9 +42,119 @@ from ..help import (
     chosen_format,
     out_option,
 )
-from ..options import MODELS, several, spec_options
+from ..options import MODELS, several, several_values, spec_options
 
 OUT = Path("experiment")
+NAME = "experiment.toml"
+NOT_IN_FILES = ("init", "plots_only", "help")
+# Keys of a model's own table, besides the options under the heading "Model".
+OF_ONE_MODEL = ("price", "max_connections", "batch")
+
+
+def write_example(path: Path) -> None:
+    """Write an example file that runs as it is, with comments on the other keys.
+
+    Raises:
+        InvalidInput: if the file exists already or cannot be written.
+    """
+    if path.exists():
+        raise InvalidInput(f"{str(path)!r} already exists; give --init another name")
+    with file_errors("write", path, error=InvalidInput):
+        atomic_write_text(path, (DATA / NAME).read_text(encoding="utf-8"))
+
+
+def file_in(paths: tuple[Path, ...]) -> Path | None:
+    """Return the TOML file among the arguments, if it is the only one."""
+    return paths[0] if len(paths) == 1 and paths[0].suffix == ".toml" else None
+
+
+def take_defaults(
+    ctx: click.Context, argument: click.Parameter, paths: tuple[Path, ...]
+) -> tuple[Path, ...]:
+    """Use the values of a TOML file as defaults of the options.
+
+    Raises:
+        InvalidInput: if the file cannot be read or has an unknown key.
+    """
+    if path := file_in(paths):
+        ctx.default_map = _defaults_in(path, ctx)
+    return paths
+
+
+def _defaults_in(path: Path, ctx: click.Context) -> dict[str, Any]:
+    with file_errors("read", path, "`cdta experiment --init` writes one", error=InvalidInput):
+        text = path.read_bytes()
+    try:
+        content = tomllib.loads(text.decode("utf-8-sig"))
+    except ValueError as problem:  # invalid TOML or UTF-8
+        raise InvalidInput(f"{path} is not valid TOML: {problem}") from None
+    options = {
+        max(option.opts, key=len).lstrip("-").replace("-", "_"): option
+        for option in ctx.command.params
+        if isinstance(option, click.Option) and option.name not in NOT_IN_FILES
+    }
+    try:
+        for key in content.keys() - options.keys():
+            raise unknown_value("key", key, options)
+        return {
+            str(options[key].name): _parsed(key, value, options[key])
+            for key, value in content.items()
+        }
+    except InvalidInput as problem:
+        raise InvalidInput(f"{path}: {problem}") from None
+
+
+def _parsed(key: str, value: Any, option: click.Option) -> Any:
+    if key == "model":
+        return [_model_in(model) for model in _given(key, as_list(value))]
+    if option.multiple:
+        alone = OPTIONS[key].without_value if key in OPTIONS else None
+        return _texts(key, alone if alone and value is True else value)
+    if key in OPTIONS:
+        return validate_option(key, _given(key, value))
+    return check(bool, value, key) if option.is_flag else str(check(str | int, value, key))
+
+
+def _model_in(entry: Any) -> str | ModelFields:
+    if not isinstance(entry, Mapping):
+        return str(check(str, _given("model", entry), "model"))
+    keys = {"name": "model", "url": "base_url"} | {
+        key: DIMENSIONS[key].plural if key in DIMENSIONS else key
+        for key, info in OPTIONS.items()
+        if key in OF_ONE_MODEL or (info.heading == MODEL and key not in ("model", "base_url"))
+    }
+    if not {"name", "url"} & entry.keys():
+        raise InvalidInput(f"a model needs a name or a url: {entry}")
+    for key in entry.keys() - keys.keys():
+        raise unknown_value("key of a model", key, keys)
+    return {
+        keys[key]: several_values(key, _texts(key, value))
+        if key in DIMENSIONS
+        else _texts(key, value)
+        if key == "header"
+        else validate_option(keys[key], _given(key, value))
+        for key, value in entry.items()
+    }
+
+
+def _given(key: str, value: Any) -> Any:
+    """Reject an empty value, which would mean the default."""
+    if value in ([], ""):
+        raise InvalidInput(f"{key!r} is empty; give a value or leave it out")
+    return value
+
+
+def _texts(key: str, value: Any) -> tuple[str, ...]:
+    """Return one or several texts; values of headers must come from the environment.
+
+    The file is copied to the results, so it may hold no secret.
+    """
+    is_header = key == "header"
+    kind = tuple[str | int | float, ...] if key in DIMENSIONS else tuple[str, ...]
+    texts = tuple(map(str, check(kind, as_list(_given(key, value)), key, secret=is_header)))
+    if is_header and not all(text.partition("=")[2].startswith(ENV_PREFIX) for text in texts):
+        raise InvalidInput(f"a header in a file must be given as NAME={ENV_PREFIX}VARIABLE")
+    return texts
 
 
 @click.command(
@@ -48,14 +163,7 @@ OUT = Path("experiment")
     params=[
         *spec_options(
             model=MODELS,
-            reasoning_effort=several("reasoning_effort", "efforts"),
-            eval=several(
-                "eval", "evals", default_text="all,all_diagonal; with --rules or --pool all"
-            ),
-            rules=several(
-                "rules", "changes", default_text=f"{BISHOPS_AS_KNIGHTS.key}; all: every rule"
-            ),
-            form=several("form", "forms", MOVES.name),
+            **{name: several(name, each.plural, each.default) for name, each in DIMENSIONS.items()},
         ),
         Option(
             "--runs N",
@@ -93,10 +201,6 @@ def experiment_command(
     plots_only: bool,
     init: Path | None,
     models: tuple[str | ModelFields, ...],
-    evals: tuple[Eval | None, ...],
-    changes: tuple[str | None, ...],
-    efforts: tuple[Effort | None, ...],
-    forms: tuple[str, ...],
     runs: int,
     seed: int,
     out: Path | None,
@@ -145,10 +249,6 @@ def experiment_command(
             rest["ask_above"],
             lambda above: evaluate_all(
                 models,
-                rules=[change for change in changes if change],
-                evals=[eval_ for eval_ in evals if eval_],
-                efforts=efforts,
-                forms=forms,
                 seeds=range(seed, seed + runs),
                 out=out,
                 quiet=quiet,
