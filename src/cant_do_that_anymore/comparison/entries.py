@@ -213,9 +213,8 @@ def entries_of(runs: Iterable[Run]) -> list[Entry]:
     by_category: dict[Category, list[Run]] = {}
     for run in one_protocol(runs):
         by_category.setdefault(_category(run), []).append(run)
-    entries = [entry for group in by_category.values() for entry in pool_runs(group)]
-    categories = list(dict.fromkeys(entry.category for entry in entries))
-    return sorted(entries, key=lambda entry: (categories.index(entry.category), rank(entry)))
+    groups = by_category.values()
+    return [entry for group in groups for entry in sorted(pool_runs(group), key=rank)]
 
 
 def _category(run: Run) -> Category:

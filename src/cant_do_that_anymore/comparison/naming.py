@@ -46,37 +46,37 @@ def model_names(runs: Sequence[Run]) -> list[str]:
 def _versions_with_settings(runs: Sequence[Run]) -> list[str]:
     names = []
     for run in runs:
-        same = [dict(_facts(other)) for other in runs if other.version == run.version]
-        facts = dict(_facts(run)).items()
-        differing = (text for name, text in facts if len({fact[name] for fact in same}) > 1)
+        same = [_facts(other) for other in runs if other.version == run.version]
+        columns = zip(_facts(run), *same, strict=True)
+        differing = (text for text, *texts in columns if len(set(texts)) > 1)
         names.append(" ".join((run.version, *filter(None, differing))))
     return names
 
 
-def _facts(run: Run) -> Iterator[tuple[str, str]]:
-    """Yield what may distinguish runs of one version, except the effort: name and text."""
+def _facts(run: Run) -> Iterator[str]:
+    """Yield what may distinguish runs of one version, except the effort, as texts."""
     plan = run.plan
-    yield "model", run.model
-    yield "endpoint", run.endpoint
-    yield "tag", str(run.identity.get("tag", ""))
-    yield "eval", plan.eval
+    yield run.model
+    yield run.endpoint
+    yield str(run.identity.get("tag", ""))
+    yield plan.eval
     every_run = {STANDARD_CONDITION, CHANGED_CONDITION, *plan.interventions}
     others = [each.name for each in plan.conditions if each.name not in every_run]
     is_diagnosed = KNOWS_FORBIDDEN in others
-    yield "conditions", "diagnosed" if is_diagnosed else " ".join(("with", *others)) * bool(others)
-    yield "interventions", "with interventions" if plan.interventions else ""
-    yield "wording", f"{plan.wording} wording"
-    yield "form", f"{plan.form.name} form"
-    yield "reading", f"{plan.reading} reading"
-    yield "protocol", f"protocol {run.protocol}"
-    yield "positions", f"on {run.dataset.origin} positions {run.dataset.pool}".strip()
+    yield "diagnosed" if is_diagnosed else " ".join(("with", *others)) * bool(others)
+    yield "with interventions" if plan.interventions else ""
+    yield f"{plan.wording} wording"
+    yield f"{plan.form.name} form"
+    yield f"{plan.reading} reading"
+    yield f"protocol {run.protocol}"
+    yield f"on {run.dataset.origin} positions {run.dataset.pool}".strip()
     at_effort = plan.select_effort if run.dataset.asked else None
-    yield "selected", f"selected at {format_effort(at_effort)}" if at_effort else ""
-    yield "selection", f"selected {run.dataset.selection}" if run.dataset.selection else ""
+    yield f"selected at {format_effort(at_effort)}" if at_effort else ""
+    yield f"selected {run.dataset.selection}" if run.dataset.selection else ""
     for field in fields(plan.settings):
         if field.name != "reasoning_effort" and not field.metadata.get("incidental"):
             value = getattr(plan.settings, field.name)
-            yield field.name, f"{field.name.replace('_', ' ')} {format_value(value)}"
+            yield f"{field.name.replace('_', ' ')} {format_value(value)}"
 
 
 def format_effort(effort: Effort | None) -> str:
