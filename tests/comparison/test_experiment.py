@@ -40,6 +40,7 @@ from testing import (
     Loopback,
     Serve,
     adapting,
+    answering,
     cdta,
     habit,
     is_changed,
@@ -47,7 +48,6 @@ from testing import (
     number_of,
     played,
     printed,
-    serving,
     snapshot,
     without_plots,
 )
@@ -101,7 +101,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path]:
     """Three models in both evals, with two seeds."""
     out = tmp_path_factory.mktemp("whole") / "out"
     models = [argument for name in MODELS for argument in ("--model", name)]
-    with serving(Loopback(respond)) as server:
+    with answering(respond) as server:
         done = measure(server, out, *models, "--runs", 2)
     assert done.returncode == 0, done.stderr
     return done, out
@@ -253,7 +253,7 @@ class Renamed(Loopback):
 def test_a_model_with_a_new_version_in_every_answer_goes_by_its_requested_name(
     tmp_path: Path,
 ) -> None:
-    with serving(Renamed(respond)) as server:
+    with answering(Renamed(respond)) as server:
         for _ in range(2):
             runs, failures = measured(server, tmp_path, 2, eval="all", pool="common", price=(1, 1))
             assert not failures
@@ -270,8 +270,9 @@ def test_a_model_with_a_new_version_in_every_answer_goes_by_its_requested_name(
 
 
 def test_a_second_name_that_came_late_in_a_run_makes_no_other_model_of_it(tmp_path: Path) -> None:
-    with serving(Renamed(respond)) as server:
-        server.late = True
+    server = Renamed(respond)
+    server.late = True
+    with answering(server):
         for _ in range(2):
             (run,), failures = measured(server, tmp_path)
             assert (run.version, failures) == ("other", {})
@@ -280,7 +281,7 @@ def test_a_second_name_that_came_late_in_a_run_makes_no_other_model_of_it(tmp_pa
 def test_without_a_network_finished_runs_are_used_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with serving(Loopback(respond)) as server:
+    with answering(respond) as server:
         first, _ = measured(server, tmp_path)
     again, failures = measured(server, tmp_path)
     assert [run.samples for run in again] == [run.samples for run in first]
@@ -321,7 +322,7 @@ def test_a_run_in_a_wording_that_was_edited_since_is_not_taken(
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Loopback, Path]]:
     """An experiment of one run, and the server that it asked."""
     out = tmp_path_factory.mktemp("finished") / "out"
-    with serving(Loopback(respond)) as server:
+    with answering(respond) as server:
         with without_plots():
             assert measure_again(server, out).returncode == 0
         yield server, out
@@ -343,7 +344,7 @@ def measure_again(server: Loopback, out: Path, *options: object) -> Done:
         (("--reading", "exact"), "reading"),
         (("--dataset", "gpt-4-0314"), "positions"),
         (("--pool", "POOL"), "positions"),
-        (("--base-url", "http://127.0.0.1:9/v1"), "model, its address or its arguments"),
+        (("--base-url", "http://127.0.0.1:64999/v1"), "model, its address or its arguments"),
     ],
 )
 def test_a_run_made_with_other_options_is_not_taken_for_this_one(
@@ -373,7 +374,7 @@ def test_a_run_made_with_the_same_options_is_taken(finished: tuple[Loopback, Pat
 
 @pytest.mark.usefixtures("no_plots")
 def test_a_model_that_fails_stops_neither_the_others_nor_their_limit(tmp_path: Path) -> None:
-    models = ("--model", "gone@http://127.0.0.1:9/v1", "--model", "cdta/random")
+    models = ("--model", "gone@http://127.0.0.1:64999/v1", "--model", "cdta/random")
     result = run_command(*models, "--eval", "all_diagonal", "-n", 5, "--out", tmp_path)
     assert result.returncode == 1
     assert "gone: " in result.stderr
@@ -434,7 +435,7 @@ def test_a_habit_that_a_model_lacks_does_not_end_its_experiment(
         return min(moves, key=lambda move: (move.from_square not in knights, move.uci())).uci()
 
     monkeypatch.setattr(rule_pool, "POOL_SIZE", 60)
-    with serving(Loopback(never_castles)) as server:
+    with answering(never_castles) as server:
         rules = ("--rules", "no-castling,knights-as-bishops")
         done = measure(server, tmp_path, *rules, "--runs", 1, "--form", "moves,moves+fen")
     assert done.returncode == 1

@@ -20,7 +20,7 @@ from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.storage import load_run
 from cant_do_that_anymore.task.conditions import interventions
 from cant_do_that_anymore.task.spec import DEFAULT_SEED
-from loopback import Loopback, serving
+from loopback import Loopback, answering
 from players import habit, perfect, wavering
 from processes import Done, cdta
 from testing import without_plots
@@ -35,7 +35,7 @@ def servers() -> Iterator[list[Loopback]]:
     with ExitStack() as stack:
         players = {"alpha": perfect, "alpha ": habit, "beta": wavering}
         yield [
-            stack.enter_context(serving(Loopback(player, listed=(name.strip(),))))
+            stack.enter_context(answering(player, listed=(name.strip(),)))
             for name, player in players.items()
         ]
 
