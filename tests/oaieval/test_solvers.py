@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore.oaieval.solvers import Solver, solver_named
-from cant_do_that_anymore.providers.chain_of_thought import THINKING_TOKENS
+from cant_do_that_anymore.oaieval.solvers import solver_named
+from cant_do_that_anymore.providers.catalog import info_by_name
 
 CHAIN_OF_THOUGHT = """
 thinker:
@@ -41,34 +41,35 @@ thinker:
         ("gpt-4", "openai/gpt-4"),
         ("cdta/random", "cdta/random"),
         ("mistral/mistral-large", "mistral/mistral-large"),
+        ("cot/openai/gpt-4", "cot/openai/gpt-4"),
+        ("cot-50/openai/gpt-4", "cot-50/openai/gpt-4"),
     ],
 )
 def test_a_name_stands_for_a_model(name: str, model: str) -> None:
-    assert solver_named(name) == Solver(name, model)
+    assert solver_named(name) == {"model": model}
 
 
 @pytest.mark.parametrize("model", ["gpt-4", "anthropic/claude-x", "meta-llama/L"])
 def test_chain_of_thought_is_the_same_model_that_thinks(model: str) -> None:
-    thinker = solver_named(f"generation/cot/{model}")
-    assert thinker.model == solver_named(f"generation/direct/{model}").model
-    assert thinker.thinking_tokens == THINKING_TOKENS
+    direct = solver_named(f"generation/direct/{model}")["model"]
+    assert solver_named(f"generation/cot/{model}") == {"model": f"cot/{direct}"}
 
 
 def test_with_a_base_url_the_model_goes_by_the_name_that_the_server_knows() -> None:
     url = "http://localhost:8000/v1"
-    assert solver_named("generation/direct/org/m", base_url=url).model == "org/m"
-    assert solver_named("generation/cot/m", base_url=url).thinking_tokens == THINKING_TOKENS
-    base = solver_named("chess/generation/direct/m", base_url=url).load()
-    assert (base.info.name, base.info.endpoint) == ("completions/m", url)
-    assert base.info.identity["api"] == "completions"
+    assert solver_named("generation/direct/org/m", base_url=url) == {"model": "org/m"}
+    assert solver_named("generation/cot/m", base_url=url) == {"model": "cot/m"}
+    base = solver_named("chess/generation/direct/m", base_url=url)
+    assert base == {"model": "completions/m"}
+    info = info_by_name(base["model"], url)
+    assert (info.name, info.endpoint, info.identity["api"]) == ("completions/m", url, "completions")
 
 
-def test_base_models_of_openai_are_known_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    instruct = solver_named("generation/direct/gpt-3.5-turbo-instruct-0914").load()
-    chat = solver_named("generation/direct/gpt-3.5-turbo").load()
-    assert (instruct.info.identity["api"], instruct.info.max_tokens) == ("completions", 4)
-    assert (chat.info.identity["api"], chat.info.max_tokens) == ("chat", 16)
+def test_base_models_of_openai_are_known_by_their_names() -> None:
+    instruct = info_by_name(solver_named("generation/direct/gpt-3.5-turbo-instruct-0914")["model"])
+    chat = info_by_name(solver_named("generation/direct/gpt-3.5-turbo")["model"])
+    assert (instruct.identity["api"], instruct.max_tokens) == ("completions", 4)
+    assert (chat.identity["api"], chat.max_tokens) == ("chat", 16)
 
 
 def test_a_registry_adds_solvers_and_comes_first(tmp_path: Path) -> None:
@@ -78,14 +79,10 @@ def test_a_registry_adds_solvers_and_comes_first(tmp_path: Path) -> None:
         "human_cli: {model: cdta/random}\n"
         "team/*: {model: openai/*, max_tokens: 9}\n"
     )
-    assert solver_named("mine", [file]) == Solver(
-        "mine", "cdta/random", settings={"temperature": 0}
-    )
-    assert solver_named("human_cli", [file]).model == "cdta/random"
-    assert solver_named("team/a", [file]) == Solver(
-        "team/a", "openai/a", settings={"max_tokens": 9}
-    )
-    assert solver_named("mine", [file], "http://x/v1").base_url == "http://x/v1"
+    assert solver_named("mine", [file]) == {"model": "cdta/random", "temperature": 0}
+    assert solver_named("human_cli", [file]) == {"model": "cdta/random"}
+    assert solver_named("team/a", [file]) == {"model": "openai/a", "max_tokens": 9}
+    assert solver_named("mine", [file], "http://x/v1")["model"] == "cdta/random"
 
 
 def test_a_registry_of_the_original_is_understood(tmp_path: Path) -> None:
@@ -95,10 +92,9 @@ def test_a_registry_of_the_original_is_understood(tmp_path: Path) -> None:
         "claude: {class: 'a:AnthropicSolver', args: {model_name: claude-x, max_tokens: 9}}\n"
         "me: {class: 'evals.solvers.human_cli_solver:HumanCliSolver'}\n"
     )
-    asked = {"temperature": 0.5, "max_tokens": 10}
-    thinker = Solver("thinker", "openai/gpt-4", thinking_tokens=300, settings=asked)
+    settings = {"temperature": 0.5, "max_tokens": 10}
+    thinker = {"model": "cot-300/openai/gpt-4", **settings}
     assert solver_named("thinker", [tmp_path]) == thinker
-    assert solver_named("claude", [tmp_path]) == Solver(
-        "claude", "anthropic/claude-x", settings={"max_tokens": 9}
-    )
-    assert solver_named("me", [tmp_path]) == Solver("me", "human")
+    claude = {"model": "anthropic/claude-x", "max_tokens": 9}
+    assert solver_named("claude", [tmp_path]) == claude
+    assert solver_named("me", [tmp_path]) == {"model": "human"}

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from cant_do_that_anymore.client.store import open_store
 from cant_do_that_anymore.errors import Interrupted, Stopped, UserError
-from cant_do_that_anymore.oaieval.record import Recorder, record_spec
+from cant_do_that_anymore.oaieval.record import append_rows, begin_record
 from testing import Body, Loopback, Serve, cdta, habit, needs_posix, oaieval
 
 Early = Callable[[int, Path], int | None]
@@ -80,16 +80,15 @@ def test_the_error_of_a_full_disk_names_that_disk(fresh: bool, advice: str) -> N
 
 def test_a_record_that_cannot_be_written_says_so_too(tmp_path: Path) -> None:
     path = tmp_path / "record.jsonl"
-    spec = record_spec("m", "cant_do_that_anymore.all", {}, "")
     for cached, told in (
         (True, "saved. Run the same command again with another"),
         (False, NOTHING),
     ):
-        recorder = Recorder(path, spec, cached=cached)
+        begin_record(path, {})
         path.unlink()
         path.mkdir()
         with pytest.raises(UserError, match=told):
-            recorder.finish({})
+            append_rows(path, [{}], cached=cached)
         path.rmdir()
 
 

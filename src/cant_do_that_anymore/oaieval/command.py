@@ -1,11 +1,13 @@
 """The command ``oaieval``: its flags, and the run that they describe."""
 
+import base64
 import logging
 import os
 import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any
@@ -14,17 +16,19 @@ import click
 from annotated_types import Ge
 
 from ..api.functions import evaluate
+from ..client.session import create_model
 from ..datasets.pools import drawn
 from ..errors import InvalidInput, unknown_value
 from ..files import file_errors, safe_name
+from ..formatting import Number
 from ..runs.lookup import check_writable
 from ..startup import StrictCommand, log_to, read_env_file, report_errors
 from ..task.plan import plan_for
 from ..task.spec import DEFAULT_SEED, OPTIONS, SAMPLES, Spec, parse_option
 from ..task.types import Eval
 from ..validation import check
-from .record import Recorder, events_of, final_report, record_spec
-from .solvers import COMPLETION_ARGS, Solver, solver_named
+from .record import append_rows, begin_record, events_of, final_report
+from .solvers import COMPLETION_ARGS, solver_named
 
 BASE_EVAL = "cant_do_that_anymore"
 EVALS: dict[str, Eval] = {BASE_EVAL: "all", **{f"{BASE_EVAL}.{split}": split for split in SAMPLES}}
@@ -184,24 +188,38 @@ def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
     if "," in solver_name:
         raise InvalidInput(f"the eval takes exactly one solver, not several: {solver_name!r}")
     solver = solver_named(solver_name, flags.registry_path, args.get("base_url"))
-    spec = _spec(solver, split, params, args, flags)
-    model = solver.load()
+    spec = _spec(solver | args, split, params, flags)
+    model = create_model(spec)
     plan_for(spec, model.info)  # raises for an invalid spec, before anything is written
-    if not flags.dry_run:
+    record = _record(solver_name, split, params, flags)
+    path = None if flags.dry_run else _record_path(flags, record["run_id"], solver_name, eval_name)
+    if path:
         check_writable(None)
-    record, recorder = _record(solver_name, eval_name, split, params, flags)
+        begin_record(path, record)
 
     log.info("Run started: %s", record["run_id"])
     run = evaluate(spec, model, quiet=False)
-    if not flags.dry_run:
+    events = events_of(run, record, [index for index, _ in drawn(run.dataset, spec)])
+    if path:
         log.info("Run folder: %s", run.save())
         for note in run.notes:
             log.warning("Note: %s", note)
-    report = final_report(run.results.metrics)
-    indices = [index for index, _ in drawn(run.dataset, spec)]
-    recorder.write(events_of(run, record, indices))
+        number = append_rows(path, events, cached=flags.cache)
+        log.info("Logged %d rows of events to %s", number, path)
+    elif flags.dry_run_logging:
+        for event in events:
+            log.info("Not recording event: %s", event)
+    _report(final_report(run.results.metrics), record["run_id"], path, cached=flags.cache)
+
+
+def _report(report: dict[str, Number], run_id: str, path: Path | None, *, cached: bool) -> None:
+    """Record the report, and log it whether or not it could be written."""
     try:
-        recorder.finish(report)
+        if path:
+            append_rows(path, [{"final_report": report, "run_id": run_id}], cached=cached)
+            log.info("Final report: %s. Logged to %s", report, path)
+        else:
+            log.info("Final report: %s. Not writing anywhere.", report)
     finally:
         log.info("Final report:")
         for name, value in report.items():
@@ -222,15 +240,10 @@ def _start_logging(flags: SimpleNamespace) -> None:
 
 
 def _spec(
-    solver: Solver,
-    split: Eval,
-    params: Mapping[str, Any],
-    args: Mapping[str, Any],
-    flags: SimpleNamespace,
+    options: Mapping[str, Any], split: Eval, params: Mapping[str, Any], flags: SimpleNamespace
 ) -> Spec:
     if params.get("diagonal_variation", False) != (split == "all_diagonal"):
         split = "all" if split == "all_diagonal" else "all_diagonal"
-    settings = {key: value for key, value in args.items() if key != "base_url"}
     rebuild = params.get("remake_dataset_if_not_found", True)
     return Spec(
         eval=split,
@@ -238,35 +251,43 @@ def _spec(
         max_samples=flags.max_samples,
         fallback_dataset=None if rebuild else params["default_model_dataset"],
         seed=flags.seed,
-        max_connections=1 if solver.model == "human" else threads(),
+        max_connections=1 if options["model"] == "human" else threads(),
         fresh=not flags.cache,
         ask_above=None,  # as in the original; its users' scripts cannot answer
-        **{"reading": "exact", **solver.settings, **settings},
+        **{"reading": "exact", **options},
     )
 
 
 def _record(
-    solver: str, eval_name: str, split: Eval, params: dict[str, Any], flags: SimpleNamespace
-) -> tuple[dict[str, Any], Recorder]:
-    """Create the record of this run and write its first line."""
+    solver: str, split: Eval, params: dict[str, Any], flags: SimpleNamespace
+) -> dict[str, Any]:
+    """Return the content of the first row of the record, with a new run id."""
+    now = datetime.now(UTC).replace(tzinfo=None)
     full_name = f"{BASE_EVAL}.{split}"
     visible = flags.max_samples is None if flags.visible is None else flags.visible
-    run_config = {
-        "eval_spec": {
-            "cls": "cant_do_that_anymore.runs.evaluate:evaluate",
-            "registry_path": "cant_do_that_anymore/data",
-            "args": params,
-            "key": full_name,
-            "group": BASE_EVAL,
+    return {
+        "completion_fns": [solver],
+        "eval_name": full_name,
+        "base_eval": BASE_EVAL,
+        "split": split,
+        "run_config": {
+            "completion_fns": [solver],
+            "eval_spec": {
+                "cls": "cant_do_that_anymore.runs.evaluate:evaluate",
+                "registry_path": "cant_do_that_anymore/data",
+                "args": params,
+                "key": full_name,
+                "group": BASE_EVAL,
+            },
+            "seed": flags.seed,
+            "max_samples": flags.max_samples,
+            "command": shlex.join(sys.argv),
+            "initial_settings": {"visible": visible},
         },
-        "seed": flags.seed,
-        "max_samples": flags.max_samples,
-        "command": shlex.join(sys.argv),
-        "initial_settings": {"visible": visible},
+        "created_by": flags.user,
+        "run_id": f"{now:%y%m%d%H%M%S}{base64.b32encode(os.urandom(5)).decode()}",
+        "created_at": str(now),
     }
-    spec = record_spec(solver, full_name, run_config, flags.user)
-    path = None if flags.dry_run else _record_path(flags, spec["run_id"], solver, eval_name)
-    return spec, Recorder(path, spec, cached=flags.cache, log_events=flags.dry_run_logging)
 
 
 def _record_path(flags: SimpleNamespace, run_id: str, solver: str, eval_name: str) -> Path:

@@ -5,11 +5,8 @@ events of a sample are a ``sampling`` event for each answer and one ``metrics`` 
 ``error`` event if an answer is missing; the report can be computed from them.
 """
 
-import base64
 import json
-import logging
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
@@ -41,24 +38,6 @@ _ORIGINAL_METRICS = (
     "usage_completion_tokens",
     "usage_total_tokens",
 )
-
-
-def record_spec(
-    solver: str, eval_name: str, run_config: dict[str, Any], created_by: str
-) -> dict[str, Any]:
-    """Return the first line of the record of a run that starts now, with a new run id."""
-    now = datetime.now(UTC).replace(tzinfo=None)
-    base_eval, split = eval_name.split(".")
-    return {
-        "completion_fns": [solver],
-        "eval_name": eval_name,
-        "base_eval": base_eval,
-        "split": split,
-        "run_config": {"completion_fns": [solver], **run_config},
-        "created_by": created_by,
-        "run_id": f"{now:%y%m%d%H%M%S}{base64.b32encode(os.urandom(5)).decode()}",
-        "created_at": str(now),
-    }
 
 
 def events_of(run: Run, spec: dict[str, Any], indices: Sequence[int]) -> Iterator[Event]:
@@ -138,69 +117,36 @@ def _metrics_data(sample: Sample) -> dict[str, Any]:
     }
 
 
-log = logging.getLogger(__name__)
-
 # Writes lone surrogates as JSON escapes.
 SURROGATE_ERRORS = "backslashreplace"
 
 
-class Recorder:
-    """Writes a record to a file, its first line before the first request.
+def begin_record(path: Path, spec: dict[str, Any]) -> None:
+    """Write the first row of a record.
 
-    Without a path (``--dry-run``), events and report are logged instead.
+    Raises:
+        InvalidInput: if the file cannot be written.
     """
-
-    def __init__(
-        self,
-        path: Path | None,
-        spec: dict[str, Any],
-        *,
-        cached: bool = True,
-        log_events: bool = True,
-    ) -> None:
-        self.path, self._run_id = path, spec["run_id"]
-        self._cached, self._log_events = cached, log_events
-        if not path:
-            return
-        advice = "give --record_path another file"
-        with file_errors("write the record to", path, advice, error=InvalidInput):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(_line({"spec": spec}), "utf-8", errors=SURROGATE_ERRORS)
-
-    def write(self, events: Iterable[Event]) -> None:
-        """Record the events.
-
-        Raises:
-            Interrupted: if they cannot be written.
-        """
-        if self.path:
-            number = self._append(self.path, map(_line, events))
-            log.info("Logged %d rows of events to %s", number, self.path)
-        elif self._log_events:
-            for event in events:
-                log.info("Not recording event: %s", event)
-
-    def finish(self, report: dict[str, Number]) -> None:
-        """Record the report.
-
-        Raises:
-            Interrupted: if it cannot be written.
-        """
-        if self.path:
-            self._append(self.path, [_line({"final_report": report, "run_id": self._run_id})])
-            log.info("Final report: %s. Logged to %s", report, self.path)
-        else:
-            log.info("Final report: %s. Not writing anywhere.", report)
-
-    def _append(self, path: Path, lines: Iterable[str]) -> int:
-        resume = "run the same command again with another --record_path"
-        error = partial(Interrupted, resume=resume, cached=self._cached)
-        with (
-            file_errors("write the record to", path, error=error),
-            path.open("a", encoding="utf-8", errors=SURROGATE_ERRORS) as file,
-        ):
-            return sum(1 for line in lines if file.write(line))
+    advice = "give --record_path another file"
+    with file_errors("write the record to", path, advice, error=InvalidInput):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(_line({"spec": spec}), "utf-8", errors=SURROGATE_ERRORS)
 
 
-def _line(fields: dict[str, Any]) -> str:
-    return json.dumps(fields, ensure_ascii=False) + "\n"
+def append_rows(path: Path, rows: Iterable[Mapping[str, Any]], *, cached: bool) -> int:
+    """Append rows to a record; return how many.
+
+    Raises:
+        Interrupted: if they cannot be written; ``cached`` says whether the answers are saved.
+    """
+    resume = "run the same command again with another --record_path"
+    error = partial(Interrupted, resume=resume, cached=cached)
+    with (
+        file_errors("write the record to", path, error=error),
+        path.open("a", encoding="utf-8", errors=SURROGATE_ERRORS) as file,
+    ):
+        return sum(1 for row in rows if file.write(_line(row)))
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False) + "\n"

@@ -10,24 +10,23 @@ for chain of thought.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
 from ..errors import InvalidInput, unknown_value
 from ..files import file_errors
 from ..game.position import DATA
-from ..providers.base import Model
-from ..providers.catalog import BUILT_IN_MODELS, TEXT_PREFIX, parse_name
+from ..providers.catalog import BUILT_IN_MODELS, TEXT_PREFIX
 from ..providers.chain_of_thought import THINKING_TOKENS
 from ..task.spec import OPTIONS, validate_option
 from ..validation import check
 
 Fields = dict[str, Any]
+T = TypeVar("T")
 
 # Options that the command has arguments, flags or variables for, and that the original lacks.
 _NOT_COMPLETION_ARGS = {
@@ -77,7 +76,7 @@ def read_registry(path: Path) -> dict[str, object]:
 
 
 def solver_fields(name: str, entry: object) -> Fields:
-    """Return the model and the options of a registry entry.
+    """Return the fields of `Spec` that a registry entry means.
 
     Raises:
         InvalidInput: if the entry has neither our format nor the original's.
@@ -97,9 +96,10 @@ def solver_fields(name: str, entry: object) -> Fields:
             )
         except InvalidInput as problem:
             raise InvalidInput(f"in the solver {name!r}, {problem}") from None
-    if not fields.get("model"):
+    model, tokens = fields.get("model"), fields.pop("thinking_tokens", None)
+    if not model:
         raise InvalidInput(f"the solver {name!r} has no model")
-    return fields
+    return fields | {"model": f"cot-{tokens}/{model}" if tokens else model}
 
 
 def _read_file(path: Path) -> dict[str, object]:
@@ -137,8 +137,7 @@ def _chain_of_thought(name: str, args: Fields) -> Fields:
         raise InvalidInput(
             f"the solver {name!r} reasons with one model and replies with another; use one model"
         )
-    tokens = {"thinking_tokens": thinker.get("max_tokens", THINKING_TOKENS)}
-    return replier | tokens
+    return replier | {"thinking_tokens": thinker.get("max_tokens", THINKING_TOKENS)}
 
 
 def _mapping(name: str, value: object) -> Fields:
@@ -149,39 +148,13 @@ def _mapping(name: str, value: object) -> Fields:
     return value
 
 
-DIRECT, COT, BASE = "generation/direct/", "generation/cot/", "chess/generation/direct/"
+# The kinds of solvers, and the beginning of the model name that each stands for.
+_DIRECT, _COT = "generation/direct/", "generation/cot/"
+_KINDS = {_DIRECT: "", _COT: "cot/", "chess/generation/direct/": TEXT_PREFIX}
 
 
-@dataclass(frozen=True)
-class Solver:
-    """A model with its settings.
-
-    Attributes:
-        name: the name of the solver.
-        model: the name of its model, as in ``cdta run --model``.
-        settings: fields of the spec of a run.
-        thinking_tokens: the token limit of its chain of thought; None for that of the model name.
-        base_url: the address of the model's server, if any.
-    """
-
-    name: str
-    model: str
-    thinking_tokens: int | None = None
-    base_url: str | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-    def load(self) -> Model:
-        """Create the model.
-
-        Raises:
-            InvalidInput: if there is no such model or its key is missing.
-        """
-        name = parse_name(self.model, self.base_url)
-        return replace(name, thinking_tokens=self.thinking_tokens or name.thinking_tokens).load()
-
-
-def solver_named(name: str, registries: Sequence[Path] = (), base_url: str | None = None) -> Solver:
-    """Return the solver of this name.
+def solver_named(name: str, registries: Sequence[Path] = (), base_url: str | None = None) -> Fields:
+    """Return the fields of `Spec` that a solver's name means.
 
     Args:
         name: a name of a registry or of the table ``data/solvers.yaml``, ``generation/direct/M``
@@ -194,67 +167,42 @@ def solver_named(name: str, registries: Sequence[Path] = (), base_url: str | Non
     """
     table = yaml.safe_load((DATA / "solvers.yaml").read_text(encoding="utf-8"))
     custom = {key: entry for path in registries for key, entry in read_registry(path).items()}
-    if base_url and not _matching_pattern(name, custom):
-        return _server_solver(name, base_url)
-    solvers = custom | {key: entry for key, entry in table["solvers"].items() if key not in custom}
+    solvers = custom | table["solvers"] | custom  # the user's come first
+    kind = next((kind for kind in _KINDS if name.startswith(kind)), "")
+    prefix, model = _KINDS.get(kind, ""), name.removeprefix(kind)
+    if base_url and not _find(name, custom):
+        return {"model": prefix + model}
     if name.endswith("/"):
         raise _unknown(name, solvers, table["models"])
-    if pattern := _matching_pattern(name, solvers):
-        fields = solver_fields(name, solvers[pattern])
-        own_url = fields.pop("base_url", None)
-        return Solver(
-            name,
-            model=_fill_stars(fields.pop("model"), pattern, name),
-            thinking_tokens=fields.pop("thinking_tokens", None),
-            base_url=base_url or own_url,
-            settings=fields,
-        )
-    model, thinking_tokens = _split(name)
-    if model != name or "/" not in name:
-        if pattern := _matching_pattern(model, table["models"]):
-            model = _fill_stars(table["models"][pattern], pattern, model)
-            return Solver(name, model, thinking_tokens=thinking_tokens)
-        if name not in BUILT_IN_MODELS:
-            raise _unknown(name, solvers, table["models"])
-    if get_close_matches(name.split("/")[0], ("generation", "chess"), cutoff=0.7):
-        raise _unknown(name, solvers, table["models"])
-    return Solver(name, name)
+    if found := _find(name, solvers):
+        entry, parts = found
+        fields = solver_fields(name, entry)
+        return fields | {"model": _fill_stars(fields["model"], parts)}
+    if (kind or "/" not in name) and (found := _find(model, table["models"])):
+        return {"model": prefix + _fill_stars(*found)}
+    is_misspelled = get_close_matches(name.split("/")[0], ("generation", "chess"), cutoff=0.7)
+    if name in BUILT_IN_MODELS or ("/" in name and not is_misspelled):
+        return {"model": name}
+    raise _unknown(name, solvers, table["models"])
 
 
-def _server_solver(name: str, base_url: str) -> Solver:
-    if name.startswith(BASE):
-        return Solver(name, TEXT_PREFIX + name.removeprefix(BASE), base_url=base_url)
-    model, thinking_tokens = _split(name)
-    return Solver(name, model, thinking_tokens=thinking_tokens, base_url=base_url)
+def _find(name: str, table: Mapping[str, T]) -> tuple[T, Sequence[str]] | None:
+    """Return the entry of the first pattern that fits, and what the stars of the pattern match."""
+    for pattern, entry in table.items():
+        if match := re.fullmatch(re.escape(pattern).replace(r"\*", "(.*)"), name):
+            return entry, match.groups()
+    return None
 
 
-def _split(name: str) -> tuple[str, int | None]:
-    """Return the model in a solver's name, and the token limit of its chain of thought."""
-    if name.startswith(COT):
-        return name.removeprefix(COT), THINKING_TOKENS
-    return name.removeprefix(DIRECT), None
-
-
-def _matching_pattern(name: str, patterns: Iterable[str]) -> str | None:
-    return next((pattern for pattern in patterns if _regex(pattern).fullmatch(name)), None)
-
-
-def _fill_stars(model: str, pattern: str, name: str) -> str:
-    """Replace the stars of a model name by what the stars of the pattern match."""
-    match = _regex(pattern).fullmatch(name)
-    for part in match.groups() if match else ():
+def _fill_stars(model: str, parts: Sequence[str]) -> str:
+    for part in parts:
         model = model.replace("*", part, 1)
     return model
 
 
-def _regex(pattern: str) -> re.Pattern[str]:
-    return re.compile(re.escape(pattern).replace(r"\*", "(.*)"))
-
-
-def _unknown(name: str, solvers: Iterable[str], models: Iterable[str]) -> InvalidInput:
+def _unknown(name: str, solvers: Iterable[str], models: Mapping[str, str]) -> InvalidInput:
     model = name.split("/")[-1]
-    modes = (DIRECT, COT)
-    suggestions = [mode + model for mode in modes] if _matching_pattern(model, models) else []
+    suggestions = [_DIRECT + model, _COT + model] if _find(model, models) else []
     return unknown_value(
-        "solver", name, [*solvers, *suggestions, *(DIRECT + pattern for pattern in models)]
+        "solver", name, [*solvers, *suggestions, *(_DIRECT + pattern for pattern in models)]
     )
