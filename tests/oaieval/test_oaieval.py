@@ -261,8 +261,10 @@ def test_no_solver_name_leads_out_of_the_folder_of_records(temporary: Path, solv
 def test_a_dry_run_records_nothing_and_the_log_can_go_to_a_file(
     temporary: Path, home: Path
 ) -> None:
-    done = oaieval("cdta/random", DIAGONAL, "--max_samples", 2, "--dry-run", code=0)
-    assert sum(line.startswith("Not recording event: ") for line in logged(done)) == 6
+    form = ("--completion_args", "form=fen")
+    done = oaieval("cdta/random", DIAGONAL, "--max_samples", 2, "--dry-run", *form, code=0)
+    events = [line for line in logged(done) if line.startswith("Not recording event: ")]
+    assert (len(events), sum("FEN" in event for event in events)) == (6, 4)
     assert report_in(done)["n_samples"] == 2
     assert not (temporary / "evallogs").exists()
     assert not (home / "runs").exists()
