@@ -93,7 +93,7 @@ def ids(log: EvalLog) -> set[object]:
 def measured(tmp_path_factory: pytest.TempPathFactory) -> EvalLog:
     """A log that several tests look at."""
     Player.asked, Player.strengths, Player.respond = [], set(), staticmethod(wavering)
-    return evaluated(tmp_path_factory.mktemp("measured"), task_args={"samples": 12})
+    return evaluated(tmp_path_factory.mktemp("measured"), task_args={"samples": 6})
 
 
 def test_limit_costs_as_many_samples_as_it_says(tmp_path: Path) -> None:
@@ -199,7 +199,8 @@ def test_log_says_what_was_measured(measured: EvalLog) -> None:
     assert re.fullmatch(r"\d+-[A-Z]", str(spec.task_version))
     assert spec.dataset.name == "bishops-as-knights/all"
     described = getattr(spec, "task_description", None)  # of newer versions of Inspect
-    assert described in (None, tasks.DESCRIPTIONS["all"])
+    question = "Does a model drop a habit of chess when the rules forbid it?"
+    assert described in (None, f"{question} 1,000 positions.")
     assert spec.tags
     assert spec.metadata
     assert (spec.metadata["rules"], spec.metadata["protocol"]) == ("bishops-as-knights", "3")
@@ -250,7 +251,7 @@ def test_parameters_have_names_types_and_defaults_and_are_in_logs_and_docs(
     assert parameters["temperature"].default is None  # as `inspect eval` says
     args = measured.eval.task_args
     assert args.keys() == parameters.keys()
-    assert (args["samples"], args["rules"], args["seed"]) == (12, "bishops-as-knights", 20_220_722)
+    assert (args["samples"], args["rules"], args["seed"]) == (6, "bishops-as-knights", 20_220_722)
     documented = Path(__file__).parents[2].joinpath("docs/inspect.md").read_text(encoding="utf-8")
     assert [name for name in parameters if f"`{name}`" not in documented] == []
 

@@ -42,9 +42,9 @@ def evaluated(thinker: Thinker, tmp_path: Path) -> Evaluated:
 def test_it_gets_the_numbers_of_cdta_run(
     evaluated: Evaluated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    of_log = inspecting.numbers(evaluated({"samples": 6}))
+    of_log = inspecting.numbers(evaluated({"samples": 4}))
     monkeypatch.setenv("CDTA_HOME", str(tmp_path / "another home"))
-    metrics = measure(NAME, eval="all_small", n=6, max_connections=1).results.metrics
+    metrics = measure(NAME, eval="all_small", n=4, max_connections=1).results.metrics
     for name in ("variant_impact_factor", "rule_uptake", "predicted_move_proportion"):
         assert of_log[name] == pytest.approx(metrics[name])
     assert metrics["predicted_move_proportion"] not in (0, None)
@@ -54,14 +54,14 @@ def test_inspects_own_options_hold_for_selecting_and_measuring(
     thinker: Thinker, evaluated: Evaluated
 ) -> None:
     options: dict[str, Any] = {"reasoning_effort": "high", "temperature": 0.5}
-    log = evaluated({"samples": 5}, extra_body={"top_k": 3}, **options)
+    log = evaluated({"samples": 3}, extra_body={"top_k": 3}, **options)
     assert {request["reasoning_effort"] for request in thinker.requests} == {"high"}
     assert {request["temperature"] for request in thinker.requests} == {0.0, 0.5}
     assert {request["top_k"] for request in thinker.requests} == {3}
     assert set(thinker.limits) == {16_016}
     contents = [message.content for sample in log.samples or () for message in sample.messages]
     parts = [part for content in contents if isinstance(content, list) for part in content]
-    assert sum(isinstance(part, ContentReasoning) for part in parts) == 2 * 5
+    assert sum(isinstance(part, ContentReasoning) for part in parts) == 2 * 3
     metrics = inspecting.numbers(log)
     assert metrics["changed_thinking_tokens"] >= metrics["standard_thinking_tokens"] > 0
     assert metrics["temptation_rate"] == 0
@@ -70,9 +70,9 @@ def test_inspects_own_options_hold_for_selecting_and_measuring(
 def test_with_a_given_dataset_the_reasoning_budget_is_learned_within_the_task(
     thinker: Thinker, evaluated: Evaluated
 ) -> None:
-    evaluated({"dataset": str(positions(10))})
+    evaluated({"dataset": str(positions(4))})
     assert set(thinker.limits) == {16, 16_016}
-    assert thinker.limits.count(16_016) == 20
+    assert thinker.limits.count(16_016) == 8
 
 
 def test_it_stops_early_when_replies_are_cut_off(thinker: Thinker, evaluated: Evaluated) -> None:

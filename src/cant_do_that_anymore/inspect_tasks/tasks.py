@@ -39,34 +39,27 @@ from cant_do_that_anymore.task.types import Eval
 
 # Numbers of different protocols are not comparable; the letter counts changes of the arguments.
 VERSION = f"{PROTOCOL}-B"
-DESCRIPTIONS: dict[Eval, str] = {
-    "all": "Does a model drop a habit of chess when the rules forbid it? 1,000 positions.",
-    "all_small": "Does a model drop a habit of chess when the rules forbid it? 100 positions.",
-    "all_diagonal": (
-        "The same in games played under the changed rules, so the model has seen the new moves."
-    ),
-}
 TAGS = ["chess", "habits", "instruction following", "reasoning"]
 
 
 @task
 @with_parameters("all")
 def cant_do_that_anymore(**arguments: Any) -> Task:
-    """Measure whether a model drops a habit of chess when the rules forbid it."""
+    """Does a model drop a habit of chess when the rules forbid it? 1,000 positions."""
     return _task("all", arguments)
 
 
 @task
 @with_parameters("all_small")
 def cant_do_that_anymore_small(**arguments: Any) -> Task:
-    """The same with a tenth of the samples."""
+    """Does a model drop a habit of chess when the rules forbid it? 100 positions."""
     return _task("all_small", arguments)
 
 
 @task
 @with_parameters("all_diagonal")
 def cant_do_that_anymore_diagonal(**arguments: Any) -> Task:
-    """The same in games that were played under the changed rules."""
+    """The same in games played under the changed rules, so the model has seen the new moves."""
     return _task("all_diagonal", arguments)
 
 
@@ -101,7 +94,7 @@ def _task(eval: Eval, arguments: Arguments) -> Task:
             fail_on_error=spec.max_error_rate,
             version=VERSION,
             headline_metric=HeadlineMetric(scorer="habit", metric=UPTAKE),
-            description=DESCRIPTIONS[eval],
+            description=TASKS[eval].__doc__,
             tags=TAGS,
             metadata={
                 "rules": change.key,
