@@ -82,12 +82,13 @@ def mine_command(
             closing(results),
         ):
             _write_positions(results, file, tally, show)
-        if not tally.read:  # an older file stays
+        problem = Incomplete("; ".join(tally.problems)) if tally.problems else None
+        if tally.games == tally.damaged:  # an older file stays
             nothing = InvalidInput(f"no readable game in {', '.join(inputs)}; give games in PGN")
-            raise tally.problem or nothing
+            raise problem or nothing
     click.echo(tally.summary(), err=True)
-    if tally.problem:
-        raise tally.problem
+    if problem:
+        raise problem
 
 
 def _write_positions(
@@ -129,16 +130,6 @@ class _Tally:
                 click.echo(f"cdta: skipped a damaged game: {damage}", err=True)
             elif self.damaged == MOST_REPORTS + 1:
                 click.echo("cdta: further damaged games are counted but not listed", err=True)
-
-    @property
-    def read(self) -> int:
-        """The number of games that were not damaged."""
-        return self.games - self.damaged
-
-    @property
-    def problem(self) -> Incomplete | None:
-        """The reason why some games were not read, if any."""
-        return Incomplete("; ".join(self.problems)) if self.problems else None
 
     def __str__(self) -> str:
         rate = self.games / max(time.monotonic() - self.started, 1e-9)
