@@ -17,7 +17,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("named")
     for number, model in enumerate(("pocket", "random", "random")):
         out = ["--out", place / "lies elsewhere"] if number == 2 else []
-        asked = ("--model", f"cdta/{model}", "-n", 9, "--seed", number, "--quiet", *out)
+        asked = ("--model", f"cdta/{model}", "-n", 4, "--seed", number, "--quiet", *out)
         cdta("run", *asked, code=0, CDTA_HOME=str(place / "home"))
     return place
 

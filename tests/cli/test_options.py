@@ -166,6 +166,7 @@ def test_a_page_is_written_into_what_is_no_plain_file_and_never_replaces_it(tmp_
     [
         (["compare", "--tolerance", "x", "a"], "tolerance must be a number, not 'x'"),
         (["compare", "--tolerance", 200, "a"], "tolerance must be at most 100, not '200'"),
+        (["compare", "--tolerance", "nan", "a"], "tolerance must be a finite number, not 'nan'"),
         (["compare", "--tolerance"], "option '--tolerance' requires an argument; see `cdta comp"),
         (["compare"], "missing argument 'RUN...'; see `cdta compare --help`"),
         (["dataset", "show", "--foo"], "no such option '--foo'; see `cdta dataset show --help`"),

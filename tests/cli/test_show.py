@@ -57,8 +57,14 @@ reminder = "Mind: {change}"
 """
 
 
-@pytest.mark.parametrize("kind", ["m", "completions/m", "cot/m"])
-@pytest.mark.parametrize("rules", ["bishops-as-knights", "no-castling", "pawns-one-step"])
+@pytest.mark.parametrize(
+    ("kind", "rules"),
+    [
+        ("m", "bishops-as-knights"),
+        ("completions/m", "no-castling"),
+        ("cot/m", "pawns-one-step"),
+    ],
+)
 @pytest.mark.parametrize("wording", ["default", WORDING], ids=["default", "own"])
 def test_prompts_are_byte_for_byte_what_a_server_gets(
     kind: str, rules: str, wording: str, tmp_path: Path
