@@ -158,7 +158,7 @@ USAGES: list[tuple[Any, str, Usage]] = [
     (PAID | {"prompt_tokens_details": 5}, "", Usage(10, 2)),
     *(
         (PAID | {"prompt_tokens_details": {"cached_tokens": cached}}, "", Usage(10, 2))
-        for cached in (None, "many", -3)
+        for cached in (None, "many", -3, 10**16)
     ),
     (None, "", Usage()),
     ("n/a", "", Usage()),

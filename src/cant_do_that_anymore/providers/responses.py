@@ -242,11 +242,9 @@ def _usage(usage: Any, reasoning: str, text: str) -> Usage:
 def _cached_tokens(counts: dict[str, Any]) -> int:
     """Return how many input tokens came from the provider's prompt cache."""
     details = counts.get("prompt_tokens_details") or counts.get("input_tokens_details")
-    detail = details.get("cached_tokens") if isinstance(details, dict) else None
-    for count in (detail, counts.get("prompt_cache_hit_tokens"), counts.get("cached_tokens")):
-        if isinstance(count, int) and count > 0:
-            return count
-    return 0
+    detailed = token_count(details, "cached_tokens") if isinstance(details, dict) else None
+    hit = detailed or token_count(counts, "prompt_cache_hit_tokens")
+    return hit or token_count(counts, "cached_tokens") or 0
 
 
 def _join_content(content: Any) -> Any:
