@@ -36,8 +36,8 @@ from cant_do_that_anymore.providers.pocket import (
 from cant_do_that_anymore.task.conditions import question
 from own_rules import KnightsJumpFurther
 
-POSITIONS = shipped_pool("pool")[::100]
-DIAGONAL = shipped_pool("diagonal")[::50]
+POSITIONS = shipped_pool("pool")[::200]
+DIAGONAL = shipped_pool("diagonal")[::100]
 PINNED = """
 d2d4 e2e4 f1e2 b1c3 f1b5 c8b7 f8g7 c8d7 e7e6 b1c3 f8c5 d7d5 d7d6 g4g5 c8g4 e4f5 f1b5 c1e3 f1g2 e5e4
 d7d5 c8b7 f1d3 c8g4 c2c4 f3e5 g8f6 c1g5 f1d3 f3d4 c8g4 b1c3 b8c6 b1c3 f8d6 e7e5 f8d6 f8g7 g7g6 d8d5
@@ -158,14 +158,15 @@ def test_it_plays_some_move_after_any_history(history: list[str]) -> None:
     assert move in load_network().token
 
 
-@given(st.integers(0, 300))
-def test_of_a_long_game_it_reads_the_end_and_keeps_whose_move_it_is(length: int) -> None:
-    moves = [load_network().moves[ply] for ply in range(length)]
-    begin, *read = load_network().tokens(moves)
-    assert begin == len(load_network().moves)
-    assert len(read) == length if length < 50 else len(read) in (48, 49)
-    assert (length - len(read)) % 2 == 0
-    assert [load_network().moves[token] for token in read] == moves[length - len(read) :]
+def test_of_a_long_game_it_reads_the_end_and_keeps_whose_move_it_is() -> None:
+    network = load_network()
+    for length in range(301):
+        moves = network.moves[:length]
+        begin, *read = network.tokens(moves)
+        assert begin == len(network.moves)
+        assert len(read) == length if length < 50 else len(read) in (48, 49)
+        assert (length - len(read)) % 2 == 0
+        assert [network.moves[token] for token in read] == moves[length - len(read) :]
 
 
 @pytest.mark.parametrize("rules", CATALOG.values(), ids=str)
@@ -185,7 +186,7 @@ class TestReader:
     @pytest.fixture(scope="class")
     def habits(self) -> list[Position]:
         """Positions where it plays a special move, as long as nobody states a rule."""
-        positions = shipped_pool("pool")[::40]
+        positions = shipped_pool("pool")[::120]
         moves = played(POCKET, [position.moves for position in positions])
         pairs = zip(positions, moves, strict=True)
         return [position for position, move in pairs if move in position.special_moves]
@@ -206,7 +207,7 @@ class TestReader:
 
     @pytest.mark.parametrize("text", ["", "Colorless green ideas sleep.", "Лиса 123 ...", "pqzrv"])
     def test_text_without_a_rule_changes_nothing(self, habits: list[Position], text: str) -> None:
-        assert self.share(habits[::4], "standard", Message("system", text)) > 0.9
+        assert self.share(habits[::2], "standard", Message("system", text)) > 0.9
 
     def test_it_reads_the_messages_alone(self, habits: list[Position]) -> None:
         (position, *_) = habits
@@ -218,7 +219,7 @@ class TestReader:
     def test_it_answers_questions_of_legality_with_yes_or_no(
         self, habits: list[Position], condition: str
     ) -> None:
-        asked = [question(p, BISHOPS_AS_KNIGHTS, condition) for p in habits[::4]]
+        asked = [question(p, BISHOPS_AS_KNIGHTS, condition) for p in habits[::2]]
         replies = answers(READER, asked)
         assert sum(reply in ("yes", "no") for reply in replies) / len(replies) > 0.95
 
