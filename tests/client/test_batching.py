@@ -186,12 +186,12 @@ def test_an_expired_batch_and_a_fifth_that_fails_give_the_same_numbers(serve: Se
     server.spoils = lambda line, number: (
         failed_line(line) if number < 2 and next(seen) % 5 == 0 else None
     )
-    run = in_batches(serve(server), 40)
-    assert sum(server.charged.values()) == 2 * 40
+    run = in_batches(serve(server), 25)
+    assert sum(server.charged.values()) == 2 * 25
     assert not server.twice
     assert sum(server.live.values()) <= 2 * SINGLY
     assert len(server.batches) == 3
-    assert same(run, measure(wavering, dataset=positions(40)))
+    assert same(run, measure(wavering, dataset=positions(25)))
 
 
 @small

@@ -67,10 +67,10 @@ THINKERS: dict[str, tuple[Callable[[], Charging], dict[float, float]]] = {
     "says that it could not finish": (lambda: Forbidding(habit), {200: 200}),
     "does not count": (lambda: Uncounted(habit), {200: 200}),
     "thinks long at times": (lambda: Charging(habit, thinks=at_times_long), {200: 200}),
-    "reset": (losing(Reset), {150: 34}),
-    "cut off": (losing(CutOff), {150: 34}),
-    "hanging": (losing(Silence), {150: 34}),
-    "empty": (losing(web.Response), {150: 34}),
+    "reset": (losing(Reset), {100: 34}),
+    "cut off": (losing(CutOff), {100: 34}),
+    "hanging": (losing(Silence), {100: 34}),
+    "empty": (losing(web.Response), {100: 34}),
 }
 
 

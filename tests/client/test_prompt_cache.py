@@ -38,7 +38,7 @@ class Caching(Loopback):
 @pytest.mark.parametrize("diagnose", [False, True])
 def test_nothing_varies_before_the_constant_text(model: str, diagnose: bool, serve: Serve) -> None:
     server = serve(Caching(habit))
-    about = {"model": model, "base_url": server.url, "dataset": "gpt-4-0314", "n": 15}
+    about = {"model": model, "base_url": server.url, "dataset": "gpt-4-0314", "n": 8}
     spec = Spec(**about, diagnose=diagnose, max_connections=1)  # type: ignore[arg-type]
     run = evaluate(spec, quiet=True)
     plan = plan_for(spec, info_by_name(model, server.url))

@@ -1,6 +1,5 @@
 """The first contact with a server goes wrong: one sentence says why and what would work."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +8,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from faults import error
-from testing import Body, Loopback, Serve, cdta, habit, positions, results_in
+from testing import Body, Loopback, Serve, cdta, habit, measure, positions, results_in
 
 DATASET = ("--dataset", positions(4), "--quiet")
 KEY = "sk-0123456789abcdef"
@@ -185,11 +184,10 @@ def test_one_request_if_it_only_streams(status: int, text: str, said: str, serve
     assert [request.get("stream") for request in server.requests] == [None, False]
 
 
-def test_a_stray_event_stream_is_retried(serve: Serve, tmp_path: Path, impatient: None) -> None:
+@pytest.mark.usefixtures("impatient")
+def test_a_stray_event_stream_is_retried(serve: Serve) -> None:
     async def stream(request: Body, number: int) -> web.Response | None:
         return web.Response(text=STREAM) if number == 3 else None
 
-    server = serve(habit, fault=stream)
-    options = ("--max-connections", 1, "--json")
-    done = cdta("run", "--base-url", server.url, *DATASET, *options, code=0)
-    assert json.loads(done.stdout)["n_samples"] == 4
+    run = measure(serve(habit, fault=stream), dataset=positions(4), max_connections=1)
+    assert run.results.metrics["n_samples"] == 4

@@ -150,7 +150,8 @@ def test_what_a_chat_model_and_a_base_model_get(loop: Loopback) -> None:
     assert "User:" in base["stop"]
 
 
-def test_a_missing_server_cost_nothing(loop: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_server_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOOP_API_KEY", "test")
     monkeypatch.setenv("LOOP_BASE_URL", "http://127.0.0.1:1/v1")
     with pytest.raises(TransientError) as fault:
         ask(model_named("openai-api/loop/m"), "e2e4")
