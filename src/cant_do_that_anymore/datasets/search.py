@@ -26,7 +26,7 @@ from ..game.rules import identity_of
 from ..providers.base import Answer, Message, ModelInfo, Request, Settings, Usage, add_costs
 from ..providers.request_variants import NO_TEMPERATURE
 from ..task.forms import MOVES
-from ..task.quality_guard import QualityGuard
+from ..task.samples import QualityGuard
 from ..task.spec import Spec
 from ..task.types import Plan
 from .futility import FutilityTest, format_habits, is_too_rare

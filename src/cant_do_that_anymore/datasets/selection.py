@@ -29,8 +29,7 @@ from ..progress import progress, progress_display, status_callback
 from ..providers.base import Answer, ModelInfo, Request
 from ..providers.catalog import OPENAI_BASE_MODELS
 from ..task.forms import MOVES
-from ..task.quality_guard import QualityGuard
-from ..task.samples import trials_for
+from ..task.samples import QualityGuard, trials_for
 from ..task.spec import Spec
 from ..task.types import Plan
 from .futility import FUTILITY_ERROR, MAX_REQUESTS_PER_HIT

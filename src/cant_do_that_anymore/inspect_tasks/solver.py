@@ -16,8 +16,7 @@ from ..metrics.notes import ENOUGH, is_broken
 from ..providers.base import Answer, TransientError
 from ..task.conditions import control_conditions
 from ..task.plan import plan_for
-from ..task.quality_guard import QualityGuard
-from ..task.samples import Trial
+from ..task.samples import QualityGuard, Trial
 from ..task.types import Eval, Sample
 from .arguments import Arguments, inspect_terms, spec_for
 from .model import TRANSCRIPT, TaskModel, TaskVariants, Transcript

@@ -28,8 +28,7 @@ from ..progress import progress, status_callback
 from ..providers.base import Model
 from ..task.conditions import control_conditions
 from ..task.plan import plan_for
-from ..task.quality_guard import QualityGuard
-from ..task.samples import trials_for
+from ..task.samples import QualityGuard, trials_for
 from ..task.spec import Spec
 from ..task.spill import spill_file
 from ..task.types import Plan, Sample, Samples, answers_of
