@@ -78,6 +78,15 @@ def test_a_server_that_calls_itself_by_openais_name_gets_no_dataset_of_openais()
     assert given.dataset.provenance == openais.dataset.provenance == f"shipped for {name}"
 
 
+def test_a_fallback_of_the_same_name_is_said_as_any_other(caplog: pytest.LogCaptureFixture) -> None:
+    name = "gpt-4-0314"
+    with openai_server(habit, model=name) as server:
+        measure(f"openai/{name}", n=2, fallback_dataset=name)
+        assert "has no dataset" not in caplog.text
+        measure(server, model=name, n=2, fallback_dataset=name)
+    assert f"{name} has no dataset; using that of {name}" in caplog.messages
+
+
 REASONS = ("error", "ERROR", "abort", "canceled", "timeout", "insufficient_system_resource", None)
 CALLED_ERRORS = (
     {"error": {"message": OVERLOADED}},

@@ -8,7 +8,7 @@ import pytest
 
 from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import Query, Search, SelectionConfig, batch_size
-from cant_do_that_anymore.datasets.selection import existing_dataset
+from cant_do_that_anymore.datasets.selection import known_dataset
 from cant_do_that_anymore.datasets.storage import Dataset, save_dataset
 from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.game.rules import rules_named
@@ -221,12 +221,12 @@ def test_of_a_dataset_that_was_built_as_much_is_taken_as_would_be_built_now() ->
     def existing(dataset: Dataset, wanted: int, *, fresh: bool = False) -> Dataset | None:
         save_dataset(dataset, CRITERIA.digest, CRITERIA.facts)
         config = replace(CRITERIA, plan=replace(CRITERIA.plan, wanted=wanted))
-        found = existing_dataset("v", config, fresh=fresh)
+        found = known_dataset("v", Spec(fresh=fresh), config)
         return found and replace(found, saved_at="")
 
     built = replace(searched(every_fourth, wanted=20).dataset("v"), built_now=False)
     taken = replace(built, positions=built.positions[:10])
-    assert existing_dataset("v", CRITERIA) is None
+    assert known_dataset("v", Spec(), CRITERIA) is None
     assert existing(built, 10) == taken
     assert existing(built, 10, fresh=True) is None
     assert existing(built, 20) == built

@@ -9,9 +9,9 @@ from itertools import islice
 from typing import NamedTuple
 
 from ..client.cache import ModelCache
-from ..datasets.pools import given_dataset, positions_drawn, positions_for
+from ..datasets.pools import positions_drawn, positions_for
 from ..datasets.search import Query, Search, SelectionConfig
-from ..datasets.selection import controls_for, existing_dataset, first_requests, selection_requests
+from ..datasets.selection import controls_for, first_requests, known_dataset, selection_requests
 from ..datasets.storage import Dataset
 from ..game.position import Position
 from ..metrics.stopping import expected_sample_size, is_reached, stages
@@ -178,9 +178,7 @@ class _Selecting(NamedTuple):
         first = config.request(Query(0, 0))
         answer, name = self._answer(first), str(config.model.identity["name"])
         version = answer.version if answer else name.rpartition("/")[2]
-        dataset = existing_dataset(version, config, fresh=self.spec.fresh)
-        if not dataset and self.spec.fallback_dataset:
-            return given_dataset(self.spec.fallback_dataset, config.plan.change)
+        dataset = known_dataset(version, self.spec, config)
         if dataset:
             step.add(first, answer)
             for number in range(1, min(MAX_CACHED, len(config.ordered))):

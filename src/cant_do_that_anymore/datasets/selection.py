@@ -60,8 +60,8 @@ async def select_positions(
     source: Dataset | Pool,
     client: Client,
     running_cost: RunningCost,
-    *,
     expected_positions: int,
+    *,
     quiet: bool,
 ) -> Selection:
     """Find or build the dataset of a model, and draw positions and controls from it.
@@ -77,23 +77,25 @@ async def select_positions(
         return Selection(source, positions_drawn(source, spec, plan), [])
     config = SelectionConfig(client.model.info, source, plan)
     version = await _version_of(client, config, quiet=quiet)
-    if spec.fallback_dataset:
-        dataset = find_dataset(version, config)
-        if not dataset:
-            log.warning("%s has no dataset; using that of %s", version, spec.fallback_dataset)
-            dataset = given_dataset(spec.fallback_dataset, spec.change)
-    else:
-        dataset = existing_dataset(version, config, fresh=spec.fresh) or await _build_dataset(
-            spec,
-            version,
-            config,
-            client,
-            running_cost,
-            expected_positions=expected_positions,
-            quiet=quiet,
-        )
-    positions = positions_drawn(dataset, spec, plan)
-    controls = await _find_controls(dataset, positions, config, client) if spec.diagnose else []
+    if spec.fallback_dataset and not _find_dataset(version, config):
+        log.warning("%s has no dataset; using that of %s", version, spec.fallback_dataset)
+    dataset = known_dataset(version, spec, config) or await _build_dataset(
+        spec, version, config, client, running_cost, expected_positions, quiet=quiet
+    )
+    if spec.diagnose and not dataset.built_now:  # the cache may have lost some answers
+        requests = selection_requests(dataset, config)
+        async with aclosing(client.answers(requests, config.settings)) as answers:
+            async for _ in answers:
+                pass
+    return drawn_from(dataset, spec, config, client.cache)
+
+
+def drawn_from(
+    dataset: Dataset, spec: Spec, config: SelectionConfig, cache: ModelCache
+) -> Selection:
+    """Draw positions and controls from a dataset whose answers are cached."""
+    positions = positions_drawn(dataset, spec, config.plan)
+    controls = controls_for(dataset, positions, config, cache) if spec.diagnose else []
     return Selection(dataset, positions, controls)
 
 
@@ -118,18 +120,6 @@ def controls_for(
         if score.outcome == "legal" and score.move and _stays_legal(position, score.move, config):
             controls.setdefault(position.moves, replace(position, special_moves=(score.move,)))
     return list(controls.values())
-
-
-async def _find_controls(
-    dataset: Dataset, samples: Sequence[Position], config: SelectionConfig, client: Client
-) -> list[Position]:
-    """Return the controls; send requests again whose answers the cache has lost."""
-    if not dataset.built_now:
-        requests = selection_requests(dataset, config)
-        async with aclosing(client.answers(requests, config.settings)) as answers:
-            async for _ in answers:
-                pass
-    return controls_for(dataset, samples, config, client.cache)
 
 
 def first_requests(
@@ -179,7 +169,7 @@ async def _version_of(client: Client, config: SelectionConfig, *, quiet: bool) -
     return answer.version
 
 
-def find_dataset(version: str, config: SelectionConfig) -> Dataset | None:
+def _find_dataset(version: str, config: SelectionConfig) -> Dataset | None:
     """Return the dataset of a model version, as far as it exists."""
     change = config.plan.change
     if not config.pool.user_chosen and config.plan.form is MOVES:  # as they were selected
@@ -201,16 +191,17 @@ def _is_the_originals(model: ModelInfo, version: str) -> bool:
     return model.provider == "openai" and version.startswith(OPENAI_BASE_MODELS) == as_text
 
 
-def existing_dataset(
-    version: str, config: SelectionConfig, *, fresh: bool = False
-) -> Dataset | None:
+def known_dataset(version: str, spec: Spec, config: SelectionConfig) -> Dataset | None:
     """Return as much of the model's dataset as the plan wants, if it has that much or cannot grow.
 
     From a larger built dataset, it takes as much as would be built now. So the same run draws the
-    same samples, however large the dataset has grown. A fresh run takes no built dataset.
+    same samples, however large the dataset has grown. A fresh run takes no built dataset. With a
+    fallback, no dataset is built.
     """
-    dataset, wanted = find_dataset(version, config), config.plan.wanted
-    if not dataset or (fresh and dataset.origin == BUILT):
+    dataset, wanted = _find_dataset(version, config), config.plan.wanted
+    if spec.fallback_dataset:
+        return dataset or given_dataset(spec.fallback_dataset, config.plan.change)
+    if not dataset or (spec.fresh and dataset.origin == BUILT):
         return None
     if dataset.origin == BUILT and len(dataset.positions) >= wanted:
         return replace(dataset, positions=dataset.positions[:wanted], pool_ended=False)
@@ -223,8 +214,8 @@ async def _build_dataset(
     config: SelectionConfig,
     client: Client,
     running_cost: RunningCost,
-    *,
     expected_positions: int,
+    *,
     quiet: bool,
 ) -> Dataset:
     """Search the pool for the model's positions, and save them unless the run is fresh."""

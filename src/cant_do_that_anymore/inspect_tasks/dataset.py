@@ -18,9 +18,9 @@ from ..client.cache import open_cache
 from ..client.session import open_client
 from ..costs.approval import MIN_ANSWERS
 from ..costs.dry_run import PROBES
-from ..datasets.pools import Pool, drawn, positions_drawn
+from ..datasets.pools import Pool, drawn
 from ..datasets.search import Query, SelectionConfig
-from ..datasets.selection import Selection, controls_for, existing_dataset
+from ..datasets.selection import Selection, drawn_from, known_dataset
 from ..datasets.storage import Dataset
 from ..game.notation import notate, notate_game, with_move_numbers
 from ..game.position import Position, earlier_moves
@@ -117,16 +117,11 @@ def known_selection(
     if not task_model:
         return None
     model = TaskModel(task_model)
-    plan = plan_for(spec, model.info)
-    config = SelectionConfig(model.info, available, plan)
+    config = SelectionConfig(model.info, available, plan_for(spec, model.info))
     with open_cache(model.info) as cache:
         first = cache.answer(config.request(Query(0, 0)), config.settings)
-        dataset = existing_dataset(first.version, config) if first else None
-        if not dataset:
-            return None
-        positions = positions_drawn(dataset, spec, plan)
-        controls = controls_for(dataset, positions, config, cache) if spec.diagnose else []
-    return Selection(dataset, positions, controls)
+        dataset = known_dataset(first.version, spec, config) if first else None
+        return drawn_from(dataset, spec, config, cache) if dataset else None
 
 
 def inspect_samples(

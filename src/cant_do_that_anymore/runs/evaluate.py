@@ -69,6 +69,7 @@ async def _run(
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     of_controls = control_conditions(plan) if spec.diagnose else ()
     per_position = plan.draws * (len(plan.conditions) + len(of_controls))
+    expected = expected_sample_size(spec.precision, spec.to_draw)  # positions
     async with open_client(spec, model, budget) as client:
         identity_notes = await model.warnings()
         for warning in identity_notes:
@@ -79,13 +80,7 @@ async def _run(
         for stage in stages(plan):  # each stage reuses the cached answers of the one before
             running_cost = follow_cost(spec, plan, client, per_position)
             selection = await select_positions(
-                spec,
-                stage,
-                source,
-                client,
-                running_cost,
-                expected_positions=_expected_positions(spec),
-                quiet=quiet,
+                spec, stage, source, client, running_cost, expected, quiet=quiet
             )
             dataset, n = selection.dataset, len(selection.positions)
             drawn = replace(dataset, positions=list(selection.positions))
@@ -204,17 +199,5 @@ async def select_async(
     """Do the same in a running event loop, after approval of the cost of the billed plan."""
     await require_approval(spec, replace(billed, draws=0), client, quiet=quiet)
     running_cost = follow_cost(spec, replace(plan, draws=0), client, 0)
-    return await select_positions(
-        spec,
-        plan,
-        source,
-        client,
-        running_cost,
-        expected_positions=_expected_positions(spec),
-        quiet=quiet,
-    )
-
-
-def _expected_positions(spec: Spec) -> int:
-    """Return how many positions the run is expected to need."""
-    return expected_sample_size(spec.precision, spec.to_draw)
+    expected = expected_sample_size(spec.precision, spec.to_draw)
+    return await select_positions(spec, plan, source, client, running_cost, expected, quiet=quiet)
