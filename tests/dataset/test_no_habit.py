@@ -14,8 +14,8 @@ from cant_do_that_anymore.datasets.futility import (
     MAX_REQUESTS_PER_HIT,
     RARITY_ERROR,
     FutilityTest,
-    habits_shown,
     is_too_rare,
+    other_habits,
 )
 from cant_do_that_anymore.errors import Incomplete, NoHabit
 from cant_do_that_anymore.formatting import dollars
@@ -198,7 +198,7 @@ def test_the_habits_its_answers_show_are_named(serve: Serve) -> None:
     (share,) = re.findall(r"try --rules knights-as-bishops \((\d+)%\)", str(told.value))
     assert 60 < int(share) < 80
     assert "bishops-as-knights" not in str(told.value)
-    assert habits_shown([], BISHOPS_AS_KNIGHTS) == {}
+    assert other_habits([], BISHOPS_AS_KNIGHTS) == ""
 
 
 def test_the_three_rules_are_suggested_that_forbid_most_of_the_moves_played() -> None:
@@ -207,8 +207,10 @@ def test_the_three_rules_are_suggested_that_forbid_most_of_the_moves_played() ->
         (position, random.choice(sorted(move.uci() for move in position.board().legal_moves)))
         for position in POOL[:60]
     ]
-    shares = {"bishops-as-rooks": 16 / 60, "knights-as-bishops": 0.2, "knights-cannot-jump": 1 / 6}
-    assert habits_shown(played, BISHOPS_AS_KNIGHTS) == shares
+    assert other_habits(played, BISHOPS_AS_KNIGHTS) == (
+        ". Its 60 moves show other habits: try --rules bishops-as-rooks (27%), "
+        "--rules knights-as-bishops (20%) or --rules knights-cannot-jump (17%)"
+    )
 
 
 def test_progress_and_total(serve: Serve, priced: None, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,28 +6,29 @@ from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore.datasets.pools import Union, union
+from cant_do_that_anymore.datasets.pools import union
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, rules_named
 from testing import POOL, cdta, positions
 
 
-def union_of(folder: Path, *sources: Sequence[Position]) -> Union:
+def games_in_union(folder: Path, *sources: Sequence[Position]) -> list[int]:
     names = [str(folder / f"{number}.jsonl") for number, _ in enumerate(sources)]
     for name, source in zip(names, sources, strict=True):
         write_positions(Path(name), source)
-    return union(names, BISHOPS_AS_KNIGHTS)
+    positions, _ = union(names, BISHOPS_AS_KNIGHTS)
+    return [position.game for position in positions]
 
 
 def test_every_position_is_there_once_in_an_order_that_no_source_decides() -> None:
     a, b = str(positions(20)), str(positions(20, first=10))
-    there, back = union([a, b], BISHOPS_AS_KNIGHTS), union([b, a, b], BISHOPS_AS_KNIGHTS)
-    ids, given = [p.id for p in there.positions], [p.id for p in POOL[:30]]
-    assert there.positions == back.positions
+    (there, told), (back, _) = (union(names, BISHOPS_AS_KNIGHTS) for names in ([a, b], [b, a, b]))
+    ids, given = [p.id for p in there], [p.id for p in POOL[:30]]
+    assert there == back
     assert sorted(ids) == sorted(given)
     assert ids not in (sorted(given), given)
-    assert there.sentence == f"30 positions: 20 of {a}, 20 of {b}; 10 of them in more than one"
+    assert told == f"30 positions: 20 of {a}, 20 of {b}; 10 of them in more than one"
 
 
 def test_games_of_one_number_in_files_of_other_origin_stay_apart(tmp_path: Path) -> None:
@@ -35,14 +36,14 @@ def test_games_of_one_number_in_files_of_other_origin_stay_apart(tmp_path: Path)
         [replace(position, game=number) for number, position in enumerate(POOL[first : first + 10])]
         for first in (0, 10)
     )
-    assert len({p.game for p in union_of(tmp_path, here, there).positions}) == 20
+    assert len({*games_in_union(tmp_path, here, there)}) == 20
 
 
 def test_positions_of_one_game_in_two_files_stay_of_one_game(tmp_path: Path) -> None:
     diagonal = shipped_pool("diagonal")
     of_one_game = [p for p in diagonal if p.game == diagonal[0].game]
     early, *_, late = sorted(of_one_game, key=lambda position: len(position.moves))
-    assert [p.game for p in union_of(tmp_path, [late], [early]).positions] == [late.game] * 2
+    assert games_in_union(tmp_path, [late], [early]) == [late.game] * 2
 
 
 @pytest.mark.parametrize(

@@ -102,8 +102,8 @@ MOST_SUGGESTED = 3
 LEAST_SHARE = 0.02
 
 
-def habits_shown(played: Sequence[tuple[Position, str]], change: Rules) -> dict[str, float]:
-    """Return the rules that forbid most of the moves a model played, with the share they forbid.
+def other_habits(played: Sequence[tuple[Position, str]], change: Rules) -> str:
+    """Name the other rules that forbid most of the moves a model played, as a sentence.
 
     Of rules that forbid the same moves, it is the first of the catalog.
     """
@@ -111,19 +111,11 @@ def habits_shown(played: Sequence[tuple[Position, str]], change: Rules) -> dict[
     rules_by_moves: dict[tuple[int, ...], str] = {}
     for rules in CATALOG.values():
         forbidden = tuple(n for n, move in enumerate(moves) if rules.is_special(*move))
-        if rules != change:
+        if rules != change and len(forbidden) >= max(1, LEAST_SHARE * len(moves)):
             rules_by_moves.setdefault(forbidden, rules.key)
     frequent = sorted(rules_by_moves, key=len, reverse=True)[:MOST_SUGGESTED]
-    shares = {
-        rules_by_moves[forbidden]: len(forbidden) / len(moves) for forbidden in frequent if moves
-    }
-    return {key: share for key, share in shares.items() if share >= LEAST_SHARE}
-
-
-def format_habits(played: Sequence[tuple[Position, str]], change: Rules) -> str:
-    """Name the other rules whose habits a model's moves show, as a sentence; "" if none."""
-    shares = habits_shown(played, change)
-    rules = [f"--rules {key} ({percentage(share, 0)})" for key, share in shares.items()]
-    if not rules:
+    if not frequent:
         return ""
-    return f". Its {len(played):,} moves show other habits: try {join_words(rules, 'or')}"
+    shares = {rules_by_moves[forbidden]: len(forbidden) / len(moves) for forbidden in frequent}
+    named = [f"--rules {key} ({percentage(share, 0)})" for key, share in shares.items()]
+    return f". Its {len(played):,} moves show other habits: try {join_words(named, 'or')}"

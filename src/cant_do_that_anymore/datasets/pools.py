@@ -260,32 +260,8 @@ def positions_drawn(dataset: Dataset, spec: Spec, plan: Plan) -> list[Position]:
 UNION_SEED = 0
 
 
-@dataclass(frozen=True)
-class Union:
-    """The positions of several sources.
-
-    Attributes:
-        positions: each once, in an order that depends on them alone.
-        given: how many positions each source holds.
-        shared: how many are in more than one source.
-    """
-
-    positions: list[Position]
-    given: dict[str, int]
-    shared: int
-
-    @property
-    def sentence(self) -> str:
-        """How many positions came from each source."""
-        sources = ", ".join(f"{number:,} of {name}" for name, number in self.given.items())
-        return (
-            f"{pluralize(len(self.positions), 'position')}: {sources}; "
-            f"{self.shared:,} of them in more than one"
-        )
-
-
-def union(names: Sequence[str], rules: Rules) -> Union:
-    """Return the union of datasets or files, checked under the rules.
+def union(names: Sequence[str], rules: Rules) -> tuple[list[Position], str]:
+    """Return the union of datasets or files, checked under the rules, and what came from each.
 
     Positions are sorted by id and shuffled with a fixed seed. The same sources give the same
     positions in the same order, however they are named, and no source comes first.
@@ -304,8 +280,10 @@ def union(names: Sequence[str], rules: Rules) -> Union:
     occurrences = Counter(key for positions in sources.values() for key in positions)
     ordered = [positions_by_id[key] for key in sorted(positions_by_id)]
     Random(UNION_SEED).shuffle(ordered)
-    sizes = {name: len(positions) for name, positions in sources.items()}
-    return Union(ordered, sizes, sum(number > 1 for number in occurrences.values()))
+    given = ", ".join(f"{len(positions):,} of {name}" for name, positions in sources.items())
+    shared = sum(number > 1 for number in occurrences.values())
+    in_all = pluralize(len(ordered), "position")
+    return ordered, f"{in_all}: {given}; {shared:,} of them in more than one"
 
 
 def _by_id(positions: Iterable[Position]) -> dict[str, Position]:

@@ -29,7 +29,7 @@ from ..task.forms import MOVES
 from ..task.samples import QualityGuard
 from ..task.spec import Spec
 from ..task.types import Plan
-from .futility import FutilityTest, format_habits, is_too_rare
+from .futility import FutilityTest, is_too_rare, other_habits
 from .pools import Pool
 from .storage import Dataset
 
@@ -237,7 +237,7 @@ class Search:
     @property
     def other_habits(self) -> str:
         """The other rules whose habits the answers show, as a sentence; "" if none."""
-        return format_habits(self._played, self.config.plan.change)
+        return other_habits(self._played, self.config.plan.change)
 
     def expected(self, deviations: float = 0.0) -> tuple[float, float]:
         """Return the expected number of further requests, and of positions in the end.

@@ -181,10 +181,10 @@ def union_command(names: tuple[str, ...], output: Path, rules: str) -> None:
     A DATASET is a name from `cdta dataset list` or a file. Every position is written once; the
     order is a fixed shuffle.
     """
-    joined = union(names, rules_named(rules))
+    positions, summary = union(names, rules_named(rules))
     with file_errors("write", output):
-        write_positions(output, joined.positions)
-    click.echo(f"{joined.sentence}; in {output}")
+        write_positions(output, positions)
+    click.echo(f"{summary}; in {output}")
 
 
 @click.command("build", cls=Command, params=[*spec_options(*NOT_IN_BUILD), QUIET])
