@@ -125,7 +125,7 @@ def run_json(run: Run) -> dict[str, Any]:
         "eval": plan.eval,
         "rules": identity_of(plan.change),
         "wording": plan.wordings[0] if len(plan.wordings) == 1 else plan.wordings,
-        "conditions": [SavedCondition.of(condition).to_json() for condition in plan.conditions],
+        "conditions": [SavedCondition.json_of(condition) for condition in plan.conditions],
         "reading": plan.reading,
         "settings": plan.settings.non_defaults,
         "temperature": temperatures(run),

@@ -326,18 +326,14 @@ class SavedCondition:
     prompts: tuple[Prompt, ...] = ()
 
     @classmethod
-    def of(cls, condition: Condition) -> "SavedCondition":
-        """Return the saved form of a condition."""
-        several = condition.prompts if len(condition.prompts) > 1 else ()
-        texts = {} if several else asdict(condition.prompts[0])
+    def json_of(cls, condition: Condition) -> dict[str, Any]:
+        """Return the values of a condition that are not defaults."""
+        first, *others = condition.prompts
+        texts = {"prompts": condition.prompts} if others else vars(first)
         rules, form = identity_of(condition.rules), condition.form.identity
-        tokens = condition.tokens
-        return cls(condition.name, rules, **texts, form=form, tokens=tokens, prompts=several)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the values that are not defaults."""
-        defaults = {item.name: item.default for item in fields(self)}
-        return {name: value for name, value in asdict(self).items() if value != defaults[name]}
+        saved = cls(condition.name, rules, **texts, form=form, tokens=condition.tokens)
+        defaults = {item.name: item.default for item in fields(cls)}
+        return {name: value for name, value in asdict(saved).items() if value != defaults[name]}
 
     def condition(self, rules: Mapping[str, Rules], interventions: Collection[str]) -> Condition:
         """Return the condition, with one of these rules; interventions may be the user's own."""

@@ -6,9 +6,9 @@ import tomllib
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from os.path import isdir
 from pathlib import Path
 from typing import Any, Literal
 
@@ -227,8 +227,8 @@ def _wordings_in(source: Any) -> Iterator[Wording]:
         yield from map(shipped_wording, SHIPPED_WORDINGS)
     elif source.startswith(ORIGINAL_PREFIX):
         yield _original(source, Path(source.removeprefix(ORIGINAL_PREFIX)))
-    elif folder := _folder(source):
-        yield from map(_from_toml, sorted(folder.glob("*.toml")))
+    elif isdir(source):  # noqa: PTH112 (Path.is_dir fails for names that no file can have)
+        yield from map(_from_toml, sorted(Path(source).glob("*.toml")))
     elif "," in source:
         yield from _wordings_in(tuple(part.strip() for part in source.split(",")))
     elif source.endswith(".toml"):
@@ -236,12 +236,6 @@ def _wordings_in(source: Any) -> Iterator[Wording]:
     else:
         names = [DEFAULT.name, *SHIPPED_WORDINGS, ALL, "FILE.toml", f"{ORIGINAL_PREFIX}FILE"]
         raise unknown_value("wording", source, names)
-
-
-def _folder(name: str) -> Path | None:
-    with suppress(OSError, ValueError):  # a name that no file can have
-        return Path(name) if name and Path(name).is_dir() else None
-    return None
 
 
 @cache
