@@ -105,9 +105,12 @@ def store(tmp_path: Path) -> "Iterator[Store]":
         yield store
 
 
-WITHOUT_HTTP = ("comparison", "costs", "dataset", "metrics", "report", "runs")
-"""Folders whose tests are not about HTTP, which takes most of the time. If another process asks
-the server, a test needs `serve_http`."""
+WITHOUT_HTTP = {
+    *("comparison", "costs", "dataset", "metrics", "report", "runs"),
+    *("test_disk", "test_wrong_numbers"),
+}
+"""Folders and files whose tests are not about HTTP, which takes most of the time. If another
+process asks the server, a test needs `serve_http`."""
 
 
 @pytest.fixture
@@ -125,10 +128,10 @@ def serve_http() -> "Iterator[Serve]":
 
 @pytest.fixture
 def serve(request: pytest.FixtureRequest, serve_http: "Serve") -> "Iterator[Serve]":
-    """As `serve_http`, but without HTTP in folders whose tests are not about it."""
+    """As `serve_http`, but without HTTP where tests are not about it."""
     import testing
 
-    is_about_http = request.path.parent.name not in WITHOUT_HTTP
+    is_about_http = not {request.path.parent.name, request.path.stem} & WITHOUT_HTTP
     with ExitStack() as stack:
 
         def start(answering: Any, **fields: Any) -> Any:

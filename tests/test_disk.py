@@ -137,11 +137,12 @@ def test_a_home_that_cannot_be_written_or_made_is_one_sentence(
 
 
 def test_the_home_of_another_user_is_one_sentence(
-    server: Loopback, home: Path, tmp_path: Path
+    serve_http: Serve, home: Path, tmp_path: Path
 ) -> None:
     """Root without its privileges is a user like any other; the store is private in any folder."""
     if sys.platform == "win32" or os.geteuid() or not shutil.which("setpriv"):
         pytest.skip("only root with setpriv can act as another user")
+    server = serve_http(respond)
     cdta(*command(server, tmp_path / "out"), code=0)
     sent, open_to_all = len(server.requests), tmp_path / "open to all"
     shutil.copytree(home, open_to_all)
