@@ -167,10 +167,10 @@ def test_few_samples_stop_by_cost(serve: Serve, wanted: dict[str, Any]) -> None:
 
 
 def test_a_free_server_stops_by_cost_and_goes_on_if_asked_to(serve: Serve) -> None:
-    server, pool = serve(without_habit), positions(1_000)
+    server, pool = serve(without_habit), positions(850)
     with pytest.raises(NoHabit, match="in 0 of 397 positions"):
         measure(server, n=5, price="0,0", pool=pool)
-    with pytest.raises(NoHabit, match="in none of the 1000 positions"):
+    with pytest.raises(NoHabit, match="in none of the 850 positions"):
         measure(server, n=5, price="0,0", pool=pool, keep_looking=True)
 
 

@@ -35,9 +35,9 @@ from testing import (
 
 def test_shipped_dataset_gives_the_metrics_computed_by_hand() -> None:
     with openai_server(wavering, model="gpt-3.5-turbo-0125") as server:
-        run = measure("openai/gpt-3.5-turbo", n=250)
+        run = measure("openai/gpt-3.5-turbo", n=100)
 
-    shipped, n = shipped_datasets(POOL)["gpt-3.5-turbo-0125"].positions, 250
+    shipped, n = shipped_datasets(POOL)["gpt-3.5-turbo-0125"].positions, 100
     positions = Random(Spec.seed).sample(shipped, n)
     p = sum(keeps_habit(position.moves, changed=False) for position in positions) / n
     v = sum(keeps_habit(position.moves, changed=True) for position in positions) / n
@@ -54,7 +54,7 @@ def test_shipped_dataset_gives_the_metrics_computed_by_hand() -> None:
     assert metrics["std_num_previous_moves"] == pytest.approx(
         (sum((length - mean) ** 2 for length in lengths) / n) ** 0.5
     )
-    assert len(server.requests) == 501  # one more to learn the exact version
+    assert len(server.requests) == 201  # one more to learn the exact version
 
 
 def test_random_legal_moves_are_never_forbidden() -> None:

@@ -48,7 +48,7 @@ def adapts(request: Body) -> str:
 
 
 def test_a_model_that_always_adapts_and_says_why_is_perfect() -> None:
-    run = measure(adapts, dataset=positions(80))
+    run = measure(adapts, dataset=positions(60))
     assert len({number_of(sample.position.moves) % len(WAYS) for sample in run.samples}) == 16
     metrics = run.results.metrics
     assert (metrics["variant_impact_factor"], metrics["adaptation_rate"]) == (-1, 1)
