@@ -26,8 +26,7 @@ from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.game.rules import CATALOG, board_after
 from cant_do_that_anymore.report.document import build_document
 from cant_do_that_anymore.report.pages import charts
-from cant_do_that_anymore.report.plots.headlines import headline_chart
-from cant_do_that_anymore.report.plots.shares import bar_chart, line_chart
+from cant_do_that_anymore.report.plots.leaderboard import bar_chart, headline_chart, line_chart
 from cant_do_that_anymore.report.plots.style import Chart, svg_of
 from cant_do_that_anymore.report.tables import experiment_table
 from cant_do_that_anymore.runs.results import Run

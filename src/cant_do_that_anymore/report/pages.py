@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -23,8 +23,7 @@ from .columns import DIAGNOSIS_HEADING, VERDICTS, Row, all_notes, columns_in, gr
 from .document import CATEGORY, Document, as_csv, build_document
 from .html import render
 from .plots.curve import curve_chart, has_curve
-from .plots.headlines import headline_chart, rules_chart
-from .plots.shares import bar_chart, line_chart
+from .plots.leaderboard import bar_chart, headline_chart, line_chart, rules_chart
 from .plots.style import COLORS, GRID, INK, Chart, save_chart, svg_of
 from .svg import Axis, axis_over, move_styles, pieces, rule_picture
 
@@ -45,7 +44,6 @@ CAPTIONS = {
     "curve": "Reasoning tokens and rule uptake",
     "diagonal": "Special moves by earlier moves of the changed piece",
 }
-_ON_PAGE = CAPTIONS.keys()
 
 
 def embed_svg(svg: str, title: str, prefix: str, style: str) -> Markup:
@@ -85,7 +83,7 @@ def experiment_page(ranked: Sequence[Ranking], document: Document) -> str:
             [
                 _embed(f"{kind}-{number}", figure, ranking.entries)
                 for kind, figure in _figures(ranking.entries).items()
-                if kind in _ON_PAGE
+                if kind in CAPTIONS
             ]
             for number, ranking in enumerate(ranked)
         ],
@@ -113,14 +111,10 @@ def _shared_parts(ranked: Sequence[Ranking], document: Document) -> dict[str, ob
         "columns": columns,
         "of_diagnosis": columns_in("page", results, diagnosis=True),
         "why": DIAGNOSIS_HEADING,
-        "axes": {
-            column.key: _axis(results, column.key, f"{column.key}_low", f"{column.key}_high")
-            for column in columns
-            if column.interval
-        },
+        "axes": {column.key: _axis(results, column.key) for column in columns if column.interval},
         "difference_axis": _axis(
             [pair for pair in document["pairs"] if pair["measure"] == UPTAKE],
-            *("difference", "difference_low", "difference_high"),
+            "difference",
             factor=100,
             unit="points",
         ),
@@ -145,15 +139,15 @@ def _board(
     ranking: Ranking, rows: Iterator[tuple[int, Row]], pairs: Iterator[tuple[int, Row]]
 ) -> dict[str, object]:
     """Return one leaderboard, with the next rows and pairs of the document and their indexes."""
-    entries, own_pairs = ranking.entries, [[next(pairs) for _ in pair] for pair in ranking.pairs]
+    entries, own_pairs = ranking.entries, list(islice(pairs, len(ranking.comparisons)))
     return {
         "title": ranking.title,
         "labels": [entry.label for entry in entries],
-        "rows": [next(rows) for _ in entries],
+        "rows": list(islice(rows, len(entries))),
         "pairs": own_pairs,
         "leads": {
             (row["model"], row["other"]): (index, row)
-            for index, row in chain(*own_pairs)
+            for index, row in own_pairs
             if row["measure"] == UPTAKE
         },
         "compared": f"{heading(entries)}. {advice(entries)}".strip() if own_pairs else "",
@@ -201,8 +195,10 @@ def _labels_by_value(runs: Sequence[Row], name: str) -> dict[str, list[str]]:
     return labels
 
 
-def _axis(rows: Sequence[Row], *keys: str, factor: float = 1, unit: str = "") -> Axis:
-    return axis_over((row[key] for row in rows for key in keys), factor, unit)
+def _axis(rows: Sequence[Row], key: str, factor: float = 1, unit: str = "") -> Axis:
+    """Return an axis that covers the values of a column and their intervals."""
+    names = (key, f"{key}_low", f"{key}_high")
+    return axis_over((row[name] for row in rows for name in names), factor, unit)
 
 
 def _embed(name: str, chart: Chart, entries: Sequence[Entry]) -> Markup:

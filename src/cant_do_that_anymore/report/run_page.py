@@ -53,10 +53,10 @@ from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, Condit
 from .html import render_stream
 from .sample_browser import LONGEST_TEXT, REASONING_FILTERS, samples_json
 from .sentences import (
+    FAILURES,
     closes,
     control_shares,
     diagnosis_answers,
-    failures,
     headline,
     helps_sentence,
     wording_sentence,
@@ -176,7 +176,6 @@ def _html(run: Run) -> Iterator[str]:
         "run.html",
         **headline_and_tiles(run),
         conditions=conditions,
-        contrast=(STANDARD_CONDITION, CHANGED_CONDITION),
         flow=flow(run.samples, STANDARD_CONDITION, CHANGED_CONDITION),
         outcomes={outcome: MEANINGS[outcome] for outcome in outcomes_in(run.results.outcomes)},
         measures=main_measures(run.results),
@@ -200,7 +199,7 @@ def _html(run: Run) -> Iterator[str]:
         lengths=lengths if shows_trend(lengths) else [],
         knowledge=knowledge_rows(run),
         controls=control_shares(run),
-        failures=failures(run),
+        failures=FAILURES,
         helps=helps_sentence(run),
         closes=closes,
         settings=_settings(run),
@@ -234,14 +233,10 @@ def _conditions(conditions: Sequence[Condition]) -> dict[str, dict[str, object]]
     others = [c.name for c in conditions if c.name not in (STANDARD_CONDITION, CHANGED_CONDITION)]
     styles = {name: f"other-{1 + index % _OTHER_COLORS}" for index, name in enumerate(others)}
     return {
-        condition.name: {
-            "name": condition.name,
+        condition.name: vars(condition)
+        | {
             "title": _title(condition.name),
             "style": styles.get(condition.name, condition.name),
-            "prompts": condition.prompts,
-            "label": condition.label,
-            "asks": condition.asks,
-            "names_a_move": not condition.about,
         }
         for condition in conditions
     }

@@ -1,9 +1,6 @@
 """The sentences that sum up a run: its headline, its failures, the answers of its diagnosis."""
 
-from collections import Counter
 from dataclasses import replace
-from typing import NamedTuple
-from urllib.parse import urlencode
 
 from ..formatting import Number, amount, brief, format_p, join_words, pluralize, rounded
 from ..metrics.diagnosis import (
@@ -40,15 +37,14 @@ def headline(run: Run) -> str:
     when = f"when {change.title[0].lower()}{change.title[1:]}"
     n = pluralize(int(metrics["n_samples"] or 0), "position")
     n += f" of the pool {run.dataset.pool_name}" if run.dataset.pool_name else ""
+    habit, chance = "plays its usual move", ""
     if run.plan.eval == "all_diagonal":
-        habit = (
-            f"{change.habit_label} in {standard} of {n} under standard rules and in {changed} "
-            f"{when} (at random: {rounded(metrics['random_special_proportion'])})"
-        )
-    else:
-        habit = f"plays its usual move in {standard} of {n} under standard rules"
-        habit += f" and in {changed} {when}"
-    return f"{run.version} {habit}. {uptake_sentence(run.results)}{_caveat(run.results)}"
+        habit = change.habit_label
+        chance = f" (at random: {rounded(metrics['random_special_proportion'])})"
+    return (
+        f"{run.version} {habit} in {standard} of {n} under standard rules and in {changed} "
+        f"{when}{chance}. {uptake_sentence(run.results)}{_caveat(run.results)}"
+    )
 
 
 def uptake_sentence(results: Results) -> str:
@@ -118,15 +114,8 @@ def _caveat(results: Results) -> str:
     return moved if placebo_moved(results) else ""
 
 
-class Failure(NamedTuple):
-    """Samples that broke the changed rules in one way, and the link that shows them."""
-
-    number: int
-    text: str
-    link: str
-
-
-_FAILURES: dict[Outcome, str] = {
+# What went wrong under the changed rules, by outcome.
+FAILURES: dict[Outcome, str] = {
     "special": "kept the habit",
     "forbidden": "played another move that the new rule forbids",
     "illegal": "played another illegal move",
@@ -135,16 +124,6 @@ _FAILURES: dict[Outcome, str] = {
     "refused": "were refused",
     "error": "have no answer",
 }
-
-
-def failures(run: Run) -> list[Failure]:
-    """Return what went wrong under the changed rules, kept habits first."""
-    counts = Counter(sample.replies[CHANGED_CONDITION].outcome for sample in run.samples)
-    return [
-        Failure(counts[outcome], text, "#" + urlencode({CHANGED_CONDITION: outcome}))
-        for outcome, text in _FAILURES.items()
-        if counts[outcome] or outcome == "special"
-    ]
 
 
 def diagnosis_answers(run: Run) -> dict[str, str]:

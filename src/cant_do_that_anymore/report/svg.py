@@ -182,17 +182,6 @@ _LABELS = 108
 _NODE = 6.0
 
 
-class Flow(NamedTuple):
-    """A flow chart of outcomes from one condition to another: labels, bands, labels.
-
-    The bands stretch; the labels keep their size. Every band and label links to its samples.
-    """
-
-    left: Markup
-    bands: Markup
-    right: Markup
-
-
 class _Side(NamedTuple):
     """The outcomes under one condition: numbers of samples, and the height where each begins."""
 
@@ -201,8 +190,12 @@ class _Side(NamedTuple):
     tops: dict[Outcome, float]
 
 
-def flow(samples: Sequence[Sample], before: str, after: str) -> Flow:
-    """Draw the outcomes under ``before`` on the left and under ``after`` on the right."""
+def flow(samples: Sequence[Sample], before: str, after: str) -> Markup:
+    """Draw a flow chart of outcomes from ``before`` on the left to ``after`` on the right.
+
+    It is three drawings side by side: labels, bands, labels. The bands stretch; the labels keep
+    their size. Every band and label links to its samples.
+    """
     pairs = Counter(
         (sample.replies[before].outcome, sample.replies[after].outcome) for sample in samples
     )
@@ -219,11 +212,8 @@ def flow(samples: Sequence[Sample], before: str, after: str) -> Flow:
         width="100%",
         height=height,
     )
-    return Flow(
-        _labels(left, "left", _LABELS - 12, _LABELS - _NODE, scale, height),
-        bands,
-        _labels(right, "right", 12.0, 0.0, scale, height),
-    )
+    starts = _labels(left, "left", _LABELS - 12, _LABELS - _NODE, scale, height)
+    return starts + bands + _labels(right, "right", 12.0, 0.0, scale, height)
 
 
 def _side(samples: Sequence[Sample], condition: str, scale: float) -> _Side:

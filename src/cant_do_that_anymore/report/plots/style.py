@@ -135,10 +135,10 @@ def draw_metric(
 class Plot(Figure):
     """A figure that notebooks show as an image."""
 
+    @mpl.rc_context(STYLE)
     def _repr_png_(self) -> bytes:
         image = BytesIO()
-        with mpl.rc_context(STYLE):
-            self.savefig(image, format="png")
+        self.savefig(image, format="png")
         return image.getvalue()
 
 
@@ -218,17 +218,17 @@ class Chart(Protocol):
         """Draw the figure."""
 
 
+@mpl.rc_context(STYLE)
 def figure_of(chart: Chart, entries: Sequence[Entry]) -> Figure:
     """Draw a figure in our style."""
-    with mpl.rc_context(STYLE):
-        return chart(entries)
+    return chart(entries)
 
 
+@mpl.rc_context(STYLE)
 def svg_of(chart: Chart, entries: Sequence[Entry], *, narrow: bool) -> str:
     """Draw a figure as SVG text."""
-    with mpl.rc_context(STYLE):
-        text = StringIO()
-        chart(entries, narrow=narrow).savefig(text, format="svg", metadata={"Date": None})
+    text = StringIO()
+    chart(entries, narrow=narrow).savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()
 
 
