@@ -38,7 +38,7 @@ def measured(model: str, play: Play, *, seed: int = 0, n: int = 200, **fields: A
 def ranking_of_three() -> Ranking:
     """Three models with three seeds."""
     plays: dict[str, Play] = {"alpha": keeps(35), "beta": keeps(60), "gamma": chats}
-    return ranking_of([measured(m, plays[m], seed=seed) for m in plays for seed in range(3)])
+    return ranking_of([measured(m, plays[m], seed=s, n=100) for m in plays for s in range(3)])
 
 
 def page_of(*runs: Run) -> str:

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from markupsafe import escape
@@ -17,6 +19,7 @@ from cant_do_that_anymore.metrics.groups import (
     human_frequency,
 )
 from cant_do_that_anymore.providers import pocket
+from cant_do_that_anymore.providers.base import Usage
 from cant_do_that_anymore.report.columns import as_rows
 from cant_do_that_anymore.report.document import build_document
 from cant_do_that_anymore.report.pages import experiment_page
@@ -50,19 +53,20 @@ def asked(position: Position, knows: bool | None, keeps: bool) -> Asked:
     return position, told
 
 
-def diagnosed(counts: Counts, controls: Sequence[Outcome] = ("special",) * 8) -> Run:
+def diagnosed(
+    counts: Counts,
+    controls: Sequence[Outcome] = ("special",) * 8,
+    first: Mapping[str, Answer] = MappingProxyType({}),
+) -> Run:
+    """A run with so many samples of each kind; some answers of the first may be given."""
     kinds = [kind for kind, count in counts.items() for _ in range(count)]
     samples = [asked(p, *kind) for p, kind in zip(POOL, kinds, strict=False)]
+    samples[:1] = [(p, {**told, **first}) for p, told in samples[:1]]
     others: list[Asked] = [
         (p, {"standard": "special", "changed": said, "placebo": "special"})
         for p, said in zip(POOL[500:], controls, strict=False)
     ]
     return run_of(samples, plan_of(len(samples), DIAGNOSIS_CONDITIONS), others)
-
-
-@pytest.fixture(scope="module")
-def typical() -> Run:
-    return SCENARIOS["knowing helps"]()
 
 
 def of_placebo(placebo: Callable[[int], Outcome], at_controls: Mapping[str, Outcome]) -> Run:
@@ -105,10 +109,20 @@ SCENARIOS: dict[str, Callable[[], Run]] = {
 }
 
 
+@cache
+def scenario(name: str) -> Run:
+    return SCENARIOS[name]()
+
+
+@pytest.fixture
+def typical() -> Run:
+    return scenario("knowing helps")
+
+
 def test_the_terminal_answers_four_questions_and_the_page_says_the_same() -> None:
     told = []
-    for name, scenario in SCENARIOS.items():
-        run = scenario()
+    for name in SCENARIOS:
+        run = scenario(name)
         lines = printed(summary(run, verbose=True))
         assert max(map(len, lines.splitlines())) <= 80
         told.append(f"# {name}\n{lines}")
@@ -123,7 +137,10 @@ def test_the_terminal_answers_four_questions_and_the_page_says_the_same() -> Non
 
 def test_the_page_of_a_diagnosis_says_what_it_said(typical: Run) -> None:
     """Without what every report has: its prompts, its games and its settings."""
-    for name, run in (("typical", typical), ("unreadable", diagnosed(SILENT)), ("moved", moved())):
+    unreadable, confounded = (
+        scenario(name) for name in ("some unreadable", "the placebo moves the habit")
+    )
+    for name, run in (("typical", typical), ("unreadable", unreadable), ("moved", confounded)):
         made = page(run)
         why = made.partition('<section id="why"')[2].partition("</section>")[0]
         snapshot(f"diagnosis-{name}", text_of(f"<body><p {why}"))
@@ -132,7 +149,7 @@ def test_the_page_of_a_diagnosis_says_what_it_said(typical: Run) -> None:
 
 def test_where_the_placebo_moved_the_habit_nothing_is_claimed_about_the_rule(typical: Run) -> None:
     warning = "Not the effect of the rule: the placebo alone changed the habit."
-    run = moved()
+    run = scenario("the placebo moves the habit")
     assert page(run).count(warning) == 2 and warning not in page(typical)
     assert "so the rule may not be the cause" in headline(run)
     made = made_of(run)
@@ -143,15 +160,15 @@ def test_where_the_placebo_moved_the_habit_nothing_is_claimed_about_the_rule(typ
 
 
 def test_a_diagnosis_is_shown_without_a_habit_and_nothing_without_a_diagnosis() -> None:
-    plain = page(played(positions=POOL[:1]))
-    assert 'id="why"' in page(habitless())
+    plain = page(scenario("no diagnosis"))
+    assert 'id="why"' in page(scenario("no habit"))
     assert 'id="why"' not in plain and 'name="knowing"' not in plain
     assert "<code>cdta run --model some/model ... --diagnose</code>" in plain
 
 
 @pytest.fixture(scope="module")
-def typical_page(typical: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return saved(typical, tmp_path_factory.mktemp("typical"))
+def typical_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return saved(scenario("knowing helps"), tmp_path_factory.mktemp("typical"))
 
 
 def test_every_group_links_to_its_samples(typical_page: Path, open_page: Opener) -> None:
@@ -226,8 +243,17 @@ def test_every_page_shows_the_habit_by_how_usual_the_move_is_among_people() -> N
 
 
 def test_the_page_is_accessible(tmp_path: Path, open_page: Opener) -> None:
+    """A diagnosis with reasoning and failures, which has every part of a report."""
     few = {(True, False): 3, (True, True): 2, (None, True): 1, (False, True): 1}
-    check_accessible(open_page(saved(diagnosed(few, ["special", "legal"]), tmp_path)).page)
+    thought = Answer("no idea", reasoning=f"{POOL[0].special_moves[0]}?", usage=Usage(1, 72, 70))
+    run = diagnosed(few, ["special", "legal"], {"changed": thought})
+    opened = open_page(saved(run, tmp_path))
+    shown = opened.page
+    assert shown.locator(".failures li").count() > 1
+    assert opened.text("article.changed summary").startswith("Reasoning: 70 tokens")
+    for folded in shown.locator("#where summary, #made summary").all():
+        folded.click()
+    check_accessible(shown)
 
 
 def test_what_is_known_of_the_shipped_pools_is_what_the_network_says() -> None:
