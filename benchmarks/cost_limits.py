@@ -55,7 +55,7 @@ from markdown_tables import print_heading, print_row
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from batches import BatchServer
+from batch_server import BatchServer
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore.client import client
 from cant_do_that_anymore.client.batch import client as batch_client
@@ -75,9 +75,9 @@ from cant_do_that_anymore.errors import (
 )
 from cant_do_that_anymore.game.position import shipped_pool, write_positions
 from cant_do_that_anymore.runs.storage import save_run
-from charging import charge, price_list
 from loopback import Body, is_changed, moves_in, serving
-from players import SPECIAL
+from planted_models import SPECIAL
+from priced_servers import charge, price_list
 
 POOL_SIZE = 1_000
 REPLY_TOKENS, MOVE_TOKENS, MESSAGE_TOKENS = 5, 3, 4

@@ -15,7 +15,7 @@ from pathlib import Path
 from markdown_tables import print_heading, print_row
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from reacting import HELPFUL, named_in
+from simulated_interventions import HELPFUL, named_in
 
 
 def main() -> None:

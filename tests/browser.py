@@ -1,4 +1,4 @@
-"""A real Chromium, wherever this machine has one."""
+"""Headless Chromium for the tests of pages, if this machine has one."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Every test has a home of its own and no keys; what this machine lacks is said at the end."""
+"""Fixtures: every test gets a new CDTA_HOME without keys; skips are listed at the end."""
 
 import gc
 import os
@@ -90,7 +90,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch has more than four requests, not twenty."""
-    from batches import SINGLY
+    from batch_server import SINGLY
     from cant_do_that_anymore.client.batch import client
 
     monkeypatch.setattr(client, "MIN_BATCH", SINGLY)
@@ -153,7 +153,7 @@ def server(serve: "Serve") -> "Loopback":
 @pytest.fixture
 def priced() -> Iterator[None]:
     """The price list knows the model "priced" behind loopback addresses."""
-    from charging import price_list
+    from priced_servers import price_list
 
     with price_list():
         yield

@@ -1,4 +1,4 @@
-"""A proxy that stands before any OpenAI-compatible server and injects faults by a seeded schedule.
+"""A proxy for any OpenAI-compatible server that injects faults by a seeded schedule.
 
     python tests/fault_proxy.py --before http://localhost:8000/v1 --faults 0.05 --seed 1
 

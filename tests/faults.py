@@ -1,4 +1,4 @@
-"""Everything that can go wrong on the way to an answer, for the loopback server and the proxy."""
+"""Faults on the way to an answer, for the loopback server and the proxy."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

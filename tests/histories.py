@@ -1,4 +1,4 @@
-"""Histories of one home: after every step, all numbers are those of a fresh home.
+"""Random histories of one CDTA_HOME: after every step, all numbers equal those of a fresh one.
 
 A history is a list of steps that a seed decides: runs, stops, kills, two processes at once, other
 models behind an address, edited files, damage. Whatever has happened before, a run must end as the
@@ -24,9 +24,9 @@ from unittest.mock import patch
 
 from cant_do_that_anymore.client import client
 from cant_do_that_anymore.providers import http
-from coins import EDITIONS, FILES, Coins
-from homes import Fault, Fresh, Home, Options
+from home_events import Fault, Fresh, Home, Options
 from loopback import serving
+from random_servers import EDITIONS, FILES, Coins
 
 STEPS = 3
 """Of a history, before all that was run in it is run once more."""

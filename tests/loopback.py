@@ -1,4 +1,4 @@
-"""A real OpenAI-compatible server on the loopback interface, answering by a given function."""
+"""An OpenAI-compatible server on the loopback interface that answers by a given function."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The commands ``cdta`` and ``oaieval``: quickly in this process, or as real processes.
+"""Run ``cdta`` and ``oaieval``: in this process, or as real processes.
 
 Most tests ask what a command says and does. They call it here, which saves the seconds that a new
 process needs to import everything. Where the process itself is the subject (signals, kills, two at

@@ -1,4 +1,4 @@
-"""The design by example: a rule, condition, form, measure, column, option or model is an entry.
+"""The design by example: a rule, condition, form, measure, column, option or model is one entry.
 
 Each addition below is as short as it would be in the package. Requests, cache, files, reports, the
 terminal and comparisons follow from it. CONTRIBUTING.md says what takes more places than one.
@@ -18,7 +18,7 @@ import pytest
 from aiohttp import ClientSession, web
 from markupsafe import escape
 
-import inspecting
+import inspect_evals
 from cant_do_that_anymore import Answer, Position, Spec, evaluate
 from cant_do_that_anymore.api.results import save_with_page
 from cant_do_that_anymore.cli.commands import show  # noqa: F401 (help that lists the conditions)
@@ -52,7 +52,7 @@ from cant_do_that_anymore.runs.storage import load_run, run_json
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
 from cant_do_that_anymore.task.forms import FORMS, Form
 from cant_do_that_anymore.task.plan import plan_for
-from own_rules import NoEnPassant
+from custom_rules import NoEnPassant
 from testing import POOL as SHIPPED_POOL
 from testing import cdta, measure, positions, question, serving
 
@@ -123,7 +123,7 @@ def test_a_wording_is_one_file_and_a_form_one_entry(
         sent = [request["messages"] for request in server.requests[first:]]
         assert len(sent) == 8  # other texts and forms are other requests
         options = {"dataset": str(few), "samples": 4, "wording": str(wording), "form": form}
-        log = inspecting.evaluated(
+        log = inspect_evals.evaluated(
             tmp_path, "cant_do_that_anymore/all", "openai-api/loop/m", task_args=options
         )
         of_inspect = [request["messages"] for request in server.requests[first + 8 :]]
@@ -202,11 +202,11 @@ def test_a_number_of_an_answer_is_one_entry(
     assert run.results.intervals["changed_rank"].low < sum(ranks) / 12
     assert "Ranks of moves, changed rules" in page(run)
     options = {"dataset": str(positions(12)), "samples": 12}
-    log = inspecting.evaluated(
+    log = inspect_evals.evaluated(
         tmp_path, "cant_do_that_anymore/all", "cdta/random", task_args=options
     )
     for name in ("changed_rank", queens.name):
-        assert inspecting.numbers(log)[name] == run.results.metrics[name]
+        assert inspect_evals.numbers(log)[name] == run.results.metrics[name]
 
 
 def queen_measure() -> Measure:

@@ -1,4 +1,4 @@
-"""A full, read-only, damaged or unlockable disk, no folder, no memory: one sentence, no loss."""
+"""A full, read-only, damaged or unlockable disk, too little memory: one sentence, nothing lost."""
 
 import asyncio
 import os

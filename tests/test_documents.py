@@ -1,4 +1,4 @@
-"""Documents and docstrings are true: examples work, commands parse, links lead somewhere."""
+"""Documents and docstrings are true: examples work, commands parse, links have targets."""
 
 import doctest
 import json

@@ -1,4 +1,4 @@
-"""The two ends of the scale, measured by the whole evaluation with the network in the package."""
+"""The two ends of the scale, measured by complete runs of the bundled network."""
 
 from pathlib import Path
 

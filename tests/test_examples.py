@@ -1,4 +1,4 @@
-"""The examples do what they say, as a reader would run them."""
+"""The examples work as their texts say."""
 
 import runpy
 import sys

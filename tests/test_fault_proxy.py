@@ -1,4 +1,4 @@
-"""The proxy that injects faults: what it does to a run, and that it does so again."""
+"""The proxy that injects faults: its effect on a run, and that a schedule can be repeated."""
 
 import asyncio
 

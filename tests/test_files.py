@@ -1,4 +1,4 @@
-"""Files and folders appear whole or not at all, and what was there before stays until then."""
+"""Files and folders appear complete or not at all; the earlier version stays until then."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Numbers that stay the same whatever becomes of the code: twelve runs, every number, every reply.
+"""Golden runs: every number and every scored reply of twelve runs stays the same.
 
 ``python tests/test_golden.py`` writes the file anew; a change in it belongs to a change of the
 protocol and to the changelog.

@@ -1,4 +1,4 @@
-"""A hundred short histories; docs/reliability.md has the command for a thousand longer ones."""
+"""A hundred short random histories; docs/reliability.md has the command for longer ones."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore.files import atomic_write_text
-from coins import Coins
-from dying import has_died, started
+from crashes import has_died, started
 from histories import USUAL, Step, history, shortest, three_servers
-from homes import Fresh
+from home_events import Fresh
+from random_servers import Coins
 from testing import needs_posix
 
 pytestmark = needs_posix

@@ -1,4 +1,4 @@
-"""Whatever is given, the outcome is a result or one sentence: never a crash, never a way out."""
+"""Hostile input gives a result or one sentence, never a crash or a way out of a folder."""
 
 import json
 import string

@@ -1,4 +1,4 @@
-"""A planted key is found nowhere after a run full of errors."""
+"""A planted key appears nowhere after a run full of errors."""
 
 import json
 import os

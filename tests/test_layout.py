@@ -1,4 +1,4 @@
-"""The layout: imports point one way, rooms stay small, and no module is a splinter of another."""
+"""The layout: imports point one way, folders and modules stay small but are not splinters."""
 
 import ast
 import subprocess

@@ -1,4 +1,4 @@
-"""A command called in the process of the tests does what it does in one of its own."""
+"""A command in the process of the tests behaves as in its own process."""
 
 import logging
 import os

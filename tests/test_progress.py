@@ -1,4 +1,4 @@
-"""Progress in plain lines; the bar is for the eye."""
+"""Progress: plain lines in logs, a bar in terminals."""
 
 import re
 from functools import partial
@@ -14,7 +14,7 @@ from cant_do_that_anymore.progress import (
     status_callback,
 )
 from loopback import Loopback, serving
-from players import habit
+from planted_models import habit
 from testing import positions
 
 

@@ -1,4 +1,4 @@
-"""Data from outside: what does not fit is reported in one sentence."""
+"""Data from outside: invalid values are reported in one sentence."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What once made a number wrong without anybody noticing."""
+"""Faults that once gave a wrong number without notice."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
 from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.task.prompts import Wording
-from players import CANNOT_STOP
+from planted_models import CANNOT_STOP
 from testing import (
     POOL,
     Body,

@@ -1,7 +1,7 @@
-"""What test files share, all to be imported from here; fixtures are in conftest.py.
+"""Helpers that several test files import from here; fixtures are in conftest.py.
 
 Measure a model with ``measure(habit, n=30)``: a player (a function from a request to a reply, see
-players.py) is asked without HTTP, and what comes back is the `Run`. To see the requests, call
+planted_models.py) is asked without HTTP, and the result is a `Run`. To see the requests, call
 ``measure(server, ...)`` in ``with answering(perfect, model="m-1") as server``. With ``serving``,
 and with the fixtures ``serve`` and ``server``, they come by HTTP on the loopback interface. Measure
 a model by its name with ``measure("cdta/pocket", ...)``; keywords are those of `Spec`, and
@@ -13,10 +13,10 @@ Call commands with ``cdta("run", ..., code=0)``, in this process and with stdout
 exit code checked; ``process_of`` starts a real process, for signals and kills. Fixtures: ``home``
 (always: a fresh CDTA_HOME and no keys), ``serve`` and ``server``, ``impatient`` (no waiting between
 attempts), ``priced`` (a price list), ``small_pools``, ``no_plots``, ``pocket_run`` (made once),
-``open_page`` (a browser). ``snapshot("name", text)`` compares what is said with a file that
+``open_page`` (a browser). ``snapshot("name", text)`` compares output with a file that
 ``SNAPSHOTS=write pytest ...`` writes again, to be reviewed as a diff. What few tests need stays in
-its module: faults.py, thinkers.py, charging.py, batches.py, inspecting.py, browser.py,
-written_games.py, dying.py.
+its module: faults.py, reasoning_servers.py, priced_servers.py, batch_server.py, inspect_evals.py,
+browser.py, pgn_styles.py, crashes.py.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ from loopback import (
     moves_in,
     serving,
 )
-from players import (
+from planted_models import (
     SPECIAL,
     Planted,
     adapting,
@@ -67,7 +67,7 @@ from players import (
     wavering,
 )
 from processes import Done, cdta, oaieval, process_of, results_in, samples_in
-from runs import POOL, Asked, Play, keeps, plan_of, played, run_of, samples_of
+from run_builders import POOL, Asked, Play, keeps, plan_of, played, run_of, samples_of
 
 
 class Serve(Protocol):

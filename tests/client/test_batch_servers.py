@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from batches import SINGLY, BatchServer, Disturbs, failed_line
+from batch_server import SINGLY, BatchServer, Disturbs, failed_line
 from cant_do_that_anymore.client.batch import jobs
 from cant_do_that_anymore.client.batch.client import MAX_VARIANT_PROBES, MIN_BATCH, BatchClient
 from cant_do_that_anymore.client.store import Store
@@ -19,8 +19,9 @@ from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
 from cant_do_that_anymore.providers.base import Request, Settings
 from cant_do_that_anymore.providers.catalog import model_named
-from charging import charge
 from faults import Reset
+from priced_servers import charge
+from reasoning_servers import OpenAI
 from testing import (
     POOL,
     Body,
@@ -36,7 +37,6 @@ from testing import (
     question,
     wavering,
 )
-from thinkers import OpenAI
 
 SIZE = 15
 """Positions of most runs."""

@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from batches import SINGLY, BatchServer, Disturbs, Line, failed_line
+from batch_server import SINGLY, BatchServer, Disturbs, Line, failed_line
 from cant_do_that_anymore.client.batch.client import MIN_BATCH
 from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import Search, SelectionConfig
@@ -24,7 +24,7 @@ from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.task.plan import plan_for
 from faults import Reset
-from players import in_every_fifth
+from planted_models import in_every_fifth
 from processes import forked
 from testing import (
     POOL,

@@ -19,10 +19,10 @@ from cant_do_that_anymore.providers import openai_api
 from cant_do_that_anymore.providers.base import Answer, Request, Settings, Usage
 from cant_do_that_anymore.providers.catalog import model_named
 from cant_do_that_anymore.providers.chain_of_thought import CONCLUDE
-from charging import Charging, Losing, charge
 from faults import CutOff, Reset, Silence
+from priced_servers import Charging, Losing, charge
+from reasoning_servers import OpenAI
 from testing import POOL, Body, Loopback, Serve, habit, is_changed, measure, positions, question
-from thinkers import OpenAI
 
 pytestmark = pytest.mark.usefixtures("impatient", "priced")
 

@@ -31,7 +31,7 @@ from cant_do_that_anymore.report.plots.style import Chart, svg_of
 from cant_do_that_anymore.report.tables import experiment_table
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, save_run
-from runs import with_other_forbidden_moves
+from run_builders import with_other_forbidden_moves
 from testing import (
     POOL,
     Body,

@@ -20,8 +20,8 @@ from cant_do_that_anymore.metrics.stats.intervals import Interval
 from cant_do_that_anymore.providers.base import Settings, Usage
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
-from own_rules import NoEnPassant
-from runs import comparisons_of as compare
+from custom_rules import NoEnPassant
+from run_builders import comparisons_of as compare
 from testing import POOL, Play, keeps, plan_of, played, run_of, snapshot
 
 ADAPTATION = "adaptation_rate"

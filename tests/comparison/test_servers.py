@@ -21,7 +21,7 @@ from cant_do_that_anymore.runs.storage import load_run
 from cant_do_that_anymore.task.conditions import interventions
 from cant_do_that_anymore.task.spec import DEFAULT_SEED
 from loopback import Loopback, answering
-from players import habit, perfect, wavering
+from planted_models import habit, perfect, wavering
 from processes import Done, cdta
 from testing import without_plots
 

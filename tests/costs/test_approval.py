@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from batches import BatchServer
+from batch_server import BatchServer
 from cant_do_that_anymore.comparison.experiment import run_all, specs_for
 from cant_do_that_anymore.costs.approval import MIN_ANSWERS
 from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, NeedsApproval, NoHabit
 from cant_do_that_anymore.runs.evaluate import select
 from cant_do_that_anymore.runs.storage import save_run
-from charging import Charging, paid
-from players import in_every_second
+from planted_models import in_every_second
+from priced_servers import Charging, paid
 from testing import (
     Body,
     Loopback,

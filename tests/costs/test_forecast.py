@@ -29,8 +29,8 @@ from cant_do_that_anymore.providers.catalog import info_by_name
 from cant_do_that_anymore.runs.storage import load_run, run_json, save_run
 from cant_do_that_anymore.task.conditions import conditions_for
 from cant_do_that_anymore.task.prompts import DEFAULT
-from charging import INPUT, OUTPUT, Charging, paid
-from players import in_every_second
+from planted_models import in_every_second
+from priced_servers import INPUT, OUTPUT, Charging, paid
 from testing import POOL, Loopback, Serve, Spec, cdta, measure
 
 

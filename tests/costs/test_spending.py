@@ -16,7 +16,7 @@ import chess
 import pytest
 from genai_prices.types import ConditionalPrice, StartDateConstraint, TimeOfDateConstraint
 
-from batches import BatchServer
+from batch_server import BatchServer
 from cant_do_that_anymore.client import pricing
 from cant_do_that_anymore.client.batch.client import BatchClient
 from cant_do_that_anymore.comparison.experiment import run_all, specs_for
@@ -26,8 +26,8 @@ from cant_do_that_anymore.errors import Incomplete, InvalidInput, NeedsApproval
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.rules import board_after
 from cant_do_that_anymore.runs.storage import save_run
-from charging import INPUT, OUTPUT, Charging, Losing, charge, paid, price, price_list
-from players import in_every_second, wavering
+from planted_models import in_every_second, wavering
+from priced_servers import INPUT, OUTPUT, Charging, Losing, charge, paid, price, price_list
 from testing import (
     Body,
     Loopback,

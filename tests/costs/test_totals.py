@@ -13,8 +13,8 @@ from cant_do_that_anymore.client.budget import with_discarded
 from cant_do_that_anymore.comparison.entries import dollars_of
 from cant_do_that_anymore.errors import Incomplete, NeedsApproval, NoHabit
 from cant_do_that_anymore.providers.base import Answer, Usage
-from charging import INPUT, OUTPUT, Charging, Losing, charge, paid
-from players import in_every_second
+from planted_models import in_every_second
+from priced_servers import INPUT, OUTPUT, Charging, Losing, charge, paid
 from testing import Body, Loopback, Serve, cdta, habit, measure, positions
 
 OWN_PRICE = {"price": (INPUT * 1e6, OUTPUT * 1e6), "ask_above": None}

@@ -15,7 +15,7 @@ from cant_do_that_anymore.datasets.storage import RATES_ON_ALL, RATES_ON_COMMON,
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.storage import save_run
-from players import in_every_second
+from planted_models import in_every_second
 from testing import POOL, Loopback, Serve, Spec, habit, measure, openai_server, perfect
 
 HELD = [{p.id for p in dataset.positions} for dataset in shipped_datasets(POOL).values()]

@@ -20,7 +20,7 @@ from cant_do_that_anymore.datasets.futility import (
 from cant_do_that_anymore.errors import Incomplete, NoHabit
 from cant_do_that_anymore.formatting import dollars
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, board_after
-from players import habit, in_every_fifth, in_every_second
+from planted_models import habit, in_every_fifth, in_every_second
 from testing import POOL, Body, Serve, Spec, cdta, evaluate, measure, moves_in, number_of, positions
 
 FEW = positions(480)

@@ -16,7 +16,7 @@ from cant_do_that_anymore.metrics.groups import by_common, by_length, shows_tren
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.runs.storage import run_json
-from runs import plan_of, played, run_of
+from run_builders import plan_of, played, run_of
 from testing import POOL, Spec, cdta, habit, measure
 
 COMMON = {position.id for position in common_positions()}

@@ -14,7 +14,7 @@ from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import Position, write_positions
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.task.plan import plan_for
-from own_rules import NoEnPassant
+from custom_rules import NoEnPassant
 from testing import POOL, SPECIAL, Loopback, Serve, Spec, cdta, measure, moves_in, positions
 
 pytestmark = pytest.mark.usefixtures("small_pools")

@@ -10,8 +10,8 @@ import pytest
 
 from cant_do_that_anymore.game.mining import inputs
 from cant_do_that_anymore.game.mining.miner import map_cluster
+from pgn_styles import plain, pool_games
 from processes import cdta
-from written_games import plain, pool_games
 
 pytestmark = pytest.mark.filterwarnings("default")  # Ray's own warnings are not ours to mend
 

@@ -34,8 +34,7 @@ from cant_do_that_anymore.game.mining import (
 from cant_do_that_anymore.game.mining.openings import Openings
 from cant_do_that_anymore.game.position import read_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOG, STANDARD, Rules
-from testing import cdta, needs_linux, needs_posix, open_pipe
-from written_games import (
+from pgn_styles import (
     SET_UP,
     TAGS,
     VARIANT,
@@ -47,6 +46,7 @@ from written_games import (
     special_moves,
     styled,
 )
+from testing import cdta, needs_linux, needs_posix, open_pipe
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -20,7 +20,7 @@ from cant_do_that_anymore.game.rules import (
     placebo_of,
     rules_named,
 )
-from written_games import random_positions
+from pgn_styles import random_positions
 
 CHANGES = [rules for rules in CATALOG.values() if rules != STANDARD]
 every_change = pytest.mark.parametrize("rules", CHANGES, ids=lambda rules: rules.key)

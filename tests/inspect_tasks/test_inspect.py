@@ -21,14 +21,14 @@ from inspect_ai.model import Model, ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import SampleScore, Score, Target
 from inspect_ai.solver import TaskState
 
-import inspecting
+import inspect_evals
 from cant_do_that_anymore import Answer
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.inspect_tasks.arguments import inspect_terms
 from cant_do_that_anymore.inspect_tasks.scorer import habit, habit_metrics
 from cant_do_that_anymore.metrics.diagnosis import DIAGNOSIS
-from dying import has_died, started
-from inspecting import numbers
+from crashes import has_died, started
+from inspect_evals import numbers
 from testing import (
     SPECIAL,
     Body,
@@ -56,7 +56,7 @@ TASK = "cant_do_that_anymore/all"
 
 def evaluated(folder: Path, model: str | Model, **arguments: object) -> EvalLog:
     """The log of the task ``cant_do_that_anymore/all`` with these arguments, sample by sample."""
-    return inspecting.evaluated(folder, TASK, model, task_args=arguments, max_samples=1)
+    return inspect_evals.evaluated(folder, TASK, model, task_args=arguments, max_samples=1)
 
 
 def check_same(log: EvalLog, **spec: Any) -> None:
@@ -198,7 +198,7 @@ def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
         assert has_died(process)
         (killed,) = tmp_path.glob("*.eval")
         server.requests.clear()
-        with inspecting.quickly():
+        with inspect_evals.quickly():
             (log,) = eval_retry(str(killed), log_dir=str(tmp_path / "again"), display="none")
         assert len(server.requests) < 20
         check_same(log, model="gpt-4", base_url=server.url, n=10)

@@ -27,13 +27,13 @@ from inspect_ai.model import (
 from inspect_ai.scorer import grouped, mean
 from inspect_ai.solver import generate
 
-import inspecting
+import inspect_evals
 from cant_do_that_anymore import inspect_tasks as package
 from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.inspect_tasks import tasks
 from cant_do_that_anymore.inspect_tasks.scorer import habit
 from cant_do_that_anymore.inspect_tasks.solver import every_condition
-from inspecting import numbers
+from inspect_evals import numbers
 from testing import SPECIAL, Body, Spec, evaluate, is_changed, mixed, moves_in, wavering
 
 TASK = "cant_do_that_anymore/cant_do_that_anymore"
@@ -82,7 +82,7 @@ def nothing_asked() -> Iterator[None]:
 
 
 def evaluated(folder: Path, task: Any = TASK, model: Any = "player/p", **options: Any) -> EvalLog:
-    return inspecting.evaluated(folder, task, model, **options)
+    return inspect_evals.evaluated(folder, task, model, **options)
 
 
 def ids(log: EvalLog) -> set[object]:
@@ -219,7 +219,7 @@ def test_log_says_what_was_measured(measured: EvalLog) -> None:
 def test_eval_set_measures_what_a_limit_left_out(tmp_path: Path) -> None:
     def measured(**options: Any) -> tuple[EvalLog, int]:
         asked = len(Player.asked)
-        with inspecting.quickly():
+        with inspect_evals.quickly():
             done, (log,) = eval_set(
                 TASK,
                 log_dir=str(tmp_path),

@@ -8,9 +8,9 @@ import pytest
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ContentReasoning, GenerateConfig, get_model
 
-import inspecting
+import inspect_evals
+from reasoning_servers import Thinker, Unfinished
 from testing import Serve, measure, positions, wavering
-from thinkers import Thinker, Unfinished
 
 NAME = "openai-api/loop/thinker"
 Evaluated = Callable[..., EvalLog]
@@ -31,7 +31,7 @@ def evaluated(thinker: Thinker, tmp_path: Path) -> Evaluated:
     def evaluate(task_args: dict[str, Any], *, status: str = "success", **config: Any) -> EvalLog:
         model = get_model(NAME, memoize=False, config=GenerateConfig(**config))
         task = "cant_do_that_anymore/all_small"
-        log = inspecting.evaluated(tmp_path / "logs", task, model, task_args=task_args)
+        log = inspect_evals.evaluated(tmp_path / "logs", task, model, task_args=task_args)
         assert log.status == status, log.error
         return log
 
@@ -42,7 +42,7 @@ def evaluated(thinker: Thinker, tmp_path: Path) -> Evaluated:
 def test_it_gets_the_numbers_of_cdta_run(
     evaluated: Evaluated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    of_log = inspecting.numbers(evaluated({"samples": 4}))
+    of_log = inspect_evals.numbers(evaluated({"samples": 4}))
     monkeypatch.setenv("CDTA_HOME", str(tmp_path / "another home"))
     metrics = measure(NAME, eval="all_small", n=4, max_connections=1).results.metrics
     for name in ("variant_impact_factor", "rule_uptake", "predicted_move_proportion"):
@@ -62,7 +62,7 @@ def test_inspects_own_options_hold_for_selecting_and_measuring(
     contents = [message.content for sample in log.samples or () for message in sample.messages]
     parts = [part for content in contents if isinstance(content, list) for part in content]
     assert sum(isinstance(part, ContentReasoning) for part in parts) == 2 * 3
-    metrics = inspecting.numbers(log)
+    metrics = inspect_evals.numbers(log)
     assert metrics["changed_thinking_tokens"] >= metrics["standard_thinking_tokens"] > 0
     assert metrics["temptation_rate"] == 0
 

@@ -29,7 +29,7 @@ from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, rescored, run_json, save_run
 from cant_do_that_anymore.task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_CONDITIONS
 from cant_do_that_anymore.task.types import answers_of
-from players import (
+from planted_models import (
     CANNOT_STOP,
     DEAF,
     EASILY_UPSET,
@@ -43,6 +43,7 @@ from players import (
     noise,
     primed,
 )
+from reasoning_servers import Kimi, OpenAI, Tagged, Thinker
 from testing import (
     POOL,
     SPECIAL,
@@ -57,7 +58,6 @@ from testing import (
     positions,
     printed,
 )
-from thinkers import Kimi, OpenAI, Tagged, Thinker
 
 N = 40
 NAMES = (

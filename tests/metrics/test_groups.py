@@ -5,7 +5,7 @@ from typing import Any
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.metrics.groups import by_earlier_moves, by_opening
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION
-from runs import run_of, with_other_forbidden_moves
+from run_builders import run_of, with_other_forbidden_moves
 
 
 def test_any_forbidden_moves_are_counted_beside_the_special_ones() -> None:

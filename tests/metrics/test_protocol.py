@@ -18,8 +18,8 @@ from cant_do_that_anymore.metrics.stopping import precision_notes
 from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import run_json, save_run
-from players import silent_when_changed
-from runs import Said
+from planted_models import silent_when_changed
+from run_builders import Said
 from testing import (
     POOL,
     SPECIAL,

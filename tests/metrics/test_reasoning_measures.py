@@ -18,8 +18,7 @@ from cant_do_that_anymore.providers.base import Answer, StopReason, Usage
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.storage import load_run, rescored, save_run
 from cant_do_that_anymore.task.scorer import names_special
-from testing import Run, answering, measure, number_of, perfect, printed, run_of
-from thinkers import (
+from reasoning_servers import (
     OpenAI,
     Outside,
     gives_in,
@@ -28,6 +27,7 @@ from thinkers import (
     tempted,
     tempted_thoughts,
 )
+from testing import Run, answering, measure, number_of, perfect, printed, run_of
 
 NAMES = {
     "standard_thinking_tokens",

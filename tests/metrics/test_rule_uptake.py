@@ -13,7 +13,7 @@ from cant_do_that_anymore.metrics.measures import IMPACT, UPTAKE
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import save_run
 from cant_do_that_anymore.task.types import Eval, Outcome
-from runs import comparisons_of
+from run_builders import comparisons_of
 from testing import POOL, cdta, keeps, played
 
 

@@ -23,9 +23,9 @@ from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES
 from cant_do_that_anymore.metrics.stats.intervals import RATE, RELATIVE_CHANGE, Ratio
 from cant_do_that_anymore.metrics.stopping import CRITICAL_FACTOR, FIRST_LOOK, looks
 from cant_do_that_anymore.runs.storage import load_run, rescored, run_json, save_run
-from players import PERFECT, in_every_second
+from planted_models import PERFECT, in_every_second
 from processes import killed
-from runs import comparisons_of
+from run_builders import comparisons_of
 from testing import (
     POOL,
     Body,

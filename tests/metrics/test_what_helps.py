@@ -2,7 +2,7 @@
 
 import pytest
 
-from reacting import HELPFUL, named_in
+from simulated_interventions import HELPFUL, named_in
 
 RUNS = 8  # benchmarks/interventions.py makes 200 of each
 

@@ -34,7 +34,7 @@ from cant_do_that_anymore.providers.pocket import (
     load_network,
 )
 from cant_do_that_anymore.task.conditions import question
-from own_rules import KnightsJumpFurther
+from custom_rules import KnightsJumpFurther
 
 POSITIONS = shipped_pool("pool")[::200]
 DIAGONAL = shipped_pool("diagonal")[::100]

@@ -16,6 +16,7 @@ from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.runs.evaluate import select
 from cant_do_that_anymore.task.types import answers_of
+from reasoning_servers import Kimi, OpenAI, Outside, Tagged, Template, Thinker, Unfinished, Untaking
 from testing import (
     SPECIAL,
     Body,
@@ -29,7 +30,6 @@ from testing import (
     perfect,
     positions,
 )
-from thinkers import Kimi, OpenAI, Outside, Tagged, Template, Thinker, Unfinished, Untaking
 
 HARMONY = ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>")
 FAMILIES: dict[str, Callable[[], Thinker]] = {

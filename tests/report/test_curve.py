@@ -27,8 +27,8 @@ from cant_do_that_anymore.report.plots.style import Chart, save_chart
 from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, save_run
+from reasoning_servers import KEPT, keeps_at, planted_thinker, thinks_at
 from testing import POOL, Body, Done, Loopback, Serve, cdta, played, serving, without_plots
-from thinkers import KEPT, keeps_at, planted_thinker, thinks_at
 
 N = 12
 EFFORTS = ("none", "low", "high")

@@ -25,8 +25,8 @@ from cant_do_that_anymore.report.document import Document, as_csv, build_documen
 from cant_do_that_anymore.report.pages import experiment_page, write
 from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.storage import load_run
+from reasoning_servers import KEPT, planted_thinker
 from testing import POOL, cdta, played, serving, without_plots
-from thinkers import KEPT, planted_thinker
 
 EVIL = '--><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">\u202e\x1b]]>'
 

@@ -9,8 +9,8 @@ from cant_do_that_anymore import Position, Rules, rules_named
 from cant_do_that_anymore.game.rules import CATALOG
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.report.svg import rule_picture
-from own_rules import NoEnPassant
-from runs import plan_of, run_of
+from custom_rules import NoEnPassant
+from run_builders import plan_of, run_of
 
 EN_PASSANT = Position(0, ("e2e4", "a7a6", "e4e5", "d7d5"), ("e5d6",))
 

@@ -26,7 +26,7 @@ from cant_do_that_anymore.runs.storage import load_run, run_json, save_run
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
 from cant_do_that_anymore.task.prompts import Prompt
 from cant_do_that_anymore.task.types import Eval
-from runs import with_other_forbidden_moves
+from run_builders import with_other_forbidden_moves
 from testing import POOL, Asked, cdta, plan_of, played, run_of
 
 Show = Callable[..., Opened]

@@ -11,8 +11,8 @@ from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.metrics.bounds import interval_of
 from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES, UPTAKE
 from cant_do_that_anymore.metrics.stopping import best_draws, relative_cost
-from players import adapting, habit
-from runs import plan_of, samples_of
+from planted_models import adapting, habit
+from run_builders import plan_of, samples_of
 from testing import (
     POOL,
     Body,

@@ -14,7 +14,7 @@ from cant_do_that_anymore.game.position import Position, write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, rules_named
 from cant_do_that_anymore.providers.base import Answer, Settings
 from cant_do_that_anymore.task.samples import MIN_ANSWERS_TO_JUDGE, QualityGuard
-from players import keeps_habit
+from planted_models import keeps_habit
 from testing import (
     POOL,
     Body,

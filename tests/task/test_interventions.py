@@ -14,7 +14,7 @@ from typing import Any
 import chess
 import pytest
 
-from batches import BatchServer
+from batch_server import BatchServer
 from cant_do_that_anymore import ConditionTemplate, Position, Run, Spec, load
 from cant_do_that_anymore.api.results import save_with_page
 from cant_do_that_anymore.costs.forecast import estimate
@@ -35,8 +35,8 @@ from cant_do_that_anymore.runs.storage import run_json
 from cant_do_that_anymore.task.conditions import CONDITIONS, conditions_for, interventions, question
 from cant_do_that_anymore.task.forms import FORMS
 from cant_do_that_anymore.task.prompts import DEFAULT, SHIPPED_WORDINGS, shipped_wording
-from own_rules import NoEnPassant
-from players import is_reminded, knows_the_rule
+from custom_rules import NoEnPassant
+from planted_models import is_reminded, knows_the_rule
 from testing import (
     POOL,
     SPECIAL,

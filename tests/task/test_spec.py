@@ -13,7 +13,7 @@ from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.rules import CATALOG
 from cant_do_that_anymore.inspect_tasks.arguments import spec_for
 from cant_do_that_anymore.task.spec import OPTIONS, parse_option
-from own_rules import NoEnPassant
+from custom_rules import NoEnPassant
 from testing import cdta, oaieval
 
 OF_NO_KIND = [object(), b"5", 1j, {5}, [1j], (None,), NoEnPassant]

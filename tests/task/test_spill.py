@@ -22,8 +22,8 @@ from cant_do_that_anymore.task.spill import (
     spill_file,
 )
 from cant_do_that_anymore.task.types import Sample, answers_of
+from reasoning_servers import LETTERS, Thinker
 from testing import POOL, answering, measure, needs_posix, positions, wavering
-from thinkers import LETTERS, Thinker
 
 LONG = "Bc4 or Nf3? " * 1_000
 ANSWERS = {

@@ -1,4 +1,4 @@
-"""Servers that toss a coin for every question, always the same for the same, and files for them.
+"""Servers that answer each distinct request at random, but always alike; and files for them.
 
 No two questions that differ in anything a request says have one coin, so that an answer in the
 wrong place is seen. A larger token limit is the exception: it gives more of the same.
@@ -16,7 +16,7 @@ from cant_do_that_anymore import Rules, shipped_pool
 from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.game.rules import PieceSwap
 from loopback import Body, Loopback, asked_about, moves_in
-from players import SPECIAL, legal_under_both
+from planted_models import SPECIAL, legal_under_both
 
 LETTERS = 4
 """In a token."""

@@ -1,4 +1,4 @@
-"""Rules that are in no catalog."""
+"""Rules that are not in the catalog."""
 
 import chess
 

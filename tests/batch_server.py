@@ -1,4 +1,4 @@
-"""A real batch server of OpenAI's form on the loopback interface, and what may go wrong there.
+"""A loopback server with OpenAI's batch API, and its faults.
 
 It counts every answer that it charges for, whether it was asked for at once or in a batch.
 """

@@ -1,4 +1,4 @@
-"""A price list that knows the model "priced" on loopback servers, and what such servers charge."""
+"""A price list for the model "priced" on loopback servers, and what such servers charge."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from genai_prices.data_snapshot import DataSnapshot, set_custom_snapshot
 from genai_prices.types import ClauseEquals, ModelInfo, ModelPrice, Provider
 
 from loopback import Body, Loopback
-from thinkers import Thinker
+from reasoning_servers import Thinker
 
 INPUT, OUTPUT = 1e-4, 1e-3
 """Dollars a token."""

@@ -1,4 +1,4 @@
-"""Games written as PGN in all the styles found in the wild, and a plain walk of them to compare."""
+"""Games written as PGN in many styles, and a plain walk of them for comparison."""
 
 import io
 from collections.abc import Iterator, Sequence

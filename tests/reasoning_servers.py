@@ -1,4 +1,4 @@
-"""Servers whose models think first, each as one family of them does, over the loopback interface.
+"""Servers of reasoning models, each behaving like one family of providers.
 
 What they think takes a known number of tokens, and a token is four letters. The words of their
 refusals are those of the services.
@@ -12,7 +12,7 @@ from aiohttp import web
 
 from cant_do_that_anymore.game.rules import board_after
 from loopback import Body, Loopback, is_changed, moves_in
-from players import adapting, habit, number_of
+from planted_models import adapting, habit, number_of
 
 LETTERS = 4
 REPLY_TOKENS = 2

@@ -1,4 +1,4 @@
-"""Rules of one's own, from Python: a short class, its pool, its runs and its files."""
+"""Custom rules from Python: a short class, its pool, its runs and its files."""
 
 import re
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from cant_do_that_anymore.datasets.storage import all_datasets
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.rules import CATALOG, STANDARD, copy_as, identity_of, placebo_of
-from own_rules import NoEnPassant
+from custom_rules import NoEnPassant
 from testing import POOL, cdta, measure
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "rules.md"

@@ -1,4 +1,4 @@
-"""Simulated runs of a model that reacts to three of the interventions, by outcomes alone."""
+"""Simulated runs of a model that reacts to three of the interventions."""
 
 from dataclasses import replace
 from functools import cache
@@ -8,7 +8,7 @@ from cant_do_that_anymore.metrics.interventions import effects_of
 from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.task.samples import interned
 from cant_do_that_anymore.task.types import Outcome, Plan, Sample, ScoredAnswer
-from runs import POOL, plan_of
+from run_builders import POOL, plan_of
 
 SAMPLES = 200
 KEPT = {

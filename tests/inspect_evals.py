@@ -1,4 +1,4 @@
-"""Evals of Inspect within this process, without what each of them would do over again."""
+"""Run Inspect evals in this process, without repeating their set-up."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Processes that die while they write: half a file is on disk, or a statement is not done."""
+"""Processes that are killed while they write: half a file, or a statement that is not executed."""
 
 import os
 import signal

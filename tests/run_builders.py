@@ -1,4 +1,4 @@
-"""Runs made by hand: a plan, samples by what was answered, and what they come to."""
+"""Build runs from given answers or outcomes, without a model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

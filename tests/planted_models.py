@@ -1,4 +1,4 @@
-"""Models whose behavior is known, as answers of the loopback server: whom the tests measure."""
+"""Models with known behavior, as functions from a request to a reply."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

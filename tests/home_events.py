@@ -1,4 +1,4 @@
-"""A home, what may happen to it, what must hold then, and the numbers of its runs."""
+"""Events in the life of a CDTA_HOME, the checks after each, and the numbers of its runs."""
 
 import json
 import os
@@ -43,9 +43,9 @@ from cant_do_that_anymore.runs.storage import (
     save_run,
 )
 from cant_do_that_anymore.task.types import Reading
-from coins import FILES, OWN_RULES, Coins, write
-from dying import has_died, started
+from crashes import has_died, started
 from loopback import Body
+from random_servers import FILES, OWN_RULES, Coins, write
 
 Options = dict[str, Any]
 """Of a run, as plain values: ``server`` is the number of one, ``positions`` a file's name."""
