@@ -68,13 +68,16 @@ def test_temptation_is_as_planted(planted: Run) -> None:
 def test_thinking_tokens_are_as_planted(planted: Run) -> None:
     moves = [sample.position.moves for sample in planted.samples]
     before = mean(500 + number_of(each) * 37 % 7_501 for each in moves)
-    more = mean(1_000 * (number_of(each) % 4 > 0) for each in moves)
+    differences = [1_000 * (number_of(each) % 4 > 0) for each in moves]
+    more = mean(differences)
     metrics, around = planted.results.metrics, planted.results.intervals
     assert metrics["standard_thinking_tokens"] == pytest.approx(before)
     assert metrics["changed_thinking_tokens"] == pytest.approx(before + more)
     assert metrics["thinking_tokens_difference"] == pytest.approx(more)
-    assert 500 < around["thinking_tokens_difference"].low < more
-    assert more < around["thinking_tokens_difference"].high < 1_000
+    games = [sample.position.game for sample in planted.samples]
+    signed = mean_interval(differences, games, signed=True)
+    assert signed and around["thinking_tokens_difference"] == signed
+    assert 500 < signed.low < more < signed.high < 1_000
 
 
 def test_the_terminal_tells_of_thinking(planted: Run) -> None:
