@@ -498,6 +498,8 @@ def test_pieces_may_be_pictures_but_not_in_another_alphabet() -> None:
     for letter in ("\u0421", "\u0391", "\u00c4"):
         result = mined_text(f"1. e4 e5 2. {letter}c4 Nf6 3. Bd3 1-0\n")
         assert (len(result.found), len(result.damaged)) == (0, 1)
+    after_ellipsis = lines(mined_text("1. e4 e5 2. \u2658f3 2\u2026\u265ef6 3. Bc4 1-0\n"))
+    assert after_ellipsis == [(0, ["e2e4", "e7e5", "g1f3", "g8f6"], "f1c4")]
 
 
 PARENT = """

@@ -51,7 +51,7 @@ _TOKEN = re.compile(
     | ( 1-0 | 0-1 | 1/2(?:-1/2)? | \* )
     | \d++[.\s]*+
     | ( -- | \{[^}]*+ | [\xc3-\xdf][\x80-\xbf][^\s(){};]*+ )  # a piece in another alphabet
-    | [!?+#=/.\x80-\xff-]++
+    | (?: (?!FIGURINE) [!?+#=/.\x80-\xff-] )++
     | ( [^\s(){};]++ | \S )
     | \Z )""".replace(b"FIGURINE", _FIGURINE),
     re.VERBOSE,
