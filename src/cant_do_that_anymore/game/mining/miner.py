@@ -218,7 +218,7 @@ def mine(
     check_forbids_something(wanted.rules)
     for name in inputs:
         check_input(name)
-    work, blocks = partial(mine_block, wanted=wanted), read_blocks(inputs)
+    work, blocks = partial(mine_block, wanted=wanted, unique=unique), read_blocks(inputs)
     results = map_cluster(work, blocks, cluster) if cluster else map_processes(work, blocks, jobs)
     left = limit
     with closing(results), closing(_digest_table()) as seen:
@@ -231,9 +231,10 @@ def mine(
                     return
 
 
-def mine_block(block: Block, wanted: MiningCriteria) -> MiningResult:
-    """Find the wanted positions in a block of games."""
+def mine_block(block: Block, wanted: MiningCriteria, *, unique: bool = False) -> MiningResult:
+    """Find the wanted positions in a block of games, repeated ones once if ``unique``."""
     positions: list[MinedPosition] = []
+    seen: set[bytes] | None = set() if unique else None
     skipped: Counter[str] = Counter()
     damages = {0: block.lost} if block.lost else {}
     for index, game in enumerate(block.games, block.index):
@@ -242,7 +243,7 @@ def mine_block(block: Block, wanted: MiningCriteria) -> MiningResult:
             skipped[reason] += 1
             continue
         try:
-            positions += _positions(block.text, game, index, wanted)
+            positions += _positions(block.text, game, index, wanted, seen)
         except Damaged as damage:
             damages[game.start] = str(damage)
     places = zip(block.places(damages), damages.values(), strict=True)
@@ -251,25 +252,27 @@ def mine_block(block: Block, wanted: MiningCriteria) -> MiningResult:
     return MiningResult(games, positions, skipped, damaged, block.problem, block.share)
 
 
-def _positions(text: bytes, game: Game, index: int, wanted: MiningCriteria) -> list[MinedPosition]:
+def _positions(
+    text: bytes, game: Game, index: int, wanted: MiningCriteria, seen: set[bytes] | None
+) -> list[MinedPosition]:
     positions: list[MinedPosition] = []
     moves: list[str] = []
     source = None
     for uci, special in _openings(wanted.rules).follow(moves_of(text, game)):
         if special:
-            source = source or _source(tags_of(text, game))
-            positions.append(_encode(Position(index, tuple(moves), (uci,), source)))
+            digest = blake2b(" ".join(moves).encode(), digest_size=16).digest()
+            if seen is None or digest not in seen:
+                source = source or _source(tags_of(text, game))
+                position = Position(index, tuple(moves), (uci,), source)
+                positions.append(MinedPosition(json.dumps(position.to_json()), digest))
+            if seen is not None:
+                seen.add(digest)
             if not wanted.every:
                 break
         moves.append(uci)
         if len(moves) > MAX_PLIES:
             raise Damaged(f"more than {MAX_PLIES:,} moves")
     return positions
-
-
-def _encode(position: Position) -> MinedPosition:
-    digest = blake2b(" ".join(position.moves).encode(), digest_size=16).digest()
-    return MinedPosition(json.dumps(position.to_json()), digest)
 
 
 def _reason_to_skip(text: bytes, game: Game, wanted: MiningCriteria) -> str | None:
