@@ -53,6 +53,7 @@ def plan_of(
         conditions=conditions_for(names, change, DEFAULT),
         reading="lenient",
         settings=Settings(),
+        select_effort=None,
         wanted=wanted,
     )
     return replace(plan, **fields)

@@ -61,13 +61,13 @@ def _facts(run: Run) -> Iterator[str]:
     yield str(run.identity.get("tag", ""))
     yield plan.eval
     every_run = {STANDARD_CONDITION, CHANGED_CONDITION, *plan.interventions}
-    others = [each.name for each in plan.conditions if each.name not in every_run]
+    others = [c.name for c in plan.conditions if c.name not in every_run]
     is_diagnosed = KNOWS_FORBIDDEN in others
     yield "diagnosed" if is_diagnosed else " ".join(("with", *others)) * bool(others)
     yield "with interventions" if plan.interventions else ""
     yield f"{plan.wording} wording"
     yield f"{plan.form.name} form"
-    yield f"{plan.reading} reading"
+    yield from (f"{name} {format_value(value)}" for name, value in plan.scoring.items())
     yield f"protocol {run.protocol}"
     yield f"on {run.dataset.origin} positions {run.dataset.pool}".strip()
     at_effort = plan.select_effort if run.dataset.asked else None

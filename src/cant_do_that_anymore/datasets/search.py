@@ -139,7 +139,7 @@ class SelectionConfig:
             "text": prompt.text,
             **({"role": prompt.role} if prompt.role != "system" else {}),
             **({"form": form.identity} if form is not MOVES else {}),
-            "reading": self.plan.reading,
+            **self.plan.scoring,
             "settings": self.settings.non_defaults,
             "identity": dict(self.model.identity),
         }

@@ -217,13 +217,13 @@ def _run_row(entry: Entry, run: Run, out: Path) -> Row:
 
 def settings_text(run: Run) -> str:
     """Return all settings of a run except the seed, as text."""
+    plan = run.plan
     others = [
         f"{name.replace('_', ' ')} {format_setting(value)}"
-        for name, value in asdict(run.plan.settings).items()
+        for name, value in (plan.scoring | asdict(plan.settings)).items()
         if name != "seed" and value not in (None, "") and value is not False
     ]
-    plan = run.plan
-    fixed = [f"wording {plan.wording}", f"form {plan.form.name}", f"reading {plan.reading}"]
+    fixed = [f"wording {plan.wording}", f"form {plan.form.name}"]
     return "; ".join([*fixed, *others, f"protocol {run.protocol}"])
 
 

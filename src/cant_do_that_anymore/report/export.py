@@ -156,7 +156,7 @@ class _Evaluation:
         }
 
     def _aggregate(self) -> Json:
-        run, ours = self.run, self.run.model in BUILT_IN_MODELS
+        run, is_ours = self.run, self.run.model in BUILT_IN_MODELS
         versions = {name: version for name, version in run.versions.items() if name != LIBRARY}
         return {
             "schema_version": SCHEMA,
@@ -167,7 +167,7 @@ class _Evaluation:
                 "source_name": "Can't Do That Anymore",
                 "source_type": "evaluation_run",
                 "source_organization_name": self.organization or "unknown",
-                "evaluator_relationship": "first_party" if ours else "third_party",
+                "evaluator_relationship": "first_party" if is_ours else "third_party",
             },
             "eval_library": {
                 "name": LIBRARY,
@@ -278,14 +278,14 @@ def _score(entry: Entry, name: str) -> Json:
 
 def _generation(entry: Entry, model_id: str) -> Json:
     run, plan, settings = entry.runs[0], entry.plan, entry.plan.settings
-    changed = next(each for each in plan.conditions if each.name == CHANGED_CONDITION)
+    changed = next(c for c in plan.conditions if c.name == CHANGED_CONDITION)
     others = {
         "wordings": ", ".join(plan.wordings),
         "form": entry.form,
         "conditions": ", ".join(condition.name for condition in plan.conditions),
-        "reading": plan.reading,
+        **plan.scoring,
         "draws": plan.draws,
-        "seeds": ", ".join(str(each.plan.settings.seed) for each in entry.runs),
+        "seeds": ", ".join(str(run.plan.settings.seed) for run in entry.runs),
         **{name: getattr(settings, name) for name in ("reasoning_effort", "reasoning_tokens")},
         "extra_body": settings.extra_body,
     }

@@ -175,13 +175,14 @@ def _scored(
         ]
         if all(map(Metrics.agrees_with, metrics, samples)):
             plan = Plan(
-                "all_diagonal" if diagonal else split,
-                BISHOPS_AS_KNIGHTS,
-                (DEFAULT.name if default else "recorded",),
-                conditions,
-                reading,
-                Settings(seed=int(spec["run_config"]["seed"])),
-                len(samples),
+                eval="all_diagonal" if diagonal else split,
+                change=BISHOPS_AS_KNIGHTS,
+                wordings=(DEFAULT.name if default else "recorded",),
+                conditions=conditions,
+                reading=reading,
+                settings=Settings(seed=int(spec["run_config"]["seed"])),
+                select_effort=None,
+                wanted=len(samples),
             )
             return plan, samples
     raise ValueError("its replies contradict its metrics events")

@@ -16,6 +16,7 @@ from ..providers.base import BASE_MODEL_TOKENS, CHAT_TOKENS
 from ..providers.request_variants import NO_TEMPERATURE
 from ..task.conditions import KNOWS_FORBIDDEN
 from ..task.option_info import POOLS
+from ..task.plan import PLAN_OPTIONS
 from ..task.spec import SAMPLES, SETTINGS, SHIPPED, Spec
 from ..task.types import Plan, Sample, answers_of
 
@@ -100,17 +101,14 @@ def command_of(run: Run, model_id: str) -> str:
     usual_tokens = BASE_MODEL_TOKENS if as_text else CHAT_TOKENS
     selected_alike = plan.select_effort == settings.reasoning_effort
     options: dict[str, object] = {
-        "eval": plan.eval,
+        **{name: getattr(plan, name) for name in PLAN_OPTIONS},
         "rules": plan.change.key,
         "pool": (pool if pool in POOLS else "FILE") if pool not in ("", SHIPPED) else None,
         "plies": plies.removesuffix(" plies") or None,
         "dataset": None if built_for_it else dataset.version or "FILE",
         "wording": ",".join(plan.wordings),
         "form": plan.form.name,
-        "reading": plan.reading,
         "interventions": ",".join(plan.interventions) or (),
-        "draws": plan.draws,
-        "precision": plan.precision,
         "select_effort": None if selected_alike else plan.select_effort,
         "tag": run.identity.get("tag", ""),
         **{name: getattr(settings, name) for name in SETTINGS},

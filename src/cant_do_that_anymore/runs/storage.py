@@ -6,7 +6,7 @@ A diagnosis has its controls in ``controls.jsonl``, in the same format.
 import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from math import isclose
 from pathlib import Path
@@ -26,16 +26,16 @@ from ..metrics.notes import notes_on
 from ..metrics.stats.intervals import Interval
 from ..metrics.stopping import precision_notes
 from ..metrics.types import Results
-from ..providers.base import Answer, Effort, Settings
+from ..providers.base import Answer
 from ..task.conditions import CONDITIONS, SavedCondition
 from ..task.samples import interned, rescore
 from ..task.spill import SpillFile, spill_file
 from ..task.types import (
     CHANGED_CONDITION,
     STANDARD_CONDITION,
-    Eval,
     Outcome,
     Plan,
+    PlanOptions,
     Reading,
     Sample,
     Samples,
@@ -52,7 +52,7 @@ FILE_CHANGED = f"the file was changed; {RERUN_ADVICE}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunFile:
+class RunFile(PlanOptions):
     """The values of ``run.json`` that are read; all others are computed from the samples."""
 
     __pydantic_config__: ClassVar[Mapping[str, bool]] = {"allow_inf_nan": False}
@@ -67,16 +67,9 @@ class RunFile:
     seconds: float
     seconds_now: float
     versions: dict[str, str]
-    eval: Eval
     rules: str
     wording: str | tuple[str, ...]
     conditions: list[SavedCondition]
-    reading: Reading
-    settings: Settings
-    select_effort: Effort | None
-    wanted: int
-    precision: float | None = None
-    draws: int = 1
     dataset: Dataset
     metrics: dict[str, Number]
     intervals: dict[str, Interval]
@@ -91,7 +84,7 @@ _OF_RUN = (
     *("protocol", "model", "version", "endpoint", "identity"),
     *("notes", "started_at", "seconds", "seconds_now", "versions"),
 )
-_OF_PLAN = ("eval", "reading", "settings", "select_effort", "wanted", "precision", "draws")
+_OF_PLAN = [item.name for item in fields(PlanOptions)]
 
 
 def save_run(run: Run, folder: Path) -> None:
@@ -122,17 +115,11 @@ def run_json(run: Run) -> dict[str, Any]:
     return {
         "format": FORMAT,
         **{name: getattr(run, name) for name in _OF_RUN},
-        "eval": plan.eval,
+        **_options_json(plan),
         "rules": identity_of(plan.change),
         "wording": plan.wordings[0] if len(plan.wordings) == 1 else plan.wordings,
         "conditions": [SavedCondition.json_of(condition) for condition in plan.conditions],
-        "reading": plan.reading,
-        "settings": plan.settings.non_defaults,
         "temperature": temperatures(run),
-        "select_effort": plan.select_effort,
-        "wanted": plan.wanted,
-        **({"precision": plan.precision} if plan.precision else {}),
-        **({"draws": plan.draws} if plan.draws > 1 else {}),
         "dataset": dataset | {"positions": None, "provenance": run.dataset.provenance},
         "metrics": run.results.metrics,
         **{
@@ -146,6 +133,13 @@ def run_json(run: Run) -> dict[str, Any]:
         **({"interventions": effects} if effects else {}),
         "cost": asdict(run.cost),
     }
+
+
+def _options_json(plan: Plan) -> dict[str, Any]:
+    """Return the plain values of a plan, without those that have their default."""
+    values = {item: getattr(plan, item.name) for item in fields(PlanOptions)}
+    not_default = {item.name: value for item, value in values.items() if value != item.default}
+    return not_default | {"settings": plan.settings.non_defaults}
 
 
 def temperatures(run: Run) -> dict[str, object]:
@@ -279,7 +273,7 @@ def _rules_named(identity: str, rules: Rules | None, folder: Path) -> Rules:
 
 def _plan_in(file: RunFile, change: Rules) -> Plan:
     possible = (template.rules(change) for template in CONDITIONS.values())
-    rules = {identity_of(known): known for known in possible}
+    rules = {identity_of(possible_rules): possible_rules for possible_rules in possible}
     interventions = tuple(sorted(effect["name"] for effect in file.interventions))
     conditions = {saved.name: saved.condition(rules, interventions) for saved in file.conditions}
     if missing := {STANDARD_CONDITION, CHANGED_CONDITION} - conditions.keys():

@@ -1,12 +1,17 @@
 """Resolve a spec into a plan: everything it names, checked against the model."""
 
+from dataclasses import fields
+
 from ..errors import InvalidInput
 from ..providers.base import ModelInfo, Settings
 from .conditions import conditions_for
 from .forms import form_named
 from .prompts import DEFAULT, wordings_named
 from .spec import SETTINGS, Spec
-from .types import STANDARD_CONDITION, Plan
+from .types import STANDARD_CONDITION, Plan, PlanOptions
+
+# The plain values of a plan that are options of a run.
+PLAN_OPTIONS = [item.name for item in fields(PlanOptions) if hasattr(Spec, item.name)]
 
 
 def check_batch(spec: Spec, model: ModelInfo) -> None:
@@ -41,7 +46,7 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
     if len(wordings) > 1:
         (selection,) = conditions_for([STANDARD_CONDITION], change, DEFAULT, form=form)
     return Plan(
-        eval=spec.eval,
+        **{name: getattr(spec, name) for name in PLAN_OPTIONS if name != "select_effort"},
         change=change,
         wordings=tuple(wording.name for wording in wordings),
         conditions=conditions_for(spec.all_conditions, change, *wordings, form=form),
@@ -49,13 +54,10 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
         interventions=tuple(
             sorted(i if isinstance(i, str) else i.name for i in spec.interventions)
         ),
-        reading=spec.reading,
         settings=Settings(
             **{name: getattr(spec, name) for name in SETTINGS},
             max_tokens=spec.max_tokens or model.max_tokens,
         ),
         select_effort=spec.select_effort or spec.reasoning_effort,
         wanted=min(spec.to_draw, spec.max_samples or spec.to_draw),
-        draws=spec.draws,
-        precision=spec.precision,
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from ..game.position import Position
 from ..game.rules import Rules
@@ -100,18 +100,18 @@ class Condition:
 
 # Marks fields that may differ between runs that are compared.
 MAY_DIFFER = {"incidental": True}
+# Marks fields that decide how replies are scored, and so which positions a dataset has.
+SCORING = {"scoring": True}
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Everything that decides whether scores are comparable.
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    """The plain values of a plan, which ``run.json`` has under the same names.
+
+    A value that `Spec` also has under its name is taken from there.
 
     Attributes:
-        change: the changed rules.
-        wordings: the names of the prompt texts; each position gets one of them, by its id.
-        conditions: the conditions of every position.
-        interventions: the names of those of them that are interventions.
-        selection: the condition that selects positions, if it is not the first of these.
+        reading: how replies are read.
         wanted: how many positions.
         draws: how often each position is asked about under each condition.
         select_effort: the reasoning effort used when building the dataset.
@@ -120,15 +120,35 @@ class Plan:
     """
 
     eval: Eval
+    reading: Reading = field(metadata=SCORING)
+    settings: Settings
+    select_effort: Effort | None
+    wanted: int = field(metadata=MAY_DIFFER)
+    precision: float | None = field(default=None, metadata=MAY_DIFFER)
+    draws: int = field(default=1, metadata=MAY_DIFFER)
+
+    @property
+    def scoring(self) -> dict[str, Any]:
+        """The values that decide how replies are scored, by name."""
+        marked = (item.name for item in fields(self) if item.metadata.get("scoring"))
+        return {name: getattr(self, name) for name in marked}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(PlanOptions):
+    """Everything that decides whether scores are comparable.
+
+    Attributes:
+        change: the changed rules.
+        wordings: the names of the prompt texts; each position gets one of them, by its id.
+        conditions: the conditions of every position.
+        interventions: the names of those of them that are interventions.
+        selection: the condition that selects positions, if it is not the first of these.
+    """
+
     change: Rules
     wordings: tuple[str, ...]
     conditions: tuple[Condition, ...]
-    reading: Reading
-    settings: Settings
-    wanted: int = field(metadata=MAY_DIFFER)
-    select_effort: Effort | None = None
-    precision: float | None = field(default=None, metadata=MAY_DIFFER)
-    draws: int = field(default=1, metadata=MAY_DIFFER)
     selection: Condition | None = field(default=None, metadata=MAY_DIFFER)
     interventions: tuple[str, ...] = ()
 
