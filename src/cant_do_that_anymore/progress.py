@@ -68,8 +68,8 @@ def progress(
                 return
             rate = rates.rate(done)
             pace = f"{rate:.0f}/s" if rate >= 1 else f"{duration(1 / rate)} each" if rate else ""
-            known = filter(None, [f"{done}/{total}", *facts(), pace if paced else ""])
-            show(done / total if paced else None, list(known))
+            parts = filter(None, [f"{done}/{total}", *facts(), pace if paced else ""])
+            show(done / total if paced else None, list(parts))
 
         if to:
             advance(0)
@@ -185,7 +185,7 @@ def _bar(work: str, title: str) -> Iterator[_Draw]:
 
     bar, overall = BarColumn(bar_width=LONGEST_BAR), Text(title)
     text = "{task.description}", "{task.fields[facts]}"
-    before, after = (TextColumn(each, markup=False) for each in text)
+    before, after = (TextColumn(template, markup=False) for template in text)
 
     class Bars(Progress):
         def get_renderables(self) -> Iterator[RenderableType]:
@@ -199,15 +199,15 @@ def _bar(work: str, title: str) -> Iterator[_Draw]:
         def draw(share: float | None, facts: Facts, left_in_total: str) -> None:
             overall.plain = title + left_in_total
             room = bars.console.width - 2  # columns are a space apart
-            name, shown = Text(work), ", ".join(facts)
+            name, fact_text = Text(work), ", ".join(facts)
             for n in range(len(facts), 2, -1):
-                if name.cell_len + SHORTEST_BAR + cell_len(shown) <= room:
+                if name.cell_len + SHORTEST_BAR + cell_len(fact_text) <= room:
                     break
-                shown = ", ".join(facts[: n - 1])
-            name.truncate(max(1, room - SHORTEST_BAR - cell_len(shown)), overflow="ellipsis")
-            bar.bar_width = min(LONGEST_BAR, room - name.cell_len - cell_len(shown))
+                fact_text = ", ".join(facts[: n - 1])
+            name.truncate(max(1, room - SHORTEST_BAR - cell_len(fact_text)), overflow="ellipsis")
+            bar.bar_width = min(LONGEST_BAR, room - name.cell_len - cell_len(fact_text))
             done, total = share or 0.0, None if share is None else 1.0
-            bars.update(task, description=name.plain, completed=done, total=total, facts=shown)
+            bars.update(task, description=name.plain, completed=done, total=total, facts=fact_text)
 
         yield draw
 

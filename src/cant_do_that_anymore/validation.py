@@ -63,7 +63,7 @@ def parse(kind: type[T], data: bytes | str | Mapping[str, Any], where: str) -> T
     if errors[0]["type"] in _UNKNOWN_KEY:
         *above, key = errors[0]["loc"]
         if not above:
-            valid = (each.name for each in fields(cast(Any, kind)))
+            valid = (item.name for item in fields(cast(Any, kind)))
             raise unknown_value(f"key in {where}", str(key), valid)
         raise InvalidInput(f"unknown key in {where}: {_find(errors[0]['loc'], values)[0]!r}")
     raise _error(errors, values, where)

@@ -104,7 +104,7 @@ def estimate(*specs: Spec) -> Estimate:
     """
     models = [(spec.model or model_info(spec).name, spec.base_url) for spec in specs]
     named_models = models_by_name([{"model": name, "base_url": url} for name, url in models])
-    names = {(each["model"], each["base_url"]): title for title, each in named_models.items()}
+    names = {(model["model"], model["base_url"]): title for title, model in named_models.items()}
     return Estimate(
         [
             forecast.estimate(spec)._replace(model=names[name, url.rstrip("/") if url else None])
@@ -163,11 +163,11 @@ def compare(
     return Comparison(ranking.entries, ranking.comparisons, check)
 
 
-def _loaded(given: Iterable[results.Run | Path | str]) -> list[list[results.Run]]:
+def _loaded(names_or_runs: Iterable[results.Run | Path | str]) -> list[list[results.Run]]:
     """Return the runs that each name stands for; a run that several stand for counts once."""
     seen: set[Path] = set()
     groups: list[list[results.Run]] = []
-    for item in given:
+    for item in names_or_runs:
         if isinstance(item, results.Run):
             groups.append([item])
             continue

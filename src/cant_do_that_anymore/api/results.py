@@ -72,7 +72,7 @@ class Result(ABC):
         if rows == "measures":
             return _frame(measure_rows(entries))
         if rows == "pairs":
-            return _frame([pair_row(each) for ranking in ranked for each in ranking.comparisons])
+            return _frame([pair_row(pair) for ranking in ranked for pair in ranking.comparisons])
         if rows == "samples":
             return _frame(
                 [
@@ -296,8 +296,8 @@ class Runs(Result, Sequence[RunSummary]):
 
     def __getitem__(self, index: int | slice) -> "RunSummary | Runs":
         """Return a run, or some of them."""
-        found = self.summaries[index]
-        return found if isinstance(found, RunSummary) else Runs(found)
+        chosen = self.summaries[index]
+        return chosen if isinstance(chosen, RunSummary) else Runs(chosen)
 
     def __repr__(self) -> str:
         models = dict.fromkeys(run.model for run in self)

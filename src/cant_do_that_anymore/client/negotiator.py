@@ -150,7 +150,7 @@ class Negotiator:
                 await self._probe_decided.wait()
             while variant := self._next_variant(answer, settings):
                 again = await self._ask_again(ask, variant, answer, settings)
-                picked = self._pick_answer(answer, again, settings, asked=variant)
+                picked = self._pick_answer(answer, again, settings, requested=variant)
                 if picked is answer or set(picked.conceded) == set(answer.conceded):
                     return picked
                 answer = picked
@@ -216,7 +216,7 @@ class Negotiator:
         return with_budget
 
     def _pick_answer(
-        self, before: Answer, after: Answer, settings: Settings, *, asked: RequestVariant
+        self, before: Answer, after: Answer, settings: Settings, *, requested: RequestVariant
     ) -> Answer:
         """Return the answer that counts; the second is in the variant the first called for.
 
@@ -233,7 +233,7 @@ class Negotiator:
             return before  # long text, but no reasoning
         if after.stop_reason == "length":
             self._raises_left -= budget > 0
-        if after.stop_reason != "length" or set(after.conceded) != set(asked):
+        if after.stop_reason != "length" or set(after.conceded) != set(requested):
             self._store.set_variant(settings, after.conceded)
         return after
 

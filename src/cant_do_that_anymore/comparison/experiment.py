@@ -82,7 +82,7 @@ def specs_for(seeds: Sequence[int], **options: Any) -> list[Spec]:
     Raises:
         InvalidInput: as `Spec` does.
     """
-    given = {name: as_list(options.pop(each.plural, ())) for name, each in DIMENSIONS.items()}
+    given = {name: as_list(options.pop(d.plural, ())) for name, d in DIMENSIONS.items()}
     given["rules"] = _expanded(given["rules"])
     # Games under the changed rules exist only for the default rules and pool.
     has_games = given["rules"] in ([], [BISHOPS_AS_KNIGHTS.key]) and not options.get("pool")
@@ -101,7 +101,7 @@ def specs_for(seeds: Sequence[int], **options: Any) -> list[Spec]:
 def _expanded(rules: Sequence[str | Rules]) -> list[str | Rules]:
     """Replace ``all`` by the keys of all rules that forbid a move."""
     keys = [key for key, change in CATALOG.items() if change.forbids_something]
-    return list(dict.fromkeys(chain(*(keys if each == ALL else [each] for each in rules))))
+    return list(dict.fromkeys(chain(*(keys if rule == ALL else [rule] for rule in rules))))
 
 
 def as_list(value: Any) -> list[Any]:
@@ -172,12 +172,12 @@ def run_all(
 
 def _describe(model: str, spec: Spec) -> str:
     """Describe a run, without the defaults."""
-    texts = (each.text(spec) for each in DIMENSIONS.values() if each.text(spec) != each.unsaid)
+    texts = (d.text(spec) for d in DIMENSIONS.values() if d.text(spec) != d.unsaid)
     return ", ".join((model, *texts, f"seed {spec.seed}"))
 
 
 def _folder(model: str, spec: Spec, out: Path | None) -> Path | None:
-    texts = filter(None, (each.text(spec) for each in DIMENSIONS.values()))
+    texts = filter(None, (d.text(spec) for d in DIMENSIONS.values()))
     return out / "-".join((*map(safe_name, (model, *texts)), str(spec.seed))) if out else None
 
 

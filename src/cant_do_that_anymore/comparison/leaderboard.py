@@ -188,7 +188,7 @@ def _on_repeats(entries: Sequence[Entry]) -> list[str]:
         ):
             ours, theirs = first.by_position(), second.by_position()
             shared = [(ours[key].replies, theirs[key].replies) for key in ours if key in theirs]
-            if shared and all(one == other for one, other in shared):
+            if shared and all(a == b for a, b in shared):
                 notes.append(
                     f"{first.label} and {second.label} have the same answers in all "
                     f"{pluralize(len(shared), 'shared sample')}; answers from the cache cannot "

@@ -290,7 +290,7 @@ def _of_pair(
     ours, theirs = first.by_position(), second.by_position()
     shared = [(ours[key], theirs[key]) for key in ours if key in theirs]
     sides = [sample for sample, _ in shared], [sample for _, sample in shared]
-    answered = [one for one, other in shared if one.answered and other.answered]
+    answered = [a for a, b in shared if a.answered and b.answered]
     n_games = len(set(games_of(answered)))
     critical_factor = max(first.critical_factor, second.critical_factor)
     comparisons = []

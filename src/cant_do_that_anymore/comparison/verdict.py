@@ -111,13 +111,13 @@ def check_baseline(
     low, high = sorted((sign * lead.interval.low, sign * lead.interval.high))
     by = f" by more than {100 * tolerance:g} points" if tolerance else ""
     than = f"worse than the baseline {old.label}{by}"
-    found: Literal["worse", "not worse", "inconclusive"]
+    result: Literal["worse", "not worse", "inconclusive"]
     if high < -tolerance and lead.p < ALPHA:
-        found, claim = "worse", f"the check fails: {new.label} is significantly {than}"
+        result, claim = "worse", f"the check fails: {new.label} is significantly {than}"
     elif low >= -tolerance:
-        found, claim = "not worse", f"the check passes: {new.label} is not {than}"
+        result, claim = "not worse", f"the check passes: {new.label} is not {than}"
     else:
-        found = "inconclusive"
+        result = "inconclusive"
         claim = f"the check passes: it is inconclusive whether {new.label} is {than}"
     difference = sign * lead.difference
     samples = pluralize(lead.n_samples, "shared sample")
@@ -126,7 +126,7 @@ def check_baseline(
     why = ", and too many answers contain no move" if lead.is_undecidable else ""
     sentence = as_sentence(f"{claim}; {size}{why}", [])
     numbers = difference, low, high, lead.p, tolerance
-    return BaselineCheck(old.label, new.label, lead.n_samples, *numbers, found, sentence)
+    return BaselineCheck(old.label, new.label, lead.n_samples, *numbers, result, sentence)
 
 
 def heading(entries: Sequence[Entry]) -> str:

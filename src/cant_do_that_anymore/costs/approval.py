@@ -96,8 +96,8 @@ async def _with_probes(
         missing = (wanted or PROBED_POSITIONS * rest.per_sample) - step.answered
         probes = step.unanswered[: min(PROBES, max(0, missing))]
         cost = sum(
-            price.max_cost(each.question, each.settings(step.settings), step.variant)
-            for each in probes
+            price.max_cost(probe.question, probe.settings(step.settings), step.variant)
+            for probe in probes
         )
         if used := rest.dataset.used + rest.measuring.used:  # what other answers will cost
             cost = len(probes) * fmean(price.of(usage, 1) for _, usage in used)

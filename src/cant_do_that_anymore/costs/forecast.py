@@ -148,7 +148,7 @@ def _as_json(value: Any) -> Any:
     """Return figures and ranges as JSON values."""
     if not isinstance(value, (Figures, Range)):
         return value
-    return {name: _as_json(each) for name, each in value._asdict().items()}
+    return {name: _as_json(item) for name, item in value._asdict().items()}
 
 
 def estimate(spec: Spec) -> Forecast:

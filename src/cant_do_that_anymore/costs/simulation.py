@@ -66,7 +66,7 @@ class SearchModel:
             - (DEGREES + 1) / 2 * log1p((log(rate / usual) / HIT_RATE_SCALE) ** 2 / DEGREES)
             for rate in HIT_RATES
         ]
-        self._weights = [exp(each - max(likelihoods)) for each in likelihoods]
+        self._weights = [exp(likelihood - max(likelihoods)) for likelihood in likelihoods]
         self.rate = fmean(HIT_RATES, self._weights)
         self._patient = searches_whole_pool(spec, info)
         self._until_given_up = cache(lambda rate: [self._simulate(rate) for _ in range(SEARCHES)])

@@ -80,13 +80,13 @@ def is_known_to_reason(model: str) -> bool:
     """
     listed = {name for row in REASONING_TOKENS.values() for name in row if "," not in name}
     name = model.rpartition("/")[2]
-    return any(name == each or name.startswith(f"{each}-") for each in listed)
+    return any(name == known or name.startswith(f"{known}-") for known in listed)
 
 
 def _count(question: Question) -> int:
     """Count the tokens of a question, roughly."""
     system, *turns = question.messages
-    content = _prose_tokens(system.content) + sum(_turn_tokens(each.content) for each in turns)
+    content = _prose_tokens(system.content) + sum(_turn_tokens(turn.content) for turn in turns)
     return content + TURN_TOKENS * len(question.messages) + REPLY_TOKENS
 
 

@@ -237,7 +237,7 @@ def drawn(dataset: Dataset, spec: Spec) -> list[tuple[int, Position]]:
     positions_by_number = [
         (number, checked(chosen[number], spec.change, positions)) for number in numbers
     ]
-    return [each for each in positions_by_number for _ in range(spec.draws)]
+    return [numbered for numbered in positions_by_number for _ in range(spec.draws)]
 
 
 def positions_drawn(dataset: Dataset, spec: Spec, plan: Plan) -> list[Position]:

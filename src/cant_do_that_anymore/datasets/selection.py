@@ -127,7 +127,7 @@ def first_requests(
 ) -> Iterator[tuple[Position, Request]]:
     """Yield requests that show how long the answers of a run are, while no position is found."""
     plan, first = config.plan, config.ordered[:PROBED_POSITIONS]
-    for trial, conditions in trials_for([checked(each, plan.change) for each in first], [], plan):
+    for trial, conditions in trials_for([checked(p, plan.change) for p in first], [], plan):
         for request in cache.same_limit_for(list(trial.requests(conditions)), plan.settings):
             yield trial.position, request
 

@@ -127,8 +127,8 @@ class Resolver:
     def _single_match(self, query: object, fits: Callable[[chess.Move], bool]) -> chess.Move | None:
         if query not in self._resolved:
             matches = ([move for move in legal if fits(move)] for legal in self._legal)
-            found = next(filter(None, matches), [])
-            self._resolved[query] = found[0] if len(found) == 1 else None
+            fitting = next(filter(None, matches), [])
+            self._resolved[query] = fitting[0] if len(fitting) == 1 else None
         return self._resolved[query]
 
 

@@ -128,8 +128,8 @@ class Reply:
 
     def with_stance(self, *stances: Stance) -> list[int]:
         """Return the mentions with one of these stances that repeat no move of the opponent."""
-        found = [index for index, each in enumerate(self.analysis.stances) if each in stances]
-        return [index for index in found if not self.is_echo(self.mentions[index])]
+        indices = [index for index, stance in enumerate(self.analysis.stances) if stance in stances]
+        return [index for index in indices if not self.is_echo(self.mentions[index])]
 
     def is_echo(self, mention: Mention) -> bool:
         """Whether a mention repeats the opponent's last move."""

@@ -108,13 +108,13 @@ def _estimates(arms: Arms) -> dict[str, Estimate]:
     names = list(arms[0][0].replies) if arms[0] else list(UNUSABLE_SHARE)
     ordered = dict.fromkeys((*HEADLINES, *MEASURES))
     measures = [MEASURES[name] for name in ordered if {*MEASURES[name].needs} <= {*names}]
-    found = estimates_of(measures, names, arms)
+    estimates = estimates_of(measures, names, arms)
     unusable = {UNUSABLE_SHARE[name]: unusable_share(arms[0], name) for name in UNUSABLE_SHARE}
     lengths = {name: STATISTICS[name].value(arms[0]) for name in LENGTHS}
     return {
-        **{measure.name: found[measure.name] for measure in measures if measure.name in found},
+        **{m.name: estimates[m.name] for m in measures if m.name in estimates},
         **{name: Estimate(value, None) for name, value in unusable.items()},
-        **found,
+        **estimates,
         **{name: Estimate(value, None) for name, value in lengths.items()},
     }
 

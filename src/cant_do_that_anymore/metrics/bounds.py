@@ -102,7 +102,7 @@ def bounds_apply(
 ) -> bool:
     """Whether unusable answers move the value or widen the interval by more than a tenth."""
     width = as_scored.high - as_scored.low
-    lowest, highest = min(each.low for each in intervals), max(each.high for each in intervals)
+    lowest, highest = min(i.low for i in intervals), max(i.high for i in intervals)
     return max(max(values) - min(values), highest - lowest - width) > NEGLIGIBLE * width
 
 

@@ -39,42 +39,42 @@ class Estimate(NamedTuple):
 
 
 def estimates_of(
-    measures: Sequence[Measure], names: Sequence[str], asked: Arms, critical_factor: float = 1.0
+    measures: Sequence[Measure], names: Sequence[str], all_arms: Arms, critical_factor: float = 1.0
 ) -> dict[str, Estimate]:
     """Estimate measures, and the contrasts and means that the named conditions allow for.
 
     Args:
-        asked: all samples and controls, answered or not.
+        all_arms: all samples and controls, answered or not.
     """
-    arms = answered(asked[0]), answered(asked[1])
+    arms = answered(all_arms[0]), answered(all_arms[1])
     games, ratios = [games_of(arm) for arm in arms], dict[str, Ratio]()
     for of_controls, arm in enumerate(arms):  # in one pass, since answers may be in a file
         ratios |= ratios_of([m for m in measures if m.of_controls == of_controls], arm)
-    found: dict[str, Estimate] = {}
+    computed: dict[str, Estimate] = {}
     for m in measures:
-        ratio, samples = ratios[m.name], asked[m.of_controls]
+        ratio, samples = ratios[m.name], all_arms[m.of_controls]
         if ratio.value is not None or not m.optional:
             bounds = bounds_of(m, samples, critical_factor) if m.bounded else None
             interval = ratio.interval(games[m.of_controls], critical_factor)
-            found[m.name] = Estimate(ratio.value, interval and widened(interval, bounds), bounds)
+            computed[m.name] = Estimate(ratio.value, interval and widened(interval, bounds), bounds)
     for c in contrasts_for(names):
-        bounds = c.bounds(asked, critical_factor)
+        bounds = c.bounds(all_arms, critical_factor)
         value, interval = c.estimate(arms, games_of, critical_factor)
-        found[c.name] = Estimate(value, interval and widened(interval, bounds), bounds)
+        computed[c.name] = Estimate(value, interval and widened(interval, bounds), bounds)
     for mean in chain(*means_for(names, arms[0]).values()):
         values = [mean.of(sample) for sample in arms[0]]
         interval = mean_interval(values, games[0], mean.signed, critical_factor)
-        found[mean.name] = Estimate(fmean(values), interval)
-    return found
+        computed[mean.name] = Estimate(fmean(values), interval)
+    return computed
 
 
 def compute(samples: Samples, plan: Plan, controls: Samples = ()) -> Results:
     """Compute all metrics, intervals, bounds and outcome counts; for any number of samples."""
-    asked, arms = (samples, controls), (answered(samples), answered(controls))
+    all_arms, arms = (samples, controls), (answered(samples), answered(controls))
     names = [condition.name for condition in plan.conditions]
     measures, critical_factor = measures_for(names), critical_factor_of(plan)
-    estimates = estimates_of(measures, names, asked, critical_factor)
-    intervals = _existing({name: each.interval for name, each in estimates.items()})
+    estimates = estimates_of(measures, names, all_arms, critical_factor)
+    intervals = _existing({name: estimate.interval for name, estimate in estimates.items()})
 
     def by_special_move(measure: Measure) -> Interval | None:
         arm = arms[measure.of_controls]
@@ -82,7 +82,7 @@ def compute(samples: Samples, plan: Plan, controls: Samples = ()) -> Results:
 
     return Results(
         metrics={
-            **{name: each.value for name, each in estimates.items()},
+            **{name: estimate.value for name, estimate in estimates.items()},
             **{statistic.name: statistic.value(arms[0]) for statistic in STATISTICS.values()},
             "n_samples": len(arms[0]),
             "n_games": len(set(games_of(arms[0]))),
@@ -99,7 +99,7 @@ def compute(samples: Samples, plan: Plan, controls: Samples = ()) -> Results:
                 for contrast in contrasts_for(names)
             }
         ),
-        bounds=_existing({name: each.bounds for name, each in estimates.items()}),
+        bounds=_existing({name: estimate.bounds for name, estimate in estimates.items()}),
         outcomes={condition.name: _outcomes(samples, condition) for condition in plan.conditions},
         control_outcomes={
             condition.name: _outcomes(controls, condition)

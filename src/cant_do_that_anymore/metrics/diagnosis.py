@@ -252,7 +252,7 @@ class Contrast(Metric):
         possible = [self._over(guess, games_of, critical_factor) for guess in guessed]
         usable = [complete_cases(arm, measure.needs) for measure, arm in groups]
         complete, _ = self._over(usable, games_of, critical_factor)
-        values, intervals = [value for value, _ in possible], [each for _, each in possible]
+        values, intervals = [value for value, _ in possible], [interval for _, interval in possible]
         return bounds_over(values, intervals, complete)
 
     def _groups(self, arms: Arms) -> list[tuple[Measure, Samples]]:

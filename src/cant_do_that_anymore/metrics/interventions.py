@@ -77,10 +77,10 @@ def _p(samples: Samples, name: str) -> float:
         broken = [
             [
                 int(
-                    sample.breaks_changed_rules(each)
-                    and (each != as_legal or sample.replies[each].usable)
+                    sample.breaks_changed_rules(condition)
+                    and (condition != as_legal or sample.replies[condition].usable)
                 )
-                for each in (CHANGED_CONDITION, name)
+                for condition in (CHANGED_CONDITION, name)
             ]
             for sample in samples
         ]

@@ -216,14 +216,14 @@ def best_draws(hit_rate: float, correlation: float, per_draw: int = 2) -> int:
 
 def draws_notes(hit_rate: float, per_draw: int) -> list[str]:
     """Say how many draws per position make a run cheaper; empty if none do."""
-    most, fewest = (best_draws(hit_rate, each, per_draw) for each in CORRELATIONS)
+    most, fewest = (best_draws(hit_rate, correlation, per_draw) for correlation in CORRELATIONS)
     if fewest < 2:
         return []
     saved = [
         1
-        - relative_cost(fewest, hit_rate, each, per_draw)
-        / relative_cost(1, hit_rate, each, per_draw)
-        for each in CORRELATIONS
+        - relative_cost(fewest, hit_rate, correlation, per_draw)
+        / relative_cost(1, hit_rate, correlation, per_draw)
+        for correlation in CORRELATIONS
     ]
     return [
         f"draws: if answers about one position correlate by {CORRELATIONS[0]:g} to "

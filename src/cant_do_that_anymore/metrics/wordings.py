@@ -37,7 +37,7 @@ def by_wording(
     groups: dict[str, list[Sample]] = {name: [] for name in plan.wordings}
     for sample in samples:
         groups[plan.wording_of(sample.position)].append(sample)
-    details = {name: group_value(measure, each, critical_factor) for name, each in groups.items()}
+    details = {name: group_value(measure, group, critical_factor) for name, group in groups.items()}
     as_scored = interval_of(measure, samples, critical_factor)
     n_undefined = sum(entry.value is None for entry in details.values())
     if pooled is None or as_scored is None or len(details) - n_undefined < 2:

@@ -175,8 +175,8 @@ class Answer:
 
 def add_costs(*costs: float | None) -> float | None:
     """Add up costs; None if any of them is unknown."""
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None
+    known_costs = [cost for cost in costs if cost is not None]
+    return sum(known_costs) if len(known_costs) == len(costs) else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,8 +57,8 @@ class Tokenizer:
 
     def __init__(self, moves: Sequence[str], words: Sequence[str]) -> None:
         self.start = len(moves)  # the token before a game or a text
-        known = (*_CHARACTERS, OTHER, *words)
-        self._tokens = {word: self.start + 1 + index for index, word in enumerate(known)}
+        vocabulary = (*_CHARACTERS, OTHER, *words)
+        self._tokens = {word: self.start + 1 + index for index, word in enumerate(vocabulary)}
         self._tokens |= {move: token for token, move in enumerate(moves)}
 
     @staticmethod
@@ -138,7 +138,7 @@ class Network:
         tokens, words = np.array(positions, dtype=np.int64), np.array([text], dtype=np.int64)
         parts = (tokens[start : start + BATCH] for start in range(0, len(tokens), BATCH))
         inputs = ({"text": words, "tokens": part} for part in parts)
-        return np.concatenate([self._session.run(None, each)[0] for each in inputs])
+        return np.concatenate([self._session.run(None, batch)[0] for batch in inputs])
 
     def share(self, scores: Scores, moves: Sequence[str]) -> float:
         """Return the total probability of these moves among all moves."""

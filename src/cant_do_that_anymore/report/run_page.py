@@ -216,7 +216,7 @@ def _html(run: Run) -> Iterator[str]:
 
 def outcomes_in(counts: Mapping[str, Mapping[Outcome, int]]) -> list[Outcome]:
     """Return the outcomes that occur under any of the conditions."""
-    return [each for each in OUTCOMES if any(count.get(each) for count in counts.values())]
+    return [outcome for outcome in OUTCOMES if any(count.get(outcome) for count in counts.values())]
 
 
 def _settings(run: Run) -> dict[bool, dict[str, object]]:

@@ -218,7 +218,7 @@ def flow(samples: Sequence[Sample], before: str, after: str) -> Markup:
 
 def _side(samples: Sequence[Sample], condition: str, scale: float) -> _Side:
     counts = Counter(sample.replies[condition].outcome for sample in samples)
-    side = _Side(condition, {each: counts[each] for each in OUTCOMES if counts[each]}, {})
+    side = _Side(condition, {name: counts[name] for name in OUTCOMES if counts[name]}, {})
     y = _EDGE
     for outcome, count in side.totals.items():
         side.tops[outcome] = y

@@ -69,7 +69,7 @@ def summary(run: Run, *, verbose: bool = False) -> RenderableType:
         *_by_wording(run.results),
         *_paragraph(reasoning_sentence(run.results)),
         Text(),
-        *(Text.assemble((question, "bold"), f" {said}") for question, said in answers.items()),
+        *(Text.assemble((question, "bold"), f" {answer}") for question, answer in answers.items()),
         *([Text()] if answers else []),
         _measures(run, verbose=verbose),
         Text(),

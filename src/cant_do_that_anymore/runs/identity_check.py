@@ -147,8 +147,8 @@ def _answered(
         requests = _measuring_requests(positions_drawn(source, spec, plan), plan)
     else:
         requests, selected_by = _measuring_requests(source.positions, plan), source.version
-    known = ((request, client.cache.answer(request, settings)) for request in requests)
-    others = ((ask, answer) for ask, answer in known if answer and answer.version != selected_by)
+    pairs = ((request, client.cache.answer(request, settings)) for request in requests)
+    others = ((ask, answer) for ask, answer in pairs if answer and answer.version != selected_by)
     answered = list(islice(others, MAX_PROBES))
     return answered, settings, {answer.version for _, answer in answered}
 
@@ -175,10 +175,10 @@ async def _probe(
     differing: list[tuple[Request, Answer]] = []
     first_difference = ""
     probes = cached if len(cached) > 1 else [*cached] * DIFFERENCES_TO_REJECT
-    for request, known in probes:
-        new = await client.ask_uncached(request, settings, known.conceded)
-        renamed = _other_version(known, new, versions)
-        difference = renamed or _other_move(request, known, new, settings)
+    for request, cached_answer in probes:
+        new = await client.ask_uncached(request, settings, cached_answer.conceded)
+        renamed = _other_version(cached_answer, new, versions)
+        difference = renamed or _other_move(request, cached_answer, new, settings)
         if not difference and not differing:
             return []
         if not difference:

@@ -163,12 +163,12 @@ def parse_interventions(value: Any) -> tuple[str | ConditionTemplate, ...]:
         InvalidInput: if one is unknown, or cannot be an intervention.
     """
     items = value if isinstance(value, list | tuple) else [value] if value else []
-    given: list[Any] = []
+    flat: list[Any] = []
     for item in items:
-        given += item.split(",") if isinstance(item, str) else [item]
-    if True in given or ALL in given:
-        given = [*interventions(), *(item for item in given if isinstance(item, ConditionTemplate))]
-    for item in given:
+        flat += item.split(",") if isinstance(item, str) else [item]
+    if True in flat or ALL in flat:
+        flat = [*interventions(), *(item for item in flat if isinstance(item, ConditionTemplate))]
+    for item in flat:
         if isinstance(item, ConditionTemplate):
             asks_for_move = not item.about and item.read is judge
             under_change = item.rules is ConditionTemplate.rules
@@ -186,7 +186,7 @@ def parse_interventions(value: Any) -> tuple[str | ConditionTemplate, ...]:
             raise unknown_value("intervention", str(item), [*interventions(), ALL])
     order = [*CONDITIONS]  # so that runs do not differ in the order in which they are given
     unique = sorted(
-        dict.fromkeys(given), key=lambda item: order.index(item) if item in order else len(order)
+        dict.fromkeys(flat), key=lambda item: order.index(item) if item in order else len(order)
     )
     names = [item.name for item in unique if isinstance(item, ConditionTemplate)]
     for name in names:
@@ -249,14 +249,14 @@ def question(
 
 
 def condition_named(
-    given: str | ConditionTemplate, rules: Rules, prompts: Iterable[Prompt], form: Form = MOVES
+    name: str | ConditionTemplate, rules: Rules, prompts: Iterable[Prompt], form: Form = MOVES
 ) -> Condition:
     """Return the condition of that name or template with these rules, prompts and form.
 
     Raises:
         InvalidInput: if the condition is unknown.
     """
-    template = _template(given)
+    template = _template(name)
     helped = f"a move under the changed rules, with help: {template.label}"
     return Condition(
         template.name,
@@ -271,17 +271,17 @@ def condition_named(
     )
 
 
-def _template(given: str | ConditionTemplate) -> ConditionTemplate:
+def _template(name: str | ConditionTemplate) -> ConditionTemplate:
     """Return a template with its name.
 
     Raises:
         InvalidInput: if there is none of that name.
     """
-    if isinstance(given, ConditionTemplate):
-        return given
-    if given not in CONDITIONS:
-        raise unknown_value("condition", given, CONDITIONS)
-    return replace(CONDITIONS[given], name=given)
+    if isinstance(name, ConditionTemplate):
+        return name
+    if name not in CONDITIONS:
+        raise unknown_value("condition", name, CONDITIONS)
+    return replace(CONDITIONS[name], name=name)
 
 
 def control_conditions(plan: Plan) -> tuple[Condition, ...]:

@@ -151,7 +151,7 @@ def _check_own(form: Form) -> None:
     turns = form.render(Position(0, _random_game(), ()))
     listed = list(turns) if isinstance(turns, Iterable) else []
     if not listed or not all(
-        isinstance(each, Message) and isinstance(each.content, str) for each in listed
+        isinstance(message, Message) and isinstance(message.content, str) for message in listed
     ):
         raise InvalidInput(
             f"render of the form {form.name!r} must return messages with text, such as "

@@ -62,7 +62,7 @@ def option(
 # among them, but a seed of one's own may be sent.
 RESERVED_FIELDS = {
     *("model", "messages", "prompt", "stop", "stream", "n", "max_completion_tokens"),
-    *(each.name for each in fields(Settings) if each.name != "seed"),
+    *(item.name for item in fields(Settings) if item.name != "seed"),
 }
 
 
@@ -137,5 +137,5 @@ def check_dataset(dataset: str | Path | None) -> None:
     shipped = json.loads((DATA / "datasets.json").read_text(encoding="utf-8"))
     saved = sorted((home() / "datasets").glob("[!.]*/dataset.json"))
     name, names = str(dataset), [*shipped, *(file.parent.name for file in saved)]
-    if name not in names and not any(each.startswith(f"{safe_name(name)}.") for each in names):
+    if name not in names and not any(valid.startswith(f"{safe_name(name)}.") for valid in names):
         raise unknown_value("dataset", name, names)

@@ -96,7 +96,7 @@ def rescore(samples: Sequence[Sample], plan: Plan, reading: Reading) -> list[Sam
     """Score the same answers again with another reading."""
     rescored = []
     for sample in samples:
-        conditions = [each for each in plan.conditions if each.name in sample.replies]
+        conditions = [c for c in plan.conditions if c.name in sample.replies]
         replies = _score_answers(sample.answers, sample.position, conditions, reading)
         rescored.append(replace(sample, replies=replies))
     return rescored

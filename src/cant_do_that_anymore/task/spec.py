@@ -49,7 +49,7 @@ DEFAULT_MODEL = "cdta/reader"
 DEFAULT_SEED = 20_220_722
 SHIPPED = "shipped"  # the original's pool
 # Settings that are fields of the spec under the same name and do not depend on the model.
-SETTINGS = [each.name for each in fields(Settings) if each.name != "max_tokens"]
+SETTINGS = [item.name for item in fields(Settings) if item.name != "max_tokens"]
 # Fields of a request body that can make a request cost more than its tokens at the model's price.
 UNBOUNDED_FIELDS = {
     *("best_of", "models", "plugins", "service_tier", "tools"),

@@ -179,7 +179,7 @@ def statements(text: str, move: str) -> Iterator[Statement]:
     Clauses about standard chess only, questions, doubts, and clauses about another move or about
     all moves of a kind do not count.
 
-    >>> [each.legal for each in statements("Illegal in normal chess, but legal here.", "")]
+    >>> [s.legal for s in statements("Illegal in normal chess, but legal here.", "")]
     [True]
     """
     base_illegal = False

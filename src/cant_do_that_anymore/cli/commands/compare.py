@@ -59,18 +59,18 @@ def compare_command(
     if baseline is None and tolerance is not None:
         raise InvalidInput("--tolerance needs --baseline RUN")
     text_format = chosen_format(formats)
-    found = compare(*names, baseline=baseline, tolerance=tolerance or 0.0)
-    check = found.check
+    comparison = compare(*names, baseline=baseline, tolerance=tolerance or 0.0)
+    check = comparison.check
     if as_json:
         facts = {"baseline": check._asdict()} if check else {}
-        click.echo(json.dumps(comparison_facts(found) | facts))
+        click.echo(json.dumps(comparison_facts(comparison) | facts))
     elif text_format:
-        click.echo(text_format.comparison(found))
+        click.echo(text_format.comparison(comparison))
     else:
-        console().print(comparison_table(found))
+        console().print(comparison_table(comparison))
     is_data = as_json or bool(text_format)
     if output:
-        click.echo(f"report: {found.report(output)}", err=is_data)
+        click.echo(f"report: {comparison.report(output)}", err=is_data)
     if check:
         if not as_json:  # which has the sentence
             click.echo(check.sentence, err=bool(text_format))

@@ -44,7 +44,7 @@ def estimate_command(
     cdta estimate --model openai/o4-mini --reasoning-effort low
     """
     titles = models_by_name(models, rest["base_url"]) if models else {"": {}}
-    found = estimate(
+    estimated = estimate(
         *(
             Spec(eval=eval_, **rest | options)
             for options in titles.values()
@@ -52,10 +52,10 @@ def estimate_command(
         )
     )
     if as_json:
-        click.echo(json.dumps([planned.to_json() for planned in found.plans]))
+        click.echo(json.dumps([planned.to_json() for planned in estimated.plans]))
         return
     terminal, wide = console(), console(NO_FOLDING)
-    for planned in found.plans:
+    for planned in estimated.plans:
         if not planned.steps:
             wide.print(estimate_line(planned), highlight=False)
             continue
@@ -65,7 +65,7 @@ def estimate_command(
             terminal.print(f"- cheaper: {', '.join(cheaper)}", highlight=False)
         if f"--pool {COMMON}" in cheaper:
             terminal.print(f"- {ON_COMMON}", highlight=False)
-    for assumption in assumptions_of(found.plans):
+    for assumption in assumptions_of(estimated.plans):
         terminal.print(f"- {assumption}", highlight=False)
 
 

@@ -163,7 +163,7 @@ def _texts(key: str, value: Any) -> tuple[str, ...]:
     params=[
         *spec_options(
             model=MODELS,
-            **{name: several(name, each.plural, each.default) for name, each in DIMENSIONS.items()},
+            **{name: several(name, d.plural, d.default) for name, d in DIMENSIONS.items()},
         ),
         Option(
             "--runs N",
@@ -239,13 +239,13 @@ def experiment_command(
         )
     out, text_format = out or OUT, chosen_format(rest)
     if plots_only:
-        found = Experiment([load(folder) for folder in find_runs(paths)])
+        experiment = Experiment([load(folder) for folder in find_runs(paths)])
     else:
         models_by_name(models or [None], rest["base_url"])  # rejects addresses with a secret
         if file := file_in(paths):
             create_folder(out)
             _copy(file, out)
-        found = with_approval(
+        experiment = with_approval(
             rest["ask_above"],
             lambda above: evaluate_all(
                 models,
@@ -256,9 +256,9 @@ def experiment_command(
             ),
             cached=not rest["fresh"],
         )
-    _show(found, out, title, text_format, as_json=as_json)
-    if found.failures:
-        raise failed(found.failures)
+    _show(experiment, out, title, text_format, as_json=as_json)
+    if experiment.failures:
+        raise failed(experiment.failures)
 
 
 def _copy(file: Path, out: Path) -> None:
@@ -269,17 +269,17 @@ def _copy(file: Path, out: Path) -> None:
 
 
 def _show(
-    found: Experiment, out: Path, title: str, text_format: ModuleType | None, *, as_json: bool
+    experiment: Experiment, out: Path, title: str, text_format: ModuleType | None, *, as_json: bool
 ) -> None:
-    files = [str(file) for file in found.save(out, title)]
-    document = build_document(found.rankings, out, title)
+    files = [str(file) for file in experiment.save(out, title)]
+    document = build_document(experiment.rankings, out, title)
     if as_json:
         click.echo(json.dumps({**document, "files": files}))
         return
     if text_format:
-        click.echo(text_format.leaderboards(found.rankings))
+        click.echo(text_format.leaderboards(experiment.rankings))
     else:
-        console().print(experiment_table(found.rankings, document))
+        console().print(experiment_table(experiment.rankings, document))
     table, numbers, *plots, page = files
     plots_line = f"plus {pluralize(len(plots) // 2, 'plot')} (PNG and SVG)"
     for line in (table, numbers, plots_line, page):

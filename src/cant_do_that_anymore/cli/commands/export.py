@@ -45,10 +45,10 @@ def export_command(names: tuple[str, ...], form: str, organization: str, out: Pa
     addresses of servers. RUN is a folder, part of its name, a model's name, a tag, latest, or a
     folder of runs.
     """
-    found = Experiment([load(folder) for folder in find_runs(names)])
+    experiment = Experiment([load(folder) for folder in find_runs(names)])
     if form == "eee" or out:
-        for path in found.export(form, out or Path(), organization):
+        for path in experiment.export(form, out or Path(), organization):
             click.echo(path)
     else:
-        for text in found.texts(form).values():
+        for text in experiment.texts(form).values():
             click.echo(text, nl=False)

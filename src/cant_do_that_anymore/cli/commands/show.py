@@ -63,7 +63,7 @@ def show_command(name: str, failed: bool, n: int) -> None:
     )
     printed: set[str] = set()
     for place, sample in enumerate(islice(chosen, n), 1):
-        prompts = {each.name: each.prompt(sample.position).text for each in run.plan.conditions}
+        prompts = {c.name: c.prompt(sample.position).text for c in run.plan.conditions}
         wording = run.plan.wording_of(sample.position)
         of = f", wording {wording}" if len(run.plan.wordings) > 1 else ""
         if wording not in printed:

@@ -287,11 +287,11 @@ class BatchClient(Client):
 
     async def _follow(self, file: str, in_batch: Sequence[Pending]) -> tuple[float, float] | None:
         """Wait for a batch, deliver its results and return its costs; None if stopped."""
-        results = await self._batches.follow(file, {each.key: each.variant for each in in_batch})
+        results = await self._batches.follow(file, {p.key: p.variant for p in in_batch})
         if results is None:
             return None
         half = len(in_batch) // 2
-        if half > MIN_BATCH and all(TOO_MANY_TOKENS in str(each) for each in results.values()):
+        if half > MIN_BATCH and all(TOO_MANY_TOKENS in str(result) for result in results.values()):
             self._max_requests = half
             return 0.0, 0.0
         max_cost = {pending.key: pending.max_cost for pending in in_batch}
@@ -313,6 +313,6 @@ class BatchClient(Client):
 
     def _forget_saved(self) -> None:
         """Delete saved answers from the journal."""
-        saved = {each: self.cache.answer(each.request, each.settings) for each in self._delivered}
+        saved = {p: self.cache.answer(p.request, p.settings) for p in self._delivered}
         self._journal.forget(pending.key for pending, answer in saved.items() if answer)
         self._delivered = [pending for pending, answer in saved.items() if not answer]

@@ -198,10 +198,10 @@ class Batches:
 
         async def find_or_create() -> str:
             nonlocal may_exist
-            found = await self._find(file) if may_exist else None
+            existing = await self._find(file) if may_exist else None
             may_exist = True
             try:
-                return found or await self._api.create(file)
+                return existing or await self._api.create(file)
             except UserError:  # rejected for good
                 self._journal.ended(file, {})
                 raise

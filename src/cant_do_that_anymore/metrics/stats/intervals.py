@@ -246,9 +246,9 @@ class Quotient:
         high = min(high2, self._second(quotient, high1))
 
         def squared_scores(second: float) -> float:
-            one = score(self.first.cells, self._first(quotient, second) - 1) / self.first.critical
-            other = score(self.second.cells, second - 1) / self.second.critical
-            return one**2 + other**2
+            s1 = score(self.first.cells, self._first(quotient, second) - 1) / self.first.critical
+            s2 = score(self.second.cells, second - 1) / self.second.critical
+            return s1**2 + s2**2
 
         return low <= high and _reaches(squared_scores, 1, low, high)
 
