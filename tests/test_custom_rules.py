@@ -31,25 +31,23 @@ DOCUMENT = Path(__file__).parents[1] / "docs" / "rules.md"
 
 
 @pytest.fixture(autouse=True)
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
+def pool_of_20(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rule_pool, "POOL_SIZE", 20)
 
 
-def test_the_example_of_the_documentation_works(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_documented_example_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
     (definition,) = re.findall(r"class .*?\n\n(?=\w)", example, re.DOTALL)
     assert len(definition.strip().splitlines()) <= 15
     monkeypatch.chdir(tmp_path)
-    made: dict[str, Any] = {}
-    exec(example, made)
-    assert made["run"].results.metrics["variant_impact_factor"] == -1
-    assert made["again"].samples == made["run"].samples
-    assert made["again"].plan.change.statement in (tmp_path / "my-run/report.html").read_text()
+    namespace: dict[str, Any] = {}
+    exec(example, namespace)
+    assert namespace["run"].results.metrics["variant_impact_factor"] == -1
+    assert namespace["again"].samples == namespace["run"].samples
+    assert namespace["again"].plan.change.statement in (tmp_path / "my-run/report.html").read_text()
 
 
-def test_a_run_under_rules_of_ones_own_is_read_back_only_with_them(tmp_path: Path) -> None:
+def test_a_run_under_custom_rules_loads_only_with_them(tmp_path: Path) -> None:
     run = measure("cdta/pocket", rules=NoEnPassant(), n=5)
     run.save(tmp_path / "run")
     assert load(tmp_path / "run", rules=NoEnPassant()).plan == run.plan
@@ -63,7 +61,7 @@ def test_a_run_under_rules_of_ones_own_is_read_back_only_with_them(tmp_path: Pat
     assert "load(FOLDER, rules=...)" in result.stderr
 
 
-def test_rules_of_ones_own_are_diagnosed() -> None:
+def test_custom_rules_can_be_diagnosed() -> None:
     run = measure("cdta/pocket-rules", rules=NoEnPassant(), n=5, temperature=0, diagnose=True)
     metrics = run.results.metrics
     assert metrics["corrected_impact_factor"] == -1
@@ -71,10 +69,10 @@ def test_rules_of_ones_own_are_diagnosed() -> None:
     assert metrics["rule_knowledge"] == 1
 
 
-def test_datasets_under_rules_of_ones_own_are_listed() -> None:
+def test_datasets_under_custom_rules_are_listed() -> None:
     measure("cdta/pocket", rules=NoEnPassant(), n=3)
-    listed = [facts["rules"] for _, facts in all_datasets().values()]
-    assert identity_of(NoEnPassant()) in listed
+    rules_of_datasets = [facts["rules"] for _, facts in all_datasets().values()]
+    assert identity_of(NoEnPassant()) in rules_of_datasets
     assert identity_of(NoEnPassant()) in cdta("dataset", "list").stdout
 
 
@@ -85,8 +83,8 @@ class NoCapturesEnPassantByWhite(NoEnPassant):
         return super().view(board) if board.turn else board.copy(stack=False)
 
 
-def test_rules_that_were_edited_are_other_rules(home: Path) -> None:
-    """Their pool is mined again, and models that cannot read are asked again."""
+def test_edited_rules_are_different_rules(home: Path) -> None:
+    """Their pool is mined again, and models are asked again even if they cannot read."""
     for rules in (NoEnPassant(), NoCapturesEnPassantByWhite()):
         run = measure("cdta/pocket-rules", rules=rules, n=20)
         assert run.results.metrics["variant_impact_factor"] == -1
@@ -95,122 +93,124 @@ def test_rules_that_were_edited_are_other_rules(home: Path) -> None:
     assert sides == {0}
 
 
-def test_rules_of_the_catalog_are_known_by_their_key_and_equal_rules_by_one_digest() -> None:
+def test_catalog_rules_are_identified_by_key_and_custom_rules_by_digest() -> None:
     assert identity_of(STANDARD) == "standard"
     assert identity_of(CATALOG["rooks-as-bishops"]) == "rooks-as-bishops"
     assert identity_of(NoEnPassant()) == identity_of(NoEnPassant())
-    assert identity_of(NoEnPassant()) == "no-en-passant-cf963b25"  # in every process
+    assert identity_of(NoEnPassant()) == "no-en-passant-cf963b25"  # the same in every process
 
 
 View = Callable[[chess.Board], chess.Board]
 
 
 def rules_with(key: str, view: Callable[[chess.Board], Any] | None = None, **texts: Any) -> Rules:
-    """Rules like those, with another key, other texts and another view."""
+    """`NoEnPassant` with another key, other texts and another view."""
     methods = {"view": lambda _, board: view(board)} if view else {}
     return type("Named", (NoEnPassant,), {"key": key, **texts, **methods})()  # type: ignore[no-any-return]
 
 
-def careless(board: chess.Board) -> chess.Board:
+def board_changing_view(board: chess.Board) -> chess.Board:
     board.ep_square = None
     return copy_as(chess.Board, board)
 
 
-def castling_if(holds: Callable[[chess.Board], bool]) -> View:
+def view_with_castling_if(is_allowed: Callable[[chess.Board], bool]) -> View:
     def view(board: chess.Board) -> chess.Board:
         view = board.copy(stack=False)
-        if not holds(board):
+        if not is_allowed(board):
             view.castling_rights = 0
         return view
 
     return view
 
 
-def flipped(board: chess.Board) -> chess.Board:
+def turn_flipped(board: chess.Board) -> chess.Board:
     view = board.copy(stack=False)
     view.turn = not view.turn
     return view
 
 
-def flipped_in_check(board: chess.Board) -> chess.Board:
-    return flipped(board) if board.is_check() else board.copy(stack=False)
+def turn_flipped_in_check(board: chess.Board) -> chess.Board:
+    return turn_flipped(board) if board.is_check() else board.copy(stack=False)
 
 
-def elsewhere(board: chess.Board) -> chess.Board:
+def starting_position(board: chess.Board) -> chess.Board:
     view = chess.Board()
     view.turn = board.turn
     return view
 
 
-COIN, TURNS = Random(0), cycle([False, True])
-coin, every_second = castling_if(lambda _: COIN.random() < 0.5), castling_if(lambda _: next(TURNS))
+RANDOM, ALTERNATING = Random(0), cycle([False, True])
+random_castling = view_with_castling_if(lambda _: RANDOM.random() < 0.5)
+alternating_castling = view_with_castling_if(lambda _: next(ALTERNATING))
 
 
-def test_rules_may_depend_on_the_moves_of_the_board() -> None:
-    def no_great_step(board: chess.Board) -> bool:
+def test_rules_may_depend_on_earlier_moves() -> None:
+    def no_move_to_the_center(board: chess.Board) -> bool:
         return not board.move_stack or board.peek().to_square not in (chess.E4, chess.E5)
 
-    assert identity_of(rules_with("not-twice", castling_if(no_great_step))).startswith("not-twice-")
+    rules = rules_with("not-twice", view_with_castling_if(no_move_to_the_center))
+    assert identity_of(rules).startswith("not-twice-")
 
 
 @pytest.mark.parametrize(
-    ("rules", "sentence"),
+    ("rules", "message"),
     [
         (rules_with("No en passant!"), "'no-en-passant', not 'No en passant!'"),
         (rules_with("no-castling"), "the key 'no-castling' is in the catalog"),
-        (rules_with("careless", careless), r"view\(\) of careless changes the board"),
+        (rules_with("careless", board_changing_view), r"view\(\) of careless changes the board"),
         (
-            rules_with("coin", coin),
+            rules_with("coin", random_castling),
             r"view\(\) of coin returns different moves when it is called twice .*e[18][cg][18] in",
         ),
         (
-            rules_with("every-second", every_second),
+            rules_with("every-second", alternating_castling),
             "every-second returns different moves when it is called twice",
         ),
         (rules_with("mute", statement=" "), "'mute' need a statement .*, not ' '"),
         (rules_with("listed", __hash__=None), "'listed' have a field that cannot be hashed"),
         (rules_with("nameless", title=""), "'nameless' need a title .*, not ''"),
         (rules_with("fen", chess.Board.fen), r"view\(\) of fen returns '.*', not a chess.Board"),
-        (rules_with("sometimes", flipped_in_check), "sometimes changes the side to move"),
+        (rules_with("sometimes", turn_flipped_in_check), "sometimes changes the side to move"),
         (
-            rules_with("elsewhere", elsewhere),
+            rules_with("elsewhere", starting_position),
             r"view\(\) of elsewhere allows [a-h1-8]{4} where the side to move has no piece",
         ),
         (NoEnPassant, r"an object such as MyRule\(\), not <class"),
     ],
     ids=lambda value: getattr(value, "key", None) if isinstance(value, Rules) else "",
 )
-def test_rules_that_cannot_work_are_refused_in_one_sentence(rules: Any, sentence: str) -> None:
-    with pytest.raises(InvalidInput, match=sentence):
+def test_invalid_rules_are_refused_with_one_sentence(rules: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
         measure("cdta/random", rules=rules, n=2)
 
 
 @pytest.mark.parametrize(
-    ("rules", "sentence"),
+    ("rules", "message"),
     [
         (rules_with("mute", statement=None), "'mute' need a statement .*, not None"),
         (rules_with("mute", statement=""), "'mute' need a statement .*, not ''"),
         (rules_with("forgot", lambda _: None), "forgot returns None, not a chess.Board"),
-        (rules_with("flipped", flipped), r"view\(\) of flipped changes the side to move"),
+        (rules_with("flipped", turn_flipped), r"view\(\) of flipped changes the side to move"),
         (rules_with("text", placebo="no-castling"), "placebo of 'text' must be rules such as"),
         (3, "not 3"),
     ],
 )
-def test_every_way_to_give_rules_refuses_those_that_cannot_work(
-    rules: Any, sentence: str, pocket_run: Run, tmp_path: Path
+def test_every_function_refuses_invalid_rules(
+    rules: Any, message: str, pocket_run: Run, tmp_path: Path
 ) -> None:
     folder = pocket_run.save(tmp_path / "run")
-    for use in (
+    for call in (
         lambda: load(folder, rules=rules),
         lambda: read_positions(folder / "samples.jsonl", rules),
         lambda: question(POOL[0], rules),
         lambda: evaluate(Spec("cdta/random", rules=rules, n=2, diagnose=True), quiet=True),
         lambda: read_move("e4", rules=rules),
     ):
-        with pytest.raises(InvalidInput, match=sentence):
-            use()
+        with pytest.raises(InvalidInput, match=message):
+            call()
 
 
-def test_the_placebo_of_rules_that_name_none_is_that_nobody_castles() -> None:
+def test_the_default_placebo_of_custom_rules_is_no_castling() -> None:
     assert isinstance(NoEnPassant(), Rules)
     assert placebo_of(NoEnPassant()) == CATALOG["no-castling"]

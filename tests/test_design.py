@@ -1,7 +1,7 @@
 """The design by example: a rule, condition, form, measure, column, option or model is one entry.
 
 Each addition below is as short as it would be in the package. Requests, cache, files, reports, the
-terminal and comparisons follow from it. CONTRIBUTING.md says what takes more places than one.
+terminal and comparisons follow from it. CONTRIBUTING.md lists how many files each takes.
 """
 
 import csv
@@ -60,8 +60,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "cant_do_that_anymore"
 POOL = SHIPPED_POOL[:12]
 
 
-def saved_and_loaded(run: Run, folder: Path) -> Run:
-    """The run by way of its files, which hold the same."""
+def save_and_load(run: Run, folder: Path) -> Run:
+    """Save a run and load it again; nothing may change."""
     save_with_page(run, folder)
     loaded = load_run(folder)
     assert run_json(loaded) == run_json(run)
@@ -78,7 +78,7 @@ def test_a_condition_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     names = ("standard", "changed", "politely")
     measured = measure("cdta/random", dataset=positions(12), conditions=names)
-    run = saved_and_loaded(measured, tmp_path / "run")
+    run = save_and_load(measured, tmp_path / "run")
     assert all(tuple(sample.replies) == names for sample in run.samples)
     assert sum(run.results.outcomes["politely"].values()) == 12
     assert run.plan.conditions[2].prompts[0].text.endswith("If you please.")
@@ -90,17 +90,16 @@ def test_an_intervention_is_one_entry(tmp_path: Path, monkeypatch: pytest.Monkey
     slowly = ConditionTemplate(added=lambda *_: "Take your time.", tokens=40, label="more time")
     monkeypatch.setitem(CONDITIONS, "slowly", slowly)
 
-    given = ("--dataset", positions(12), "-n", 12)
-    asked = cdta("run", *given, "--interventions", "slowly", "--out", tmp_path / "run", code=0)
+    options = ("--dataset", positions(12), "-n", 12, "--interventions", "slowly")
+    result = cdta("run", *options, "--out", tmp_path / "run", code=0)
     run = load_run(tmp_path / "run")
     assert [effect.name for effect in run.results.interventions] == ["slowly"]
     assert [condition.tokens for condition in run.plan.conditions] == [0, 0, 40]
-    assert "More time has no detectable effect" in asked.stdout
+    assert "More time has no detectable effect" in result.stdout
     assert "Take your time." in page(run)
     assert "Take your time." in cdta("prompt", "--condition", "slowly", code=0).stdout
-    (forecast,) = json.loads(
-        cdta("estimate", *given, "--interventions", "slowly", "--seed", 2, "--json", code=0).stdout
-    )
+    stdout = cdta("estimate", *options, "--seed", 2, "--json", code=0).stdout
+    (forecast,) = json.loads(stdout)
     assert forecast["measuring"]["requests"]["expected"] == 36
 
 
@@ -110,48 +109,49 @@ def test_a_wording_is_one_file_and_a_form_one_entry(
 ) -> None:
     squares = Form("squares", "You get a FEN", lambda p: [Message("user", p.board().fen())])
     monkeypatch.setitem(FORMS, "squares", squares)
-    wording, few = tmp_path / "terse.toml", positions(4)
+    wording, dataset = tmp_path / "terse.toml", positions(4)
     wording.write_text('standard = "Play. {position}."\nchanged = "Play. {position}. {change}"\n')
 
     monkeypatch.setenv("LOOP_API_KEY", "x")
     with serving(lambda _: "e2e4", model="m") as server:
         monkeypatch.setenv("LOOP_BASE_URL", server.url)
-        given = ("--base-url", server.url, "--dataset", few, "-n", 4, "--out")
-        cdta("run", *given, tmp_path / "usual", code=0)
-        first = len(server.requests)
-        cdta("run", *given, tmp_path / "run", "--wording", wording, "--form", form, code=0)
-        sent = [request["messages"] for request in server.requests[first:]]
-        assert len(sent) == 8  # other texts and forms are other requests
-        options = {"dataset": str(few), "samples": 4, "wording": str(wording), "form": form}
+        options = ("--base-url", server.url, "--dataset", dataset, "-n", 4, "--out")
+        cdta("run", *options, tmp_path / "reference", code=0)
+        n_first = len(server.requests)
+        cdta("run", *options, tmp_path / "run", "--wording", wording, "--form", form, code=0)
+        sent = [request["messages"] for request in server.requests[n_first:]]
+        assert len(sent) == 8  # another wording or form means new requests
+        task_args = {"dataset": str(dataset), "samples": 4, "wording": str(wording), "form": form}
         log = inspect_evals.evaluated(
-            tmp_path, "cant_do_that_anymore/all", "openai-api/loop/m", task_args=options
+            tmp_path, "cant_do_that_anymore/all", "openai-api/loop/m", task_args=task_args
         )
-        of_inspect = [request["messages"] for request in server.requests[first + 8 :]]
-    run, usual = load_run(tmp_path / "run"), load_run(tmp_path / "usual")
-    turns_shown = {"squares": 1, "moves": max(len(position.moves) for position in POOL[:4])}[form]
+        sent_by_inspect = [request["messages"] for request in server.requests[n_first + 8 :]]
+    run, reference = load_run(tmp_path / "run"), load_run(tmp_path / "reference")
+    n_turns = {"squares": 1, "moves": max(len(position.moves) for position in POOL[:4])}[form]
     fens = {position.board().fen() for position in POOL[:4]}
     assert {turns[1]["content"] in fens for turns in sent} == {form == "squares"}
     assert {turns[0]["content"] for turns in sent} == {
         c.prompts[0].text for c in run.plan.conditions
     }
-    assert max(len(turns) for turns in sent) == 1 + turns_shown
-    assert {str(turns[-1]["content"]) for turns in of_inspect} == {t[-1]["content"] for t in sent}
+    assert max(len(turns) for turns in sent) == 1 + n_turns
+    from_inspect = {str(turns[-1]["content"]) for turns in sent_by_inspect}
+    assert from_inspect == {turns[-1]["content"] for turns in sent}
     assert log.status == "success"
     assert run.plan.form.name == form
-    assert run.plan.differences(usual.plan) == ["wordings", "conditions"]
+    assert run.plan.differences(reference.plan) == ["wordings", "conditions"]
     assert run.plan.conditions[1].prompts[0].text in page(run)
-    compared = cdta("compare", tmp_path / "run", tmp_path / "usual", "--markdown", code=0).stdout
-    assert all(f"{name} wording" in compared for name in (wording.name, "default"))
+    table = cdta("compare", tmp_path / "run", tmp_path / "reference", "--markdown", code=0).stdout
+    assert all(f"{name} wording" in table for name in (wording.name, "default"))
     assert "Play." in cdta("prompt", "--wording", wording, code=0).stdout
     assert "'fin' (did you mean 'fen'" in cdta("run", "--form", "fin", code=2).stderr
-    # Habits that were found with one wording or form are not those of another.
-    plans, pool = (run.plan, usual.plan), Pool("pool", POOL)
+    # Habits found with one wording or form do not count for another.
+    plans, pool = (run.plan, reference.plan), Pool("pool", POOL)
     assert len({SelectionConfig(RandomModel.info, pool, plan).digest for plan in plans}) == 2
-    shown = run.plan.baseline.question(POOL[0])
-    assert max_input_tokens(shown) >= sum(len(m.content) for m in shown.messages[1:])
+    question = run.plan.baseline.question(POOL[0])
+    assert max_input_tokens(question) >= sum(len(m.content) for m in question.messages[1:])
 
 
-def test_a_rule_that_is_no_swap_is_one_class(
+def test_a_rule_that_is_not_a_swap_is_one_class(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(CATALOG, NoEnPassant.key, NoEnPassant())
@@ -159,11 +159,10 @@ def test_a_rule_that_is_no_swap_is_one_class(
     moves = ("e2e4", "a7a6", "e4e5", "d7d5")
     (tmp_path / "games.pgn").write_text("1. e4 a6 2. e5 d5 3. exd6 *\n")
     pool = tmp_path / "pool.jsonl"
-    mined = cdta("mine", "--rules", NoEnPassant.key, tmp_path / "games.pgn", "-o", pool)
-    assert mined.returncode == 0, mined.stderr
+    cdta("mine", "--rules", NoEnPassant.key, tmp_path / "games.pgn", "-o", pool, code=0)
     assert json.loads(pool.read_text())["next_filtered_moves"] == ["e5d6"]
     run = measure("cdta/random", rules=NoEnPassant(), dataset=pool, n=1)
-    assert saved_and_loaded(run, tmp_path / "run").plan.change == NoEnPassant()
+    assert save_and_load(run, tmp_path / "run").plan.change == NoEnPassant()
     assert run.samples[0].position == Position(0, moves, ("e5d6",))
     assert run.plan.conditions[1].prompts[0].text.count(NoEnPassant.statement) == 1
 
@@ -172,16 +171,14 @@ def test_a_measure_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     queens = queen_measure()
     monkeypatch.setitem(measures.MEASURES, queens.name, queens)
 
-    run = saved_and_loaded(measure("cdta/random", dataset=positions(12)), tmp_path / "run")
+    run = save_and_load(measure("cdta/random", dataset=positions(12)), tmp_path / "run")
     hits = sum(queens.part(sample) for sample in run.samples)
     assert run.results.metrics["queen_proportion"] == hits / 12
     assert run.results.intervals["queen_proportion"].low <= hits / 12
     assert "Queen moves" in page(run)
 
 
-def test_a_number_of_an_answer_is_one_entry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_amount_per_answer_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rank = measures.Amount(
         "rank",
         "Ranks of moves",
@@ -196,7 +193,7 @@ def test_a_number_of_an_answer_is_one_entry(
     for table in (measures.MEASURES, scorer.MEASURES):
         monkeypatch.setitem(table, queens.name, queens)
 
-    run = saved_and_loaded(measure("cdta/random", dataset=positions(12)), tmp_path / "run")
+    run = save_and_load(measure("cdta/random", dataset=positions(12)), tmp_path / "run")
     ranks = [int(sample.answers["changed"].text[3]) for sample in run.samples]
     assert run.results.metrics["changed_rank"] == sum(ranks) / 12
     assert run.results.intervals["changed_rank"].low < sum(ranks) / 12
@@ -222,7 +219,7 @@ def queen_measure() -> Measure:
 
 @pytest.mark.usefixtures("no_plots")
 def test_a_leaderboard_column_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a measure with its interval, and of any other number."""
+    """Of a measure with its interval, and of a number without one."""
     queens = queen_measure()
     monkeypatch.setitem(measures.MEASURES, queens.name, queens)
     games = columns.Column(
@@ -234,58 +231,58 @@ def test_a_leaderboard_column_is_one_entry(tmp_path: Path, monkeypatch: pytest.M
         run = measure(model, dataset=positions(12))
         save_with_page(run, tmp_path / "runs" / model.split("/")[1])
     out = tmp_path / "out"
-    given = ("experiment", "--plots-only", tmp_path / "runs", "--out", out)
-    terminal, markdown = (cdta(*given, *more).stdout for more in ((), ("--markdown",)))
-    compared = cdta("compare", tmp_path / "runs", "--markdown").stdout
+    arguments = ("experiment", "--plots-only", tmp_path / "runs", "--out", out)
+    terminal, markdown = (cdta(*arguments, *extra).stdout for extra in ((), ("--markdown",)))
+    comparison = cdta("compare", tmp_path / "runs", "--markdown").stdout
     rows = json.loads((out / "results.json").read_text())["results"]
     with (out / "results.csv").open() as file:
-        of_csv = list(csv.DictReader(file))
-    page = (out / "index.html").read_text()
+        csv_rows = list(csv.DictReader(file))
+    html = (out / "index.html").read_text()
     assert "queen_proportion_low" in rows[0] and "games_low" not in rows[0]
     for key, title in ((queens.name, "queens"), ("games", "n games")):
         values = [row[key] for row in rows]
         assert all(value is not None for value in values)
-        assert [float(row[key]) for row in of_csv] == pytest.approx(values)
+        assert [float(row[key]) for row in csv_rows] == pytest.approx(values)
         assert title in terminal
         assert f" | {title} |" in markdown
-        assert f" | {title} |" in compared
-        assert f'<th scope="col" class="number"><b>{title}</b></th>' in page
-        assert all(f'data-in="results.{index}.{key}">' in page for index in range(2))
+        assert f" | {title} |" in comparison
+        assert f'<th scope="col" class="number"><b>{title}</b></th>' in html
+        assert all(f'data-in="results.{index}.{key}">' in html for index in range(2))
 
 
 @dataclass(frozen=True)
-class MoreSettings(Settings):
+class SettingsWithHaste(Settings):
     haste: str = "none"
 
 
 def test_a_setting_is_one_field() -> None:
-    """Keys, the dataset's digest, run.json, the page and what runs differ in follow from it.
+    """Cache keys, the dataset's digest and the differences between runs follow from it.
 
     A field of `Spec` with the same name lets users set it.
     """
     model = RandomModel.info
-    plan = replace(plan_for(Spec(), model), settings=MoreSettings())
-    high = replace(plan, settings=MoreSettings(haste="high"))
-    ask = Request(question(("e2e4",)), "measuring", "standard")
-    assert request_key(model, ask, plan.settings) == request_key(model, ask, Settings())
-    assert request_key(model, ask, plan.settings) != request_key(model, ask, high.settings)
-    digests = [SelectionConfig(model, Pool("pool", POOL), each).digest for each in (plan, high)]
+    base = replace(plan_for(Spec(), model), settings=SettingsWithHaste())
+    hasty = replace(base, settings=SettingsWithHaste(haste="high"))
+    request = Request(question(("e2e4",)), "measuring", "standard")
+    assert request_key(model, request, base.settings) == request_key(model, request, Settings())
+    assert request_key(model, request, base.settings) != request_key(model, request, hasty.settings)
+    digests = [SelectionConfig(model, Pool("pool", POOL), plan).digest for plan in (base, hasty)]
     assert digests[0] != digests[1]
-    assert plan.differences(high) == ["haste"]
+    assert base.differences(hasty) == ["haste"]
 
 
-@pytest.mark.parametrize("name", [each.name for each in fields(Settings)])
-def test_no_field_of_the_settings_can_be_forgotten(name: str, tmp_path: Path) -> None:
-    other = Settings(0.25, 99, 7, "none", 77, '{"top_k": 3}', server_seed=True)
-    value = getattr(other, name)
+@pytest.mark.parametrize("name", [setting.name for setting in fields(Settings)])
+def test_every_setting_is_in_run_report_and_cache_key(name: str, tmp_path: Path) -> None:
+    settings = Settings(0.25, 99, 7, "none", 77, '{"top_k": 3}', server_seed=True)
+    value = getattr(settings, name)
     options = {name: value}
     run = measure("cdta/random", dataset=positions(2), **options)
     assert run_json(run)["settings"][name] == value
     assert escape(format_setting(value)) in page(run)
-    ask = Request(question(("e2e4",)), "measuring", "standard")
+    request = Request(question(("e2e4",)), "measuring", "standard")
     changed = replace(Settings(), **options)
-    assert request_key(RandomModel.info, ask, changed) != request_key(
-        RandomModel.info, ask, Settings()
+    assert request_key(RandomModel.info, request, changed) != request_key(
+        RandomModel.info, request, Settings()
     )
 
 
@@ -293,7 +290,7 @@ HASTE = """\
     haste: int | None = option(None, TASK, "H", "How hasty.", Ge(1))
 
     def __post_init__"""
-USERS_OF_OPTIONS = """
+PROGRAM_WITH_OPTIONS = """
 import click
 from cant_do_that_anymore.cli.commands.experiment import experiment_command, take_defaults
 from cant_do_that_anymore.cli.main import cdta
@@ -306,17 +303,17 @@ file, context = Path("mine.toml"), click.Context(experiment_command)
 file.write_text("haste = 3")
 take_defaults(context, click.Argument(["paths"]), (file,))
 print(context.default_map, spec_for("all", {"haste": "3"}, None).haste)
-for given in (["run", "--haste", "0"], ["oaieval", "human", "cant_do_that_anymore",
+for arguments in (["run", "--haste", "0"], ["oaieval", "human", "cant_do_that_anymore",
               "--completion_args", "haste=0"]):
     try:
-        cdta(given, standalone_mode=False)
+        cdta(arguments, standalone_mode=False)
     except ValueError as problem:
         print(problem)
 """
 
 
 def run_changed_package(folder: Path, module: str, old: str, new: str, program: str) -> list[str]:
-    """Run a program with the package after a replacement in its source; return what it prints."""
+    """Replace text in a copy of the package, run a program with it, and return what it prints."""
     package = folder / SOURCE.name
     shutil.copytree(SOURCE, package, copy_function=os.symlink)
     source = package / module
@@ -326,17 +323,17 @@ def run_changed_package(folder: Path, module: str, old: str, new: str, program: 
     source.write_text(text.replace(old, new), encoding="utf-8")
     command = [sys.executable, "-c", program]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(folder), *sys.path))}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
 
 
 def test_an_option_is_one_field(tmp_path: Path) -> None:
-    """The package with one more field in its source."""
+    """Test the package with one more field in its source."""
     change = "task/spec.py", "    def __post_init__", HASTE
-    told = run_changed_package(tmp_path, *change, USERS_OF_OPTIONS)
-    *helps, parsed, refused, refused_by_oaieval = told
-    assert sum(line.split() == ["--haste", "H", "How", "hasty."] for line in helps) == 3
+    output = run_changed_package(tmp_path, *change, PROGRAM_WITH_OPTIONS)
+    *help_lines, parsed, refused, refused_by_oaieval = output
+    assert sum(line.split() == ["--haste", "H", "How", "hasty."] for line in help_lines) == 3
     assert parsed == "{'haste': 3} 3"
     assert refused == refused_by_oaieval == "haste must be at least 1, not '0'"
 
@@ -344,19 +341,19 @@ def test_an_option_is_one_field(tmp_path: Path) -> None:
 TEMPERATURES = """DIMENSIONS = {
     "temperature": Dimension("temperatures", lambda spec: f"{spec.temperature:g}"),
 """
-USERS_OF_DIMENSIONS = """
+PROGRAM_WITH_DIMENSIONS = """
 from pathlib import Path
 from cant_do_that_anymore import experiment
 from cant_do_that_anymore.cli.main import cdta
 from testing import without_plots
 
 def command(out, *options):
-    few = ["-n", "4", "--runs", "1", "--eval", "all_diagonal", "--quiet", "--out", out]
-    cdta(["experiment", *options, *few], standalone_mode=False)
+    common = ["-n", "4", "--runs", "1", "--eval", "all_diagonal", "--quiet", "--out", out]
+    cdta(["experiment", *options, *common], standalone_mode=False)
     print(sorted(path.name for path in Path(out).glob("cdta*")))
 
-few = {"n": 4, "seeds": 1, "evals": "all_diagonal", "quiet": True}
-[ranking] = experiment("cdta/random", temperatures=[0, 1.5], **few).rankings
+options = {"n": 4, "seeds": 1, "evals": "all_diagonal", "quiet": True}
+[ranking] = experiment("cdta/random", temperatures=[0, 1.5], **options).rankings
 print(sorted(entry.label for entry in ranking.entries))
 Path("all.toml").write_text('model = "cdta/random"\\ntemperature = [0, 1.5]')
 Path("one.toml").write_text('model = [{name = "cdta/random", temperature = [0, 1.5]}]')
@@ -372,14 +369,14 @@ except ValueError as problem:
 
 
 def test_a_dimension_of_experiments_is_one_entry(tmp_path: Path) -> None:
-    """In the Python function, the command, its file, and the table of a model in it."""
+    """In Python, on the command line, in an experiment file, and in a file's table of models."""
     change = "comparison/experiment.py", "DIMENSIONS = {\n", TEMPERATURES
-    told = run_changed_package(tmp_path, *change, USERS_OF_DIMENSIONS)
-    assert told[0] == "['cdta/random temperature 0', 'cdta/random temperature 1.5']"
-    folders = [line for line in told if line.startswith("['cdta_random")]
+    output = run_changed_package(tmp_path, *change, PROGRAM_WITH_DIMENSIONS)
+    assert output[0] == "['cdta/random temperature 0', 'cdta/random temperature 1.5']"
+    folders = [line for line in output if line.startswith("['cdta_random")]
     assert len(folders) == 3 and len(set(folders)) == 1
     assert "-0-all_diagonal-" in folders[0] and "-1.5-all_diagonal-" in folders[0]
-    assert told[-1] == "temperature must be at least 0, not '-1'"
+    assert output[-1] == "temperature must be at least 0, not '-1'"
 
 
 @dataclass
@@ -392,8 +389,8 @@ class ReplyServer:
     async def reply(self, http: web.Request) -> web.Response:
         self.requests.append(request := await http.json())
         habits = {position.moves: position.special_moves[0] for position in POOL}
-        said = habits[tuple(request["moves"])]
-        return web.json_response({"said": said, "by": "parrot-2", "tokens": [100, 4]})
+        move = habits[tuple(request["moves"])]
+        return web.json_response({"reply": move, "by": "parrot-2", "tokens": [100, 4]})
 
     def add_routes(self, app: web.Application) -> None:
         app.router.add_post("/v1/replies", self.reply)
@@ -411,9 +408,9 @@ class ReplyModel(Model):
         task, *turns = (message.content for message in question.messages)
         body = {"task": task, "moves": turns, "warmth": settings.temperature}
         address = f"{self.info.endpoint}/replies"
-        async with ClientSession() as http, http.post(address, json=body) as got:
-            reply = await got.json()
-        return Answer(reply["said"], usage=Usage(*reply["tokens"]), version=reply["by"])
+        async with ClientSession() as http, http.post(address, json=body) as response:
+            data = await response.json()
+        return Answer(data["reply"], usage=Usage(*data["tokens"]), version=data["by"])
 
 
 def test_a_model_with_another_api_is_an_adapter_and_one_entry(
@@ -425,8 +422,8 @@ def test_a_model_with_another_api_is_an_adapter_and_one_entry(
         monkeypatch.setitem(PROVIDERS, "parrots", parrots)
 
         spec = Spec(model="parrots/grey", dataset=positions(12), price="1,2")
-        run = saved_and_loaded(evaluate(spec, quiet=True), tmp_path / "run")
-        first = len(server.requests)
+        run = save_and_load(evaluate(spec, quiet=True), tmp_path / "run")
+        n_first = len(server.requests)
         again = evaluate(spec, quiet=True)
         with pytest.raises(InvalidInput, match="grey has no batch API; leave out --batch"):
             evaluate(replace(spec, batch=True), quiet=True)
@@ -434,5 +431,6 @@ def test_a_model_with_another_api_is_an_adapter_and_one_entry(
     assert (run.model, run.version, run.endpoint) == ("grey", "parrot-2", server.url)
     assert run.cost.measuring == pytest.approx(24 * (100 * 1 + 4 * 2) / 1_000_000)
     assert {request["warmth"] for request in server.requests} == {1.0}
-    assert again.samples == run.samples and len(server.requests) - first <= 1  # same model?
+    assert again.samples == run.samples
+    assert len(server.requests) <= n_first + 1  # the identity check
     assert "parrot-2" in page(run)

@@ -1,4 +1,4 @@
-"""A full, read-only, damaged or unlockable disk, too little memory: one sentence, nothing lost."""
+"""A full, read-only, damaged or unlockable disk, or too little memory: one error, nothing lost."""
 
 import asyncio
 import os
@@ -35,8 +35,8 @@ from testing import (
 )
 
 N = 20
-DISK = 240
-"""How large the disk is, in kB: an empty store takes some of it."""
+DISK_KB = 240
+"""Size of the small disk; an empty store takes part of it."""
 
 
 def respond(request: Body) -> str:
@@ -50,10 +50,10 @@ def server(serve: Serve) -> Loopback:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk with room for some answers."""
+    """A disk with room for a few answers."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK}k", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_KB}k", "tmpfs", str(folder)]
     if not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("mounting a small disk is not permitted here")
     yield folder
@@ -64,87 +64,86 @@ def remount(disk: Path, option: str) -> None:
     subprocess.run(["mount", "-o", f"remount,{option}", str(disk)], check=True)
 
 
-def command(server: Loopback, out: Path) -> list[object]:
+def run_command(server: Loopback, out: Path) -> list[object]:
     options: list[object] = ["run", "--base-url", server.url, "--model", "m", "--quiet"]
     return [*options, "--dataset", positions(N), "-n", N, "--max-connections", 4, "--out", out]
 
 
-def few(server: Loopback) -> list[object]:
+def pool_options(server: Loopback) -> list[object]:
     return ["--base-url", server.url, "--model", "m", "--pool", positions(N), "-n", 5]
 
 
-def said(*command: object, code: int = 1, home: object = None) -> str:
-    """The one sentence that a command ends with."""
-    errors = cdta(*command, code=code, CDTA_HOME=str(home or os.environ["CDTA_HOME"])).stderr
-    assert errors.startswith("cdta: ")
-    assert "Traceback" not in errors
-    return errors
+def message_from(*command: object, code: int = 1, home: object = None) -> str:
+    """The message that a command prints on stderr."""
+    message = cdta(*command, code=code, CDTA_HOME=str(home or os.environ["CDTA_HOME"])).stderr
+    assert message.startswith("cdta: ")
+    assert "Traceback" not in message
+    return message
 
 
-def test_a_full_disk_stops_the_run_and_what_was_saved_counts_when_there_is_space_again(
-    server: Loopback, small_disk: Path, tmp_path: Path
-) -> None:
-    run = command(server, tmp_path / "out")
-    told = said(*run, home=small_disk)
-    assert all(words in told for words in ("cannot save answers", "disk is full", "command again"))
-    asked = len(server.requests)
+def test_run_resumes_after_a_full_disk(server: Loopback, small_disk: Path, tmp_path: Path) -> None:
+    run = run_command(server, tmp_path / "out")
+    message = message_from(*run, home=small_disk)
+    for words in ("cannot save answers", "disk is full", "command again"):
+        assert words in message
+    n_sent = len(server.requests)
     remount(small_disk, "size=8m")
     cdta(*run, code=0, CDTA_HOME=str(small_disk))
-    repeated = len(server.requests) - 2 * N - 1  # is it the same model?
-    assert asked - repeated > 5  # so many were saved before the disk was full
+    repeated = len(server.requests) - 2 * N - 1  # without the identity check
+    assert n_sent - repeated > 5  # saved before the disk was full
     assert results_in(tmp_path / "out")["metrics"]["n_samples"] == N
 
 
-def test_what_finds_no_place_says_so_leaves_all_as_it_was_and_is_not_asked_again(
+def test_a_full_output_disk_loses_no_answers_and_leaves_no_partial_files(
     server: Loopback, small_disk: Path, tmp_path: Path
 ) -> None:
-    told = said(*command(server, small_disk / "out"))
-    assert "cannot write the run" in told and "its answers are saved" in told
+    message = message_from(*run_command(server, small_disk / "out"))
+    assert "cannot write the run" in message and "its answers are saved" in message
     assert not (small_disk / "out").exists()
-    cdta(*command(server, tmp_path / "out"), code=0)
-    assert len(server.requests) == 2 * N + 1  # is it the same model?
-    page, older = small_disk / "page.html", "x" * 150_000
-    page.write_text(older)
-    told = said("report", tmp_path / "out", "-o", page)
-    assert "cannot write the report" in told and "No space left" in told
-    assert page.read_text() == older
+    cdta(*run_command(server, tmp_path / "out"), code=0)
+    assert len(server.requests) == 2 * N + 1  # the identity check
+    page, old_page = small_disk / "page.html", "x" * 150_000
+    page.write_text(old_page)
+    message = message_from("report", tmp_path / "out", "-o", page)
+    assert "cannot write the report" in message and "No space left" in message
+    assert page.read_text() == old_page
     assert list(small_disk.iterdir()) == [page]
 
 
-def test_a_built_dataset_that_cannot_be_written_is_one_sentence(
+def test_a_dataset_that_cannot_be_saved_gives_a_one_sentence_error(
     server: Loopback, small_disk: Path, home: Path
 ) -> None:
     home.mkdir()
     (home / "datasets").symlink_to(small_disk)
-    (small_disk / "filler").write_bytes(b"x" * DISK * 1000)
-    run = ["run", *few(server)[:-1], N, "--quiet"]
-    told = said(*run)
-    assert "cannot save the dataset" in told and "No space left" in told
-    asked = len(server.requests)
+    (small_disk / "filler").write_bytes(b"x" * DISK_KB * 1000)
+    run = ["run", *pool_options(server)[:-1], N, "--quiet"]
+    message = message_from(*run)
+    assert "cannot save the dataset" in message and "No space left" in message
+    n_sent = len(server.requests)
     (home / "datasets").unlink()
     cdta(*run, code=0)
-    assert len(server.requests) - asked == 1 + 2 * N  # only what is left to measure, and who it is
+    assert len(server.requests) - n_sent == 1 + 2 * N  # identity check and measurement
 
 
-def test_a_home_that_cannot_be_written_or_made_is_one_sentence(
+def test_an_unusable_home_gives_a_one_sentence_error(
     server: Loopback, small_disk: Path, tmp_path: Path
 ) -> None:
     remount(small_disk, "ro")
     for home, words in ((small_disk, "cannot"), (positions(N) / "home", "cannot use")):
-        told = said(*command(server, tmp_path / "out"), home=home)
-        assert words in told and "CDTA_HOME" in told
+        message = message_from(*run_command(server, tmp_path / "out"), home=home)
+        assert words in message and "CDTA_HOME" in message
     assert not server.requests
 
 
-def test_the_home_of_another_user_is_one_sentence(
+def test_another_users_home_gives_a_one_sentence_error(
     serve_http: Serve, home: Path, tmp_path: Path
 ) -> None:
-    """Root without its privileges is a user like any other; the store is private in any folder."""
+    """Root without privileges is like any other user. The store is private in any folder."""
     if sys.platform == "win32" or os.geteuid() or not shutil.which("setpriv"):
         pytest.skip("only root with setpriv can act as another user")
     server = serve_http(respond)
-    cdta(*command(server, tmp_path / "out"), code=0)
-    sent, open_to_all = len(server.requests), tmp_path / "open to all"
+    cdta(*run_command(server, tmp_path / "out"), code=0)
+    n_sent, open_to_all = len(server.requests), tmp_path / "open to all"
     shutil.copytree(home, open_to_all)
     for path in (home, *home.rglob("*"), open_to_all, *open_to_all.rglob("*")):
         os.chown(path, 12345, 12345)
@@ -154,108 +153,108 @@ def test_the_home_of_another_user_is_one_sentence(
     )
     program += "; os.fork() or os.environ.update(CDTA_HOME=home); main()"
     python = ("setpriv", "--bounding-set=-all", sys.executable, "-c", program)
-    arguments = map(str, (*command(server, tmp_path / "again"), open_to_all))
-    done = subprocess.run([*python, *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode in (1, 2)
-    sentences = done.stderr.splitlines()
-    assert len(sentences) == 2
-    for sentence in sentences:
-        assert "Permission denied" in sentence and "set CDTA_HOME to" in sentence
-    assert len(server.requests) == sent
+    arguments = map(str, (*run_command(server, tmp_path / "again"), open_to_all))
+    result = subprocess.run([*python, *arguments], capture_output=True, text=True, check=False)
+    assert result.returncode in (1, 2)
+    lines = result.stderr.splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert "Permission denied" in line and "set CDTA_HOME to" in line
+    assert len(server.requests) == n_sent
 
 
-def test_a_store_damaged_in_the_middle_costs_only_what_was_damaged(
+def test_a_damaged_store_loses_only_damaged_answers(
     server: Loopback, home: Path, tmp_path: Path
 ) -> None:
-    cdta(*command(server, tmp_path / "first"), code=0)
+    cdta(*run_command(server, tmp_path / "first"), code=0)
     store = home / "answers.sqlite"
     with store.open("r+b") as file:
         file.seek(store.stat().st_size // 2)
         file.write(b"\xff\x00garbage" * 900)
-    told = said(*command(server, tmp_path / "second"), code=0)
-    assert "was damaged" in told and "recovered" in told
+    message = message_from(*run_command(server, tmp_path / "second"), code=0)
+    assert "was damaged" in message and "recovered" in message
     assert 0 < len(server.requests) - 2 * N < N
     assert samples_in(tmp_path / "first") == samples_in(tmp_path / "second")
 
 
-def test_of_several_who_find_a_damaged_store_one_rescues_it(tmp_path: Path) -> None:
-    path, answers = tmp_path / "answers.sqlite", 200
+def test_a_damaged_store_is_recovered_once(tmp_path: Path) -> None:
+    path, n_answers = tmp_path / "answers.sqlite", 200
 
-    async def filled() -> None:
+    async def fill() -> None:
         with closing(Store(path)) as store:
             await asyncio.gather(
-                *(store.put(str(n), {"text": "e2e4 " * 40}) for n in range(answers))
+                *(store.put(str(n), {"text": "e2e4 " * 40}) for n in range(n_answers))
             )
 
-    asyncio.run(filled())
+    asyncio.run(fill())
     with path.open("r+b") as file:
         file.seek(path.stat().st_size // 2)
         file.write(b"\xff\x00garbage" * 400)
-    together = Barrier(4)
+    barrier = Barrier(4)
 
-    def opened(_: int) -> Store:
-        together.wait()
+    def open_store(_: int) -> Store:
+        barrier.wait()
         return Store(path)
 
     with ThreadPoolExecutor(4) as threads:
-        stores = list(threads.map(opened, range(4)))
-    found = [
-        sum(store.get("answer", str(n)) is not None for n in range(answers)) for store in stores
+        stores = list(threads.map(open_store, range(4)))
+    n_recovered = [
+        sum(store.get("answer", str(n)) is not None for n in range(n_answers)) for store in stores
     ]
     for store in stores:
         store.close()
-    assert len(set(found)) == 1
-    assert answers // 2 < found[0] < answers
+    assert len(set(n_recovered)) == 1
+    assert n_answers // 2 < n_recovered[0] < n_answers
     assert len(list(tmp_path.glob("*.damaged-*"))) == 1
 
 
 @needs_posix
-def test_what_is_kept_is_for_the_user_alone(server: Loopback, home: Path) -> None:
-    home.mkdir()  # somebody else made it, for all to read
-    cdta("run", *few(server), "--quiet", code=0)
+def test_only_the_user_can_read_the_home(server: Loopback, home: Path) -> None:
+    home.mkdir()  # made by somebody else, readable by all
+    cdta("run", *pool_options(server), "--quiet", code=0)
     modes = {path.name: oct(path.stat().st_mode & 0o777) for path in home.iterdir()}
     folders = {"datasets": "0o700", "runs": "0o700"}
     assert modes == {"answers.sqlite": "0o600", "opening.lock": "0o600", **folders}
 
 
-def test_an_estimate_needs_only_to_read(server: Loopback, small_disk: Path) -> None:
+def test_an_estimate_needs_no_write_access(server: Loopback, small_disk: Path) -> None:
     remount(small_disk, "size=8m")
-    cdta("run", *few(server), "--quiet", code=0, CDTA_HOME=str(small_disk))
+    cdta("run", *pool_options(server), "--quiet", code=0, CDTA_HOME=str(small_disk))
     remount(small_disk, "ro")
-    told = cdta("estimate", *few(server), code=0, CDTA_HOME=str(small_disk))
-    assert "no requests to send" in told.stdout
+    stdout = cdta("estimate", *pool_options(server), code=0, CDTA_HOME=str(small_disk)).stdout
+    assert "no requests to send" in stdout
 
 
-def test_a_damaged_dataset_is_in_nobodys_way(server: Loopback, home: Path) -> None:
-    run = ["run", *few(server), "--quiet"]
+def test_a_damaged_dataset_is_moved_aside(server: Loopback, home: Path) -> None:
+    run = ["run", *pool_options(server), "--quiet"]
     cdta("dataset", "import", "other", positions(N), code=0)
     cdta(*run, code=0)
-    for _ in range(2):  # both are moved aside
+    for _ in range(2):  # the dataset built in its place, too
         next(home.glob("datasets/m.*/dataset.json")).write_text("{")
-        assert "is damaged" in said("dataset", "list", code=0)
-        told = said(*run, code=0)
-        assert "is damaged" in told and "moved to" in told
+        assert "is damaged" in message_from("dataset", "list", code=0)
+        message = message_from(*run, code=0)
+        assert "is damaged" in message and "moved to" in message
         assert "other" in cdta("dataset", "list", code=0).stdout
 
 
-def test_a_half_written_run_folder_is_one_sentence(tmp_path: Path) -> None:
+def test_a_half_written_run_folder_gives_a_one_sentence_error(tmp_path: Path) -> None:
     out = tmp_path / "out"
     run = ("run", "--model", "cdta/random", "--dataset", positions(N), "-n", 5, "--out", out)
     cdta(*run, code=0)
     for name in ("run.json", "samples.jsonl"):
-        whole = (out / name).read_bytes()
-        for kept in (0, len(whole) // 2, len(whole) - 3, whole.rindex(b"\n", 0, -1) + 1):
-            (out / name).write_bytes(whole[:kept])
+        content = (out / name).read_bytes()
+        for length in (0, len(content) // 2, len(content) - 3, content.rindex(b"\n", 0, -1) + 1):
+            (out / name).write_bytes(content[:length])
             with pytest.raises(InvalidInput, match=name):
                 load_run(out)
-        assert name in said("rescore", out, code=2)
-        (out / name).write_bytes(whole)
+        assert name in message_from("rescore", out, code=2)
+        (out / name).write_bytes(content)
     cdta("rescore", out, code=0)
 
 
-def fake_locks(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    """Let SQLite fail like that whenever it is to lock a file."""
-    really_connect = sqlite3.connect
+def break_locks(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """Make SQLite fail with this code whenever it locks a file."""
+    connect = sqlite3.connect
 
     class Unlockable(sqlite3.Connection):
         def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
@@ -265,44 +264,45 @@ def fake_locks(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
                 raise error
             return super().execute(statement, *values)
 
-    monkeypatch.setattr(sqlite3, "connect", partial(really_connect, factory=Unlockable))
+    monkeypatch.setattr(sqlite3, "connect", partial(connect, factory=Unlockable))
 
 
 @pytest.mark.parametrize("fresh", [False, True])
 @pytest.mark.parametrize(
     "code", [sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_IOERR_LOCK, sqlite3.SQLITE_BUSY]
 )
-def test_a_network_drive_without_locks_is_one_sentence_at_once(
+def test_a_drive_without_locks_gives_a_one_sentence_error_at_once(
     code: int, fresh: bool, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake_locks(monkeypatch, code)
-    began = time.monotonic()
-    told = said("run", "-n", 3, "--quiet", *(["--fresh"] if fresh else []))
-    assert "cannot be locked (no lock" in told and "as on some network drives" in told
-    assert told.endswith(f"set {'TMPDIR' if fresh else 'CDTA_HOME'} to a folder on a local disk\n")
-    assert time.monotonic() - began < module.LOCK_TIMEOUT / 2
+    break_locks(monkeypatch, code)
+    start = time.monotonic()
+    message = message_from("run", "-n", 3, "--quiet", *(["--fresh"] if fresh else []))
+    assert "cannot be locked (no lock" in message and "as on some network drives" in message
+    variable = "TMPDIR" if fresh else "CDTA_HOME"
+    assert message.endswith(f"set {variable} to a folder on a local disk\n")
+    assert time.monotonic() - start < module.LOCK_TIMEOUT / 2
     assert not [*home.rglob(".part-*"), *home.rglob("*.damaged-*")]
 
 
-def test_a_home_that_another_process_never_releases_is_one_sentence(
+def test_a_home_locked_by_another_process_gives_a_one_sentence_error(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LOCK_TIMEOUT", 0.1)
     home.mkdir()
     with closing(sqlite3.connect(home / "opening.lock", isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        told = said("run", "-n", 3, "--quiet")
-    assert "another process has locked" in told and "stop it, or set CDTA_HOME" in told
+        message = message_from("run", "-n", 3, "--quiet")
+    assert "another process has locked" in message and "stop it, or set CDTA_HOME" in message
 
 
 @needs_posix
-def test_a_deleted_working_folder_is_one_sentence(
+def test_a_deleted_working_folder_gives_a_one_sentence_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    assert said("rules") == (
+    assert message_from("rules") == (
         "cdta: the current folder was deleted; change to another one and run the command again\n"
     )
 
@@ -312,13 +312,13 @@ def test_a_deleted_working_folder_is_one_sentence(
     [MemoryError(), RuntimeError("can't start new thread"), RuntimeError("std::bad_alloc")],
     ids=repr,
 )
-def test_too_little_memory_is_one_sentence(
+def test_too_little_memory_gives_a_one_sentence_error(
     error: Exception, server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         "cant_do_that_anymore.providers.openai_api.limit_of", Mock(side_effect=error)
     )
-    assert said(*command(server, tmp_path / "out")) == (
+    assert message_from(*run_command(server, tmp_path / "out")) == (
         "cdta: not enough memory; close other programs or raise the memory limit, and run the same "
         "command again\n"
     )

@@ -1,4 +1,4 @@
-"""Documents and docstrings are true: examples work, commands parse, links have targets."""
+"""Documents and docstrings are correct: examples work, commands parse, links have targets."""
 
 import doctest
 import json
@@ -20,36 +20,36 @@ from testing import cdta as run_cdta
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "cant_do_that_anymore"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("training/*.md")])
-EXAMPLES = [
+MODULES_WITH_EXAMPLES = [
     ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts)
     for path in sorted(SOURCE.rglob("*.py"))
     if ">>> " in path.read_text(encoding="utf-8")
 ]
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", MODULES_WITH_EXAMPLES)
 def test_examples_in_docstrings_work(name: str) -> None:
     failed, _ = doctest.testmod(import_module(name))
     assert failed == 0
 
 
-def name(path: Path) -> str:
+def path_id(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
 def prose(path: Path) -> str:
-    """A document without its blocks of code."""
+    """A document without its code blocks."""
     return re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
 
 
 def anchors(path: Path) -> set[str]:
-    """The names of its headings, as code hosts and the site make them."""
+    """The anchors of its headings, as code hosts and the site generate them."""
     headings = re.findall(r"^#+ (.+)$", prose(path), re.M)
-    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
-def test_links_and_pictures_of_documents_lead_somewhere(path: Path) -> None:
+@pytest.mark.parametrize("path", DOCUMENTS, ids=path_id)
+def test_links_and_images_in_documents_have_targets(path: Path) -> None:
     links = re.findall(r'(?:\]\(|src=")([^)"\s]+)', prose(path))
     for file, _, anchor in (link.partition("#") for link in links if "://" not in link):
         target = path.parent / file if file else path
@@ -57,25 +57,25 @@ def test_links_and_pictures_of_documents_lead_somewhere(path: Path) -> None:
         assert not anchor or anchor in anchors(target), f"{file}#{anchor}"
 
 
-def test_the_site_has_every_document_in_its_navigation() -> None:
+def test_site_navigation_lists_every_document() -> None:
     pages = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.M)
     assert len(pages) == len(set(pages))
-    assert {name(path).removeprefix("docs/") for path in ROOT.glob("docs/**/*.md")} <= set(pages)
+    assert {path_id(path).removeprefix("docs/") for path in ROOT.glob("docs/**/*.md")} <= set(pages)
 
 
 @pytest.mark.parametrize("condition", ["standard", "changed"])
-def test_the_readme_shows_both_prompts_as_they_are_sent(condition: str) -> None:
-    asked = question(shipped_pool("pool")[0], rules_named("bishops-as-knights"), condition)
-    prompt = asked.messages[0].content.splitlines()
+def test_the_readme_quotes_both_prompts_exactly(condition: str) -> None:
+    first_question = question(shipped_pool("pool")[0], rules_named("bishops-as-knights"), condition)
+    prompt = first_question.messages[0].content.splitlines()
     quoted = "\n".join(f"> {line}".rstrip() for line in prompt)
     assert f"\n\n{quoted}\n\n" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["api", "commands", "results"])
-def test_documents_made_from_the_code_are_up_to_date(name: str) -> None:
-    written = runpy.run_path(str(ROOT / "tools" / f"{name}.py"))["page"]()
-    assert (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") == written, (
-        f"python tools/{name}.py writes it"
+def test_generated_documents_are_up_to_date(name: str) -> None:
+    generated = runpy.run_path(str(ROOT / "tools" / f"{name}.py"))["page"]()
+    assert (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") == generated, (
+        f"run python tools/{name}.py"
     )
 
 
@@ -86,7 +86,7 @@ def test_modules_and_tests_of_mutation_testing_exist() -> None:
     tests = {test.partition("::") for area in areas.values() for test in area["tests"]}
     measured = set(re.findall(r"^\| \w+ \| `([\w/]+)`", report, re.M))
     assert measured and measured <= modules
-    assert {each for each in modules if not (SOURCE / f"{each}.py").is_file()} == set()
+    assert {module for module in modules if not (SOURCE / f"{module}.py").is_file()} == set()
     for file, _, function in tests:
         path = ROOT / "tests" / file
         assert path.exists(), file
@@ -98,67 +98,67 @@ def test_modules_and_tests_of_mutation_testing_exist() -> None:
     assert f"def {golden[2]}(" in text and f'SERVED = "{golden[3]}"' in text
 
 
-FILES_OF_THE_PROJECT = re.compile(r"`((?:src|tests|tools|benchmarks|docs|\.ci)/[\w./-]+\.\w+)[`:]")
+PROJECT_FILES = re.compile(r"`((?:src|tests|tools|benchmarks|docs|\.ci)/[\w./-]+\.\w+)[`:]")
 FOLDERS = "|".join(path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "data")
-FILES_OF_THE_PACKAGE = re.compile(rf"`((?:{FOLDERS})/[\w/.]*)`")
+PACKAGE_FILES = re.compile(rf"`((?:{FOLDERS})/[\w/.]*)`")
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
-def test_files_that_documents_name_exist(path: Path) -> None:
+@pytest.mark.parametrize("path", DOCUMENTS, ids=path_id)
+def test_files_named_in_documents_exist(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    if path.name == "CHANGELOG.md":  # of earlier versions
+    if path.name == "CHANGELOG.md":  # older entries name files of their time
         text = text.partition("\n## [")[0]
-    for file in FILES_OF_THE_PROJECT.findall(text):
+    for file in PROJECT_FILES.findall(text):
         assert (ROOT / file).exists(), file
-    for file in FILES_OF_THE_PACKAGE.findall(text):
+    for file in PACKAGE_FILES.findall(text):
         module = SOURCE / file
         assert module.exists() or module.with_suffix(".py").exists(), file
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=name)
-def test_commands_in_documents_are_taken_as_they_are_printed(
+@pytest.mark.parametrize("path", DOCUMENTS, ids=path_id)
+def test_commands_in_documents_parse(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("experiment.toml").touch()
     text = path.read_text(encoding="utf-8").replace("\\\n", "")
     blocks = re.findall(r"^```(\w*)\n(.*?)^```", text, re.M | re.S)
-    shown = "\n".join(block for language, block in blocks if language in ("", "bash", "console"))
-    for line in re.findall(r"^(?:\$ )?(?:.*&& )?cdta ([^&|>\n]+)", shown, re.M):
-        given = shlex.split(line, comments=True)
+    code = "\n".join(block for language, block in blocks if language in ("", "bash", "console"))
+    for line in re.findall(r"^(?:\$ )?(?:.*&& )?cdta ([^&|>\n]+)", code, re.M):
+        arguments = shlex.split(line, comments=True)
         command: click.Command | None = cdta
         context = cdta.make_context("cdta", [], resilient_parsing=True)
         while isinstance(command, click.Group):
-            command = command.get_command(context, given.pop(0))
+            command = command.get_command(context, arguments.pop(0))
         assert command, line
-        command.make_context(line, given, parent=context)
+        command.make_context(line, arguments, parent=context)
 
 
 @pytest.mark.parametrize("path", ["docs/compare.md", "docs/first-run.md"])
-def test_examples_print_what_the_documents_show(
+def test_example_commands_print_the_documented_output(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the bundled models answer; those of the README take a minute."""
+    """Examples with the bundled models, except those in the README, which take a minute."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(results, "write_page", lambda *_: None)
     blocks = re.findall(r"^```\w*\n(\$ .*?)^```", (ROOT / path).read_text(), re.M | re.S)
     with_output = "".join(block for block in blocks if re.search(r"^[^$\s]", block, re.M))
     for step in re.split(r"^\$ ", with_output, flags=re.M):
-        command, _, shown = step.partition("\n")
+        command, _, output = step.partition("\n")
         if command.startswith("cdta "):
-            done = run_cdta(*shlex.split(command, comments=True)[1:])
-            for part in re.split(r"^\.\.\.$", shown, flags=re.M):
-                assert without_moments(part) in without_moments(done.stdout)
+            stdout = run_cdta(*shlex.split(command, comments=True)[1:]).stdout
+            for part in re.split(r"^\.\.\.$", output, flags=re.M):
+                assert without_folder_and_time(part) in without_folder_and_time(stdout)
 
 
-def without_moments(text: str) -> str:
-    """The words of a text, without the folder of a run and how long it took."""
+def without_folder_and_time(text: str) -> str:
+    """The words of a text without the run folder and the seconds."""
     return " ".join(re.sub(r"\S+/runs/\S+|\b\d+ s\b", "", text).split())
 
 
-def test_every_number_of_the_note_is_a_measured_one() -> None:
-    written, paper = runpy.run_path(str(ROOT / "tools" / "paper.py"))["text"], ROOT / "docs/paper"
+def test_every_number_in_the_note_is_measured() -> None:
+    render, paper = runpy.run_path(str(ROOT / "tools" / "paper.py"))["text"], ROOT / "docs/paper"
     numbers = json.loads((paper / "numbers.json").read_text())
-    assert written(numbers) == (paper / "note.md").read_text()
+    assert render(numbers) == (paper / "note.md").read_text()
     numbers["calibration"]["held"] += 1
-    assert written(numbers) != (paper / "note.md").read_text()
+    assert render(numbers) != (paper / "note.md").read_text()

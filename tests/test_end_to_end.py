@@ -10,8 +10,8 @@ from cant_do_that_anymore.game.rules import CATALOG
 from testing import cdta, measure
 
 
-def test_the_network_held_to_the_rules_drops_its_habit_altogether() -> None:
-    """That it keeps it else is in the golden numbers."""
+def test_a_network_restricted_to_legal_moves_drops_its_habit() -> None:
+    """The golden runs show that the unrestricted network keeps it."""
     metrics = measure("cdta/pocket-rules", eval="all_small").results.metrics
     assert metrics["variant_impact_factor"] == -1
     assert metrics["adaptation_rate"] == 1
@@ -23,18 +23,16 @@ def test_the_network_held_to_the_rules_drops_its_habit_altogether() -> None:
 @pytest.mark.usefixtures("small_pools")
 @pytest.mark.parametrize("key", [key for key in CATALOG if CATALOG[key].forbids_something])
 def test_every_rule_runs_out_of_the_box(key: str) -> None:
-    for model, ends in (("cdta/pocket", (0, 0)), ("cdta/pocket-rules", (-1, 1))):
+    for model, expected in (("cdta/pocket", (0, 0)), ("cdta/pocket-rules", (-1, 1))):
         metrics = measure(model, rules=key, n=5, temperature=0).results.metrics
-        assert (metrics["variant_impact_factor"], metrics["adaptation_rate"]) == ends
+        assert (metrics["variant_impact_factor"], metrics["adaptation_rate"]) == expected
         assert metrics["predicted_move_proportion"] == 1
 
 
-def test_a_whole_pool_is_mined_by_the_first_run(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_run_mines_a_whole_pool(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (rule_pool, pools):
         monkeypatch.setattr(module, "POOL_SIZE", 200)
-    done = cdta("run", "--rules", "no-castling", "-n", 10, code=0)
-    assert "mining a pool for no-castling: 200/200" in done.stderr
+    stderr = cdta("run", "--rules", "no-castling", "-n", 10, code=0).stderr
+    assert "mining a pool for no-castling: 200/200" in stderr
     (pool,) = home.glob("pools/*")
     assert len(pool.read_bytes().splitlines()) == 200

@@ -21,44 +21,44 @@ def test_a_tilde_in_cdta_home_is_the_home_folder(
 
 
 class Stop(BaseException):
-    """Whatever ends the work, Ctrl-C as well."""
+    """Anything that ends the work, such as Ctrl-C."""
 
 
 def names_in(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("before", [None, "old"])
+@pytest.mark.parametrize("old_text", [None, "old"])
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_file_is_replaced_when_the_body_has_ended_and_only_then(
-    tmp_path: Path, before: str | None, fails: bool
+def test_a_file_is_replaced_only_when_the_body_ends(
+    tmp_path: Path, old_text: str | None, fails: bool
 ) -> None:
     path = tmp_path / "x"
-    if before:
-        path.write_text(before)
+    if old_text:
+        path.write_text(old_text)
     try:
         with atomic_write(path) as file:
             file.write(b"new")
-            assert path.exists() == bool(before)
+            assert path.exists() == bool(old_text)
             if fails:
                 raise Stop
     except Stop:
-        assert names_in(tmp_path) == ({"x"} if before else set())
-        assert not before or path.read_text() == before
+        assert names_in(tmp_path) == ({"x"} if old_text else set())
+        assert not old_text or path.read_text() == old_text
     else:
         assert (names_in(tmp_path), path.read_text()) == ({"x"}, "new")
 
 
-def test_folders_on_the_way_are_made_and_text_is_utf_8(tmp_path: Path) -> None:
+def test_missing_folders_are_created_and_text_is_utf_8(tmp_path: Path) -> None:
     atomic_write_text(tmp_path / "a" / "b" / "x", "Müller\n♞\n")
     assert (tmp_path / "a" / "b" / "x").read_bytes() == "Müller\n♞\n".encode()
 
 
-@pytest.mark.parametrize("is_there", [True, False])
-def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path, is_there: bool) -> None:
+@pytest.mark.parametrize("target_exists", [True, False])
+def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path, target_exists: bool) -> None:
     (tmp_path / "real").mkdir()
     target, link = tmp_path / "real" / "x", tmp_path / "link"
-    if is_there:
+    if target_exists:
         target.write_text("old")
     link.symlink_to(Path("real") / "x")
     atomic_write_text(link, "new")
@@ -67,7 +67,7 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path, is_there: bool)
     assert (names_in(tmp_path), names_in(tmp_path / "real")) == ({"real", "link"}, {"x"})
 
 
-def test_what_is_no_file_is_an_error_and_stays(tmp_path: Path) -> None:
+def test_a_link_loop_or_a_folder_cannot_be_written(tmp_path: Path) -> None:
     for name, other in ("ab", "ba"):
         (tmp_path / name).symlink_to(other)
     (tmp_path / "folder").mkdir()
@@ -78,15 +78,15 @@ def test_what_is_no_file_is_an_error_and_stays(tmp_path: Path) -> None:
 
 
 @needs_posix
-def test_a_pipe_is_written_into_at_once(tmp_path: Path) -> None:
-    with open_pipe(tmp_path / "pipe") as sent:
+def test_a_pipe_is_written_directly(tmp_path: Path) -> None:
+    with open_pipe(tmp_path / "pipe") as read_pipe:
         atomic_write_text(tmp_path / "pipe", "text")
-        assert sent() == b"text"
+        assert read_pipe() == b"text"
 
 
 @needs_posix
-def test_a_device_is_written_into_even_through_a_link(tmp_path: Path) -> None:
-    import pty  # Windows has none
+def test_a_device_is_written_even_through_a_link(tmp_path: Path) -> None:
+    import pty  # not on Windows
     import tty
 
     controller, terminal = pty.openpty()
@@ -102,15 +102,15 @@ def test_a_device_is_written_into_even_through_a_link(tmp_path: Path) -> None:
 
 
 @needs_posix
-def test_a_private_file_stays_private_and_a_new_one_is_as_usual(tmp_path: Path) -> None:
+def test_a_private_file_stays_private_and_a_new_one_has_the_default_mode(tmp_path: Path) -> None:
     (tmp_path / "private").touch(mode=0o600)
-    (tmp_path / "usual").write_text("")
-    for name, like in (("private", 0o600), ("x", (tmp_path / "usual").stat().st_mode & 0o777)):
+    (tmp_path / "default").write_text("")
+    for name, mode in (("private", 0o600), ("x", (tmp_path / "default").stat().st_mode & 0o777)):
         atomic_write_text(tmp_path / name, "new")
-        assert (tmp_path / name).stat().st_mode & 0o777 == like
+        assert (tmp_path / name).stat().st_mode & 0o777 == mode
 
 
-def test_two_who_write_the_same_file_do_not_meet(tmp_path: Path) -> None:
+def test_concurrent_writes_to_a_file_do_not_mix(tmp_path: Path) -> None:
     with atomic_write(tmp_path / "x") as first:
         with atomic_write(tmp_path / "x") as second:
             first.write(b"first")
@@ -119,10 +119,10 @@ def test_two_who_write_the_same_file_do_not_meet(tmp_path: Path) -> None:
     assert (tmp_path / "x").read_text() == "first"
 
 
-def test_of_two_who_make_the_same_folder_at_once_the_last_is_right(tmp_path: Path) -> None:
+def test_the_last_of_two_concurrent_folders_wins(tmp_path: Path) -> None:
     for name in ("old", "second", "first"):
-        with atomic_dir(tmp_path / "x", replace=True) as half:
-            (half / name).touch()
+        with atomic_dir(tmp_path / "x", replace=True) as unfinished:
+            (unfinished / name).touch()
             if name == "first":
                 with atomic_dir(tmp_path / "x", replace=True) as other:
                     (other / "second").touch()
@@ -130,23 +130,23 @@ def test_of_two_who_make_the_same_folder_at_once_the_last_is_right(tmp_path: Pat
     assert names_in(tmp_path) == {"x"}
 
 
-def test_a_folder_appears_when_the_body_has_ended_and_only_then(tmp_path: Path) -> None:
+def test_a_folder_appears_only_when_the_body_ends(tmp_path: Path) -> None:
     path = tmp_path / "runs" / "one"
-    with atomic_dir(path) as half:
-        (half / "x").write_text("text")
-        assert half.parent == path.parent
+    with atomic_dir(path) as unfinished:
+        (unfinished / "x").write_text("text")
+        assert unfinished.parent == path.parent
         assert not path.exists()
     assert (names_in(path.parent), (path / "x").read_text()) == ({"one"}, "text")
-    with pytest.raises(Stop), atomic_dir(path.parent / "two") as half:
-        (half / "x").write_text("text")
+    with pytest.raises(Stop), atomic_dir(path.parent / "two") as unfinished:
+        (unfinished / "x").write_text("text")
         raise Stop
     assert names_in(path.parent) == {"one"}
 
 
-def test_a_folder_takes_the_place_of_an_empty_one_only(tmp_path: Path) -> None:
+def test_a_folder_replaces_only_an_empty_one(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with atomic_dir(tmp_path / "empty") as half:
-        (half / "x").touch()
-    with pytest.raises(OSError), atomic_dir(tmp_path / "empty") as half:
-        (half / "y").touch()
+    with atomic_dir(tmp_path / "empty") as unfinished:
+        (unfinished / "x").touch()
+    with pytest.raises(OSError), atomic_dir(tmp_path / "empty") as unfinished:
+        (unfinished / "y").touch()
     assert (names_in(tmp_path / "empty"), names_in(tmp_path)) == ({"x"}, {"empty"})

@@ -1,7 +1,7 @@
 """Golden runs: every number and every scored reply of twelve runs stays the same.
 
-``python tests/test_golden.py`` writes the file anew; a change in it belongs to a change of the
-protocol and to the changelog.
+``python tests/test_golden.py`` writes the file again. A change in it needs a new protocol and an
+entry in the changelog.
 """
 
 import gzip
@@ -19,9 +19,9 @@ from cant_do_that_anymore.providers import pocket
 from cant_do_that_anymore.providers.pocket import NO_TEXT, POCKET, READER, Scores, Tokens
 from testing import Body, Run, is_changed, measure, moves_in, number_of, serving
 
-# Other processors, batches and versions of onnxruntime change scores by less (docs/pocket.md).
+# Processors, batches and versions of onnxruntime change scores by less (docs/pocket.md).
 TOLERANCE = 3e-5
-# Draws so close to the line between two illegal moves that such a difference decides.
+# Draws so close to the boundary between two illegal moves that such a difference decides.
 CLOSE_DRAWS = ("4e896220bd8e", "6a98725d146b")
 FILE = Path(__file__).parent / "golden.json.gz"
 SERVED = "a server"
@@ -31,26 +31,26 @@ REPLIES = ("a2a3", "", "I play Nf3.", "e7e5", "Bb5", "**g1f3**", "castle", "f1g3
 
 
 def respond(request: Body) -> str:
-    """A habit that yields in some positions, to replies of all kinds, by a fixed function."""
+    """A fixed function: the special move at some positions, replies of all kinds at others."""
     moves = moves_in(request)
-    fate = number_of(moves) % 10
-    return SPECIAL[moves] if fate < (3 if is_changed(request) else 8) else REPLIES[fate]
+    digit = number_of(moves) % 10
+    return SPECIAL[moves] if digit < (3 if is_changed(request) else 8) else REPLIES[digit]
 
 
 def runs_of(model: str) -> dict[str, dict[str, Any]]:
-    """A run of each eval, by its key in the file; all_small uses the search of all."""
+    """One run per eval, by its key in the file. all_small uses the search of all."""
     with serving(respond, model="served", listed=("served",)) as server:
-        measured: dict[str, Any] = {"model": None} if model == SERVED else {}
+        options: dict[str, Any] = {"model": None} if model == SERVED else {}
         return {
             f"{model} {eval}": numbers_and_replies(
-                measure(server if model == SERVED else model, eval=eval, n=n, **measured)
+                measure(server if model == SERVED else model, eval=eval, n=n, **options)
             )
             for eval, n in (("all", 300), ("all_small", None), ("all_diagonal", 300))
         }
 
 
 def numbers_and_replies(run: Run) -> dict[str, Any]:
-    """All numbers of a run, and all that was made of its replies."""
+    """All numbers and all scored replies of a run."""
     replies = [
         " ".join([sample.position.id, *(f"{r.outcome}:{r.move}" for r in sample.replies.values())])
         for sample in run.samples
@@ -59,8 +59,8 @@ def numbers_and_replies(run: Run) -> dict[str, Any]:
     return {"metrics": run.results.metrics, "intervals": intervals, "replies": replies}
 
 
-def steady(run: dict[str, Any]) -> list[str]:
-    """The scored replies that every machine gives."""
+def stable_replies(run: dict[str, Any]) -> list[str]:
+    """The scored replies that are the same on every machine."""
     return [reply for reply in run["replies"] if not reply.startswith(CLOSE_DRAWS)]
 
 
@@ -72,7 +72,7 @@ def golden() -> Any:
 def check(model: str, golden: Any) -> None:
     for key, run in runs_of(model).items():
         expected = golden[key]
-        assert steady(run) == steady(expected), key
+        assert stable_replies(run) == stable_replies(expected), key
         assert run["metrics"] == pytest.approx(expected["metrics"], rel=1e-12), key
         assert run["intervals"].keys() == expected["intervals"].keys(), key
         for name, bounds in expected["intervals"].items():
@@ -80,7 +80,7 @@ def check(model: str, golden: Any) -> None:
 
 
 @pytest.mark.parametrize("model", [model for model in MODELS if model != READER])
-def test_the_numbers_are_those_they_always_were(model: str, golden: Any) -> None:
+def test_runs_match_the_golden_file(model: str, golden: Any) -> None:
     check(model, golden)
 
 
@@ -91,25 +91,25 @@ def test_a_network_that_cannot_read_keeps_its_habit(golden: Any) -> None:
     assert diagonal["metrics"]["predicted_move_in_variant_proportion"] > 0
 
 
-def test_so_are_those_of_the_reader_whatever_float_differences_within_the_tolerance(
+def test_reader_runs_match_despite_float_differences(
     golden: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def with_noise(scores: Scores, text: Tokens, game: Tokens) -> Scores:
-        """Add the noise of this position, which does not depend on its batch."""
+        """Add noise that depends on the position but not on its batch."""
         random = np.random.default_rng(crc32(repr((text, game)).encode()))
         return scores + random.uniform(-TOLERANCE, TOLERANCE, scores.shape).astype(np.float32)
 
-    class Elsewhere(pocket.Network):
+    class NoisyNetwork(pocket.Network):
         def scores(self, positions: Sequence[Tokens], text: Tokens = NO_TEXT) -> Scores:
             rows = zip(super().scores(positions, text), positions, strict=True)
             return np.stack([with_noise(row, text, game) for row, game in rows])
 
-    here, elsewhere = pocket.Network(), Elsewhere()
-    for network in (here, elsewhere):
+    exact, noisy = pocket.Network(), NoisyNetwork()
+    for network in (exact, noisy):
         monkeypatch.setattr(pocket, "load_network", lambda network=network: network)
         monkeypatch.setenv("CDTA_HOME", str(tmp_path / type(network).__name__))
         check(READER, golden)
-        elsewhere.cache = {key: with_noise(scores, *key) for key, scores in here.cache.items()}
+        noisy.cache = {key: with_noise(scores, *key) for key, scores in exact.cache.items()}
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from random_servers import Coins
 from testing import needs_posix
 
 pytestmark = needs_posix
-HISTORIES, TOGETHER, STEPS = 100, 20, 2
+HISTORIES, PER_TEST, STEPS = 100, 20, 2
 
 
 @pytest.fixture(scope="module")
@@ -27,35 +27,35 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Fresh:
     return Fresh(tmp_path_factory.mktemp("inputs"))
 
 
-@pytest.mark.parametrize("first", range(0, HISTORIES, TOGETHER))
-def test_after_every_step_all_numbers_are_those_of_a_fresh_home(
+@pytest.mark.parametrize("first", range(0, HISTORIES, PER_TEST))
+def test_any_history_gives_the_numbers_of_a_fresh_home(
     first: int, servers: list[Coins], fresh: Fresh
 ) -> None:
-    for seed in range(first, first + TOGETHER):
-        broken = shortest(seed, servers, fresh, history(seed, STEPS))
-        assert not broken, broken
+    for seed in range(first, first + PER_TEST):
+        failure = shortest(seed, servers, fresh, history(seed, STEPS))
+        assert not failure, failure
 
 
-def test_answers_of_an_earlier_model_do_not_pass_for_those_of_the_current_one(
+def test_answers_of_an_earlier_model_do_not_count_for_the_current_one(
     servers: list[Coins], fresh: Fresh
 ) -> None:
-    """The check of the model is about positions that the run uses, not about others of the file."""
+    """The identity check uses positions of the run, not other positions of the file."""
     diagonal = Step("run", (USUAL | {"positions": "diagonal"},))
     steps = [diagonal, Step("become", (0, 1)), Step("run", (USUAL,)), diagonal]
-    broken = shortest(32, servers, fresh, steps)
-    assert not broken, broken
+    failure = shortest(32, servers, fresh, steps)
+    assert not failure, failure
 
 
-def test_who_dies_while_it_writes_leaves_half_of_it(tmp_path: Path) -> None:
-    """Else no kill of a history would tell anything."""
+def test_a_killed_process_leaves_a_half_written_file(tmp_path: Path) -> None:
+    """Otherwise the kills in histories would test nothing."""
 
     def work() -> None:
         atomic_write_text(tmp_path / "file", "x" * 100)
 
-    left = set()
+    outcomes = set()
     for step in range(1, 7):
-        died = has_died(started(work, tmp_path / "said", step))
-        left.add((died, *(path.stat().st_size for path in tmp_path.iterdir())))
+        died = has_died(started(work, tmp_path / "error", step))
+        outcomes.add((died, *(path.stat().st_size for path in tmp_path.iterdir())))
         for path in tmp_path.iterdir():
             path.unlink()
-    assert left == {(True,), (True, 50), (True, 100), (False, 100)}
+    assert outcomes == {(True,), (True, 50), (True, 100), (False, 100)}

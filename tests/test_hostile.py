@@ -1,4 +1,4 @@
-"""Hostile input gives a result or one sentence, never a crash or a way out of a folder."""
+"""Hostile input gives a result or a one-sentence error, never a crash or files elsewhere."""
 
 import json
 import string
@@ -30,19 +30,19 @@ from cant_do_that_anymore.task.scorer import answered_move, names_special
 from cant_do_that_anymore.task.types import Reading
 from testing import habit, measure, positions, serving
 
-quickly = settings(
+few_examples = settings(
     max_examples=60,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 any_text = st.text(st.characters(exclude_categories=()))
-moveish = st.text("abcdefghNBRQKOo0x12345678=+#-:> \n.!→–,qnrbE\x00\u200b", max_size=40)
+move_like_text = st.text("abcdefghNBRQKOo0x12345678=+#-:> \n.!→–,qnrbE\x00\u200b", max_size=40)
 any_json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | any_text | st.just("e2e4"),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(any_text, inner, max_size=4),
     max_leaves=8,
 )
-TRICKS = [
+TRICKY_NAMES = [
     *("../../escape", "/etc/passwd", "..", ".", "a/b/../../../c", "C:\\Windows\\system32", "~/x"),
     *("$(touch escape)", "`id`; rm -rf x", "-rf", "name\nwith lines", "\u202egnp.exe", "n" * 5000),
     *("<script>alert(1)</script>", "[bold]markup[/]"),
@@ -50,38 +50,38 @@ TRICKS = [
 POOL = shipped_pool("pool")[:40]
 
 
-def result_or_sentence(work: Callable[[], object]) -> None:
-    """The work succeeds, or says in one short sentence what is wrong."""
+def check_no_crash(call: Callable[[], object]) -> None:
+    """The call succeeds or raises an error with a short message."""
     try:
-        work()
-    except InvalidInput as problem:
-        assert 0 < len(str(problem)) < 2000
+        call()
+    except InvalidInput as error:
+        assert 0 < len(str(error)) < 2000
 
 
 # --- replies -------------------------------------------------------------------------------------
 
 
 @settings(max_examples=150)
-@given(any_text | moveish, st.sampled_from(POOL), st.sampled_from(get_args(Reading)))
+@given(any_text | move_like_text, st.sampled_from(POOL), st.sampled_from(get_args(Reading)))
 @example("a1a1", POOL[0], "lenient")
 @example("0000", POOL[0], "lenient")
 @example("e7e8=Q" * 1000, POOL[0], "lenient")
 @example("\x00" * 1000 + "e2e4", POOL[0], "lenient")
-def test_the_move_reader_takes_any_reply(reply: str, position: Position, reading: Reading) -> None:
-    before = position.board().fen()
+def test_any_reply_can_be_parsed(reply: str, position: Position, reading: Reading) -> None:
+    fen = position.board().fen()
     move = answered_move(Answer(reply), position, BISHOPS_AS_KNIGHTS, reading)
     assert move is None or chess.Move.from_uci(move.uci()) == move
-    assert position.board().fen() == before
+    assert position.board().fen() == fen
 
 
 @settings(max_examples=150)
-@given(any_text | moveish, any_text | moveish, st.sampled_from(POOL))
-def test_a_move_is_found_in_any_thoughts(before: str, after: str, position: Position) -> None:
+@given(any_text | move_like_text, any_text | move_like_text, st.sampled_from(POOL))
+def test_a_move_is_found_in_any_reasoning(before: str, after: str, position: Position) -> None:
     assert names_special(f"{before} {position.special_moves[0]} {after}", position)
 
 
 @pytest.mark.parametrize(
-    "piece",
+    "fragment",
     [
         *("((((", "**", "....", "--", "e2", "Nf", "    ", "1.", "O-", "=", "\u200b", "~~", "```"),
         *("<answer>", "\\boxed{", "f1b5 is now also ", "e2 to ", "is not ", "so ", "no, "),
@@ -89,31 +89,29 @@ def test_a_move_is_found_in_any_thoughts(before: str, after: str, position: Posi
         *("\n", "!\n", "\n- "),
     ],
 )
-def test_the_readers_take_long_replies_in_linear_time(piece: str) -> None:
-    reply = piece * (40_000 // len(piece))
-    began = process_time()
+def test_long_replies_are_parsed_in_linear_time(fragment: str) -> None:
+    reply = fragment * (40_000 // len(fragment))
+    start = process_time()
     assert move_in(reply, chess.Board(), STANDARD) is None
     read_yes_no(reply)
-    assert process_time() - began < 0.9  # quadratic time would be more than that
+    assert process_time() - start < 0.9  # quadratic time would take longer
 
 
 # --- names ---------------------------------------------------------------------------------------
 
 
 @given(any_text, any_text)
-def test_different_names_become_different_file_names_of_harmless_characters(
-    name: str, other: str
-) -> None:
-    safe = safe_name(name)
-    assert set(safe) <= set(string.ascii_letters + string.digits + "._-")
-    assert safe and not safe.startswith(".")
-    assert len(safe) <= 100
-    assert (safe == safe_name(other)) == (name == other)
+def test_different_names_get_different_safe_file_names(name: str, other: str) -> None:
+    file_name = safe_name(name)
+    assert set(file_name) <= set(string.ascii_letters + string.digits + "._-")
+    assert file_name and not file_name.startswith(".")
+    assert len(file_name) <= 100
+    assert (file_name == safe_name(other)) == (name == other)
 
 
-@pytest.mark.parametrize("name", TRICKS)
+@pytest.mark.parametrize("name", TRICKY_NAMES)
 def test_no_model_name_writes_outside_the_home(name: str, home: Path, tmp_path: Path) -> None:
-    """The server calls itself by the same name, which names the folders of dataset and run."""
+    """The server reports the same name, which is part of the folder names of dataset and run."""
     with serving(habit, model=name) as server:
         run = measure(server, model=name, pool=positions(10), n=2)
     save_run(run, new_run_dir(run))
@@ -121,73 +119,73 @@ def test_no_model_name_writes_outside_the_home(name: str, home: Path, tmp_path: 
     assert load_run(next((home / "runs").iterdir())).model == name
 
 
-@pytest.mark.parametrize("name", [*TRICKS, "no\x00such"])
+@pytest.mark.parametrize("name", [*TRICKY_NAMES, "no\x00such"])
 def test_no_wording_name_reads_anything(name: str) -> None:
-    for wording, sentence in (
+    for wording, message in (
         (name, "unknown (wording|key)|no wording in"),  # "." and ".." are folders
         (f"{name}.toml", "cannot read the wording"),
         (f"openai-evals:{name}", "cannot read the original's texts"),
     ):
-        with pytest.raises(InvalidInput, match=sentence):
+        with pytest.raises(InvalidInput, match=message):
             wordings_named(wording)
 
 
 # --- files ---------------------------------------------------------------------------------------
 
 
-def mutated(whole: bytes, seed: int) -> bytes:
-    """The file with some of its bytes cut, doubled or changed."""
-    chance, content = Random(seed), bytearray(whole)
-    for _ in range(chance.randint(1, 4)):
-        start = chance.randrange(len(content) + 1)
-        end = start + chance.choice((0, 1, 5, 50))
-        junk = chance.choice((b"", b"\x00", b"\xff\xfe", b"9" * 30, b"null", b'"', b"[[[[", b"{"))
-        content[start:end] = junk if chance.random() < 0.8 else content[start:end] * 3
+def mutated(original: bytes, seed: int) -> bytes:
+    """The content with some bytes cut, repeated or changed."""
+    random, content = Random(seed), bytearray(original)
+    for _ in range(random.randint(1, 4)):
+        start = random.randrange(len(content) + 1)
+        end = start + random.choice((0, 1, 5, 50))
+        junk = random.choice((b"", b"\x00", b"\xff\xfe", b"9" * 30, b"null", b'"', b"[[[[", b"{"))
+        content[start:end] = junk if random.random() < 0.8 else content[start:end] * 3
     return bytes(content)
 
 
-@quickly
+@few_examples
 @given(content=st.binary() | any_json.map(lambda v: json.dumps(v).encode()) | st.integers())
 @example(content=b'{"game_idx": 1, "previous_moves": ["e2e4"], "next_filtered_moves": [7]}')
 @example(content=b'{"game_idx": 1, "previous_moves": [[]], "next_filtered_moves": ["a2a3"]}')
 @example(content=b'{"game_idx": 1e999, "previous_moves": [], "next_filtered_moves": ["a2a3"]}')
-def test_position_files(content: bytes | int, tmp_path: Path) -> None:
-    whole = "".join(json.dumps(position.to_json()) + "\n" for position in POOL[:3]).encode()
+def test_damaged_position_files_do_not_crash(content: bytes | int, tmp_path: Path) -> None:
+    valid = "".join(json.dumps(position.to_json()) + "\n" for position in POOL[:3]).encode()
     for name in ("positions.jsonl", "positions.jsonl.gz"):
         file = tmp_path / name
-        file.write_bytes(mutated(whole, content) if isinstance(content, int) else content)
-        result_or_sentence(lambda file=file: read_positions(file, BISHOPS_AS_KNIGHTS))  # type: ignore[misc]
+        file.write_bytes(mutated(valid, content) if isinstance(content, int) else content)
+        check_no_crash(lambda file=file: read_positions(file, BISHOPS_AS_KNIGHTS))  # type: ignore[misc]
 
 
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run over 2 samples, the files of which are damaged in copies."""
+    """A run over 2 samples; tests damage copies of its files."""
     folder = tmp_path_factory.mktemp("made")
     save_run(measure("cdta/random", n=2, pool=positions(600)), folder / "run")
     return folder / "run"
 
 
-@quickly
+@few_examples
 @given(name=st.sampled_from(["run.json", "samples.jsonl"]), seed=st.integers())
-def test_run_folders_with_bytes_changed(
+def test_run_folders_with_changed_bytes_do_not_crash(
     name: str, seed: int, run_folder: Path, tmp_path: Path
 ) -> None:
     for file in ("run.json", "samples.jsonl"):
         (tmp_path / file).write_bytes((run_folder / file).read_bytes())
     (tmp_path / name).write_bytes(mutated((run_folder / name).read_bytes(), seed))
-    result_or_sentence(lambda: load_run(tmp_path))
+    check_no_crash(lambda: load_run(tmp_path))
 
 
-@quickly
+@few_examples
 @given(data=st.data())
-def test_run_folders_with_values_changed(
+def test_run_folders_with_changed_values_do_not_crash(
     data: st.DataObject, run_folder: Path, tmp_path: Path
 ) -> None:
-    facts, samples = read_run(run_folder)
-    within = data.draw(st.sampled_from([facts, samples[0], samples[0]["replies"]["standard"]]))
-    within[data.draw(st.sampled_from(sorted(within)))] = data.draw(any_json)
-    write_run(tmp_path, facts, samples)
-    result_or_sentence(lambda: load_run(tmp_path))
+    run, samples = read_run(run_folder)
+    values = data.draw(st.sampled_from([run, samples[0], samples[0]["replies"]["standard"]]))
+    values[data.draw(st.sampled_from(sorted(values)))] = data.draw(any_json)
+    write_run(tmp_path, run, samples)
+    check_no_crash(lambda: load_run(tmp_path))
 
 
 def read_run(folder: Path) -> tuple[Any, list[Any]]:
@@ -195,32 +193,32 @@ def read_run(folder: Path) -> tuple[Any, list[Any]]:
     return json.loads((folder / "run.json").read_text()), [json.loads(line) for line in samples]
 
 
-def write_run(folder: Path, facts: Any, samples: list[Any]) -> None:
-    (folder / "run.json").write_text(json.dumps(facts))
+def write_run(folder: Path, run: Any, samples: list[Any]) -> None:
+    (folder / "run.json").write_text(json.dumps(run))
     (folder / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in samples))
 
 
-def places_in(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every list and object within, with each of its keys."""
+def entries_in(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every list and object inside a value, with each of its keys."""
     keys: Iterable[Any] = ()
     if isinstance(value, dict | list):
         keys = list(value) if isinstance(value, dict) else range(len(value))
     for key in keys:
         yield value, key
-        yield from places_in(value[key])
+        yield from entries_in(value[key])
 
 
 @pytest.mark.parametrize("junk", [None, True, -3, 1e308, "x", [], {}, [None]], ids=json.dumps)
-def test_run_folders_with_junk_in_any_one_place(
+def test_run_folders_with_one_junk_value_do_not_crash(
     junk: object, run_folder: Path, tmp_path: Path
 ) -> None:
-    facts, samples = read_run(run_folder)
-    for place, key in [*places_in(facts), *places_in(samples[0])]:
-        whole = place[key]
-        place[key] = junk
-        write_run(tmp_path, facts, samples)
-        result_or_sentence(lambda: summary(load_run(tmp_path)))
-        place[key] = whole
+    run, samples = read_run(run_folder)
+    for container, key in [*entries_in(run), *entries_in(samples[0])]:
+        original = container[key]
+        container[key] = junk
+        write_run(tmp_path, run, samples)
+        check_no_crash(lambda: summary(load_run(tmp_path)))
+        container[key] = original
 
 
 RECORD = (
@@ -237,7 +235,7 @@ RECORD = (
 
 
 @pytest.mark.parametrize(
-    "texts",
+    "source",
     [
         "TASK_DESCRIPTION = 5",
         "TASK_DESCRIPTION = {[]: 1}",
@@ -245,24 +243,24 @@ RECORD = (
         "TASK_DESCRIPTION = " + "+".join("1" * 50_000),
     ],
 )
-def test_wheels_of_other_shapes(texts: str, tmp_path: Path) -> None:
+def test_malformed_wheels_are_refused(source: str, tmp_path: Path) -> None:
     wheel = tmp_path / "evals.whl"
     with ZipFile(wheel, "w") as file:
-        file.writestr("evals/elsuite/cant_do_that_anymore/defaults.py", texts)
+        file.writestr("evals/elsuite/cant_do_that_anymore/defaults.py", source)
     with pytest.raises(InvalidInput, match="cannot read the original's texts"):
         wordings_named(f"openai-evals:{wheel}")
 
 
-@quickly
+@few_examples
 @given(content=st.integers() | any_json.map(lambda value: json.dumps(value).encode()))
 @example(content=RECORD.replace(b'"e7e5"', b'"h5h6"'))
 @example(content=RECORD.replace(b'"e7e5"', b'"zzzz"'))
 @example(content=RECORD.replace(b'"e7e5"', b"[]"))
 @example(content=RECORD + b"[" * 200_000)
-def test_record_files(content: bytes | int, tmp_path: Path) -> None:
+def test_damaged_record_files_do_not_crash(content: bytes | int, tmp_path: Path) -> None:
     file = tmp_path / "record.jsonl"
     file.write_bytes(mutated(RECORD, content) if isinstance(content, int) else content)
-    result_or_sentence(lambda: import_records([file]))
+    check_no_crash(lambda: import_records([file]))
 
 
 PGN = (
@@ -271,7 +269,7 @@ PGN = (
 )
 
 
-@quickly
+@few_examples
 @given(content=st.binary() | any_text.map(lambda t: t.encode("utf-8", "replace")) | st.integers())
 @example(content=b"1. " + b"(" * 200_000)
 @example(content=b"1. e4 {" + b"x" * 200_000)
@@ -279,10 +277,10 @@ PGN = (
 @example(content=b'[Event "' + b"x" * 300_000)
 @example(content=b"\x00" * 1000 + PGN)
 @example(content=PGN.replace(b"e4", b"e4\x00"))
-def test_pgn_files(content: bytes | int, tmp_path: Path) -> None:
+def test_damaged_pgn_files_do_not_crash(content: bytes | int, tmp_path: Path) -> None:
     file = tmp_path / "games.pgn"
     file.write_bytes(mutated(PGN * 3, content) if isinstance(content, int) else content)
-    result_or_sentence(lambda: list(mine([str(file)], MiningCriteria(BISHOPS_AS_KNIGHTS))))
+    check_no_crash(lambda: list(mine([str(file)], MiningCriteria(BISHOPS_AS_KNIGHTS))))
 
 
 @pytest.mark.parametrize(
@@ -292,7 +290,7 @@ def test_pgn_files(content: bytes | int, tmp_path: Path) -> None:
         *(b"\xff\xfe\x00", b"standard.a.b = 1"),
     ],
 )
-def test_wordings_in_hostile_files(content: bytes, tmp_path: Path) -> None:
+def test_invalid_wording_files_are_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "w.toml").write_bytes(content)
     with pytest.raises(InvalidInput):
         wordings_named(str(tmp_path / "w.toml"))
@@ -309,10 +307,9 @@ def test_wordings_in_hostile_files(content: bytes, tmp_path: Path) -> None:
         "\x00",
     ],
 )
-def test_registries_in_hostile_files(content: str, tmp_path: Path) -> None:
+def test_hostile_registry_files_are_refused(content: str, tmp_path: Path) -> None:
     (tmp_path / "r.yaml").write_text(content)
-
-    with pytest.raises(InvalidInput) as problem:
+    with pytest.raises(InvalidInput) as error:
         solver_fields("s", read_registry(tmp_path / "r.yaml").get("s"))
-    assert len(str(problem.value)) < 2000
+    assert len(str(error.value)) < 2000
     assert not Path("escape").exists()

@@ -21,13 +21,13 @@ KEY = "sk-planted-3fa85f64-5717-4562-b3fc-2c963f66afa6"
 PIECES = (KEY, KEY[:20], KEY[-20:])
 
 
-def echoing(status: int) -> Loopback:
-    """A server that repeats the key in its errors, so late that it is cut off in the middle."""
+def echo_server(status: int) -> Loopback:
+    """A server that repeats the key in its errors, so late that truncation splits the key."""
 
     async def fault(request: Body, number: int) -> web.StreamResponse | None:
-        heard = server.headers[number - 1]["Authorization"]
+        header = server.headers[number - 1]["Authorization"]
         if 2 <= number <= 9:
-            text = f"{'.' * (250 + number)} I heard {heard} and again {heard}"
+            text = f"{'.' * (250 + number)} I heard {header} and again {header}"
             return web.json_response({"error": {"message": text}}, status=status)
         return None
 
@@ -35,13 +35,13 @@ def echoing(status: int) -> Loopback:
     return server
 
 
-ADDRESS, IN_ADDRESS = "http://localhost/v1", "put the key into an environment variable"
+ADDRESS, USE_A_VARIABLE = "http://localhost/v1", "put the key into an environment variable"
 
 
 @pytest.mark.parametrize(
-    ("address", "key", "sentence"),
+    ("address", "key", "message"),
     [
-        *((address, "", IN_ADDRESS) for address in (
+        *((address, "", USE_A_VARIABLE) for address in (
             f"http://user:{KEY}@localhost/v1", f"{ADDRESS}?key={KEY}", f"http://h/#{KEY}"
         )),
         *((ADDRESS, key, "CDTA_API_KEY contains characters") for key in (
@@ -49,53 +49,53 @@ ADDRESS, IN_ADDRESS = "http://localhost/v1", "put the key into an environment va
         )),
     ],
 )  # fmt: skip
-def test_a_key_that_cannot_be_used_is_refused_and_not_repeated(
-    address: str, key: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+def test_an_unusable_key_is_refused_and_not_printed(
+    address: str, key: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "environ", {"CDTA_API_KEY": key} if key else {})
-    with pytest.raises(InvalidInput, match=sentence) as problem:
+    with pytest.raises(InvalidInput, match=message) as error:
         model_named("m", address)
-    assert KEY not in str(problem.value)
+    assert KEY not in str(error.value)
 
 
-ODD = 'sk-pl"a&n<t>ed/3fa8+5f64=5717\\4562'
-"""A key that looks otherwise wherever it is written."""
-FORMS = [
-    ODD,
-    ODD[3:20],
-    json.dumps(ODD)[1:-1],
-    quote(ODD, safe=""),
-    *(b64encode(f"{before}{ODD}".encode()).decode() for before in ("", "Bearer ", "user:")),
-    urlsafe_b64encode(f"..{ODD}".encode()).decode(),
+ODD_KEY = 'sk-pl"a&n<t>ed/3fa8+5f64=5717\\4562'
+"""A key that every encoding changes."""
+ENCODED_KEYS = [
+    ODD_KEY,
+    ODD_KEY[3:20],
+    json.dumps(ODD_KEY)[1:-1],
+    quote(ODD_KEY, safe=""),
+    *(b64encode(f"{prefix}{ODD_KEY}".encode()).decode() for prefix in ("", "Bearer ", "user:")),
+    urlsafe_b64encode(f"..{ODD_KEY}".encode()).decode(),
 ]
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_key_is_hidden_in_whatever_form_it_comes_back(form: str) -> None:
-    model = ServerModel(server_info("m", ADDRESS), Access("CDTA_API_KEY", ODD))
-    message = {"content": f"e2e4 {form}.", "reasoning_content": f"I saw {form}."}
-    body = {"model": f"m {form}", "choices": [{"message": message, "finish_reason": "stop"}]}
+@pytest.mark.parametrize("encoded", ENCODED_KEYS)
+def test_a_key_is_hidden_in_every_encoding(encoded: str) -> None:
+    model = ServerModel(server_info("m", ADDRESS), Access("CDTA_API_KEY", ODD_KEY))
+    message = {"content": f"e2e4 {encoded}.", "reasoning_content": f"I saw {encoded}."}
+    body = {"model": f"m {encoded}", "choices": [{"message": message, "finish_reason": "stop"}]}
     answer = model.answer_in(Response(200, None, json.dumps(body).encode()), ())
-    refused = model.fault(Response(401, None, json.dumps({"error": f"what, {form}?"}).encode()))
-    for text in (answer.text, answer.reasoning, answer.version, str(refused)):
+    error = model.fault(Response(401, None, json.dumps({"error": f"what, {encoded}?"}).encode()))
+    for text in (answer.text, answer.reasoning, answer.version, str(error)):
         assert "***" in text
-        assert not {form[start : start + PIECE_LENGTH] for start in range(len(form))} & {
+        assert not {encoded[start : start + PIECE_LENGTH] for start in range(len(encoded))} & {
             text[start : start + PIECE_LENGTH] for start in range(len(text) - PIECE_LENGTH + 1)
         }
     assert answer.text.startswith("e2e4 ")
 
 
-@pytest.mark.parametrize("words", ["e2e4", "a key is no habit", "sk-pl", "max_tokens"])
-def test_what_is_no_key_stays_as_it_is(words: str) -> None:
-    assert Redactor(ODD)(words) == words
+@pytest.mark.parametrize("text", ["e2e4", "a key is no habit", "sk-pl", "max_tokens"])
+def test_other_text_is_not_redacted(text: str) -> None:
+    assert Redactor(ODD_KEY)(text) == text
     for short in ("EMPTY", "x"):
-        assert Redactor(short)(f"{words} {short}") == f"{words} {short}"
+        assert Redactor(short)(f"{text} {short}") == f"{text} {short}"
 
 
-def test_a_header_that_names_the_model_hides_no_name() -> None:
-    access = Access("CDTA_API_KEY", headers={"X-Model": "long-name-7b", "X-Gateway": ODD})
+def test_a_header_with_the_model_name_does_not_hide_the_name() -> None:
+    access = Access("CDTA_API_KEY", headers={"X-Model": "long-name-7b", "X-Gateway": ODD_KEY})
     model = ServerModel(server_info("long-name-7b", ADDRESS), access)
-    message = {"content": f"e2e4 {ODD}"}
+    message = {"content": f"e2e4 {ODD_KEY}"}
     body = {"model": "long-name-7b", "choices": [{"message": message, "finish_reason": "stop"}]}
     answer = model.answer_in(Response(200, None, json.dumps(body).encode()), ())
     assert (answer.version, answer.text) == ("long-name-7b", "e2e4 ***")
@@ -108,15 +108,15 @@ def test_a_header_that_names_the_model_hides_no_name() -> None:
         *(("OPENAI_API_KEY", status) for status in (401, 500)),
     ],
 )
-def test_a_planted_key_is_nowhere(variable: str, status: int, home: Path) -> None:
-    with serving(echoing(status)) as server:
-        own = ["--base-url", server.url, "--model", "m"]
-        whom = own if variable == "CDTA_API_KEY" else ["--model", "openai/m"]
+def test_a_planted_key_appears_nowhere(variable: str, status: int, home: Path) -> None:
+    with serving(echo_server(status)) as server:
+        by_url = ["--base-url", server.url, "--model", "m"]
+        model = by_url if variable == "CDTA_API_KEY" else ["--model", "openai/m"]
         environment: dict[str, Any] = {variable: KEY, "OPENAI_BASE_URL": server.url}
         limits = ["--max-error-rate", 1, "--max-connections", 8]
-        done = cdta("run", *whom, "--dataset", positions(6), *limits, **environment)
+        result = cdta("run", *model, "--dataset", positions(6), *limits, **environment)
         assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
-    places = {"output": done.stdout.encode(), "errors": done.stderr.encode()}
+    places = {"output": result.stdout.encode(), "errors": result.stderr.encode()}
     places |= {str(path): path.read_bytes() for path in home.rglob("*") if path.is_file()}
     assert len(places) >= 3
     for place, content in places.items():

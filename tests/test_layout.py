@@ -1,4 +1,4 @@
-"""The layout: imports point one way, folders and modules stay small but are not splinters."""
+"""The layout: imports point one way; folders and modules are neither too large nor too small."""
 
 import ast
 import subprocess
@@ -13,12 +13,12 @@ ORDER = (
     *("game", "providers", "task", "client", "datasets"),
     *("metrics", "costs", "runs", "comparison", "report"),
 )
-"""Each room may import those before it, and the modules at the root."""
+"""Each folder may import those before it and the modules at the root."""
 EDGES = ("api", "cli", "inspect_tasks", "oaieval")
-"""These may import every room and `api`, but not each other."""
-MOST_MODULES, MOST_LINES, FEWEST_LINES = 12, 400, 60
-SMALL = {"game.notation", "client.limiter"}
-"""An idea of its own, though it is short and one module alone imports it."""
+"""These may import every folder in `ORDER` and `api`, but not each other."""
+MAX_MODULES, MAX_LINES, MIN_LINES = 12, 400, 60
+SHORT = {"game.notation", "client.limiter"}
+"""Short modules with one importer that are still an idea of their own."""
 ENTRIES = (
     *("cli.commands.", "game.rules.", "providers."),
     *("report.formats.", "report.plots.", "inspect_tasks."),
@@ -31,8 +31,8 @@ FILES = {
 MODULES = {name for name in FILES if not name.endswith("__init__")}
 
 
-def imported(name: str) -> Iterator[str]:
-    """The modules of the package that a module imports, anywhere in it."""
+def imported_modules(name: str) -> Iterator[str]:
+    """The modules of the package that a module imports, anywhere in its code."""
     for node in ast.walk(ast.parse(FILES[name].read_text(encoding="utf-8"))):
         if not isinstance(node, ast.ImportFrom):
             continue
@@ -44,66 +44,66 @@ def imported(name: str) -> Iterator[str]:
         else:
             continue
         for alias in node.names:
-            whole = ".".join([*parts, alias.name])
-            yield whole if whole in MODULES else ".".join(parts)
+            full_name = ".".join([*parts, alias.name])
+            yield full_name if full_name in MODULES else ".".join(parts)
 
 
 @cache
 def imports() -> dict[str, list[str]]:
-    return {name: sorted(set(imported(name))) for name in FILES}
+    return {name: sorted(set(imported_modules(name))) for name in FILES}
 
 
-def room(name: str) -> str:
+def top_folder(name: str) -> str:
     first = name.split(".")[0]
     return first if first in (*ORDER, *EDGES) else ""
 
 
 def may_import(name: str, other: str) -> bool:
     """Whether the order lets one module import another."""
-    here, there = room(name), room(other)
-    if here == there or there == "" or name in ("__init__", "__main__"):
+    importer, imported = top_folder(name), top_folder(other)
+    if importer == imported or imported == "" or name in ("__init__", "__main__"):
         return True
-    if here in EDGES:
-        return there in ORDER or there == "api"
-    return here != "" and there in ORDER and ORDER.index(there) < ORDER.index(here)
+    if importer in EDGES:
+        return imported in ORDER or imported == "api"
+    return importer != "" and imported in ORDER and ORDER.index(imported) < ORDER.index(importer)
 
 
-def test_a_module_imports_only_rooms_before_its_own() -> None:
+def test_modules_import_only_earlier_folders() -> None:
     pairs = [(name, other) for name, others in imports().items() for other in others if other]
     assert [pair for pair in pairs if not may_import(*pair)] == []
 
 
 def test_folders_hold_at_most_a_dozen_modules() -> None:
-    folders = defaultdict[Path, int](int)
+    n_modules = defaultdict[Path, int](int)
     for name in MODULES:
-        folders[FILES[name].parent] += 1
-    assert {str(folder): n for folder, n in folders.items() if n > MOST_MODULES} == {}
+        n_modules[FILES[name].parent] += 1
+    assert {str(folder): n for folder, n in n_modules.items() if n > MAX_MODULES} == {}
 
 
 def test_modules_are_not_too_long() -> None:
     lines = {name: len(FILES[name].read_text(encoding="utf-8").splitlines()) for name in FILES}
-    assert {name: n for name, n in lines.items() if n > MOST_LINES} == {}
+    assert {name: n for name, n in lines.items() if n > MAX_LINES} == {}
 
 
-def test_a_short_module_has_more_than_one_user() -> None:
-    users = defaultdict[str, set[str]](set)
+def test_a_short_module_has_more_than_one_importer() -> None:
+    importers = defaultdict[str, set[str]](set)
     for name, others in imports().items():
         for other in others:
-            users[other].add(name)
-    short = {
+            importers[other].add(name)
+    too_short = {
         name
-        for name in MODULES - SMALL
-        if len(FILES[name].read_text(encoding="utf-8").splitlines()) < FEWEST_LINES
-        and len(users[name]) == 1
+        for name in MODULES - SHORT
+        if len(FILES[name].read_text(encoding="utf-8").splitlines()) < MIN_LINES
+        and len(importers[name]) == 1
         and not name.startswith(ENTRIES)
     }
-    assert short == set()
+    assert too_short == set()
 
 
-def test_options_load_no_heavy_library() -> None:
+def test_importing_spec_loads_no_heavy_library() -> None:
     code = "from cant_do_that_anymore import Spec\nimport sys\nprint(*sys.modules)"
-    loaded = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     heavy = {"aiohttp", "httpx", "numpy", "matplotlib"}
-    assert heavy.intersection(loaded.stdout.split()) == set()
+    assert heavy.intersection(result.stdout.split()) == set()

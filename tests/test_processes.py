@@ -1,4 +1,4 @@
-"""A command in the process of the tests behaves as in its own process."""
+"""A command in the test process behaves as in its own process."""
 
 import logging
 import os
@@ -22,23 +22,23 @@ from processes import cdta, process_of, results_in, samples_in
     ],
     ids=" ".join,
 )
-def test_it_says_the_same_and_ends_with_the_same_code(arguments: list[str]) -> None:
+def test_output_and_exit_code_are_the_same(arguments: list[str]) -> None:
     process = process_of(*arguments, COLUMNS="80")
-    out, err = process.communicate(timeout=60)
-    here = cdta(*arguments)
-    assert (here.stdout, here.stderr, here.returncode) == (out, err, process.returncode)
+    stdout, stderr = process.communicate(timeout=60)
+    result = cdta(*arguments)
+    assert (result.stdout, result.stderr, result.returncode) == (stdout, stderr, process.returncode)
 
 
-def test_it_measures_the_same(tmp_path: Path) -> None:
+def test_measurements_are_the_same(tmp_path: Path) -> None:
     run = ("run", "--model", "cdta/random", "--eval", "all_diagonal", "-n", 3, "--quiet", "--out")
-    process = process_of(*run, tmp_path / "there", CDTA_HOME=str(tmp_path / "elsewhere"))
+    process = process_of(*run, tmp_path / "other process", CDTA_HOME=str(tmp_path / "other home"))
     process.communicate(timeout=60)
-    cdta(*run, tmp_path / "here", code=0)
-    assert samples_in(tmp_path / "here") == samples_in(tmp_path / "there")
-    assert results_in(tmp_path / "here") == results_in(tmp_path / "there")
+    cdta(*run, tmp_path / "this process", code=0)
+    assert samples_in(tmp_path / "this process") == samples_in(tmp_path / "other process")
+    assert results_in(tmp_path / "this process") == results_in(tmp_path / "other process")
 
 
-def test_it_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_leaves_no_state_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     def state() -> list[object]:
         log = logging.getLogger()
         return [
@@ -47,7 +47,7 @@ def test_it_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
             *(list(warnings.filters), warnings.showwarning),
         ]
 
-    def busy() -> None:
+    def main_with_side_effects() -> None:
         os.environ["SOME_VARIABLE"] = "x"
         tempfile.gettempdir()
         logging.basicConfig(level=logging.DEBUG)
@@ -58,9 +58,9 @@ def test_it_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
 
     logging.getLogger("some library").setLevel(logging.INFO)
     before = state()
-    monkeypatch.setattr(processes, "cdta_main", busy)
-    done = cdta()
+    monkeypatch.setattr(processes, "cdta_main", main_with_side_effects)
+    result = cdta()
     assert state() == before
-    assert done.returncode == 1
+    assert result.returncode == 1
     for words in ("a line of the log", "UserWarning: a warning", "RuntimeError: a fault"):
-        assert words in done.stderr
+        assert words in result.stderr

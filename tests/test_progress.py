@@ -20,14 +20,14 @@ from testing import positions
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time, which a test moves on."""
+    """The current time, which tests advance."""
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     return now
 
 
 @pytest.mark.parametrize(
-    ("total", "steps", "told"),
+    ("total", "steps", "expected"),
     [
         (
             4,
@@ -35,47 +35,47 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
             ["2/4, 17 s left, 2 errors, 8 s each", "4/4, 0 s left, 5 s each"],
         ),
         (41, [(270, 1, "")], ["1/41, 3 h left, 4 min each"]),
-        # The pace is that of the last steps and not of what was kept from before.
+        # The rate is that of the last steps, without cached answers.
         (1000, [(1, 900, ""), *[(60, 1, "")] * 30], ["930/1000, 70 min left, 60 s each"]),
-        # What goes on between steps is told, too.
+        # Facts between steps are displayed, too.
         (
             5,
-            [(20, 0, "9 asked"), (20, 1, "12 asked")],
-            ["0/5, 9 asked", "1/5, 3 min left, 12 asked, 40 s each"],
+            [(20, 0, "9 sent"), (20, 1, "12 sent")],
+            ["0/5, 9 sent", "1/5, 3 min left, 12 sent, 40 s each"],
         ),
     ],
-    ids=["now and then", "long", "pace", "between"],
+    ids=["periodic", "long", "rate", "between steps"],
 )
-def test_steps_are_told_now_and_then_and_at_the_end(
+def test_progress_lines_appear_periodically_and_at_the_end(
     total: int,
     steps: list[tuple[float, int, str]],
-    told: list[str],
+    expected: list[str],
     clock: list[float],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with progress("measuring m", total, quiet=False) as advance:
-        for seconds, done, fact in steps:
+        for seconds, n_steps, fact in steps:
             clock[0] += seconds
-            for one in [1] * done or [0]:
-                advance(one, facts=partial(list, [fact]))
+            for step in [1] * n_steps or [0]:
+                advance(step, facts=partial(list, [fact]))
     lines = capsys.readouterr().err.splitlines()
-    assert lines[-len(told) :] == [f"measuring m: {line}" for line in told]
-    assert len(lines) == len(told) or total == 1000
+    assert lines[-len(expected) :] == [f"measuring m: {line}" for line in expected]
+    assert len(lines) == len(expected) or total == 1000
 
 
-def test_a_model_that_thinks_long_does_not_look_dead(
+def test_a_slow_model_shows_that_work_has_started(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(module, "PLAIN_LINE_SECONDS", 0.1)
     with serving(Loopback(habit, delay=0.25)) as server:
         evaluate(Spec(model="m", base_url=server.url, n=1))
-    told = capsys.readouterr().err.splitlines()
-    assert told[0] == "contacting m: starting"
-    assert told[-2] == "measuring m: starting"
-    assert told[-1].startswith("measuring m: 1/1, ")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "contacting m: starting"
+    assert lines[-2] == "measuring m: starting"
+    assert lines[-1].startswith("measuring m: 1/1, ")
 
 
-def test_a_share_that_is_not_known_tells_no_time(
+def test_an_unknown_share_shows_no_time_left(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with progress_display("mining", quiet=False) as show:
@@ -89,7 +89,7 @@ def test_a_share_that_is_not_known_tells_no_time(
     ]
 
 
-def test_quiet_is_quiet(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_prints_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     with progress("measuring m", 1, quiet=True) as advance:
         clock[0] += 100
         advance()
@@ -97,7 +97,7 @@ def test_quiet_is_quiet(clock: list[float], capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_a_terminal_gets_a_bar_unless_lines_are_written_to_it(
+def test_a_terminal_gets_a_bar_unless_plain(
     plain: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
@@ -105,12 +105,12 @@ def test_a_terminal_gets_a_bar_unless_lines_are_written_to_it(
     with progress_display("mining [bold]", quiet=False, plain=plain) as show:
         show(0.5, ["half of it"])
         show(1.0, ["all of it"])
-    told = capsys.readouterr().err
-    assert "all of it" in told
-    assert (told == "mining [bold]: all of it, 0 s left\n") is plain
+    stderr = capsys.readouterr().err
+    assert "all of it" in stderr
+    assert (stderr == "mining [bold]: all of it, 0 s left\n") is plain
 
 
-def test_while_others_decide_how_long_it_takes_no_pace_is_told(
+def test_a_batch_status_shows_no_rate(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with progress("measuring m", 4, quiet=False) as advance:
@@ -120,30 +120,30 @@ def test_while_others_decide_how_long_it_takes_no_pace_is_told(
     assert capsys.readouterr().err == "measuring m: 1/4, batch in progress: 3 of 7 answered\n"
 
 
-def test_parts_of_a_whole_are_told_with_the_time_that_all_of_it_takes(
+def test_each_run_shows_the_time_left_in_total(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    took: list[float] = []
+    durations: list[float] = []
     for number in (1, 2):
         with (
-            overall_progress(f"run {number} of 3: m", 3 - number, took),
+            overall_progress(f"run {number} of 3: m", 3 - number, durations),
             progress("measuring m", 4, quiet=False) as advance,
         ):
             for _ in range(2):
                 clock[0] += 20 * number
                 advance()
     assert capsys.readouterr().err.splitlines() == [
-        # as if the others took as long as the first, 80 s
+        # if the other runs take as long as the first, 80 s
         "run 1 of 3: m: measuring m: 1/4, 60 s left, 20 s each, 4 min left in total",
         "run 1 of 3: m: measuring m: 2/4, 40 s left, 20 s each, 3 min left in total",
-        # as long as the first took, 40 s
+        # if the last run takes as long as the first took, 40 s
         "run 2 of 3: m: measuring m: 1/4, 2 min left, 40 s each, 3 min left in total",
         "run 2 of 3: m: measuring m: 2/4, 80 s left, 40 s each, 2 min left in total",
     ]
-    assert took == [40, 80]
+    assert durations == [40, 80]
 
 
-def test_a_terminal_shows_the_part_above_its_bar(
+def test_a_terminal_shows_the_run_above_its_bar(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
@@ -156,7 +156,7 @@ def test_a_terminal_shows_the_part_above_its_bar(
     assert "run 4 of 18: beta [bold], seed 2, 60 s left in total\n" in capsys.readouterr().err
 
 
-def test_at_80_columns_the_time_left_and_the_total_cost_are_shown(
+def test_80_columns_show_the_time_left_and_the_total_cost(
     priced: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
@@ -164,12 +164,12 @@ def test_at_80_columns_the_time_left_and_the_total_cost_are_shown(
     with serving(habit) as server:
         evaluate(Spec(model="priced", base_url=server.url, dataset=positions(30), max_cost=100))
     frame = capsys.readouterr().err.split("measuring ")[-1].split("\n")[0]
-    shown = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", frame)
-    assert re.search(r"30/30, 0 s left, about \$0\.\d\d in total\b", shown.strip())
+    text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", frame)
+    assert re.search(r"30/30, 0 s left, about \$0\.\d\d in total\b", text.strip())
 
 
 @pytest.mark.parametrize(
-    ("work", "columns", "shown"),
+    ("work", "columns", "expected"),
     [
         ("measuring m", 80, "measuring m .{24} 1/4, 60 s left, 2 errors, 20 s each"),
         ("measuring m", 60, "measuring m .{12} 1/4, 60 s left, 2 errors, 20 s each"),
@@ -177,10 +177,10 @@ def test_at_80_columns_the_time_left_and_the_total_cost_are_shown(
         ("measuring " + 90 * "m", 50, "measuring m{13}… .{10} 1/4, 60 s left"),
     ],
 )
-def test_what_does_not_fit_into_a_terminal_is_left_out_as_a_whole(
+def test_facts_that_do_not_fit_are_left_out_entirely(
     work: str,
     columns: int,
-    shown: str,
+    expected: str,
     clock: list[float],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -190,4 +190,4 @@ def test_what_does_not_fit_into_a_terminal_is_left_out_as_a_whole(
     with progress(work, 4, quiet=False) as advance:
         clock[0] += 20
         advance(facts=lambda: ["2 errors"])
-    assert re.search(shown, re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", capsys.readouterr().err))
+    assert re.search(expected, re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", capsys.readouterr().err))

@@ -1,4 +1,4 @@
-"""Data from outside: invalid values are reported in one sentence."""
+"""Validation of data from outside: an invalid value gives a one-sentence error."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ def test_values_become_an_instance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "message"),
     [
         ("{", "f is not JSON: Expecting property name"),
         ("[" * 100_000, "f is not JSON: maximum recursion depth"),
@@ -65,13 +65,13 @@ def test_values_become_an_instance() -> None:
         ('{"name": "x", "shares": 3}', r"unknown key in f: 'shares' \(did you mean 'share' or"),
     ],
 )
-def test_what_does_not_fit_is_one_sentence(text: str, sentence: str) -> None:
-    with pytest.raises(InvalidInput, match=f"^{sentence}"):
+def test_invalid_values_give_a_one_sentence_error(text: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=f"^{message}"):
         parse(Whole, text, "f")
 
 
 @pytest.mark.parametrize(
-    ("hint", "value", "sentence"),
+    ("hint", "value", "message"),
     [
         (int | None, True, "n must be a whole number, not True"),
         (float, float("inf"), "n must be a finite number, not inf"),
@@ -80,13 +80,13 @@ def test_what_does_not_fit_is_one_sentence(text: str, sentence: str) -> None:
         (Part | str, 3, "n must be a Part or a text, not 3"),
     ],
 )
-def test_a_python_value_is_not_converted(hint: Any, value: object, sentence: str) -> None:
-    with pytest.raises(InvalidInput, match=f"^{sentence}$"):
+def test_a_python_value_is_not_converted(hint: Any, value: object, message: str) -> None:
+    with pytest.raises(InvalidInput, match=f"^{message}$"):
         check(hint, value, "n")
-    with pytest.raises(InvalidInput) as secret:
+    with pytest.raises(InvalidInput) as error:
         check(hint, value, "n", secret=True)
-    assert "not" not in str(secret.value)
+    assert "not" not in str(error.value)
 
 
-def test_a_list_may_stand_for_a_tuple() -> None:
+def test_a_list_is_accepted_as_a_tuple() -> None:
     assert check(tuple[str, ...], ["a"], "n") == ("a",)

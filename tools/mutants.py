@@ -36,7 +36,7 @@ from pytest_selection import FewExamples, SelectedTests
 coverage = import_module("coverage")  # mypy would find benchmarks/coverage.py
 PACKAGE = Path("src/cant_do_that_anymore")
 AREAS = tomllib.loads(Path("tools/mutants.toml").read_text())
-GOLDEN = "test_golden.py::test_the_numbers_are_those_they_always_were[a server]"
+GOLDEN = "test_golden.py::test_runs_match_the_golden_file[a server]"
 EXAMPLES = "test_documents.py::test_examples_in_docstrings_work[{}]"
 VERDICTS = {0: "survived", 1: "killed", 2: "killed", None: "timeout"}
 """By exit code of the child process: 2 if an import fails. Any other code is a crash of this tool,
