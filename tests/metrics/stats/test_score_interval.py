@@ -1,4 +1,4 @@
-"""The general score equals the published ones, of which it is made."""
+"""The general score equals the published scores that it generalizes."""
 
 from math import sqrt
 
@@ -8,13 +8,13 @@ from cant_do_that_anymore.metrics.stats.score_interval import Cell, score, score
 
 HYPOTHESES = [step / 20 for step in range(1, 20)]
 TABLES = [(1, 1, 7, 12), (43, 0, 1, 0), (4, 9, 3, 16), (53, 16, 8, 9), (5, 0, 0, 3), (0, 0, 6, 2)]
-"""Counts of pairs: yes and yes, yes and no, no and yes, no and no."""
+"""Counts of pairs of answers: yes-yes, yes-no, no-yes, no-no."""
 NINETY = 1.6448536269514722
 NINETY_FIVE = 1.959963984540054
 
 
 def difference(table: tuple[int, int, int, int]) -> list[Cell]:
-    """The share of the first answer less that of the second."""
+    """The share of the first answer minus that of the second."""
     both, first, second, none = table
     return [Cell(1, 1, first), Cell(-1, 1, second), Cell(0, 1, both + none)]
 
@@ -48,21 +48,21 @@ def nam_and_blackwelders_score(table: tuple[int, int, int, int], theta: float) -
 
 
 @pytest.mark.parametrize(("hits", "n"), [(8, 10), (0, 10), (10, 10), (1, 1), (3, 1000)])
-def test_of_a_share_it_is_wilsons(hits: int, n: int) -> None:
+def test_score_of_a_share_is_wilsons(hits: int, n: int) -> None:
     cells = [Cell(1, 1, hits), Cell(0, 1, n - hits)]
     for share in HYPOTHESES:
         assert score(cells, share) == pytest.approx(wilsons_score(hits, n, share), abs=1e-9)
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_of_a_paired_difference_it_is_tangos(table: tuple[int, int, int, int]) -> None:
+def test_score_of_a_paired_difference_is_tangos(table: tuple[int, int, int, int]) -> None:
     for delta in [*HYPOTHESES, *(-delta for delta in HYPOTHESES)]:
         expected = tangos_score(table, delta)
         assert score(difference(table), delta) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_of_a_paired_ratio_it_is_nam_and_blackwelders(table: tuple[int, int, int, int]) -> None:
+def test_score_of_a_paired_ratio_is_nam_and_blackwelders(table: tuple[int, int, int, int]) -> None:
     for theta in [*HYPOTHESES, *(1 / theta for theta in HYPOTHESES)]:
         expected = nam_and_blackwelders_score(table, theta)
         assert score(ratio(table), theta) == pytest.approx(expected, abs=1e-9)
@@ -81,19 +81,19 @@ def test_of_a_paired_ratio_it_is_nam_and_blackwelders(table: tuple[int, int, int
         (ratio((1, 1, 7, 12)), NINETY_FIVE, [0.0653, 0.9069], 4),  # DelRocco et al. (2022)
     ],
 )
-def test_published_intervals(
+def test_limits_match_published_intervals(
     cells: list[Cell], critical: float, ends: list[float], digits: int
 ) -> None:
     assert [round(end, digits) for end in score_limits(cells, critical)] == ends
 
 
-def test_a_ratio_that_no_samples_could_have_is_beyond_all_scores() -> None:
+def test_an_impossible_ratio_has_an_infinite_score() -> None:
     assert score([Cell(1, 1, 3), Cell(0, 1, 2)], 0.0) == float("inf")
 
 
 @pytest.mark.parametrize("table", TABLES[:4])
-def test_with_all_signs_turned_the_interval_is_mirrored(table: tuple[int, int, int, int]) -> None:
-    """Also where a part without a whole lets the ratio grow without end."""
+def test_negated_parts_mirror_the_limits(table: tuple[int, int, int, int]) -> None:
+    """Also if parts without a whole leave the ratio without an upper limit."""
     mirrored = [Cell(-cell.part, cell.whole, cell.count) for cell in ratio(table)]
     low, high = score_limits(ratio(table), NINETY_FIVE)
     assert score_limits(mirrored, NINETY_FIVE) == pytest.approx((-high, -low))

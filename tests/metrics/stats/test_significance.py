@@ -1,4 +1,4 @@
-"""Exact tests: every exchange of games counts once."""
+"""Exact tests: p counts every sign flip of the games once."""
 
 from itertools import product
 from math import comb
@@ -11,7 +11,7 @@ from cant_do_that_anymore.metrics.stats.significance import holm, p_value
 
 Samples = list[tuple[int, int]]
 samples = st.lists(st.tuples(st.integers(0, 8), st.integers(-2, 2)), max_size=25)
-"""Games and differences."""
+"""The game and the difference of each sample."""
 
 
 def columns(rows: Samples) -> tuple[list[int], list[int]]:
@@ -19,18 +19,18 @@ def columns(rows: Samples) -> tuple[list[int], list[int]]:
 
 
 @given(samples)
-def test_p_is_the_share_of_all_exchanges_of_games_with_as_large_a_difference(rows: Samples) -> None:
+def test_p_is_the_share_of_sign_flips_with_as_large_a_difference(rows: Samples) -> None:
     differences, games = columns(rows)
-    sums = [sum(d for game, d in rows if game == one) for one in sorted(set(games))]
-    seen = [
+    sums = [sum(d for g, d in rows if g == game) for game in sorted(set(games))]
+    as_large = [
         abs(sum(sign * value for sign, value in zip(signs, sums, strict=True))) >= abs(sum(sums))
         for signs in product((-1, 1), repeat=len(sums))
     ]
-    assert p_value(differences, games) == pytest.approx(sum(seen) / len(seen), rel=1e-12)
+    assert p_value(differences, games) == pytest.approx(sum(as_large) / len(as_large), rel=1e-12)
 
 
 @pytest.mark.parametrize(("lost", "won"), [(0, 0), (1, 0), (5, 0), (10, 2), (6, 6), (300, 100)])
-def test_where_each_game_gives_one_sample_it_is_the_exact_mcnemar_test(lost: int, won: int) -> None:
+def test_with_one_sample_per_game_it_is_the_exact_mcnemar_test(lost: int, won: int) -> None:
     tail = sum(comb(lost + won, k) for k in range(min(lost, won) + 1))
     expected = min(1.0, 2 * tail / 2 ** (lost + won))
     differences = [-1] * lost + [1] * won + [0] * 7
