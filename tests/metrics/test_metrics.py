@@ -1,4 +1,4 @@
-"""The numbers: models whose score is known, and the edges."""
+"""Metrics of models with known behavior, and edge cases."""
 
 import re
 from dataclasses import replace
@@ -16,13 +16,13 @@ from cant_do_that_anymore.task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_C
 from cant_do_that_anymore.task.scorer import original_violations
 from testing import POOL, Asked, Play, plan_of, played, run_of
 
-OF_MOVES = ["special", "forbidden", "adapted", "legal", "illegal"]
+MOVE_OUTCOMES = ["special", "forbidden", "adapted", "legal", "illegal"]
 UNUSABLE = ["unreadable", "truncated", "refused", "error"]
 PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
 
 
 @pytest.mark.parametrize(
-    ("standard", "changed", "expected", "noted"),
+    ("standard", "changed", "expected", "note"),
     [
         ("special", "special", {IMPACT: 0, "adaptation_rate": 0, "mcnemar_p": 1}, ""),
         (
@@ -30,7 +30,7 @@ PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
             {IMPACT: -1, "adaptation_rate": 1, "variant_legal_proportion": 1},
             "",
         ),
-        # Falling silent looks perfect but never adapts, and the notes say so.
+        # Empty replies look perfect but are not adaptation, and a note says so.
         (
             *("special", "unreadable"),
             {IMPACT: -1, "adaptation_rate": 0},
@@ -42,15 +42,15 @@ PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
             "impact factor is undefined",
         ),
     ],
-    ids=["always special", "perfect", "silent", "no habit"],
+    ids=["always special", "perfect", "empty replies", "no habit"],
 )
-def test_models_of_known_behavior_have_known_numbers(
-    standard: Play, changed: Play, expected: dict[str, float | None], noted: str
+def test_models_with_known_behavior_have_known_metrics(
+    standard: Play, changed: Play, expected: dict[str, float | None], note: str
 ) -> None:
     run = played("m", changed, standard, POOL[:40])
     notes = " | ".join(run.notes)
     assert run.results.metrics.items() >= expected.items()
-    assert noted in notes
+    assert note in notes
     assert ("not adaptation" in notes) == (changed == "unreadable")
     assert ("40 unreadable" in notes) == ("unreadable" in (standard, changed))
 
@@ -65,19 +65,19 @@ def test_tokens_are_summed() -> None:
     assert metrics.items() >= {f"usage_{kind}_tokens": 4 * n for kind, n in kinds.items()}.items()
 
 
-def test_every_number_of_five_samples_is_the_one_worked_out_by_hand() -> None:
+def test_metrics_of_five_samples_match_a_hand_calculation() -> None:
     first, second, third, fourth = POOL[:4]
-    told = [
+    replies = [
         (first, "f1b5", "f1b5"),  # special, special
         (second, "f8g7", "c8d7"),  # special, forbidden
         (third, "f1a6", "a2a3"),  # legal but forbidden after the change, legal
         (fourth, "a7a5", "e4e9"),  # legal, no move
         (first, "h8h8", "a1a8"),  # no move, illegal
     ]
-    found = run_of(
+    metrics = run_of(
         [
             (position, {"standard": Answer(a), "changed": Answer(b, reasoning="f8g7 or f1b5?")})
-            for position, a, b in told
+            for position, a, b in replies
         ]
     ).results.metrics
     shares = {
@@ -101,84 +101,85 @@ def test_every_number_of_five_samples_is_the_one_worked_out_by_hand() -> None:
     }
     counts = {"n_samples": 5, "n_games": 4, "n_failed": 0}
     usage = {f"usage_{kind}_tokens": 0 for kind in ("prompt", "completion", "total")}
-    violated = {
+    violations = {
         "standard_violation_rate": 1 / 5,
         "standard_violation_moving_invalid_piece_rate": 1 / 5,
         "standard_violation_capturing_same_color_rate": 1 / 5,
         "variant_violation_rate": 1 / 5,
         "variant_violation_incorrect_notation_rate": 1 / 5,
     }
-    moved = ("moved_outside_board", "moving_invalid_piece", "capturing_same_color")
-    kinds = ["", *(f"_{each}" for each in (*moved, "incorrect_notation"))]
-    none = {f"{who}_violation{kind}_rate": 0 for who in ("standard", "variant") for kind in kinds}
-    assert found == pytest.approx(shares | counts | usage | none | violated)
+    errors = ("moved_outside_board", "moving_invalid_piece", "capturing_same_color")
+    kinds = ["", *(f"_{error}" for error in (*errors, "incorrect_notation"))]
+    none = {f"{name}_violation{kind}_rate": 0 for name in ("standard", "variant") for kind in kinds}
+    assert metrics == pytest.approx(shares | counts | usage | none | violations)
 
 
-def test_where_the_special_move_is_the_only_one_chance_plays_it() -> None:
-    told = "1. e4 e5 2. Nf3 Nf6 3. Nxe5 Nxe4 4. Qe2 Nxf2 5. Nc6+ Qe7 6. Nxe7 Nxh1 7. Nc6+"
-    only = Position(1, tuple(moves_in(told, STANDARD)), ("f8e7",))
-    assert played(positions=[only]).results.metrics["random_special_proportion"] == 1
+def test_random_play_is_special_if_no_other_move_is_legal() -> None:
+    game = "1. e4 e5 2. Nf3 Nf6 3. Nxe5 Nxe4 4. Qe2 Nxf2 5. Nc6+ Qe7 6. Nxe7 Nxh1 7. Nc6+"
+    position = Position(1, tuple(moves_in(game, STANDARD)), ("f8e7",))
+    assert played(positions=[position]).results.metrics["random_special_proportion"] == 1
 
 
-def test_the_measures_are_those_of_the_protocol() -> None:
+def test_measures_match_the_table_in_the_protocol() -> None:
     text = PROTOCOL.read_text(encoding="utf-8").replace("\N{MINUS SIGN}", "-")
     rows = re.findall(r"^\| `(\w+)` \|.* \| (\(.*\)|the same) \| (-?\d?) ?\|$", text, re.M)
-    told, above = {}, ""
+    documented, above = {}, ""
     for name, pairs, perfect in rows:
         above = above if pairs == "the same" else pairs
-        told[name] = above, perfect
-    assert told == {
+        documented[name] = above, perfect
+    assert documented == {
         name: (" ".join(map(str, sorted(m.pairs))), "" if m.perfect is None else f"{m.perfect:g}")
         for name, m in MEASURES.items()
         if "violation" not in name
     }
 
 
-def test_moves_and_answers_about_knowledge_are_counted_by_kinds_of_their_own() -> None:
+def test_moves_and_knowledge_answers_have_different_outcomes() -> None:
     for condition in plan_of(names=DIAGNOSIS_CONDITIONS).conditions:
-        kinds = ["right", "wrong"] if condition.name.startswith("knows_") else OF_MOVES
+        kinds = ["right", "wrong"] if condition.name.startswith("knows_") else MOVE_OUTCOMES
         assert condition.outcomes == [*kinds, *UNUSABLE]
 
 
-def test_numbers_over_controls_are_made_of_their_answers_and_others_are_not() -> None:
+def test_only_control_measures_depend_on_the_controls() -> None:
     plan = plan_of(names=DIAGNOSIS_CONDITIONS)
 
-    def asked(position: Position, names: tuple[str, ...], placebo: str) -> Asked:
+    def replies_at(position: Position, names: tuple[str, ...], placebo: str) -> Asked:
         special = position.special_moves[0]
-        said = {name: placebo if name == "placebo" else special for name in names}
-        return position, {name: Answer(text, usage=Usage(1, 0)) for name, text in said.items()}
+        replies = {name: placebo if name == "placebo" else special for name in names}
+        return position, {name: Answer(text, usage=Usage(1, 0)) for name, text in replies.items()}
 
-    asked_samples = [asked(p, DIAGNOSIS_CONDITIONS, p.special_moves[0]) for p in POOL[:10]]
+    samples = [replies_at(p, DIAGNOSIS_CONDITIONS, p.special_moves[0]) for p in POOL[:10]]
     placebos = [p.special_moves[0] for p in POOL[10:15]] + [""] * 5
-    asked_controls = [
-        asked(p, CONTROL_CONDITIONS, said) for p, said in zip(POOL[10:20], placebos, strict=True)
+    controls = [
+        replies_at(position, CONTROL_CONDITIONS, placebo)
+        for position, placebo in zip(POOL[10:20], placebos, strict=True)
     ]
-    found = run_of(asked_samples, plan, asked_controls).results
-    assert found.metrics["usage_prompt_tokens"] == 6 * 10 + 3 * 10
-    assert found.metrics["placebo_collateral_change"] == -1 / 2
-    bounds = found.bounds["placebo_collateral_change"]
+    results = run_of(samples, plan, controls).results
+    assert results.metrics["usage_prompt_tokens"] == 6 * 10 + 3 * 10
+    assert results.metrics["placebo_collateral_change"] == -1 / 2
+    bounds = results.bounds["placebo_collateral_change"]
     assert (bounds.low, bounds.high, bounds.complete) == (-1 / 2, 0, 0)
-    assert "placebo_impact_factor" not in found.bounds
-    of_one_game = [(replace(position, game=1), said) for position, said in asked_controls]
-    around = run_of(asked_samples, plan, of_one_game).results.intervals
+    assert "placebo_impact_factor" not in results.bounds
+    one_game = [(replace(position, game=1), answers) for position, answers in controls]
+    clustered = run_of(samples, plan, one_game).results.intervals
     collateral = "placebo_collateral_change"
-    assert around[collateral].low < found.intervals[collateral].low
-    (said,) = {tuple(found.control_outcomes[name].items()) for name in ("standard", "changed")}
-    assert dict(said) == {"special": 10} | dict.fromkeys([*OF_MOVES[1:], *UNUSABLE], 0)
-    assert found.control_outcomes["placebo"]["unreadable"] == 5
-    one_control = run_of(asked_samples, plan, asked_controls[:1]).results
+    assert clustered[collateral].low < results.intervals[collateral].low
+    (counts,) = {tuple(results.control_outcomes[name].items()) for name in ("standard", "changed")}
+    assert dict(counts) == {"special": 10} | dict.fromkeys([*MOVE_OUTCOMES[1:], *UNUSABLE], 0)
+    assert results.control_outcomes["placebo"]["unreadable"] == 5
+    one_control = run_of(samples, plan, controls[:1]).results
     assert [*one_control.control_outcomes] == [*CONTROL_CONDITIONS]
-    wider = run_of(asked_samples, replace(plan, precision=0.1), asked_controls).results
-    for plain, stretched in (
-        (found.intervals, wider.intervals),
-        (found.by_special_move, wider.by_special_move),
+    wider = run_of(samples, replace(plan, precision=0.1), controls).results
+    specific = "specific_impact_factor"
+    for plain, wide in (
+        (results.intervals[specific], wider.intervals[specific]),
+        (results.by_special_move[specific], wider.by_special_move[specific]),
     ):
-        one, other = plain["specific_impact_factor"], stretched["specific_impact_factor"]
-        assert other.low < one.low < one.high < other.high
+        assert wide.low < plain.low < plain.high < wide.high
 
 
 @pytest.mark.parametrize("n", [0, 1])
-def test_hardly_any_samples_are_no_trouble(n: int) -> None:
+def test_metrics_of_0_and_1_samples(n: int) -> None:
     results = played("m", "adapted", positions=POOL[:n]).results
     assert results.metrics["n_samples"] == n
     assert results.metrics["delta"] == (-1 if n else None)
@@ -189,13 +190,13 @@ def test_hardly_any_samples_are_no_trouble(n: int) -> None:
         assert results.intervals[IMPACT].high > 0
 
 
-def test_reading_exactly_is_noted_where_it_would_differ() -> None:
-    said = [
+def test_a_note_says_if_exact_reading_would_differ() -> None:
+    samples = [
         (p, {"standard": Answer(f"**{p.special_moves[0]}**"), "changed": Answer("")})
         for p in POOL[:3]
     ]
-    told = "exact reading would change “Special move, standard rules” from 1.000 to 0.000"
-    assert any(note.startswith(told) for note in run_of(said).notes)
+    message = "exact reading would change “Special move, standard rules” from 1.000 to 0.000"
+    assert any(note.startswith(message) for note in run_of(samples).notes)
 
 
 @pytest.mark.parametrize(
@@ -218,6 +219,6 @@ def test_reading_exactly_is_noted_where_it_would_differ() -> None:
 )
 def test_violations_are_those_of_the_original(reply: str, expected: tuple[str, ...]) -> None:
     """White to move after 1. e4 d5."""
-    found = original_violations(reply, Position(0, ("e2e4", "d7d5"), ()))
-    assert ("violation" in found) == bool(expected)
-    assert {name.removeprefix("violation_") for name in found - {"violation"}} == set(expected)
+    violations = original_violations(reply, Position(0, ("e2e4", "d7d5"), ()))
+    assert ("violation" in violations) == bool(expected)
+    assert {name.removeprefix("violation_") for name in violations - {"violation"}} == set(expected)

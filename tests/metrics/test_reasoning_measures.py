@@ -1,4 +1,4 @@
-"""What thinking shows: models whose thoughts and their number are known, and the edges."""
+"""Reasoning measures of models with known reasoning, and edge cases."""
 
 import re
 from pathlib import Path
@@ -44,118 +44,118 @@ def summary_of(run: Run) -> str:
 
 
 @pytest.fixture(scope="module")
-def planted() -> Run:
-    """Of a model that thinks, is tempted and gives in by known functions."""
+def planted_run() -> Run:
+    """A run of a model that reasons, is tempted and gives in by known functions."""
     thinker = Outside(tempted, thinks=longer_when_changed, thoughts=tempted_thoughts)
     with answering(thinker) as server:
         return measure(server, n=60)
 
 
-def test_temptation_is_as_planted(planted: Run) -> None:
-    moves = [sample.position.moves for sample in planted.samples]
-    of_special = [each for each in moves if is_tempted(each)]
-    resisted = [each for each in of_special if not gives_in(each)]
-    assert 0 < len(resisted) < len(of_special) < len(moves)
-    for name, share, whole in (
-        ("temptation_rate", len(of_special) / len(moves), len(moves)),
-        ("resistance_rate", len(resisted) / len(of_special), len(of_special)),
+def test_temptation_matches_the_planted_model(planted_run: Run) -> None:
+    moves = [sample.position.moves for sample in planted_run.samples]
+    tempting = [m for m in moves if is_tempted(m)]
+    resisted = [m for m in tempting if not gives_in(m)]
+    assert 0 < len(resisted) < len(tempting) < len(moves)
+    for name, share, n in (
+        ("temptation_rate", len(tempting) / len(moves), len(moves)),
+        ("resistance_rate", len(resisted) / len(tempting), len(tempting)),
     ):
-        assert planted.results.metrics[name] == share
-        around = planted.results.intervals[name]
-        assert share - 2 / whole**0.5 < around.low < share < around.high < share + 2 / whole**0.5
+        assert planted_run.results.metrics[name] == share
+        interval = planted_run.results.intervals[name]
+        assert share - 2 / n**0.5 < interval.low < share < interval.high < share + 2 / n**0.5
 
 
-def test_thinking_tokens_are_as_planted(planted: Run) -> None:
-    moves = [sample.position.moves for sample in planted.samples]
-    before = mean(500 + number_of(each) * 37 % 7_501 for each in moves)
-    differences = [1_000 * (number_of(each) % 4 > 0) for each in moves]
-    more = mean(differences)
-    metrics, around = planted.results.metrics, planted.results.intervals
+def test_reasoning_tokens_match_the_planted_model(planted_run: Run) -> None:
+    moves = [sample.position.moves for sample in planted_run.samples]
+    before = mean(500 + number_of(m) * 37 % 7_501 for m in moves)
+    differences = [1_000 * (number_of(m) % 4 > 0) for m in moves]
+    difference = mean(differences)
+    metrics, intervals = planted_run.results.metrics, planted_run.results.intervals
     assert metrics["standard_thinking_tokens"] == pytest.approx(before)
-    assert metrics["changed_thinking_tokens"] == pytest.approx(before + more)
-    assert metrics["thinking_tokens_difference"] == pytest.approx(more)
-    games = [sample.position.game for sample in planted.samples]
-    signed = mean_interval(differences, games, signed=True)
-    assert signed and around["thinking_tokens_difference"] == signed
-    assert 500 < signed.low < more < signed.high < 1_000
+    assert metrics["changed_thinking_tokens"] == pytest.approx(before + difference)
+    assert metrics["thinking_tokens_difference"] == pytest.approx(difference)
+    games = [sample.position.game for sample in planted_run.samples]
+    interval = mean_interval(differences, games, signed=True)
+    assert interval and intervals["thinking_tokens_difference"] == interval
+    assert 500 < interval.low < difference < interval.high < 1_000
 
 
-def test_the_terminal_tells_of_thinking(planted: Run) -> None:
-    shown, metrics = summary_of(planted), planted.results.metrics
-    around = r"([\d,]+) \[[\d,]+, [\d,]+\]"
-    told = re.search(
-        rf"It uses {around} reasoning tokens under standard rules and {around} under the changed "
-        rf"rules: {around} more",
-        shown,
+def test_the_terminal_summary_describes_the_reasoning(planted_run: Run) -> None:
+    output, metrics = summary_of(planted_run), planted_run.results.metrics
+    number = r"([\d,]+) \[[\d,]+, [\d,]+\]"
+    match = re.search(
+        rf"It uses {number} reasoning tokens under standard rules and {number} under the changed "
+        rf"rules: {number} more",
+        output,
     )
-    assert told
+    assert match
     names = ("standard_thinking_tokens", "changed_thinking_tokens", "thinking_tokens_difference")
-    assert list(told.groups()) == [f"{metrics[name]:,.0f}" for name in names]
-    assert f"Temptation {metrics['temptation_rate']:.3f} [" in shown
+    assert list(match.groups()) == [f"{metrics[name]:,.0f}" for name in names]
+    assert f"Temptation {metrics['temptation_rate']:.3f} [" in output
 
 
-def test_a_run_read_back_or_rescored_tells_the_same(planted: Run, tmp_path: Path) -> None:
-    save_run(planted, tmp_path / "run")
+def test_loading_and_rescoring_keep_the_metrics(planted_run: Run, tmp_path: Path) -> None:
+    save_run(planted_run, tmp_path / "run")
     loaded = load_run(tmp_path / "run")
-    assert loaded.samples == planted.samples
-    assert loaded.results == planted.results
+    assert loaded.samples == planted_run.samples
+    assert loaded.results == planted_run.results
     exact = rescored(loaded, "exact").results.metrics
     assert {name: exact[name] for name in NAMES} == {
-        name: planted.results.metrics[name] for name in NAMES
+        name: planted_run.results.metrics[name] for name in NAMES
     }
 
 
-def test_thoughts_that_are_not_shown_tempt_nobody_but_are_counted() -> None:
-    thinks = OpenAI(perfect, thinks=lambda request: 5_000 - longer_when_changed(request) // 2)
-    with answering(thinks) as server:
+def test_hidden_reasoning_counts_tokens_but_no_temptation() -> None:
+    model = OpenAI(perfect, thinks=lambda request: 5_000 - longer_when_changed(request) // 2)
+    with answering(model) as server:
         run = measure(server, n=12)
     assert NAMES & run.results.metrics.keys() == {name for name in NAMES if "tokens" in name}
     difference = run.results.metrics["thinking_tokens_difference"]
     assert difference is not None and difference < 0
-    shown = summary_of(run)
-    assert f"{-difference:,.0f} [" in shown and "fewer" in shown and "temptation" not in shown
+    output = summary_of(run)
+    assert f"{-difference:,.0f} [" in output and "fewer" in output and "temptation" not in output
 
 
-def test_of_a_model_that_does_not_think_nothing_is_told() -> None:
+def test_no_reasoning_sentence_without_reasoning() -> None:
     run = measure(perfect, n=12)
     assert not NAMES & run.results.metrics.keys()
     assert "think" not in summary_of(run)
 
 
-def thoughtful(
-    thoughts: str, text: str, stop_reason: StopReason = "stop", tokens: int = 9
+def answer_with(
+    reasoning: str, text: str, stop_reason: StopReason = "stop", tokens: int = 9
 ) -> Answer:
-    return Answer(text, stop_reason, Usage(1, tokens + 1, tokens), "m", thoughts)
+    return Answer(text, stop_reason, Usage(1, tokens + 1, tokens), "m", reasoning)
 
 
-def test_only_thoughts_that_are_shown_under_the_changed_rules_count() -> None:
-    said = [
-        ("Bb5", ""),  # the habit is no temptation where it is legal
+def test_only_visible_reasoning_under_the_changed_rules_counts() -> None:
+    reasoning = [
+        ("Bb5", ""),  # a legal habit is no temptation
         ("", "c1g5 or f1b5?"),
         ("", "Be2 or b5"),
     ]
-    asked = [
-        (POSITION, {"standard": thoughtful(a, "f1b5"), "changed": thoughtful(b, "d2d4")})
-        for a, b in said
+    samples = [
+        (POSITION, {"standard": answer_with(a, "f1b5"), "changed": answer_with(b, "d2d4")})
+        for a, b in reasoning
     ]
-    metrics = run_of(asked).results.metrics
+    metrics = run_of(samples).results.metrics
     assert metrics["temptation_rate"] == 1 / 2
     assert metrics["resistance_rate"] == 1
-    never = run_of([asked[2]]).results.metrics
-    assert never["temptation_rate"] == 0
-    assert "resistance_rate" not in never
+    untempted = run_of([samples[2]]).results.metrics
+    assert untempted["temptation_rate"] == 0
+    assert "resistance_rate" not in untempted
 
 
-def test_a_reply_that_was_cut_off_gives_resistance_bounds() -> None:
-    said = [thoughtful("f1b5!", "", "length"), thoughtful("f1b5!", "f1b5")]
-    run = run_of([(POSITION, {"standard": Answer("f1b5"), "changed": each}) for each in said])
+def test_a_truncated_reply_gives_resistance_bounds() -> None:
+    answers = [answer_with("f1b5!", "", "length"), answer_with("f1b5!", "f1b5")]
+    run = run_of([(POSITION, {"standard": Answer("f1b5"), "changed": a}) for a in answers])
     assert run.results.metrics["resistance_rate"] == 1 / 2
     bounds = run.results.bounds["resistance_rate"]
     assert (bounds.low, bounds.high, bounds.complete) == (0, 1 / 2, 0)
 
 
 @pytest.mark.parametrize(
-    ("thoughts", "named"),
+    ("reasoning", "named"),
     [
         *(("f1b5", True), ("Hmm.\nBb5+ is a check", True), ("**Bb5** looks natural", True)),
         *(("(Bf1-b5)", True), ("1. e4 c5 2. Nf3 d6 3.Bb5+", True), ("F1B5?", True)),
@@ -164,18 +164,18 @@ def test_a_reply_that_was_cut_off_gives_resistance_bounds() -> None:
         *(("the bishop to b5", False), ("f1b55", False)),
     ],
 )
-def test_a_special_move_is_found_however_it_is_written(thoughts: str, named: bool) -> None:
-    assert names_special(thoughts, POSITION) == named
+def test_special_moves_are_found_in_any_notation(reasoning: str, named: bool) -> None:
+    assert names_special(reasoning, POSITION) == named
 
 
-def test_every_move_in_a_text_is_read_as_standard_chess_first() -> None:
+def test_named_moves_are_read_as_standard_chess_first() -> None:
     board = board_after(POSITION.moves)
     text = "Be2, Bg3, f1b5; Nc3 or Nc3. Not Ke3, not c4, not Nd2 (two can)."
-    read = {
+    moves = {
         written: move.uci() if move else None
         for written, move in named_moves(text, board, BISHOPS_AS_KNIGHTS).items()
     }
-    assert read == {
+    assert moves == {
         "Be2": "f1e2",
         "Bg3": "f1g3",
         "f1b5": "f1b5",
@@ -192,31 +192,31 @@ def test_castling_can_be_a_special_move() -> None:
     assert not names_special("I castle: 0-0-0.", Position(0, moves, ("e1g1",)))
 
 
-def test_equal_games_of_one_sample_have_the_usual_interval() -> None:
+def test_games_of_one_sample_have_the_usual_t_interval() -> None:
     values = [3, 8, 1, 9, 4]
-    around = mean_interval(values, range(5), signed=True)
-    reach = 2.776445 * stdev(values) / 5**0.5
-    assert around
-    assert (around.low, around.high) == pytest.approx((5 - reach, 5 + reach), rel=1e-6)
+    interval = mean_interval(values, range(5), signed=True)
+    margin = 2.776445 * stdev(values) / 5**0.5
+    assert interval
+    assert (interval.low, interval.high) == pytest.approx((5 - margin, 5 + margin), rel=1e-6)
     wider = mean_interval(values, range(5), signed=True, critical_factor=1.1)
-    assert wider and wider.high == pytest.approx(5 + 1.1 * reach, rel=1e-6)
-    least = mean_interval([1, 3], [1, 2], signed=False)  # two games are the fewest
-    assert least and least.method == "t over games"
+    assert wider and wider.high == pytest.approx(5 + 1.1 * margin, rel=1e-6)
+    smallest = mean_interval([1, 3], [1, 2], signed=False)  # two games are enough
+    assert smallest and smallest.method == "t over games"
 
 
 @given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(1, 6)), min_size=3, max_size=30))
-def test_intervals_are_those_of_leaving_out_each_game(drawn: list[tuple[int, int]]) -> None:
+def test_mean_intervals_are_the_jackknife_over_games(drawn: list[tuple[int, int]]) -> None:
     values, games = [value for value, _ in drawn], [game for _, game in drawn]
-    around = mean_interval(values, games, signed=True)
+    interval = mean_interval(values, games, signed=True)
     sizes = [games.count(game) for game in set(games)]
     n_games = len(games) ** 2 / sum(size**2 for size in sizes)
-    without = [mean(v for v, g in drawn if g != out) for out in set(games)] if n_games > 1 else []
-    error = sum((each - mean(values)) ** 2 for each in without) * (len(sizes) - 1) / len(sizes)
+    means = [mean(v for v, g in drawn if g != out) for out in set(games)] if n_games > 1 else []
+    error = sum((m - mean(values)) ** 2 for m in means) * (len(sizes) - 1) / len(sizes)
     if n_games < 2 or error < 1e-12:
-        assert around is None or around.high - around.low < 1e-3
+        assert interval is None or interval.high - interval.low < 1e-3
         return
-    assert around
-    assert around.high - mean(values) == pytest.approx(t_quantile(n_games - 1) * error**0.5)
+    assert interval
+    assert interval.high - mean(values) == pytest.approx(t_quantile(n_games - 1) * error**0.5)
     amounts = mean_interval(values, games, signed=False)
     assert amounts
     assert 0 < amounts.low < mean(values) < amounts.high
@@ -232,25 +232,25 @@ def test_intervals_are_those_of_leaving_out_each_game(drawn: list[tuple[int, int
         ([0, 0, 0], [1, 2, 3]),
         ([1] * 9 + [2], [0] * 9 + [1]),
     ],
-    ids=["no samples", "one sample", "one game", "nothing varies", "hardly more than one game"],
+    ids=["no samples", "one sample", "one game", "no variation", "about one game"],
 )
-def test_no_interval_is_made_of_nothing(values: list[int], games: list[int]) -> None:
+def test_too_little_data_gives_no_interval(values: list[int], games: list[int]) -> None:
     assert mean_interval(values, games, signed=False) is None
 
 
-def test_the_interval_of_a_skewed_amount_holds_the_truth() -> None:
-    chance, held = Random(1), 0
+def test_coverage_for_a_skewed_amount() -> None:
+    random, covered = Random(1), 0
     for _ in range(400):
-        drawn = [round(1000 * chance.lognormvariate(-0.125, 0.5)) for _ in range(50)]
-        around = mean_interval(drawn, range(50), signed=False)
-        assert around
-        held += around.low <= 1000 <= around.high
-    assert 0.91 < held / 400 < 0.98
+        drawn = [round(1000 * random.lognormvariate(-0.125, 0.5)) for _ in range(50)]
+        interval = mean_interval(drawn, range(50), signed=False)
+        assert interval
+        covered += interval.low <= 1000 <= interval.high
+    assert 0.91 < covered / 400 < 0.98
 
 
-def test_samples_without_an_answer_think_nothing() -> None:
-    lost = Answer("", stop_reason="error", error="gone")
-    whole = {"standard": thoughtful("a", "f1b5", tokens=10), "changed": thoughtful("b", "d2d4")}
-    run = run_of([(POSITION, whole), (POSITION, whole | {"changed": lost})])
+def test_samples_without_an_answer_add_no_reasoning_tokens() -> None:
+    missing = Answer("", stop_reason="error", error="gone")
+    both = {"standard": answer_with("a", "f1b5", tokens=10), "changed": answer_with("b", "d2d4")}
+    run = run_of([(POSITION, both), (POSITION, both | {"changed": missing})])
     assert run.results.metrics["standard_thinking_tokens"] == 10
     assert run.results.metrics["thinking_tokens_difference"] == -1

@@ -1,4 +1,4 @@
-"""Rule uptake ranks what models do: neither the strength of a habit nor useless answers decide."""
+"""Rule uptake ranks what models do. Neither habit strength nor unusable answers decide."""
 
 import json
 from pathlib import Path
@@ -23,10 +23,10 @@ def test_a_perfect_model_leads_one_that_keeps_half_of_a_stronger_habit(tmp_path:
     assert perfect.results.metrics[UPTAKE] == 1
     for run in (perfect, half):
         save_run(run, tmp_path / run.model)
-    told = json.loads(cdta("compare", tmp_path / "half", tmp_path / "perfect", "--json").stdout)
-    assert told["ranking"] == ["perfect", "half"]
-    assert [pair["measure"] for pair in told["pairs"]] == [UPTAKE, "adaptation_rate", IMPACT]
-    first = told["pairs"][0]
+    output = json.loads(cdta("compare", tmp_path / "half", tmp_path / "perfect", "--json").stdout)
+    assert output["ranking"] == ["perfect", "half"]
+    assert [pair["measure"] for pair in output["pairs"]] == [UPTAKE, "adaptation_rate", IMPACT]
+    first = output["pairs"][0]
     assert (first["models"], first["verdict"]) == (["perfect", "half"], "different")
     assert 0.3 < first["low"] < first["difference"] < first["high"] < 1
     assert first["p_uncorrected"] < first["p"] < 0.001
@@ -37,16 +37,16 @@ def test_a_perfect_model_leads_one_that_keeps_half_of_a_stronger_habit(tmp_path:
     )
 
 
-def test_two_perfect_models_are_not_different_however_strong_their_habits_are() -> None:
+def test_perfect_models_with_different_habits_are_equivalent() -> None:
     runs = [
         played(f"{share}", "legal", keeps(share, "legal"), positions=POOL[:300])
         for share in (95, 45)
     ]
     strong, weak = (run.results.intervals["predicted_move_proportion"] for run in runs)
     assert strong.low > weak.high + 0.2
-    for found in comparisons_of(runs):
-        assert found.values == ((1, 1) if found.measure.perfect == 1 else (-1, -1))
-        assert found.verdict == "equivalent"
+    for comparison in comparisons_of(runs):
+        assert comparison.values == ((1, 1) if comparison.measure.perfect == 1 else (-1, -1))
+        assert comparison.verdict == "equivalent"
 
 
 @pytest.mark.parametrize(
@@ -66,28 +66,29 @@ def test_two_perfect_models_are_not_different_however_strong_their_habits_are() 
         ([("legal", "special")] * 20, None),
     ],
 )
-def test_what_stating_changes(pairs: list[tuple[Outcome, Outcome]], uptake: float | None) -> None:
+def test_uptake_by_outcomes(pairs: list[tuple[Outcome, Outcome]], uptake: float | None) -> None:
     before, after = ([pair[side] for pair in pairs] for side in (0, 1))
     run = played("m", after, before)
-    found = run.results.metrics[UPTAKE]
-    assert found == (uptake if uptake is None else pytest.approx(uptake))
+    value = run.results.metrics[UPTAKE]
+    assert value == (uptake if uptake is None else pytest.approx(uptake))
     assert (UPTAKE in run.results.intervals) == (uptake is not None)
 
 
-def test_p_is_corrected_for_all_tables_that_are_shown_together() -> None:
-    def two(rare: int, eval_: Eval) -> list[Run]:
-        def some(number: int) -> Outcome:
-            return "legal" if number < rare else "special"
+def test_p_is_corrected_for_all_tables_shown_together() -> None:
+    def two_runs(dropped: int, eval_: Eval) -> list[Run]:
+        def outcome(number: int) -> Outcome:
+            return "legal" if number < dropped else "special"
 
-        usual: dict[str, Any] = {"positions": POOL[:100], "plan": {"eval": eval_}}
-        return [played("a", **usual), played("b", some, **usual)]
+        common: dict[str, Any] = {"positions": POOL[:100], "plan": {"eval": eval_}}
+        return [played("a", **common), played("b", outcome, **common)]
 
-    [alone] = rankings(entries_of(two(9, "all")))
-    several = rankings(entries_of([*two(9, "all"), *two(0, "all_small"), *two(0, "all_diagonal")]))
-    assert [len(each.comparisons) for each in several] == [3, 3, 3]
-    for one, among in zip(alone.comparisons, several[0].comparisons, strict=True):
-        assert one.p == among.p
-        assert one.corrected_p == pytest.approx(3 * one.p)
-        assert among.corrected_p == pytest.approx(9 * one.p)
-        assert (one.verdict, among.verdict) == ("different", "different")
-        assert among.required_samples > one.required_samples
+    [alone] = rankings(entries_of(two_runs(9, "all")))
+    runs = [*two_runs(9, "all"), *two_runs(0, "all_small"), *two_runs(0, "all_diagonal")]
+    several = rankings(entries_of(runs))
+    assert [len(ranking.comparisons) for ranking in several] == [3, 3, 3]
+    for single, joint in zip(alone.comparisons, several[0].comparisons, strict=True):
+        assert single.p == joint.p
+        assert single.corrected_p == pytest.approx(3 * single.p)
+        assert joint.corrected_p == pytest.approx(9 * single.p)
+        assert (single.verdict, joint.verdict) == ("different", "different")
+        assert joint.required_samples > single.required_samples

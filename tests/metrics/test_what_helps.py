@@ -1,15 +1,15 @@
-"""Which interventions are said to help, over runs of models whose reactions are known."""
+"""Which interventions are reported to help, in simulated runs with known effects."""
 
 import pytest
 
 from simulated_interventions import HELPFUL, named_in
 
-RUNS = 8  # benchmarks/interventions.py makes 200 of each
+RUNS = 8  # benchmarks/interventions.py simulates 200 of each
 
 
 @pytest.mark.parametrize("per_game", [1, 3])
-def test_the_helpful_are_found_and_others_seldom_named(per_game: int) -> None:
-    """Another one is named in at most 5% of the runs: in more than 2 of 8 once in 170 times."""
+def test_helpful_interventions_are_named_and_others_rarely(per_game: int) -> None:
+    """Others are named in at most 5% of runs, so in 3 or more of 8 only once in 170 times."""
     named = [named_in(seed, per_game=per_game) for seed in range(RUNS)]
     assert sum(bool(names - HELPFUL) for names in named) <= 2
     assert sum(names >= HELPFUL for names in named) >= RUNS - 1

@@ -1,4 +1,4 @@
-"""How much the wording matters: one wording per position, and the spread between wordings."""
+"""The effect of the wording: one wording per position, and the spread between wordings."""
 
 import json
 import re
@@ -34,108 +34,108 @@ RULES = [rules for rules in CATALOG.values() if rules.forbids_something]
 def test_every_wording_states_every_rule_in_every_form(name: str, rules: Rules) -> None:
     wording = shipped_wording(name)
     for form, condition in product(FORMS.values(), DIAGNOSIS_CONDITIONS):
-        asked = question(POOL[0], rules, condition, wording, form)
-        text = "\n".join(message.content for message in asked.messages)
-        odd = r"\{\w+\}|\.\.|\S  \S|[a-z] \.|[a-z]\. [a-z]"
-        assert form.name == "board" or not re.search(odd, text), text
+        prompt = question(POOL[0], rules, condition, wording, form)
+        text = "\n".join(message.content for message in prompt.messages)
+        errors = r"\{\w+\}|\.\.|\S  \S|[a-z] \.|[a-z]\. [a-z]"
+        assert form.name == "board" or not re.search(errors, text), text
         assert "UCI" in text and form.description in text
         if condition in ("changed", "reminded"):
-            stated = {"positive": 1, "negative": 2}.get(name, 0)
-            assert statements_of(rules)[stated] in text
-        roles = [message.role for message in asked.messages]
+            index = {"positive": 1, "negative": 2}.get(name, 0)
+            assert statements_of(rules)[index] in text
+        roles = [message.role for message in prompt.messages]
         assert roles[0] == ("user" if name == "user-turn" else "system")
-        assert all(one != next_ for one, next_ in pairwise(roles))
+        assert all(role != next_role for role, next_role in pairwise(roles))
 
 
 def test_each_position_gets_one_wording_and_no_request_is_added() -> None:
     with answering(habit, model="m") as server:
         run = measure(server, dataset=positions(60), wording="all")
         assert len(server.requests) == 2 * 60
-        again = measure(server, dataset=positions(60))
+        default_run = measure(server, dataset=positions(60))
         assert len(server.requests) == 4 * 60
-    used = Counter(run.plan.wording_of(sample.position) for sample in run.samples)
-    assert {*used} == {*SHIPPED_WORDINGS} and sum(used.values()) == 60
+    wordings = Counter(run.plan.wording_of(sample.position) for sample in run.samples)
+    assert {*wordings} == {*SHIPPED_WORDINGS} and sum(wordings.values()) == 60
     for sample in run.samples:
         for condition in run.plan.conditions:
-            place = SHIPPED_WORDINGS.index(run.plan.wording_of(sample.position))
-            assert condition.prompt(sample.position) is condition.prompts[place]
-    assert again.results.wordings is None and again.plan.wordings == ("default",)
+            index = SHIPPED_WORDINGS.index(run.plan.wording_of(sample.position))
+            assert condition.prompt(sample.position) is condition.prompts[index]
+    assert default_run.results.wordings is None and default_run.plan.wordings == ("default",)
 
 
-# The share of habits that the planted model drops, by wording: a standard deviation of 0.12.
+# The planted model drops these shares of its habits. Their standard deviation is 0.12.
 DROPS = dict(zip(SHIPPED_WORDINGS, (0.35, 0.42, 0.45, 0.5, 0.55, 0.6, 0.66, 0.71), strict=True))
 
 
-def planted(shares: dict[str, float]) -> Responder:
+def planted_model(shares: dict[str, float]) -> Responder:
     """A model that drops a share of its habits, by wording."""
 
     texts = {shipped_wording(name).changed_prompt(BISHOPS_AS_KNIGHTS): name for name in shares}
 
     def answer(request: Body) -> str:
-        asked = request["messages"][0]["content"]
-        wording = next((name for text, name in texts.items() if asked.startswith(text)), "")
+        prompt = request["messages"][0]["content"]
+        wording = next((name for text, name in texts.items() if prompt.startswith(text)), "")
         drops = Random(str(moves_in(request))).random() < shares.get(wording, 0)
         return adapting(request) if drops else habit(request)
 
     return answer
 
 
-def test_wordings_with_one_value_are_not_called_lowest_and_highest() -> None:
-    run = measure(planted(dict.fromkeys(DROPS, 1)), dataset=positions(60), wording="all")
+def test_wordings_with_equal_values_have_no_lowest_and_highest() -> None:
+    run = measure(planted_model(dict.fromkeys(DROPS, 1)), dataset=positions(60), wording="all")
     expected = "Over 8 wordings, it follows the new rule equally often (100%)."
     assert wording_sentence(run) == expected
 
 
 @pytest.mark.parametrize("matters", [True, False])
-def test_a_spread_between_wordings_is_found_and_none_is_made_up(matters: bool) -> None:
+def test_the_spread_between_wordings_matches_the_planted_one(matters: bool) -> None:
     shares = DROPS if matters else dict.fromkeys(DROPS, 0.5)
-    run = measure(planted(shares), dataset=positions(800), wording="all")
+    run = measure(planted_model(shares), dataset=positions(800), wording="all")
     result = run.results.wordings
     assert result and {*result.by_wording} == {*shares}
     for name, entry in result.details.items():
         assert entry.value is not None and abs(entry.value - shares[name]) < 0.2
-    true = stdev(shares.values())
-    assert result.spread_low <= true <= result.spread_high
+    planted_spread = stdev(shares.values())
+    assert result.spread_low <= planted_spread <= result.spread_high
     assert (result.p < 0.01) == matters and (result.spread_low > 0) == matters
     assert result.low < sum(shares.values()) / 8 < result.high
     pooled = run.results.intervals["rule_uptake"]
     assert (result.high - result.low > 1.3 * (pooled.high - pooled.low)) == matters
 
 
-def test_the_interval_of_the_spread_is_that_of_equal_errors_in_closed_form() -> None:
+def test_spread_interval_matches_the_closed_form_for_equal_errors() -> None:
     values, error = [*DROPS.values()], 0.0025
     low, high = spread_interval(values, [error] * 8)
-    # Q is then 7 times the variance over error + tau squared: chi-squared with 7 degrees.
+    # Then Q is 7 times the variance over error + tau squared: chi-squared with 7 degrees.
     for end, quantile in ((low, 16.0127643), (high, 1.6898692)):
-        between = 7 * stdev(values) ** 2 / quantile - error
-        assert sqrt(max(0.0, between)) == pytest.approx(end, abs=1e-6)
+        variance = 7 * stdev(values) ** 2 / quantile - error
+        assert sqrt(max(0.0, variance)) == pytest.approx(end, abs=1e-6)
 
 
 CALLS = count()
 TEXTS = {"standard": "Chess. {position}.", "changed": "Chess. {change} {position}."}
 
 
-def test_wordings_and_forms_of_ones_own_come_from_python(tmp_path: Path) -> None:
-    squares = Form("fen only", "You get a FEN", lambda p: [Message("user", p.board().fen())])
+def test_custom_wordings_and_forms_from_python(tmp_path: Path) -> None:
+    fen_form = Form("fen only", "You get a FEN", lambda p: [Message("user", p.board().fen())])
     with answering(lambda _: "e2e4", model="m") as server:
-        own = {"dataset": positions(4), "form": squares}
-        run = measure(server, wording=[TEXTS, {"name": "mine", **TEXTS}], **own)
-        sent = [request["messages"] for request in server.requests]
-        again = measure(server, wording=TEXTS, dataset=positions(4), form="board")
-    assert run.plan.wordings == ("own", "mine") and again.plan.wordings == ("own",)
-    assert {turns[1]["content"] for turns in sent} == {p.board().fen() for p in POOL[:4]}
-    assert {turns[0]["content"] for turns in sent} == {
+        options = {"dataset": positions(4), "form": fen_form}
+        run = measure(server, wording=[TEXTS, {"name": "mine", **TEXTS}], **options)
+        conversations = [request["messages"] for request in server.requests]
+        other_run = measure(server, wording=TEXTS, dataset=positions(4), form="board")
+    assert run.plan.wordings == ("own", "mine") and other_run.plan.wordings == ("own",)
+    assert {turns[1]["content"] for turns in conversations} == {p.board().fen() for p in POOL[:4]}
+    assert {turns[0]["content"] for turns in conversations} == {
         "Chess. You get a FEN.",
         f"Chess. {BISHOPS_AS_KNIGHTS.statement} You get a FEN.",
     }
     assert run.plan.form.identity.startswith("fen only@")
     save_run(run, tmp_path / "run")
     assert load(tmp_path / "run").results == run.results
-    assert "conditions" in run.plan.differences(again.plan)
+    assert "conditions" in run.plan.differences(other_run.plan)
 
 
 @pytest.mark.parametrize(
-    ("wording", "sentence"),
+    ("wording", "message"),
     [
         ("terse,terse", "the wording 'terse' is given twice"),
         ([TEXTS, TEXTS], "the wording 'own' is given twice"),
@@ -144,18 +144,18 @@ def test_wordings_and_forms_of_ones_own_come_from_python(tmp_path: Path) -> None
         ("", "unknown wording: ''"),
     ],
 )
-def test_wordings_that_cannot_work_are_refused(wording: object, sentence: str) -> None:
-    with pytest.raises(InvalidInput, match=sentence):
+def test_wordings_that_cannot_work_are_refused(wording: object, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
         measure("cdta/random", wording=wording, n=2)
 
 
-def test_a_wording_that_does_not_show_the_position_fits_only_moves() -> None:
-    told = "fits only the form moves, not fen; write {position}"
-    with pytest.raises(InvalidInput, match=re.escape(told)):
+def test_a_wording_without_the_position_fits_only_the_form_moves() -> None:
+    message = "fits only the form moves, not fen; write {position}"
+    with pytest.raises(InvalidInput, match=re.escape(message)):
         measure("cdta/random", wording={"standard": "A.", "changed": "B. {change}"}, form="fen")
 
 
-def test_forms_of_ones_own_that_differ_late_in_a_game_have_other_identities(tmp_path: Path) -> None:
+def test_custom_forms_that_differ_late_in_a_game_have_other_identities(tmp_path: Path) -> None:
     def last(n: int) -> Form:
         return Form("last", "The last moves", lambda p: [Message("user", " ".join(p.moves[-n:]))])
 
@@ -169,9 +169,9 @@ def test_forms_of_ones_own_that_differ_late_in_a_game_have_other_identities(tmp_
 
 
 @pytest.mark.parametrize(
-    ("fields", "sentence"),
+    ("fields", "message"),
     [
-        ({"name": "a@b"}, "must be a text without '@', not 'a@b'"),  # would have no digest
+        ({"name": "a@b"}, "must be a text without '@', not 'a@b'"),  # it would get no digest
         ({"name": ""}, "must be a text without '@', not ''"),
         ({"description": None}, "needs a description .*, not None"),
         ({"render": lambda _: None}, "must return messages with text, .* not None"),
@@ -181,24 +181,22 @@ def test_forms_of_ones_own_that_differ_late_in_a_game_have_other_identities(tmp_
         ({"render": lambda _: [Message("user", str(next(CALLS)))]}, "other messages when"),
     ],
 )
-def test_forms_that_cannot_work_are_refused(fields: dict[str, Any], sentence: str) -> None:
+def test_forms_that_cannot_work_are_refused(fields: dict[str, Any], message: str) -> None:
     form: dict[str, Any] = {
         "name": "f",
         "description": "A FEN",
         "render": lambda _: [Message("user", "x")],
     }
-    with pytest.raises(InvalidInput, match=sentence):
+    with pytest.raises(InvalidInput, match=message):
         measure("cdta/random", dataset=positions(4), form=Form(**form | fields))
 
 
 @pytest.mark.usefixtures("no_plots")
-def test_an_experiment_shows_the_results_by_wording_and_form_in_every_output(
-    tmp_path: Path,
-) -> None:
-    what = ("--model", "cdta/pocket", "--wording", "terse,formal", "--form", "moves,pgn")
-    few = ("--eval", "all", "--runs", 1, "-n", 20, "--pool", positions(150))
-    command = ("experiment", *what, *few, "-o", tmp_path)
-    terminal, markdown = (cdta(*command, *more, code=0).stdout for more in ((), ("--markdown",)))
+def test_every_output_of_an_experiment_has_results_by_wording_and_form(tmp_path: Path) -> None:
+    settings = ("--model", "cdta/pocket", "--wording", "terse,formal", "--form", "moves,pgn")
+    size = ("--eval", "all", "--runs", 1, "-n", 20, "--pool", positions(150))
+    command = ("experiment", *settings, *size, "-o", tmp_path)
+    terminal, markdown = (cdta(*command, *args, code=0).stdout for args in ((), ("--markdown",)))
     matrix = json.loads((tmp_path / "results.json").read_text())["matrix"]
     assert matrix["columns"] == ["moves", "pgn"] and [*matrix["rows"]] == ["terse", "formal", "all"]
     for name, values in matrix["rows"].items():
@@ -207,11 +205,11 @@ def test_an_experiment_shows_the_results_by_wording_and_form_in_every_output(
         assert [name, *cells] in [line.split() for line in terminal.splitlines()]
 
 
-@pytest.mark.parametrize(("form", "found"), [("fen", 1), ("board", 1), ("moves", 2), ("pgn", 2)])
-def test_positions_that_a_form_shows_alike_are_one(form: str, found: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("form", "n"), [("fen", 1), ("board", 1), ("moves", 2), ("pgn", 2)])
+def test_positions_shown_alike_are_one_sample(form: str, n: int, tmp_path: Path) -> None:
     orders = ("e2e4 e7e5 g1f3 b8c6 b1c3 g8f6", "e2e4 e7e5 b1c3 g8f6 g1f3 b8c6")
-    both = [Position(i, tuple(order.split()), ("f1b5",)) for i, order in enumerate(orders)]
-    write_positions(tmp_path / "both.jsonl", both)
+    transposed = [Position(i, tuple(order.split()), ("f1b5",)) for i, order in enumerate(orders)]
+    write_positions(tmp_path / "pool.jsonl", transposed)
     with answering(lambda _: "f1b5") as server:
-        run = measure(server, pool=str(tmp_path / "both.jsonl"), form=form, keep_looking=True)
-    assert len(run.samples) == found
+        run = measure(server, pool=str(tmp_path / "pool.jsonl"), form=form, keep_looking=True)
+    assert len(run.samples) == n
