@@ -1,4 +1,4 @@
-"""What lets one in at a server: headers, organizations, proxies, ``.env``, Azure's version."""
+"""How requests get through: headers, organizations, proxies, ``.env``, Azure's API version."""
 
 from pathlib import Path
 from typing import Any
@@ -39,8 +39,8 @@ def answer(**options: Any) -> Answer:
 
 def test_headers_stay_secret(server: Loopback, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuse_once(request: Body, number: int) -> web.Response | None:
-        told = f"I heard {server.headers[0]['X-Gateway']}"
-        return web.json_response({"error": told}, status=400) if number == 3 else None
+        message = f"I heard {server.headers[0]['X-Gateway']}"
+        return web.json_response({"error": message}, status=400) if number == 3 else None
 
     monkeypatch.setenv("GATEWAY_KEY", SECRET)
     server.respond, server.fault = habit, refuse_once
@@ -52,15 +52,15 @@ def test_headers_stay_secret(server: Loopback, home: Path, monkeypatch: pytest.M
     )
     for headers in server.headers:
         assert (headers["X-Gateway"], headers["X-Other"]) == (SECRET, f"{SECRET}==")
-    written = [path.read_bytes() for path in home.rglob("*") if path.is_file()]
-    assert any(b"I heard ***" in each for each in written)
-    for each in (done.stdout.encode(), done.stderr.encode(), *written):
-        assert SECRET.encode() not in each
+    contents = [path.read_bytes() for path in home.rglob("*") if path.is_file()]
+    assert any(b"I heard ***" in content for content in contents)
+    for content in (done.stdout.encode(), done.stderr.encode(), *contents):
+        assert SECRET.encode() not in content
     assert SECRET not in repr(Spec(header=(f"X={SECRET}",)))
 
 
 @pytest.mark.parametrize(
-    ("header", "sentence"),
+    ("header", "message"),
     [
         (SECRET, "a header must be NAME=VALUE or NAME=env:VARIABLE; one has no ="),
         (f"a b={SECRET}", "'a b' is not a valid header name"),
@@ -68,48 +68,48 @@ def test_headers_stay_secret(server: Loopback, home: Path, monkeypatch: pytest.M
         ("X=env:NOT_THERE", "the header X needs the variable NOT_THERE, which is not set"),
     ],
 )
-def test_a_bad_header_is_one_sentence_without_its_value(header: str, sentence: str) -> None:
-    with pytest.raises(InvalidInput, match=sentence) as problem:
+def test_the_error_for_a_bad_header_hides_its_value(header: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message) as error:
         create_model(Spec(model="m", base_url="http://localhost/v1", header=(header,)))
-    assert SECRET not in str(problem.value)
+    assert SECRET not in str(error.value)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-@pytest.mark.parametrize("own", [True, False])
-def test_no_redirect_is_followed(server: Loopback, status: int, own: bool) -> None:
-    async def elsewhere(request: Body, number: int) -> web.Response:
-        place = f"{server.url}/chat/completions?a={SECRET}".replace("http://", "http://me:too@")
-        return web.Response(status=status, headers={"Location": "/v2/?a" if own else place})
+@pytest.mark.parametrize("is_relative", [True, False])
+def test_redirects_are_not_followed(server: Loopback, status: int, is_relative: bool) -> None:
+    async def redirect(request: Body, number: int) -> web.Response:
+        url = f"{server.url}/chat/completions?a={SECRET}".replace("http://", "http://me:too@")
+        return web.Response(status=status, headers={"Location": "/v2/?a" if is_relative else url})
 
     options = {"model": "m", "header": (f"X-Gateway={SECRET}",)}
     with (
-        serving(Loopback(lambda _: "e7e5", fault=elsewhere)) as first,
-        pytest.raises(UserError) as problem,
+        serving(Loopback(lambda _: "e7e5", fault=redirect)) as origin,
+        pytest.raises(UserError) as error,
     ):
-        answer(base_url=first.url, **options)
-    address = first.url.replace("/v1", "/v2/") if own else server.url
-    assert str(problem.value) == (
-        f"{first.url} redirects to {address}; no request was sent there. If you trust it, use it "
+        answer(base_url=origin.url, **options)
+    target = origin.url.replace("/v1", "/v2/") if is_relative else server.url
+    assert str(error.value) == (
+        f"{origin.url} redirects to {target}; no request was sent there. If you trust it, use it "
         "as --base-url"
     )
-    assert server.requests == [] and len(first.requests) == 1
+    assert server.requests == [] and len(origin.requests) == 1
 
 
-def test_organisation_and_project_go_to_openai_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_organization_and_project_go_only_to_openai(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
     with openai_server(lambda _: "e7e5") as server:
         answer(model="openai/m")
         answer(model="m", base_url=server.url)
-    openais, others = server.headers
-    assert (openais["OpenAI-Organization"], openais["OpenAI-Project"]) == ("org-1", "proj-1")
-    assert not [name for name in others if name.startswith("OpenAI-")]
+    openai, other = server.headers
+    assert (openai["OpenAI-Organization"], openai["OpenAI-Project"]) == ("org-1", "proj-1")
+    assert not [name for name in other if name.startswith("OpenAI-")]
 
 
-def test_a_proxy_of_the_environment_is_used_and_netrc_is_not(
+def test_the_proxy_variable_is_used_and_netrc_is_not(
     server: Loopback, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The server plays the proxy: it is asked for a whole address elsewhere."""
+    """The server acts as the proxy: it gets requests for an address elsewhere."""
     (tmp_path / "netrc").write_text(f"machine far.example login me password {SECRET}\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
@@ -117,18 +117,18 @@ def test_a_proxy_of_the_environment_is_used_and_netrc_is_not(
     assert answer(model="m", base_url="http://far.example/v1").text == "e7e5"
     assert server.headers[0]["Host"] == "far.example"
     assert not {"Authorization", "Proxy-Authorization"} & server.headers[0].keys()
-    for near in ("http://localhost:8000/v1", "http://127.0.0.9/v1", "http://[::1]:1/v1"):
-        assert proxy_for(near) is None
+    for local_url in ("http://localhost:8000/v1", "http://127.0.0.9/v1", "http://[::1]:1/v1"):
+        assert proxy_for(local_url) is None
     monkeypatch.setenv("no_proxy", "far.example")
     assert proxy_for("http://far.example/v1") is None
 
 
-def test_a_file_env_here_or_above_gives_what_the_environment_does_not(
+def test_an_env_file_here_or_above_fills_in_missing_variables(
     server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    below = tmp_path / "a" / "b"
-    below.mkdir(parents=True)
-    monkeypatch.chdir(below)
+    folder = tmp_path / "a" / "b"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
     (tmp_path / ".env").write_text(f'OPENAI_API_KEY="{SECRET}"\nOPENAI_BASE_URL={server.url}\n')
     command = ["run", "--model", "openai/m", "--eval", "all_diagonal", "-n", "1", "--quiet"]
     assert cdta(*command).returncode == 0
@@ -141,81 +141,81 @@ def test_a_file_env_here_or_above_gives_what_the_environment_does_not(
 
 
 class Azure(Loopback):
-    """Answers below every address, and notes what it was asked for by the address."""
+    """Answers at every address and records the path and query of the last request."""
 
-    asked_for: str = ""
+    path_and_query: str = ""
 
     def add_routes(self, app: web.Application) -> None:
-        app.router.add_post("/{anything:.*}", self.noted)
+        app.router.add_post("/{anything:.*}", self.record_and_answer)
 
-    async def noted(self, http: web.Request) -> web.StreamResponse:
-        self.asked_for = http.path_qs
+    async def record_and_answer(self, http: web.Request) -> web.StreamResponse:
+        self.path_and_query = http.path_qs
         return await self.answer(http)
 
 
-def test_azures_version_is_part_of_every_request_and_of_the_identity() -> None:
+def test_the_azure_api_version_is_in_requests_and_identity() -> None:
     with serving(Azure(lambda _: "e7e5")) as azure:
         root = azure.url.removesuffix("/v1")
         address = f"{root}/openai/deployments/d/?api-version=2024-10-21"
         answer(model="d", base_url=address, header=(f"api-key={SECRET}",))
-    assert azure.asked_for == "/openai/deployments/d/chat/completions?api-version=2024-10-21"
+    assert azure.path_and_query == "/openai/deployments/d/chat/completions?api-version=2024-10-21"
     assert azure.headers[0]["api-key"] == SECRET
     assert info_by_name("d", address).endpoint == address.replace("d/?", "d?")
 
 
-def test_what_is_to_go_through_inspect_goes_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_some_models_are_reached_through_inspect(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("openai/azure/my-deployment", "openai/bedrock/m", "inspect/openai/o1-pro"):
-        known = model_info(Spec(model=name, tag="t"))
-        assert known.identity["api"] == "inspect"
-        assert known.identity["name"] == known.name == name.removeprefix("inspect/")
-        assert known.identity["tag"] == "t"
+        info = model_info(Spec(model=name, tag="t"))
+        assert info.identity["api"] == "inspect"
+        assert info.identity["name"] == info.name == name.removeprefix("inspect/")
+        assert info.identity["tag"] == "t"
     with serving(Azure(lambda _: "e7e5")) as azure:
         monkeypatch.setenv("AZUREAI_OPENAI_BASE_URL", azure.url)
         monkeypatch.setenv("AZUREAI_OPENAI_API_KEY", "k")
-        asked = answer(model="openai/azure/my-deployment", header=("X-Gateway=open sesame",))
-    assert asked.text == "e7e5"
-    assert "my-deployment/chat/completions?api-version=" in azure.asked_for
-    sent = {name.lower(): value for name, value in azure.headers[0].items()}
-    assert sent["x-gateway"] == "open sesame"
+        result = answer(model="openai/azure/my-deployment", header=("X-Gateway=open sesame",))
+    assert result.text == "e7e5"
+    assert "my-deployment/chat/completions?api-version=" in azure.path_and_query
+    headers = {name.lower(): value for name, value in azure.headers[0].items()}
+    assert headers["x-gateway"] == "open sesame"
 
 
-def test_a_model_for_the_responses_api_alone_is_shown_the_way_through_inspect() -> None:
-    told = "This model is only supported in v1/responses and not in v1/chat/completions."
+def test_a_model_with_only_the_responses_api_is_referred_to_inspect() -> None:
+    message = "This model is only supported in v1/responses and not in v1/chat/completions."
     with (
-        openai_server(habit, fault=fails(lambda *_: True, told, 404)),
+        openai_server(habit, fault=fails(lambda *_: True, message, 404)),
         pytest.raises(UserError, match="use Inspect AI: --model inspect/openai/o1-pro"),
     ):
         answer(model="openai/o1-pro")
 
 
-def test_a_server_with_many_models_names_the_nearest_and_not_all() -> None:
+def test_the_error_for_an_unknown_model_names_only_a_few_of_many() -> None:
     names = (*(f"vendor-{number}/model-{number}" for number in range(400)), "qwen/qwen3-8b")
     fault = fails(lambda *_: True, "no such model", 404)
     with serving(habit, listed=names, fault=fault) as server:
-        with pytest.raises(UserError, match=r"did you mean 'qwen/qwen3-8b'\?") as problem:
+        with pytest.raises(UserError, match=r"did you mean 'qwen/qwen3-8b'\?") as unknown_model:
             answer(model="qwen3-8b", base_url=server.url)
-        assert len(str(problem.value)) < 300
+        assert len(str(unknown_model.value)) < 300
         with pytest.raises(
             InvalidInput, match=r"serves vendor-0/model-0, .*, \.\.\.; name one"
-        ) as told:
+        ) as no_model:
             model_named(None, server.url)
-        assert len(str(told.value)) < 400
+        assert len(str(no_model.value)) < 400
 
 
 @pytest.mark.usefixtures("no_plots")
-def test_an_experiment_hides_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_experiment_hides_header_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HIDDEN", "a-value-for-nobody")
     file = tmp_path / "e.toml"
     with serving(Loopback(habit)) as server:
-        told = (
+        config = (
             f'model = "m@{server.url}"\npool = "common"\nn = 3\nruns = 1\nout = "{tmp_path}/out"\n'
         )
-        file.write_text(told + 'header = ["X-Hidden=a-value-for-nobody"]\n')
+        file.write_text(config + 'header = ["X-Hidden=a-value-for-nobody"]\n')
         refused = cdta("experiment", file, "--quiet")
         assert (refused.returncode, server.requests) == (2, [])
         assert "a-value" not in refused.stderr
-        file.write_text(told + 'header = ["X-Hidden=env:HIDDEN"]\n')
+        file.write_text(config + 'header = ["X-Hidden=env:HIDDEN"]\n')
         assert cdta("experiment", file, "--quiet").returncode == 0
-        assert {each.get("X-Hidden") for each in server.headers} == {"a-value-for-nobody"}
-    written = [path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()]
-    assert not any(b"a-value-for-nobody" in each for each in written)
+        assert {headers.get("X-Hidden") for headers in server.headers} == {"a-value-for-nobody"}
+    contents = [path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert not any(b"a-value-for-nobody" in content for content in contents)

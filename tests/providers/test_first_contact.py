@@ -1,4 +1,4 @@
-"""The first contact with a server goes wrong: one sentence says why and what would work."""
+"""Errors at the first contact with a server: one sentence says why and what would work."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +14,8 @@ DATASET = ("--dataset", positions(4), "--quiet")
 KEY = "sk-0123456789abcdef"
 
 
-def refused(*command: object, key: str = "") -> str:
-    """The sentence with which a run ends."""
+def error_of(*command: object, key: str = "") -> str:
+    """Return the one-sentence error that ends the run."""
     done = cdta("run", *command, *DATASET, CDTA_API_KEY=key)
     assert done.returncode in (1, 2)
     assert done.stderr.count("\n") == 1
@@ -24,37 +24,37 @@ def refused(*command: object, key: str = "") -> str:
 
 @pytest.mark.parametrize("path", ["/chat/completions", "/completions/", "/responses"])
 @pytest.mark.parametrize("query", ["", "?api-version=2024-10-21"])
-def test_the_url_of_an_api_call_is_refused_with_that_of_the_server(path: str, query: str) -> None:
+def test_the_url_of_an_api_call_is_refused_with_a_suggestion(path: str, query: str) -> None:
     server = f"http://localhost:8000/v1{query}"
-    given = server.replace("/v1", f"/v1{path}")
-    for options in (("--base-url", given), ("--base-url", given, "--model", "m")):
-        assert refused(*options) == (
-            f"{given!r} is the address of an API call; give that of the server: {server}"
+    url = server.replace("/v1", f"/v1{path}")
+    for options in (("--base-url", url), ("--base-url", url, "--model", "m")):
+        assert error_of(*options) == (
+            f"{url!r} is the address of an API call; give that of the server: {server}"
         )
 
 
 @dataclass
 class Locked(Loopback):
-    """A server that wants a key for everything, as vLLM does with ``--api-key``."""
+    """A server that requires a key for every request, like vLLM with ``--api-key``."""
 
     def add_routes(self, app: web.Application) -> None:
         @web.middleware
         async def check_key(request: web.Request, handler: Handler) -> web.StreamResponse:
-            is_open = request.headers.get("Authorization") == f"Bearer {KEY}"
-            return await handler(request) if is_open else error(401, "Unauthorized")
+            is_valid = request.headers.get("Authorization") == f"Bearer {KEY}"
+            return await handler(request) if is_valid else error(401, "Unauthorized")
 
         app.middlewares.append(check_key)
         super().add_routes(app)
 
 
 @pytest.mark.parametrize("model", [(), ("--model", "m")])
-def test_a_missing_key_is_not_called_a_wrong_one(model: tuple[str, ...], serve: Serve) -> None:
+def test_errors_for_missing_and_wrong_keys_differ(model: tuple[str, ...], serve: Serve) -> None:
     server = serve(Locked(habit))
     command = ("--base-url", server.url, *model)
-    assert refused(*command) == (
+    assert error_of(*command) == (
         f"{server.url} needs a key, and none was sent (HTTP 401: Unauthorized); set CDTA_API_KEY"
     )
-    assert refused(*command, key="wrong") == (
+    assert error_of(*command, key="wrong") == (
         f"{server.url} refuses the key (HTTP 401: Unauthorized); set CDTA_API_KEY to a valid one"
     )
     cdta("run", *command, *DATASET, code=0, CDTA_API_KEY=KEY)
@@ -63,31 +63,31 @@ def test_a_missing_key_is_not_called_a_wrong_one(model: tuple[str, ...], serve: 
 EXAMPLE = "name the model to evaluate, for example: --model llama3.1:8b"
 
 
-def secretive(http: web.Request) -> web.Response | None:
-    """The list of models has another status without a key, as LiteLLM's."""
+def fail_without_key(http: web.Request) -> web.Response | None:
+    """Without a key, respond with a server error to the request for models, like LiteLLM."""
     return None if "Authorization" in http.headers else error(500, "Internal Error")
 
 
 @pytest.mark.parametrize(
-    ("server", "problem"),
+    ("server", "reason"),
     [
         (Loopback(habit, listed=()), "{url} lists no model"),  # transformers serve
         (
-            Loopback(habit, listed=(), model_list=secretive),
+            Loopback(habit, listed=(), model_list=fail_without_key),
             "the server at {url} does not list its models (HTTP 500)",
         ),
     ],
 )
-def test_a_server_that_lists_no_model_gets_a_hint_at_key_and_name(
-    server: Loopback, problem: str, serve: Serve
+def test_an_empty_model_list_gives_a_hint_to_set_key_or_model(
+    server: Loopback, reason: str, serve: Serve
 ) -> None:
     url = serve(server).url
     hint = f"if it needs a key, set CDTA_API_KEY; otherwise {EXAMPLE}"
-    assert refused("--base-url", url) == f"{problem.format(url=url)}; {hint}"
-    assert refused("--base-url", url, key=KEY) == f"{url} lists no model; {EXAMPLE}"
+    assert error_of("--base-url", url) == f"{reason.format(url=url)}; {hint}"
+    assert error_of("--base-url", url, key=KEY) == f"{url} lists no model; {EXAMPLE}"
 
 
-def test_no_more_tokens_are_requested_than_the_list_of_models_allows(
+def test_the_token_limit_respects_the_context_length_in_the_model_list(
     serve: Serve, tmp_path: Path
 ) -> None:
     listed = {"data": [{"id": "m", "max_model_len": 5000}]}
@@ -100,12 +100,12 @@ def test_no_more_tokens_are_requested_than_the_list_of_models_allows(
 
 
 @pytest.mark.parametrize("supported", [True, False])
-def test_a_seed_per_request_is_sent_where_the_server_supports_it(
+def test_each_request_gets_a_seed_if_the_server_supports_it(
     supported: bool, serve: Serve, tmp_path: Path
 ) -> None:
     async def refuse(request: Body, _: int) -> web.Response | None:
-        wrong = "seed" in request and not supported
-        return error(400, "Unrecognized request argument supplied: seed") if wrong else None
+        is_refused = "seed" in request and not supported
+        return error(400, "Unrecognized request argument supplied: seed") if is_refused else None
 
     server = serve(habit, fault=refuse)
 
@@ -115,19 +115,19 @@ def test_a_seed_per_request_is_sent_where_the_server_supports_it(
         return sorted(request.get("seed", 0) for request in server.requests)
 
     assert set(seeds()) == {0}
-    sent = seeds("--server-seed", "--out", tmp_path / "run")
+    server_seeds = seeds("--server-seed", "--out", tmp_path / "run")
     report = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     note = "the model does not support a seed, so none was sent"
-    assert (note in report) == (0 in sent) == (not supported)
+    assert (note in report) == (0 in server_seeds) == (not supported)
     assert "server seed" in report.lower()
     if supported:
-        assert len(set(sent)) == len(sent) == 4 * 2 * 2
-        assert max(filter(None, sent)) < 2**31
-        assert seeds("--server-seed") == sent != seeds("--server-seed", "--seed", 1)
+        assert len(set(server_seeds)) == len(server_seeds) == 4 * 2 * 2
+        assert max(filter(None, server_seeds)) < 2**31
+        assert seeds("--server-seed") == server_seeds != seeds("--server-seed", "--seed", 1)
 
 
 @pytest.mark.parametrize(
-    ("listed", "is_known"),
+    ("listed", "is_accepted"),
     [
         (("m",), True),
         (("m:latest",), True),  # Ollama
@@ -137,12 +137,12 @@ def test_a_seed_per_request_is_sent_where_the_server_supports_it(
         (("mm", "vendor/*"), False),
     ],
 )
-def test_a_model_that_is_answered_for_but_not_listed_is_noted_before_the_first_request(
-    listed: tuple[str, ...], is_known: bool, serve: Serve, tmp_path: Path
+def test_an_unlisted_model_is_noted_before_the_first_request(
+    listed: tuple[str, ...], is_accepted: bool, serve: Serve, tmp_path: Path
 ) -> None:
-    before: list[int] = []
+    requests_before_list: list[int] = []
     server: Loopback = serve(
-        habit, listed=listed, model_list=lambda _: before.append(len(server.requests))
+        habit, listed=listed, model_list=lambda _: requests_before_list.append(len(server.requests))
     )
     command = ("--base-url", server.url, "--model", "m", "--out", tmp_path / "run")
     done = cdta("run", *command, *DATASET, code=0)
@@ -150,8 +150,8 @@ def test_a_model_that_is_answered_for_but_not_listed_is_noted_before_the_first_r
         f"{server.url} does not list 'm', so another model may answer in its name; it lists "
         f"{', '.join(listed)}"
     )
-    assert before[0] == 0
-    assert (note in done.stderr) == (note in results_in(tmp_path / "run")["notes"]) != is_known
+    assert requests_before_list[0] == 0
+    assert (note in done.stderr) == (note in results_in(tmp_path / "run")["notes"]) != is_accepted
 
 
 STREAM = 'data: {"choices": [{"delta": {"content": "e2"}}]}\n\ndata: [DONE]\n\n'
@@ -159,7 +159,7 @@ STREAM = 'data: {"choices": [{"delta": {"content": "e2"}}]}\n\ndata: [DONE]\n\n'
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
-    ("status", "text", "said"),
+    ("status", "text", "detail"),
     [
         (200, STREAM, "an event stream"),
         (200, f": processing\n\n{STREAM}", "an event stream"),
@@ -168,7 +168,7 @@ STREAM = 'data: {"choices": [{"delta": {"content": "e2"}}]}\n\ndata: [DONE]\n\n'
         (422, "'stream' must be true", "HTTP 422: 'stream' must be true"),
     ],
 )
-def test_one_request_if_it_only_streams(status: int, text: str, said: str, serve: Serve) -> None:
+def test_stream_only_servers_fail_early(status: int, text: str, detail: str, serve: Serve) -> None:
     async def stream(request: Body, _: int) -> web.Response:
         if status != 200:
             return error(status, text)
@@ -176,16 +176,16 @@ def test_one_request_if_it_only_streams(status: int, text: str, said: str, serve
 
     server = serve(habit, fault=stream)
     done = cdta("run", "--base-url", server.url, "--quiet", code=1)
-    assert f"{server.url} only streams ({said}" in done.stderr
+    assert f"{server.url} only streams ({detail}" in done.stderr
     assert """try --extra-body '{"stream": false}'""" in done.stderr
     assert len(server.requests) == 1
-    advised = ("--extra-body", '{"stream": false}')
-    cdta("run", "--base-url", server.url, *DATASET, *advised, code=1)
+    suggested = ("--extra-body", '{"stream": false}')
+    cdta("run", "--base-url", server.url, *DATASET, *suggested, code=1)
     assert [request.get("stream") for request in server.requests] == [None, False]
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_stray_event_stream_is_retried(serve: Serve) -> None:
+def test_a_single_event_stream_is_retried(serve: Serve) -> None:
     async def stream(request: Body, number: int) -> web.Response | None:
         return web.Response(text=STREAM) if number == 3 else None
 

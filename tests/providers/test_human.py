@@ -1,4 +1,4 @@
-"""A person at the terminal."""
+"""A human at the terminal as the model."""
 
 import asyncio
 import io
@@ -23,12 +23,12 @@ from testing import ask, cdta
 
 @pytest.fixture
 def human(monkeypatch: pytest.MonkeyPatch) -> Model:
-    """A person who has typed nothing yet; see `types`."""
+    """A human who has typed nothing yet; see `type_text`."""
     monkeypatch.setattr("sys.stdin", io.StringIO())
     return model_named("human")
 
 
-def types(text: str) -> None:
+def type_text(text: str) -> None:
     keyboard = sys.stdin
     keyboard.seek(0)
     keyboard.truncate()
@@ -36,7 +36,7 @@ def types(text: str) -> None:
     keyboard.seek(0)
 
 
-def test_the_board_is_drawn_from_the_side_of_the_mover() -> None:
+def test_the_board_is_drawn_from_the_side_to_move() -> None:
     board = chess.Board()
     board.push_uci("e2e4")
     assert draw_board(board).splitlines() == [
@@ -52,22 +52,22 @@ def test_the_board_is_drawn_from_the_side_of_the_mover() -> None:
     ]
 
 
-def test_what_is_typed_is_the_answer_even_if_it_is_illegal(human: Model) -> None:
-    types(" F1C4 \n")
+def test_an_illegal_move_is_accepted_as_the_answer(human: Model) -> None:
+    type_text(" F1C4 \n")
     reply = ask(human, "e2e4", "e7e5", rules=BISHOPS_AS_KNIGHTS)
     assert reply == Answer("f1c4", version="human")
 
 
-def test_questions_go_to_standard_error(human: Model, capsys: pytest.CaptureFixture[str]) -> None:
-    types("g1f3\n" * 2)
+def test_prompts_go_to_stderr(human: Model, capsys: pytest.CaptureFixture[str]) -> None:
+    type_text("g1f3\n" * 2)
     for moves in (("e2e4", "e7e5"), ("d2d4", "d7d5")):
         ask(human, *moves, rules=BISHOPS_AS_KNIGHTS)
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.count(BISHOPS_AS_KNIGHTS.statement) == 1  # the task is told once
-    assert shown.err.count("Bishops move like knights. Moves so far:") == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.count(BISHOPS_AS_KNIGHTS.statement) == 1  # the task is stated once
+    assert output.err.count("Bishops move like knights. Moves so far:") == 2
     board = chess.Board("rnbqkbnr/ppp1pppp/8/3p4/3P4/8/PPP1PPPP/RNBQKBNR w - - 0 1")
-    assert draw_board(board) in shown.err
+    assert draw_board(board) in output.err
 
 
 NO_MOVE = "{!r} is not a move there"
@@ -83,46 +83,46 @@ NOT_YOURS = "{!r} does not move your piece: White has none on "
         ("e4e5", f"{NOT_YOURS}e4."),
     ],
 )
-def test_a_move_is_taken_however_it_is_written_and_asked_for_until_it_is(
+def test_any_notation_is_read_and_anything_else_prompts_again(
     typed: str, refusal: str, human: Model, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    types(f"{typed}\ng1f3\n")
+    type_text(f"{typed}\ng1f3\n")
     assert ask(human).text == "g1f3"
-    shown = capsys.readouterr().err
-    assert refusal.format(typed) in shown
-    assert shown.count("Your move") == 1 + bool(refusal)
+    stderr = capsys.readouterr().err
+    assert refusal.format(typed) in stderr
+    assert stderr.count("Your move") == 1 + bool(refusal)
 
 
-def test_leaving_ends_the_run(human: Model, capsys: pytest.CaptureFixture[str]) -> None:
+def test_end_of_input_ends_the_run(human: Model, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(Incomplete, match="all answers so far are saved"):
         ask(human)
     capsys.readouterr()
-    types("e2e4\n")
+    type_text("e2e4\n")
     with pytest.raises(Incomplete):
         ask(human)
     assert capsys.readouterr().err == ""
 
 
 def test_legality_is_a_yes_no_question(human: Model, capsys: pytest.CaptureFixture[str]) -> None:
-    types("e2e4\n No \n")
+    type_text("e2e4\n No \n")
     (condition,) = conditions_for(["knows_forbidden"], BISHOPS_AS_KNIGHTS, DEFAULT)
-    asked = condition.question(Position(0, ("e2e4", "e7e5"), ("f1c4",)))
-    reply = asyncio.run(human.answer(asked, Settings(1.0, 16)))
+    question = condition.question(Position(0, ("e2e4", "e7e5"), ("f1c4",)))
+    reply = asyncio.run(human.answer(question, Settings(1.0, 16)))
     assert reply == Answer("no", version="human")
-    shown = capsys.readouterr().err
-    assert "is f1c4 a legal move for you in this position?" in shown
-    assert "'e2e4' is neither yes nor no." in shown
+    stderr = capsys.readouterr().err
+    assert "is f1c4 a legal move for you in this position?" in stderr
+    assert "'e2e4' is neither yes nor no." in stderr
 
 
-def test_a_person_is_told_what_for_and_how_far_with_every_question(tmp_path: Path) -> None:
+def test_every_prompt_shows_its_purpose_and_progress(tmp_path: Path) -> None:
     pool = [position for position in shipped_pool("pool") if position.special_moves == ("f1c4",)]
     write_positions(tmp_path / "pool.jsonl", pool[:2])
-    asked = ("run", "--model", "human", "--pool", tmp_path / "pool.jsonl", "-n", 2, "--json")
-    done = cdta(*asked, stdin=b"Bc4\n" * 6, code=0)
+    command = ("run", "--model", "human", "--pool", tmp_path / "pool.jsonl", "-n", 2, "--json")
+    done = cdta(*command, stdin=b"Bc4\n" * 6, code=0)
     assert json.loads(done.stdout)["predicted_move_in_variant_proportion"] == 1
     assert re.findall(r"^.* of 2$", done.stderr, re.MULTILINE) == [
         "finding your habits: 0 of 2",
         "finding your habits: 1 of 2",
-        *["measuring your habits: 0 of 2"] * 2,  # under the standard and under the changed rules
+        *["measuring your habits: 0 of 2"] * 2,  # under the standard and the changed rules
         *["measuring your habits: 1 of 2"] * 2,
     ]

@@ -1,6 +1,6 @@
-"""Providers of Inspect AI: what they raise and return, as what it means here, and what they get.
+"""Providers of Inspect AI: how their errors and outputs are read, and what they are sent.
 
-A provider is registered in the public way and does what the test says.
+The tests register a provider through the public API and script its behavior.
 """
 
 import sys
@@ -35,7 +35,7 @@ Behavior = Callable[[int, list[ChatMessage]], ModelOutput]
 
 
 class ProviderError(Exception):
-    def __init__(self, status_code: int, message: str = "the provider's words") -> None:
+    def __init__(self, status_code: int, message: str = "the provider's message") -> None:
         super().__init__(message)
         self.status_code = status_code
 
@@ -63,7 +63,7 @@ def scripted() -> type[ModelAPI]:
     return Provider
 
 
-def said(text: str, stop_reason: Any = "stop", tokens: int = 10) -> ModelOutput:
+def output_of(text: str, stop_reason: Any = "stop", tokens: int = 10) -> ModelOutput:
     message = ChatMessageAssistant(content=text)
     choice = ChatCompletionChoice(message=message, stop_reason=stop_reason)
     usage = ModelUsage(input_tokens=tokens, output_tokens=2, input_tokens_cache_read=5)
@@ -72,25 +72,25 @@ def said(text: str, stop_reason: Any = "stop", tokens: int = 10) -> ModelOutput:
 
 def habit(_: int, messages: list[ChatMessage]) -> ModelOutput:
     turns = [message.text for message in messages if message.role != "system"]
-    return said(SPECIAL[tuple(turn for turn in turns if len(turn) <= 5)])
+    return output_of(SPECIAL[tuple(turn for turn in turns if len(turn) <= 5)])
 
 
-def measured(behavior: Behavior) -> Run:
+def run_with(behavior: Behavior) -> Run:
     Provider.behavior, Provider.calls = staticmethod(behavior), 0
     options = {"dataset": positions(4), "max_connections": 1, "max_error_rate": 0.5}
     return measure("scripted/m", **options)
 
 
 def test_answers_with_usage_and_version() -> None:
-    run = measured(habit)
+    run = run_with(habit)
     metrics = run.results.metrics
     assert metrics["predicted_move_proportion"] == 1
     assert run.version == "scripted-1"
-    used = [metrics[f"usage_{kind}_tokens"] for kind in ("prompt", "cached", "completion")]
-    assert used == [15 * 8, 5 * 8, 2 * 8]
+    tokens = [metrics[f"usage_{kind}_tokens"] for kind in ("prompt", "cached", "completion")]
+    assert tokens == [15 * 8, 5 * 8, 2 * 8]
 
 
-def test_a_key_that_a_provider_repeats_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_in_a_provider_error_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> ModelOutput:
         raise ProviderError(401, f"Incorrect API key provided: {KEY}")
 
@@ -99,35 +99,35 @@ def test_a_key_that_a_provider_repeats_is_hidden(monkeypatch: pytest.MonkeyPatch
         Provider, "__init__", lambda self, *_, **__: ModelAPI.__init__(self, "m", None, KEY)
     )
     with pytest.raises(UserError, match=r"Incorrect API key provided: \*\*\*"):
-        measured(refuse)
+        run_with(refuse)
 
 
-ENDS: dict[str, Outcome] = {
+OUTCOMES: dict[str, Outcome] = {
     **{"max_tokens": "truncated", "model_length": "truncated", "content_filter": "refused"},
     **{"stop": "unreadable", "unknown": "unreadable"},
 }
 
 
-@pytest.mark.parametrize("stop_reason", ENDS)
-def test_a_reply_without_a_move_is_what_its_end_says(stop_reason: str) -> None:
-    run = measured(lambda *_: said("well,", stop_reason))
-    assert run.results.outcomes["standard"][ENDS[stop_reason]] == 4
+@pytest.mark.parametrize("stop_reason", OUTCOMES)
+def test_the_stop_reason_decides_the_outcome_without_a_move(stop_reason: str) -> None:
+    run = run_with(lambda *_: output_of("well,", stop_reason))
+    assert run.results.outcomes["standard"][OUTCOMES[stop_reason]] == 4
 
 
 @pytest.mark.parametrize(
-    ("output", "words"),
+    ("output", "message"),
     [
         (ModelOutput(model="m", error="overrun"), "overrun"),
         (ModelOutput(model="m", choices=[]), "a reply without choices"),
-        (said("", "unknown"), "an empty reply that ended for an unknown reason"),
-        (said("e2e4", tokens=-20), "an invalid reply"),
+        (output_of("", "unknown"), "an empty reply that ended for an unknown reason"),
+        (output_of("e2e4", tokens=-20), "an invalid reply"),
     ],
 )
-def test_an_output_that_is_no_answer_may_be_billed(output: ModelOutput, words: str) -> None:
+def test_an_unusable_output_counts_as_possibly_billed(output: ModelOutput, message: str) -> None:
     Provider.behavior = staticmethod(lambda *_: output)
-    with pytest.raises(TransientError, match=words) as fault:
+    with pytest.raises(TransientError, match=message) as error:
         ask(model_named("scripted/m"), "e2e4")
-    assert fault.value.maybe_billed
+    assert error.value.maybe_billed
 
 
 @pytest.fixture
@@ -138,49 +138,49 @@ def loop(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Loopback:
     return server
 
 
-def test_what_a_chat_model_and_a_base_model_get(loop: Loopback) -> None:
+def test_requests_to_a_chat_model_and_a_base_model(loop: Loopback) -> None:
     for name in ("openai-api/loop/m", "openai-api-completions/loop/m"):
         model = model_named(name)
         ask(model, "e2e4", "e7e5", settings=Settings(0.0, model.info.max_tokens))
     chat, base = loop.requests
     roles = [message["role"] for message in chat["messages"]]
-    assert roles == ["system", "user", "assistant", "user"]  # White's first move comes second
+    assert roles == ["system", "user", "assistant", "user"]  # a user turn was added first
     assert base["prompt"].endswith("Assistant: e2e4\nUser: e7e5\nAssistant:")
     assert base["max_tokens"] == 4
     assert "User:" in base["stop"]
 
 
-def test_a_missing_server_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_server_bills_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOOP_API_KEY", "test")
     monkeypatch.setenv("LOOP_BASE_URL", "http://127.0.0.1:1/v1")
-    with pytest.raises(TransientError) as fault:
+    with pytest.raises(TransientError) as error:
         ask(model_named("openai-api/loop/m"), "e2e4")
-    assert not fault.value.maybe_billed
+    assert not error.value.maybe_billed
 
 
-def test_a_provider_has_half_an_hour(loop: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_timeout_is_half_an_hour(loop: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("INSPECT_HTTP_REQUEST_TIMEOUT", raising=False)
     model: Any = model_named("openai-api/loop/m")
     assert model._model.api.client.timeout.read >= 1800
 
 
-def test_an_unknown_provider_or_a_missing_key_is_one_sentence() -> None:
+def test_an_unknown_provider_or_missing_key_gives_a_one_sentence_error() -> None:
     with pytest.raises(InvalidInput, match="unknown model: 'nobody/m'"):
         model_named("nobody/m")
-    with pytest.raises(InvalidInput) as problem:
+    with pytest.raises(InvalidInput) as error:
         model_named("anthropic/m")
-    sentence = str(problem.value)
-    assert sentence.startswith("cannot use 'anthropic/m': ")
-    assert "ANTHROPIC_API_KEY" in sentence or "[anthropic]" in sentence
-    assert all(mark not in sentence for mark in ("\n", "ERROR", "[bold"))
+    message = str(error.value)
+    assert message.startswith("cannot use 'anthropic/m': ")
+    assert "ANTHROPIC_API_KEY" in message or "[anthropic]" in message
+    assert all(mark not in message for mark in ("\n", "ERROR", "[bold"))
 
 
 PACKAGES = {"anthropic": "anthropic", "google": "google.genai", "openai-api/some": "openai"}
-INSPECT = {"anthropic": "anthropic", "openai/azure": "openai", "mistral": "inspect"}
+INSPECT_EXTRAS = {"anthropic": "anthropic", "openai/azure": "openai", "mistral": "inspect"}
 
 
 @pytest.mark.parametrize("provider", PACKAGES)
-def test_a_missing_package_is_told_with_the_extra_that_brings_it(
+def test_the_error_for_a_missing_package_names_its_extra(
     provider: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, PACKAGES[provider], None)
@@ -188,16 +188,16 @@ def test_a_missing_package_is_told_with_the_extra_that_brings_it(
     with pytest.raises(InvalidInput, match=rf"pip install 'cant-do-that-anymore\[{extra}\]'$"):
         model_named(f"{provider}/m")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    inspect, needed, *_ = project["optional-dependencies"][extra]
+    inspect, requirement, *_ = project["optional-dependencies"][extra]
     assert inspect == "cant-do-that-anymore[inspect]"
-    assert EXTRAS[needed.partition(">")[0]] == extra
+    assert EXTRAS[requirement.partition(">")[0]] == extra
 
 
-@pytest.mark.parametrize("provider", INSPECT)
-def test_so_is_inspect_itself(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("provider", INSPECT_EXTRAS)
+def test_missing_inspect_names_its_extra(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "cant_do_that_anymore.providers.inspect_api", raising=False)
     monkeypatch.setitem(sys.modules, "inspect_ai.model", None)
-    with pytest.raises(InvalidInput) as problem:
+    with pytest.raises(InvalidInput) as error:
         model_named(f"{provider}/m")
-    pip = f"pip install 'cant-do-that-anymore[{INSPECT[provider]}]'"
-    assert str(problem.value) == f"{provider}/m needs Inspect AI: {pip}"
+    pip = f"pip install 'cant-do-that-anymore[{INSPECT_EXTRAS[provider]}]'"
+    assert str(error.value) == f"{provider}/m needs Inspect AI: {pip}"

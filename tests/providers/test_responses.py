@@ -1,4 +1,4 @@
-"""What servers send back, in all the ways they do: an answer or a fault, through both adapters."""
+"""Responses of servers, through both adapters: as answers or as errors."""
 
 import json
 import time
@@ -29,39 +29,39 @@ OWN, INSPECT = "m", "openai-api/loop/m"
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[Loopback]:
+def server() -> Iterator[Loopback]:
     with serving(lambda _: "e2e4") as server:
         yield server
 
 
 @pytest.fixture
-def answer(shared: Loopback, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
-    """Ask by way of an adapter; the server sends the body, or the response if it is one."""
+def answer(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
+    """Ask through an adapter; the server sends this body, or this response if it is a function."""
     monkeypatch.setenv("LOOP_API_KEY", "test")
-    monkeypatch.setenv("LOOP_BASE_URL", shared.url)
-    shared.requests.clear()
+    monkeypatch.setenv("LOOP_BASE_URL", server.url)
+    server.requests.clear()
 
-    def asked(sent: Any, adapter: str = OWN) -> Answer:
+    def answer_to(response: Any, adapter: str = OWN) -> Answer:
         async def send(request: Body, number: int) -> web.StreamResponse | None:
-            if callable(sent):
-                response: web.StreamResponse = sent()
-                return response
-            text = sent if isinstance(sent, str) else json.dumps(sent)
+            if callable(response):
+                result: web.StreamResponse = response()
+                return result
+            text = response if isinstance(response, str) else json.dumps(response)
             return web.Response(text=text, content_type="application/json")
 
-        shared.fault = send
-        return ask(model_named(adapter, shared.url if adapter == OWN else None), "e2e4")
+        server.fault = send
+        return ask(model_named(adapter, server.url if adapter == OWN else None), "e2e4")
 
-    return asked
-
-
-def reply(content: object = "e2e4", beside: Body | None = None, **choice: object) -> Body:
-    """The body of a completion, with more in its choice or beside it."""
-    message = {"message": {"content": content}, "finish_reason": "stop", **choice}
-    return {"model": "m-1", "choices": [message], **(beside or {})}
+    return answer_to
 
 
-def ended(reason: object, content: object = "e2e4") -> Body:
+def reply(content: object = "e2e4", extra: Body | None = None, **choice: object) -> Body:
+    """Return the body of a completion, with extra fields in its choice or at the top level."""
+    first_choice = {"message": {"content": content}, "finish_reason": "stop", **choice}
+    return {"model": "m-1", "choices": [first_choice], **(extra or {})}
+
+
+def ending(reason: object, content: object = "e2e4") -> Body:
     return reply(content, finish_reason=reason)
 
 
@@ -69,37 +69,37 @@ def incomplete(content: object = "e2e4", details: object = None) -> Body:
     return reply(content, {"status": "incomplete", "incomplete_details": details})
 
 
-def choices(*indices: int | None) -> Body:
+def with_indices(*indices: int | None) -> Body:
     texts = ({"index": i, **reply(str(n))["choices"][0]} for n, i in enumerate(indices))
     return {"model": "m-1", "choices": list(texts)}
 
 
 PARTS = [{"type": "text", "text": "e2"}, {"type": "output_text", "text": "e"}, {"text": "4"}]
 ANSWERS: list[tuple[Any, dict[str, Any]]] = [
-    (ended("stop"), {"stop_reason": "stop", "text": "e2e4", "version": "m-1", "conceded": ()}),
-    (ended("stop", ""), {"stop_reason": "stop", "text": ""}),
-    (ended("length"), {"stop_reason": "length", "text": "e2e4"}),
-    (ended("content_filter"), {"stop_reason": "refused"}),
-    (ended("a new one"), {"stop_reason": "stop"}),
-    (ended("a new one", "<think>hm</think>"), {"reasoning": "hm", "text": ""}),
-    (reply(beside={"status": "completed", "error": {}, "errors": []}), {"text": "e2e4"}),
-    (reply(beside={"error": None, "errors": None, "type": "message"}), {"text": "e2e4"}),
-    (reply(beside={"success": True, "code": 20_000}), {"text": "e2e4"}),
-    (choices(1, 0), {"text": "1"}),
-    (choices(1, 2), {"text": "0"}),
+    (ending("stop"), {"stop_reason": "stop", "text": "e2e4", "version": "m-1", "conceded": ()}),
+    (ending("stop", ""), {"stop_reason": "stop", "text": ""}),
+    (ending("length"), {"stop_reason": "length", "text": "e2e4"}),
+    (ending("content_filter"), {"stop_reason": "refused"}),
+    (ending("a new one"), {"stop_reason": "stop"}),
+    (ending("a new one", "<think>hm</think>"), {"reasoning": "hm", "text": ""}),
+    (reply(extra={"status": "completed", "error": {}, "errors": []}), {"text": "e2e4"}),
+    (reply(extra={"error": None, "errors": None, "type": "message"}), {"text": "e2e4"}),
+    (reply(extra={"success": True, "code": 20_000}), {"text": "e2e4"}),
+    (with_indices(1, 0), {"text": "1"}),
+    (with_indices(1, 2), {"text": "0"}),
 ]
-ANSWERS_TO_US: list[tuple[Any, dict[str, Any]]] = [
-    *((ended(reason, ""), {"stop_reason": "stop"}) for reason in ("eos", "end_turn", "STOP")),
-    *((ended(reason, ""), {"stop_reason": "stop"}) for reason in ("eos_token", "stop_sequence")),
-    *((ended(reason), {"stop_reason": "length"}) for reason in ("max_tokens", "model_length")),
-    (ended("max_output_tokens", ""), {"stop_reason": "length"}),
-    (ended("model_context_window_exceeded", ""), {"stop_reason": "length"}),
+OWN_ADAPTER_ANSWERS: list[tuple[Any, dict[str, Any]]] = [
+    *((ending(reason, ""), {"stop_reason": "stop"}) for reason in ("eos", "end_turn", "STOP")),
+    *((ending(reason, ""), {"stop_reason": "stop"}) for reason in ("eos_token", "stop_sequence")),
+    *((ending(reason), {"stop_reason": "length"}) for reason in ("max_tokens", "model_length")),
+    (ending("max_output_tokens", ""), {"stop_reason": "length"}),
+    (ending("model_context_window_exceeded", ""), {"stop_reason": "length"}),
     *(
-        (reply(beside={"success": True, "code": code}), {"text": "e2e4"})
+        (reply(extra={"success": True, "code": code}), {"text": "e2e4"})
         for code in (None, 0, 200, "ok", "success")
     ),
     *(
-        (reply(beside={"status": status}), {"text": "e2e4"})
+        (reply(extra={"status": status}), {"text": "e2e4"})
         for status in (None, 200, "ok", "success", "incomplete")
     ),
     (incomplete(details="max_output_tokens"), {"stop_reason": "length"}),
@@ -110,11 +110,11 @@ ANSWERS_TO_US: list[tuple[Any, dict[str, Any]]] = [
         {"text": "I will not.", "stop_reason": "refused"},
     ),
     (reply([*PARTS, {"type": "image", "text": "?"}]), {"text": "e2e4"}),
-    (choices(None, None), {"text": "0"}),
+    (with_indices(None, None), {"text": "0"}),
     ({"choices": reply()["choices"]}, {"version": "m"}),
     *(
         (
-            json.dumps(reply(beside={"usage": {"prompt_tokens": 0}})).replace("0", tokens),
+            json.dumps(reply(extra={"usage": {"prompt_tokens": 0}})).replace("0", tokens),
             {"usage": Usage()},
         )
         for tokens in ("Infinity", "1e400", "9" * 400, "9" * 4300, '"many"', "-1")
@@ -133,13 +133,13 @@ REASONING: list[Body] = [
     {"content": [{"type": "thinking", "thinking": "so"}, {"type": "text", "text": "f1b5"}]},
     {"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}, {"text": "so"}, 3]},
 ]
-PAID = {"prompt_tokens": 10, "completion_tokens": 2}
-THINKING = {"completion_tokens_details": {"reasoning_tokens": 40}}
+TOKENS = {"prompt_tokens": 10, "completion_tokens": 2}
+REASONING_40 = {"completion_tokens_details": {"reasoning_tokens": 40}}
 X96 = "x" * 96
 USAGES: list[tuple[Any, str, Usage]] = [
-    (PAID | {"total_tokens": 12}, "", Usage(10, 2)),
-    (PAID | {"total_tokens": 20}, "", Usage(10, 10)),
-    (PAID, "", Usage(10, 2)),
+    (TOKENS | {"total_tokens": 12}, "", Usage(10, 2)),
+    (TOKENS | {"total_tokens": 20}, "", Usage(10, 10)),
+    (TOKENS, "", Usage(10, 2)),
     ({"prompt_tokens": 10, "completion_tokens": None, "total_tokens": "30"}, "", Usage(10, 20)),
     ({"prompt_tokens": -10, "completion_tokens": None, "total_tokens": "3"}, "", Usage()),
     ({"prompt_tokens": -1, "completion_tokens": 2, "total_tokens": 105}, "", Usage(0, 2)),
@@ -155,42 +155,42 @@ USAGES: list[tuple[Any, str, Usage]] = [
         "",
         Usage(9, cached_tokens=6),
     ),
-    (PAID | {"prompt_tokens_details": 5}, "", Usage(10, 2)),
+    (TOKENS | {"prompt_tokens_details": 5}, "", Usage(10, 2)),
     *(
-        (PAID | {"prompt_tokens_details": {"cached_tokens": cached}}, "", Usage(10, 2))
+        (TOKENS | {"prompt_tokens_details": {"cached_tokens": cached}}, "", Usage(10, 2))
         for cached in (None, "many", -3, 10**16)
     ),
     (None, "", Usage()),
     ("n/a", "", Usage()),
     ([], "", Usage()),
-    # thoughts that only the total counts are what it has more
-    (PAID | {"total_tokens": 1_012}, "", Usage(10, 1_002, 1_000)),
+    # the surplus in the total counts as reasoning
+    (TOKENS | {"total_tokens": 1_012}, "", Usage(10, 1_002, 1_000)),
     *(
-        ({"prompt_tokens": 10, "completion_tokens": 5, **more}, "", Usage(10, 5))
-        for thinking in (-1, 6, 10**9, 10**16, "lots", [1], None, float("inf"))
-        for more in (
-            {"completion_tokens_details": {"reasoning_tokens": thinking}},
-            {"output_tokens_details": {"thinking_tokens": thinking}},
-            {"reasoning_tokens": thinking},
+        ({"prompt_tokens": 10, "completion_tokens": 5, **fields}, "", Usage(10, 5))
+        for tokens in (-1, 6, 10**9, 10**16, "lots", [1], None, float("inf"))
+        for fields in (
+            {"completion_tokens_details": {"reasoning_tokens": tokens}},
+            {"output_tokens_details": {"thinking_tokens": tokens}},
+            {"reasoning_tokens": tokens},
         )
     ),
-    (PAID | {"completion_tokens": 50}, X96, Usage(10, 50, 48)),
-    (PAID | {"completion_tokens": 50} | THINKING, X96, Usage(10, 50, 40)),
-    (PAID | {"total_tokens": 52} | THINKING, X96, Usage(10, 42, 40)),
-    (PAID | {"completion_tokens": 50, "reasoning_tokens": 30}, X96, Usage(10, 50, 30)),
-    (PAID | {"total_tokens": 112}, X96, Usage(10, 102, 100)),
-    (PAID | {"completion_tokens": 50, "total_tokens": 61}, X96, Usage(10, 51, 49)),
-    (PAID | {"completion_tokens": 50, "output_tokens_details": None}, X96, Usage(10, 50, 48)),
+    (TOKENS | {"completion_tokens": 50}, X96, Usage(10, 50, 48)),
+    (TOKENS | {"completion_tokens": 50} | REASONING_40, X96, Usage(10, 50, 40)),
+    (TOKENS | {"total_tokens": 52} | REASONING_40, X96, Usage(10, 42, 40)),
+    (TOKENS | {"completion_tokens": 50, "reasoning_tokens": 30}, X96, Usage(10, 50, 30)),
+    (TOKENS | {"total_tokens": 112}, X96, Usage(10, 102, 100)),
+    (TOKENS | {"completion_tokens": 50, "total_tokens": 61}, X96, Usage(10, 51, 49)),
+    (TOKENS | {"completion_tokens": 50, "output_tokens_details": None}, X96, Usage(10, 50, 48)),
     ({"prompt_tokens": 10}, X96, Usage(10, 0, 24)),
 ]
-ANSWERS_TO_US += [
+OWN_ADAPTER_ANSWERS += [
     *((reply(message=message), {"reasoning": "so"}) for message in REASONING),
     *(
         (
-            reply(beside={"usage": usage}, message={"content": "f1b5", "reasoning": reasoning}),
-            {"text": "f1b5", "reasoning": reasoning, "usage": paid},
+            reply(extra={"usage": usage}, message={"content": "f1b5", "reasoning": reasoning}),
+            {"text": "f1b5", "reasoning": reasoning, "usage": counted},
         )
-        for usage, reasoning, paid in USAGES
+        for usage, reasoning, counted in USAGES
     ),
 ]
 
@@ -199,29 +199,29 @@ ANSWERS_TO_US += [
     ("body", "fields", "adapter"),
     [
         *((*row, adapter) for row in ANSWERS for adapter in (OWN, INSPECT)),
-        *((*row, OWN) for row in ANSWERS_TO_US),
+        *((*row, OWN) for row in OWN_ADAPTER_ANSWERS),
     ],
 )
-def test_an_answer(
+def test_a_response_is_read_as_an_answer(
     body: Any, fields: dict[str, object], adapter: str, answer: Callable[..., Answer]
 ) -> None:
-    given = answer(body, adapter)
-    assert {name: getattr(given, name) for name in fields} == fields
+    result = answer(body, adapter)
+    assert {name: getattr(result, name) for name in fields} == fields
 
 
-ERRORS: list[Body] = [
+ERROR_FIELDS: list[Body] = [
     *({"error": 1}, {"errors": [1]}, {"object": "error"}, {"type": "error"}),
     *({"status": status} for status in ("error", "failed", "FAILED", "cancelled", "canceled")),
     *({"status": status} for status in ("errored", "failure", "aborted")),
     *({"success": False}, {"code": 500}, {"code": "429"}, {"status": 502}, {"status_code": 400}),
 ]
-BROKEN_OFF = ["error", "Aborted", "cancelled", "failed", "timeout", "time-out"]
-NO_ANSWERS: list[tuple[str, Any, str]] = [
-    *((OWN, reply(beside=told), "the response is not a completion: ") for told in ERRORS),
-    *((INSPECT, reply(beside=told), "") for told in (ERRORS[0], ERRORS[5], ERRORS[-1])),
-    *((OWN, ended(reason), "") for reason in (*BROKEN_OFF, "insufficient memory")),
-    (OWN, ended("a new one", " "), ""),
-    (INSPECT, ended("a new one", ""), "ended for an unknown reason"),
+ABORT_REASONS = ["error", "Aborted", "cancelled", "failed", "timeout", "time-out"]
+LOST_ANSWERS: list[tuple[str, Any, str]] = [
+    *((OWN, reply(extra=fields), "the response is not a completion: ") for fields in ERROR_FIELDS),
+    *((INSPECT, reply(extra=ERROR_FIELDS[i]), "") for i in (0, 5, -1)),
+    *((OWN, ending(reason), "") for reason in (*ABORT_REASONS, "insufficient memory")),
+    (OWN, ending("a new one", " "), ""),
+    (INSPECT, ending("a new one", ""), "ended for an unknown reason"),
     (OWN, reply(error={"code": 502}), ""),
     (OWN, incomplete(""), ""),
     (OWN, reply({"text": "e2e4"}), ""),
@@ -244,78 +244,78 @@ NO_ANSWERS: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("adapter", "sent", "words"), NO_ANSWERS)
-def test_no_answer_and_perhaps_a_bill(
+@pytest.mark.parametrize(("adapter", "response", "message"), LOST_ANSWERS)
+def test_a_lost_answer_counts_as_possibly_billed(
     adapter: str,
-    sent: Any,
-    words: str,
+    response: Any,
+    message: str,
     answer: Callable[..., Answer],
-    shared: Loopback,
+    server: Loopback,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Inspect's client would ask three times, and tell nobody."""
+    """Inspect's own client would silently send three requests."""
     monkeypatch.setattr(openai_api, "TIME_OUT", aiohttp.ClientTimeout(total=0.3))
     monkeypatch.setattr(openai_api, "MAX_RESPONSE_BYTES", 10_000)
     monkeypatch.setenv("INSPECT_HTTP_REQUEST_TIMEOUT", "0.3")
-    with pytest.raises(TransientError, match=words or None) as fault:
-        answer(sent, adapter)
-    assert fault.value.maybe_billed
-    assert len(shared.requests) == 1
+    with pytest.raises(TransientError, match=message or None) as error:
+        answer(response, adapter)
+    assert error.value.maybe_billed
+    assert len(server.requests) == 1
 
 
-def refused(status: int, message: str = "no", **more: str) -> Callable[[], web.Response]:
-    return lambda: web.json_response({"error": {"message": message, **more}}, status=status)
+def refusal(status: int, message: str = "no", **fields: str) -> Callable[[], web.Response]:
+    return lambda: web.json_response({"error": {"message": message, **fields}}, status=status)
 
 
 QUOTA = {"type": "billing", "code": "insufficient_quota"}
 
 
 @pytest.mark.parametrize(
-    ("adapter", "sent", "kind", "words"),
+    ("adapter", "response", "error_type", "message"),
     [
         *(
-            (OWN, refused(status), TransientError, f"HTTP {status}: no")
+            (OWN, refusal(status), TransientError, f"HTTP {status}: no")
             for status in (409, 425, 429, 500, 502, 503, 529)
         ),
-        *((INSPECT, refused(status), TransientError, "no") for status in (429, 500, 503, 529)),
-        (OWN, refused(403), UserError, r"needs a key, and none was sent \(HTTP 403: no\)"),
-        *((INSPECT, refused(status), UserError, "refuses the key") for status in (401, 403)),
-        (OWN, refused(404), UserError, r"refuses 'm' \(HTTP 404: no\)"),
-        (INSPECT, refused(404), UserError, "openai-api/loop/m cannot answer"),
-        (OWN, refused(402), UserError, r"requires payment \(HTTP 402: no\)"),
-        (OWN, refused(429, **QUOTA), UserError, "requires payment"),
-        (OWN, refused(429, "You exceeded your current quota"), TransientError, "HTTP 429: You"),
-        (INSPECT, refused(422), RequestRejected, "cannot answer"),
-        (INSPECT, refused(429, "Add a card", **QUOTA), UserError, "Add a card"),
-        (OWN, refused(400), RequestRejected, r"refuses 'm' \(HTTP 400: no\)"),
-        (INSPECT, refused(400), RequestRejected, "cannot answer"),
+        *((INSPECT, refusal(status), TransientError, "no") for status in (429, 500, 503, 529)),
+        (OWN, refusal(403), UserError, r"needs a key, and none was sent \(HTTP 403: no\)"),
+        *((INSPECT, refusal(status), UserError, "refuses the key") for status in (401, 403)),
+        (OWN, refusal(404), UserError, r"refuses 'm' \(HTTP 404: no\)"),
+        (INSPECT, refusal(404), UserError, "openai-api/loop/m cannot answer"),
+        (OWN, refusal(402), UserError, r"requires payment \(HTTP 402: no\)"),
+        (OWN, refusal(429, **QUOTA), UserError, "requires payment"),
+        (OWN, refusal(429, "You exceeded your current quota"), TransientError, "HTTP 429: You"),
+        (INSPECT, refusal(422), RequestRejected, "cannot answer"),
+        (INSPECT, refusal(429, "Add a card", **QUOTA), UserError, "Add a card"),
+        (OWN, refusal(400), RequestRejected, r"refuses 'm' \(HTTP 400: no\)"),
+        (INSPECT, refusal(400), RequestRejected, "cannot answer"),
     ],
 )
-def test_a_refusal_that_cost_nothing(
+def test_a_refusal_is_not_billed(
     adapter: str,
-    sent: Callable[[], web.Response],
-    kind: type[Exception],
-    words: str,
+    response: Callable[[], web.Response],
+    error_type: type[Exception],
+    message: str,
     answer: Callable[..., Answer],
-    shared: Loopback,
+    server: Loopback,
 ) -> None:
-    with pytest.raises(kind, match=words) as fault:
-        answer(sent, adapter)
-    assert not getattr(fault.value, "maybe_billed", False)
-    assert len(shared.requests) == 1
+    with pytest.raises(error_type, match=message) as error:
+        answer(response, adapter)
+    assert not getattr(error.value, "maybe_billed", False)
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("adapter", [OWN, INSPECT])
-def test_an_error_that_is_an_answer(adapter: str, answer: Callable[..., Answer]) -> None:
+def test_some_unusual_statuses_are_answers(adapter: str, answer: Callable[..., Answer]) -> None:
     created = answer(lambda: web.json_response(reply(), status=201), adapter)
     assert created.text == "e2e4"
-    spent = answer(refused(400, "Could not finish the message because"), adapter)
-    assert (spent.text, spent.stop_reason, spent.conceded) == ("", "length", ())
-    if adapter == OWN:  # Inspect's providers know by themselves
-        assert answer(refused(400, code="content_filter")).stop_reason == "refused"
+    cut_off = answer(refusal(400, "Could not finish the message because"), adapter)
+    assert (cut_off.text, cut_off.stop_reason, cut_off.conceded) == ("", "length", ())
+    if adapter == OWN:  # Inspect's providers detect it themselves
+        assert answer(refusal(400, code="content_filter")).stop_reason == "refused"
 
 
-THOUGHTS = [
+REASONING_IN_TEXT = [
     ("f1b5", "", "f1b5"),
     ("<think>e4e5? d2d4?</think>f1b5", "e4e5? d2d4?", "f1b5"),
     ("<think>\n\n</think>\n\nf1b5", "", "\n\nf1b5"),
@@ -356,28 +356,28 @@ THOUGHTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "reasoning", "rest"), THOUGHTS)
+@pytest.mark.parametrize(("text", "reasoning", "rest"), REASONING_IN_TEXT)
 def test_reasoning_between_tags_is_not_the_reply(text: str, reasoning: str, rest: str) -> None:
     assert split_reasoning(text) == (reasoning, rest)
 
 
-def test_a_megabyte_of_tags_or_lines_is_parted_at_once() -> None:
+def test_a_megabyte_of_tags_or_lines_is_split_quickly() -> None:
     lines = 1_000_000 * "\n"
-    began = time.process_time()
+    start = time.process_time()
     assert split_reasoning(100_000 * "</think>") == ("", "")
     assert split_reasoning(100_000 * "<think>") == (99_999 * "<think>", "")
     assert split_reasoning(lines) == ("", lines)
-    assert time.process_time() - began < 2
+    assert time.process_time() - start < 2
 
 
-def test_a_text_of_a_base_model_is_taken_as_it_is() -> None:
+def test_the_text_of_a_base_model_is_not_split() -> None:
     body = {"choices": [{"text": "<think>a</think>e2e4", "finish_reason": "stop"}], "model": "v1"}
-    given = parse_completion(json.dumps(body).encode(), "completions", "served", ())
-    assert (given.text, given.reasoning, given.version) == ("<think>a</think>e2e4", "", "v1")
+    answer = parse_completion(json.dumps(body).encode(), "completions", "served", ())
+    assert (answer.text, answer.reasoning, answer.version) == ("<think>a</think>e2e4", "", "v1")
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "message"),
     [
         ('{"error": {"message": "no\\n memory"}}', "no memory"),
         ('{"message": "no"}', "no"),
@@ -388,14 +388,14 @@ def test_a_text_of_a_base_model_is_taken_as_it_is() -> None:
         ("[" * 100_000, "[" * 100_000),
     ],
 )
-def test_the_words_of_an_error_are_found(body: str, words: str) -> None:
-    assert error_message(body.encode()) == words
+def test_error_messages_are_found(body: str, message: str) -> None:
+    assert error_message(body.encode()) == message
     assert error_message(b"\xff no") == "\N{REPLACEMENT CHARACTER} no"
 
 
-def test_a_fingerprint_is_short_or_there_is_none() -> None:
-    told = [{"system_fingerprint": 400 * "f"}, {"system_fingerprint": None}, {}]
-    assert [fingerprint_in(json.dumps(each).encode()) for each in told] == [300 * "f", "", ""]
+def test_fingerprints_are_shortened_or_empty() -> None:
+    bodies = [{"system_fingerprint": 400 * "f"}, {"system_fingerprint": None}, {}]
+    assert [fingerprint_in(json.dumps(body).encode()) for body in bodies] == [300 * "f", "", ""]
 
 
 @pytest.mark.parametrize(
@@ -408,7 +408,7 @@ def test_a_fingerprint_is_short_or_there_is_none() -> None:
         ("Thu, 01 Jan 99999 00:00:00 GMT", None),
     ],
 )
-def test_when_to_come_again(header: str | None, seconds: float | None) -> None:
+def test_retry_after_is_parsed(header: str | None, seconds: float | None) -> None:
     assert parse_retry_after(header) == seconds
     in_five_minutes = formatdate(time.time() + 300, usegmt=True)
     assert parse_retry_after(in_five_minutes) == pytest.approx(300, abs=5)
