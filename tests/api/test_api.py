@@ -1,4 +1,4 @@
-"""From Python and in notebooks: the examples of the docs, and runs that show themselves."""
+"""The Python API and notebooks: the examples of the docs, and how results are displayed."""
 
 import asyncio
 import doctest
@@ -40,7 +40,7 @@ EVIL = "</style><script>window.hacked = 1</script>\u202e"
 
 @pytest.fixture(scope="module")
 def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Answers that are kept from one test to the next; of mined pools only the first positions."""
+    """A home whose cache all tests share; mined pools are cut to their first positions."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rule_pool, "POOL_SIZE", 400)
         yield tmp_path_factory.mktemp("python") / "home"
@@ -55,37 +55,37 @@ def home(shared_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def run(pocket_run: Run) -> Run:
-    return replace(pocket_run)  # a run remembers where it is saved
+    return replace(pocket_run)  # a copy, since a run stores where it is saved
 
 
 @pytest.fixture
-def found(run: Run) -> Comparison:
+def comparison(run: Run) -> Comparison:
     return compare(run, evaluate(Spec(model="cdta/pocket-rules", n=20), quiet=True))
 
 
-def test_the_examples_of_the_document_say_what_is_true() -> None:
+def test_the_examples_in_the_docs_work() -> None:
     text = (DOCS / "python.md").read_text(encoding="utf-8")
     examples = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
-    parsed = doctest.DocTestParser().get_doctest(examples, {}, "python.md", None, 0)
-    told: list[str] = []
-    tried = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
-    outcome = tried.run(parsed, out=told.append)
+    test = doctest.DocTestParser().get_doctest(examples, {}, "python.md", None, 0)
+    output: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    outcome = runner.run(test, out=output.append)
     assert outcome.attempted > 10
-    assert outcome.failed == 0, "".join(told)
+    assert outcome.failed == 0, "".join(output)
 
 
-def test_the_package_shows_its_names_and_has_them() -> None:
+def test_the_package_lists_its_public_names() -> None:
     names = dir(cant_do_that_anymore)
     assert {"Run", "Spec", "compare", "evaluate", "load"} <= set(names)
     assert all(getattr(cant_do_that_anymore, name).__doc__ for name in names)
 
 
-def test_a_run_says_whether_it_is_saved_and_where(run: Run, home: Path) -> None:
+def test_a_run_shows_whether_and_where_it_is_saved(run: Run, home: Path) -> None:
     assert repr(run).endswith("not saved: run.save()>")
-    kept = len(list(home.glob("runs/*")))
+    n_before = len(list(home.glob("runs/*")))
     folder = run.save()
     assert folder.parent == home / "runs"
-    assert len(list(home.glob("runs/*"))) == kept + 1
+    assert len(list(home.glob("runs/*"))) == n_before + 1
     assert repr(run).endswith(f"saved in {folder}>")
     assert str(folder) in run._repr_html_()
     assert {path.name for path in folder.iterdir()} == {
@@ -97,28 +97,28 @@ def test_a_run_says_whether_it_is_saved_and_where(run: Run, home: Path) -> None:
         run.save(folder / "run.json")
 
 
-def test_a_run_is_loaded_by_its_folder_or_by_name(run: Run) -> None:
+def test_runs_are_loaded_by_folder_or_name(run: Run) -> None:
     folder = run.save("by-name")
     for name in (folder, "by-name", "y-nam", "latest"):
-        again = load(name)
-        assert isinstance(again, Run)
-        assert again.samples == run.samples
+        loaded = load(name)
+        assert isinstance(loaded, Run)
+        assert loaded.samples == run.samples
     with pytest.raises(InvalidInput, match="no run matches 'nobody'"):
         load("nobody")
 
 
-def test_a_frame_has_a_row_for_each_sample(run: Run) -> None:
+def test_a_frame_has_one_row_per_sample(run: Run) -> None:
     frame = run.to_frame("samples")
     assert list(frame.id) == [sample.position.id for sample in run.samples]
     for condition in ("standard", "changed"):
-        told = {name: n for name, n in run.results.outcomes[condition].items() if n}
-        assert Counter(frame[f"{condition}_outcome"]) == told
+        expected = {name: n for name, n in run.results.outcomes[condition].items() if n}
+        assert Counter(frame[f"{condition}_outcome"]) == expected
     first, answer = frame.iloc[0], run.samples[0].answers["changed"]
     assert first.changed_reply == answer.text
     assert first.changed_output_tokens == answer.usage.output_tokens
 
 
-def test_without_pandas_a_frame_is_refused_in_a_sentence(
+def test_without_pandas_a_frame_is_an_error_with_advice(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
@@ -126,132 +126,130 @@ def test_without_pandas_a_frame_is_refused_in_a_sentence(
         run.to_frame()
 
 
-def test_a_comparison_holds_every_pair_and_says_its_verdict(
-    found: Comparison, tmp_path: Path
+def test_a_comparison_has_every_pair_and_shows_its_verdict(
+    comparison: Comparison, tmp_path: Path
 ) -> None:
-    assert repr(found) == f"<Comparison: {found.summary()}>"
-    frame = found.to_frame("pairs")
-    assert list(frame.difference) == [each.difference for each in found.comparisons]
+    assert repr(comparison) == f"<Comparison: {comparison.summary()}>"
+    frame = comparison.to_frame("pairs")
+    assert list(frame.difference) == [pair.difference for pair in comparison.comparisons]
     assert set(frame.verdict) <= {"different", "equivalent", "inconclusive"}
-    page = found.report(tmp_path / "page.html")
-    assert found.summary().partition(";")[0] in page.read_text(encoding="utf-8")
+    report = comparison.report(tmp_path / "page.html")
+    assert comparison.summary().partition(";")[0] in report.read_text(encoding="utf-8")
 
 
-def test_names_of_runs_are_compared_with_a_baseline(found: Comparison) -> None:
-    for entry in found.entries:
+def test_runs_are_compared_by_name_and_with_a_baseline(comparison: Comparison) -> None:
+    for entry in comparison.entries:
         [run] = entry.runs
         assert isinstance(run, Run)
         run.save(entry.label.replace("/", "-"))
-    checked = compare("cdta-pocket", baseline="cdta-pocket-rules", tolerance=5).check
-    assert checked
-    assert (checked.verdict, checked.tolerance) == ("worse", 0.05)
-    assert compare("cdta-pocket-rules", "cdta-pocket").summary() == found.summary()
+    check = compare("cdta-pocket", baseline="cdta-pocket-rules", tolerance=5).check
+    assert check
+    assert (check.verdict, check.tolerance) == ("worse", 0.05)
+    assert compare("cdta-pocket-rules", "cdta-pocket").summary() == comparison.summary()
 
 
 @pytest.fixture(scope="module")
-def trial(shared_home: Path) -> Experiment:
+def grid(shared_home: Path) -> Experiment:
     """Two models under two rules, evaluated as in a notebook: in a running event loop."""
 
-    async def in_a_loop() -> Experiment:
+    async def run_in_loop() -> Experiment:
         models, rules = ["cdta/pocket", "cdta/pocket-rules"], ["no-castling", "bishops-as-knights"]
         wordings = ["terse", {"standard": "Your move.", "changed": "Your move. {change}"}]
         options: dict[str, Any] = {"wordings": wordings, "seeds": [1], "n": 12, "quiet": True}
         return experiment(models, rules=rules, **options)
 
-    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor() as another:
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor() as executor:
         patch.setenv("CDTA_HOME", str(shared_home))
-        return another.submit(asyncio.run, in_a_loop()).result()
+        return executor.submit(asyncio.run, run_in_loop()).result()
 
 
-def test_an_experiment_ranks_every_combination(trial: Experiment) -> None:
-    assert [run.plan.wordings for run in trial.runs] == [("terse", "own")] * 4
-    assert all(isinstance(run, Run) and run.folder is None for run in trial.runs)
-    titles = [ranking.title for ranking in trial.rankings]
-    assert [line.partition(": ")[0] for line in trial.summary().splitlines()] == titles
-    frame = trial.to_frame()
+def test_an_experiment_ranks_every_combination(grid: Experiment) -> None:
+    assert [run.plan.wordings for run in grid.runs] == [("terse", "own")] * 4
+    assert all(isinstance(run, Run) and run.folder is None for run in grid.runs)
+    titles = [ranking.title for ranking in grid.rankings]
+    assert [line.partition(": ")[0] for line in grid.summary().splitlines()] == titles
+    frame = grid.to_frame()
     uptake = frame[frame.measure == "rule_uptake"]
-    entries = [entry for ranking in trial.rankings for entry in ranking.entries]
+    entries = [entry for ranking in grid.rankings for entry in ranking.entries]
     assert list(uptake.model) == [entry.label for entry in entries]
     assert list(uptake.rules) == [entry.change.key for entry in entries]
     expected = [entry.results.intervals["rule_uptake"] for entry in entries]
     assert list(zip(uptake.low, uptake.high, strict=True)) == [(i.low, i.high) for i in expected]
     assert list(uptake.value) == [entry.results.metrics["rule_uptake"] for entry in entries]
-    assert len(trial.to_frame("samples")) == 4 * 12
+    assert len(grid.to_frame("samples")) == 4 * 12
 
 
-def test_samples_that_several_runs_share_are_in_the_frame_once(trial: Experiment) -> None:
-    run = trial.runs[0]
+def test_shared_samples_are_in_the_frame_once(grid: Experiment) -> None:
+    run = grid.runs[0]
     parts = [replace(run, samples=run.samples[:8]), replace(run, samples=run.samples[4:])]
     assert list(Experiment(parts).to_frame("samples").id) == list(run.to_frame("samples").id)
 
 
-def test_an_experiment_writes_its_files_and_draws_their_plots(
-    trial: Experiment, tmp_path: Path
-) -> None:
+def test_an_experiment_saves_files_and_draws_plots(grid: Experiment, tmp_path: Path) -> None:
     with without_plots():
-        files = trial.save(tmp_path / "out", "Four runs")
-        report = trial.report(tmp_path / "report.html")
+        files = grid.save(tmp_path / "out", "Four runs")
+        report = grid.report(tmp_path / "report.html")
     assert [file.name for file in files] == ["results.csv", "results.json", "index.html"]
     assert "Four runs" in files[-1].read_text(encoding="utf-8")
     assert "Do cdta/pocket" in report.read_text(encoding="utf-8")
-    bars = trial.plot("bars")
+    bars = grid.plot("bars")
     assert bars._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
     for name in ("", "rules-all"):
-        assert trial.plot(name).get_suptitle().startswith("Headline measures by rules")
-    one_rule = trial.plot("headline-all-no-castling").get_suptitle()
+        assert grid.plot(name).get_suptitle().startswith("Headline measures by rules")
+    one_rule = grid.plot("headline-all-no-castling").get_suptitle()
     assert one_rule.startswith("Headline measures when castling")
-    assert trial.runs[0].plot().get_suptitle().startswith("Headline measures when castling")
+    assert grid.runs[0].plot().get_suptitle().startswith("Headline measures when castling")
     with pytest.raises(InvalidInput, match=r"unknown plot: 'bar' .*bars-all-no-castling"):
-        trial.plot("bar")
+        grid.plot("bar")
     with pytest.raises(InvalidInput, match="unknown rows: 'sample'"):
-        trial.to_frame("sample")  # type: ignore[arg-type]
+        grid.to_frame("sample")  # type: ignore[arg-type]
 
 
-def test_an_experiment_says_what_failed(tmp_path: Path) -> None:
+def test_an_experiment_lists_failed_runs(tmp_path: Path) -> None:
     gone = "gone@http://127.0.0.1:9/v1"
     options: dict[str, Any] = {"evals": "all", "seeds": 1, "n": 5, "quiet": True}
-    found = experiment([gone, "cdta/random"], out=tmp_path / "out", **options)
-    assert list(found.failures) == ["gone"]
-    assert [run.model for run in found.runs] == ["cdta/random"]
-    assert "gone: " in found._repr_html_()
+    result = experiment([gone, "cdta/random"], out=tmp_path / "out", **options)
+    assert list(result.failures) == ["gone"]
+    assert [run.model for run in result.runs] == ["cdta/random"]
+    assert "gone: " in result._repr_html_()
     with pytest.raises(Incomplete, match="some runs failed: gone: "):
         experiment(gone, **options)
 
 
-def test_an_estimate_has_a_row_for_each_step_and_figure(tmp_path: Path) -> None:
-    found = estimate(Spec(model="openai/gpt-4o", n=10), Spec(model="cdta/pocket", n=10))
-    frame = found.to_frame().set_index(["model", "step", "measure"])
-    first = found.plans[0]
+def test_an_estimate_has_one_row_per_step_and_measure(tmp_path: Path) -> None:
+    result = estimate(Spec(model="openai/gpt-4o", n=10), Spec(model="cdta/pocket", n=10))
+    frame = result.to_frame().set_index(["model", "step", "measure"])
+    first = result.plans[0]
     total = frame.loc["openai/gpt-4o", "total", "dollars"]
     assert first.total.dollars
     assert (total.low, total.value, total.high) == tuple(first.total.dollars)
-    assert found.summary().splitlines()[0].startswith("openai/gpt-4o, all: ")
-    assert [axes.get_title("left") for axes in found.plot().axes] == [
+    assert result.summary().splitlines()[0].startswith("openai/gpt-4o, all: ")
+    assert [axes.get_title("left") for axes in result.plot().axes] == [
         *("requests", "US dollars", "minutes")
     ]
-    page = found.report(tmp_path / "estimate.html").read_text(encoding="utf-8")
-    assert first.assumptions[0][:40] in page
+    report = result.report(tmp_path / "estimate.html").read_text(encoding="utf-8")
+    assert first.assumptions[0][:40] in report
 
 
-def test_saved_runs_are_listed_drawn_and_reported(trial: Experiment, tmp_path: Path) -> None:
-    for number, run in enumerate(trial.runs):
+def test_saved_runs_are_listed_and_summarized(grid: Experiment, tmp_path: Path) -> None:
+    for number, run in enumerate(grid.runs):
         assert isinstance(run, Run)
         replace(run).save(tmp_path / "saved" / str(number))
-    found = saved_runs("saved")
-    assert len(found) == len(found.to_frame()) == 4
-    assert found[0].model in repr(found[:1])
-    assert set(found.to_frame("measures").value) == set(trial.to_frame().value)
-    assert sorted(found.summary().splitlines()) == sorted(trial.summary().splitlines())
-    assert str(found[0].folder) in found._repr_html_()
+    runs = saved_runs("saved")
+    assert len(runs) == len(runs.to_frame()) == 4
+    assert runs[0].model in repr(runs[:1])
+    assert set(runs.to_frame("measures").value) == set(grid.to_frame().value)
+    assert sorted(runs.summary().splitlines()) == sorted(grid.summary().splitlines())
+    assert str(runs[0].folder) in runs._repr_html_()
     with pytest.raises(InvalidInput, match="no run matches 'nothing'"):
         saved_runs("nothing")
 
 
-def test_a_notebook_shows_a_mistake_as_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_notebook_shows_an_error_as_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     shell = import_module("IPython.core.interactiveshell").InteractiveShell.instance()
     shell.run_cell("import cant_do_that_anymore as c; c.Spec(model='gpt-4o')")
-    shown = capsys.readouterr().out.strip()
-    assert shown == "InvalidInput: unknown model: 'gpt-4o' (did you mean 'openai/gpt-4o'?)"
+    output = capsys.readouterr().out.strip()
+    assert output == "InvalidInput: unknown model: 'gpt-4o' (did you mean 'openai/gpt-4o'?)"
     shell.run_cell("c.saved_runs()[:0].plot()")
     assert "there are no runs yet" in capsys.readouterr().out
 
@@ -275,7 +273,7 @@ async def cell():
     except Stopped:
         print("stopped")
 
-asyncio.new_event_loop().run_until_complete(cell())  # as a kernel: Ctrl-C raises in the cell
+asyncio.new_event_loop().run_until_complete(cell())  # like a kernel: Ctrl-C raises in the cell
 """
 
 
@@ -286,32 +284,32 @@ def test_interrupting_a_notebook_stops_the_work_in_its_thread() -> None:
     assert done.stdout.split() == ["cancelled", "stopped"]
 
 
-def test_runs_and_comparisons_are_shown_in_the_colours_of_the_notebook(
-    run: Run, found: Comparison, browser: Browser
+def test_runs_and_comparisons_use_the_colors_of_the_notebook(
+    run: Run, comparison: Comparison, browser: Browser
 ) -> None:
     window = browser.new_page()
-    complaints: list[str] = []
-    window.on("console", lambda message: complaints.append(message.text))
-    shown = replace(run, notes=[EVIL])._repr_html_() + found._repr_html_()
+    console_output: list[str] = []
+    window.on("console", lambda message: console_output.append(message.text))
+    html = replace(run, notes=[EVIL])._repr_html_() + comparison._repr_html_()
     for color in ("rgb(0, 0, 0)", "rgb(230, 230, 230)"):
-        window.set_content(f"<body style='color: {color}'>{shown}<p id=after>after</p>")
-        used = window.locator(".lede, .value, td, .cdta, #after").evaluate_all(
-            "all => [...new Set(all.map(one => getComputedStyle(one).color))]"
+        window.set_content(f"<body style='color: {color}'>{html}<p id=after>after</p>")
+        colors = window.locator(".lede, .value, td, .cdta, #after").evaluate_all(
+            "all => [...new Set(all.map(item => getComputedStyle(item).color))]"
         )
-        assert used == [color]
+        assert colors == [color]
     numbers = window.locator("[data-metric]").evaluate_all(
-        "all => all.map(one => [one.dataset.metric, JSON.parse(one.value)])"
+        "all => all.map(item => [item.dataset.metric, JSON.parse(item.value)])"
     )
     assert len(numbers) == 4
     assert dict(numbers).items() <= run.results.metrics.items()
     share = percentage(run.results.metrics["predicted_move_proportion"], 0).replace(" ", "\u00a0")
     assert share in window.locator(".lede").first.inner_text()
     bars = window.locator(".bar").first.locator("i")
-    widths = bars.evaluate_all("all => all.map(one => one.getBoundingClientRect().width)")
+    widths = bars.evaluate_all("all => all.map(item => item.getBoundingClientRect().width)")
     counts = [n for n in run.results.outcomes["standard"].values() if n]
     assert widths == pytest.approx([sum(widths) * n / len(run.samples) for n in counts], abs=0.5)
     assert EVIL[:-1] in window.locator(".soft").first.inner_text()
     assert window.locator("script").count() == 0
     assert window.evaluate("window.hacked") is None
-    assert complaints == []
+    assert console_output == []
     window.close()

@@ -1,4 +1,4 @@
-"""The command ``oaieval`` end to end, over a real server on the loopback interface."""
+"""The ``oaieval`` command end to end, with a real server on the loopback interface."""
 
 import json
 import math
@@ -24,46 +24,44 @@ UNUSABLE = ("unreadable", "truncated", "refused")
 
 
 @pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Records go there unless a test says otherwise."""
+def temp_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let the test see the folder of temporary files, where records go by default."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     return tmp_path
 
 
-def logged(done: Done) -> list[str]:
-    """The log's messages, without time and place."""
+def log_messages(done: Done) -> list[str]:
+    """Return the messages of the log, without time and source."""
     return [line.split("] ", 2)[-1] for line in done.stderr.splitlines()]
 
 
 def report_in(done: Done) -> dict[str, float | None]:
-    """The final report as the log ends with it."""
-    lines = logged(done)
+    """Return the final report, which ends the log."""
+    lines = log_messages(done)
     pairs = (line.split(": ") for line in lines[lines.index("Final report:") + 1 :])
     return {name: None if value == "None" else float(value) for name, value in pairs}
 
 
-def events_in(record: Path, kind: str) -> list[dict[str, Any]]:
+def events_in(record: Path, event_type: str) -> list[dict[str, Any]]:
     lines = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
-    return [line["data"] for line in lines if line.get("type") == kind]
+    return [line["data"] for line in lines if line.get("type") == event_type]
 
 
-def test_every_number_of_the_report_follows_from_the_events_of_the_record(
-    temporary: Path, home: Path
-) -> None:
-    """The reader looks for nothing but the keys that the format names."""
+def test_the_report_can_be_recomputed_from_the_record(temp_dir: Path, home: Path) -> None:
+    """The test reads only keys that the record format documents."""
     with openai_server(mixed, model="gpt-3.5-turbo-0125") as server:
         done = oaieval(CHAT, EVAL, "--user", "me", "--max_samples", 40, code=0)
-    assert len(server.requests) == 81  # one more to learn the version, which has a dataset
+    assert len(server.requests) == 81  # one more finds the version, which has a dataset
     assert {request["temperature"] for request in server.requests[1:]} == {1}
     assert {request["max_tokens"] for request in server.requests} == {16}
     assert len(list((home / "runs").glob("*/run.json"))) == 1
 
-    (path,) = (temporary / "evallogs").glob("**/*.jsonl")
+    (path,) = (temp_dir / "evallogs").glob("**/*.jsonl")
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     spec = next(line["spec"] for line in lines if "spec" in line)
     report = next(line["final_report"] for line in lines if "final_report" in line)
     events = [line for line in lines if "type" in line]
-    assert path == temporary / "evallogs" / f"{spec['run_id']}_{CHAT}_{EVAL}.jsonl"
+    assert path == temp_dir / "evallogs" / f"{spec['run_id']}_{CHAT}_{EVAL}.jsonl"
     assert spec["completion_fns"] == [CHAT]
     assert (spec["eval_name"], spec["base_eval"], spec["split"]) == (f"{EVAL}.all", EVAL, "all")
     assert spec["run_config"]["eval_spec"]["args"]["n_samples"] == 1000
@@ -73,45 +71,45 @@ def test_every_number_of_the_report_follows_from_the_events_of_the_record(
     ids = {event["sample_id"] for event in events}
     assert len(ids) == 40
     assert ids <= {f"{EVAL}.all.{i}" for i in range(1000)}
-    found = recomputed(events_in(path, "metrics"), events_in(path, "sampling"))
-    assert found == pytest.approx(report)
+    expected = recomputed_report(events_in(path, "metrics"), events_in(path, "sampling"))
+    assert expected == pytest.approx(report)
     assert report_in(done) == pytest.approx(report)
     assert list(report)[:3] == ["variant_impact_factor", "delta", "predicted_move_proportion"]
-    assert f"Final report: {report}. Logged to {path}" in logged(done)
+    assert f"Final report: {report}. Logged to {path}" in log_messages(done)
 
 
-def recomputed(
-    samples: list[dict[str, Any]], sampled: list[dict[str, Any]]
+def recomputed_report(
+    samples: list[dict[str, Any]], sampling_events: list[dict[str, Any]]
 ) -> dict[str, float | None]:
     n = len(samples)
 
     def share(key: str, values: tuple[object, ...] = (True,)) -> float:
         return sum(sample[key] in values for sample in samples) / n
 
-    p, v = share("predicted_move"), share("predicted_move_in_variant")
+    standard, changed = share("predicted_move"), share("predicted_move_in_variant")
     lengths = [sample["num_previous_moves"] for sample in samples]
     assert lengths == [len(sample["previous_moves"]) for sample in samples]
     mean = sum(lengths) / n
     legal = [sample["variant_outcome"] in LEGAL for sample in samples]
-    with_habit = [
+    legal_with_habit = [
         is_legal for is_legal, s in zip(legal, samples, strict=True) if s["predicted_move"]
     ]
     pairs = [(s["predicted_move"], s["predicted_move_in_variant"]) for s in samples]
     dropped, gained = pairs.count((True, False)), pairs.count((False, True))
     tail = sum(math.comb(dropped + gained, k) for k in range(min(dropped, gained) + 1))
     return {
-        "predicted_move_proportion": p,
-        "predicted_move_in_variant_proportion": v,
-        "delta": v - p,
-        "variant_impact_factor": (v - p) / p,
+        "predicted_move_proportion": standard,
+        "predicted_move_in_variant_proportion": changed,
+        "delta": changed - standard,
+        "variant_impact_factor": (changed - standard) / standard,
         "avg_num_previous_moves": mean,
         "std_num_previous_moves": math.sqrt(sum((k - mean) ** 2 for k in lengths) / n),
         **{f"{name}_rate": share(name) for name in samples[0] if "_violation" in name},
         **{
-            f"usage_{kind}": sum(event["usage"][kind] for event in sampled)
+            f"usage_{kind}": sum(event["usage"][kind] for event in sampling_events)
             for kind in ("prompt_tokens", "completion_tokens", "total_tokens")
         },
-        "adaptation_rate": sum(with_habit) / len(with_habit),
+        "adaptation_rate": sum(legal_with_habit) / len(legal_with_habit),
         "variant_legal_proportion": sum(legal) / n,
         "mcnemar_p": min(1.0, 2 * tail / 2 ** (dropped + gained)),
         "n_samples": n,
@@ -122,18 +120,18 @@ def recomputed(
         "changed_forbidden_proportion": share("variant_under_change", FORBIDDEN),
         "standard_unusable_proportion": share("standard_outcome", UNUSABLE),
         "changed_unusable_proportion": share("variant_outcome", UNUSABLE),
-        "random_special_proportion": sum(map(random_level, samples)) / n,
+        "random_special_proportion": sum(map(random_share, samples)) / n,
     }
 
 
-def random_level(sample: dict[str, Any]) -> float:
+def random_share(sample: dict[str, Any]) -> float:
     board = chess.Board()
     for move in sample["previous_moves"]:
         board.push_uci(move)
     return len(sample["move"]) / board.legal_moves.count()
 
 
-def test_a_base_model_gets_one_text_over_the_completions_api(tmp_path: Path) -> None:
+def test_base_models_get_one_text_over_the_completions_api(tmp_path: Path) -> None:
     record = tmp_path / "record.jsonl"
     with openai_server(mixed, model="gpt-3.5-turbo-instruct") as server:
         oaieval(BASE, EVAL, "--max_samples", 5, "--record_path", record, code=0)
@@ -148,7 +146,7 @@ def test_a_base_model_gets_one_text_over_the_completions_api(tmp_path: Path) -> 
     assert prompts == {event["prompt"] for event in events_in(record, "sampling")}
 
 
-def test_the_wording_of_the_original_is_sent_as_it_is(tmp_path: Path) -> None:
+def test_the_original_wording_is_sent_unchanged(tmp_path: Path) -> None:
     wheel = tmp_path / "evals.whl"
     with zipfile.ZipFile(wheel, "w") as file:
         texts = 'TASK_DESCRIPTION = "Play!"\nTASK_DESCRIPTION_VARIANT = """Play a\\nvariant…"""\n'
@@ -168,16 +166,16 @@ def test_the_wording_of_the_original_is_sent_as_it_is(tmp_path: Path) -> None:
         ]
 
 
-def test_max_samples_measures_the_samples_that_the_original_measures() -> None:
-    """The indices were read from a record that the original wrote."""
-    from_the_original = [19, 76, 100, 143, 178, 255, 257, 288, 316, 410]
-    from_the_original += [433, 450, 470, 524, 580, 628, 633, 641, 657, 830]
+def test_max_samples_picks_the_same_samples_as_the_original() -> None:
+    """The expected indices are from a record that the original wrote."""
+    expected = [19, 76, 100, 143, 178, 255, 257, 288, 316, 410]
+    expected += [433, 450, 470, 524, 580, 628, 633, 641, 657, 830]
     dataset = Dataset("m", "shipped", list(shipped_pool("pool")))
     samples = drawn(dataset, Spec(n=1000, max_samples=20))
-    assert sorted(number for number, _ in samples) == from_the_original
+    assert sorted(number for number, _ in samples) == expected
 
 
-def test_chain_of_thought_asks_twice_and_the_reply_is_the_second_answer(tmp_path: Path) -> None:
+def test_chain_of_thought_takes_two_requests_and_the_second_answer(tmp_path: Path) -> None:
     def respond(request: Body) -> str:
         turns = request["messages"]
         return "a2a3" if turns[-2]["content"] == "Let me think." else "Let me think."
@@ -195,36 +193,36 @@ def test_chain_of_thought_asks_twice_and_the_reply_is_the_second_answer(tmp_path
         assert event["model"] == "cot/gpt-4-0314"
     assert report_in(done)["usage_completion_tokens"] == 6 * (3 + 1)
     message = "cot/gpt-4-0314 has no dataset; using that of gpt-3.5-turbo-0125"
-    assert message in logged(done)
+    assert message in log_messages(done)
 
 
-def test_answers_of_an_earlier_run_are_used_unless_the_cache_is_off() -> None:
+def test_cached_answers_are_used_unless_the_cache_is_off() -> None:
     with openai_server(mixed, model="gpt-4-0314") as server:
-        for arguments, asked in (((), 21), ((), 22), (("--no-cache",), 43)):
+        for arguments, n_requests in (((), 21), ((), 22), (("--no-cache",), 43)):
             oaieval("gpt-4", EVAL, "--max_samples", 10, *arguments, code=0)
-            assert len(server.requests) == asked
+            assert len(server.requests) == n_requests
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "most"), [("EVALS_THREADS", "3", 3), ("EVALS_SEQUENTIAL", "1", 1)]
+    ("variable", "value", "expected"), [("EVALS_THREADS", "3", 3), ("EVALS_SEQUENTIAL", "1", 1)]
 )
-def test_the_environment_says_how_many_questions_are_asked_at_once(
-    variable: str, value: str, most: int, monkeypatch: pytest.MonkeyPatch
+def test_environment_variables_set_the_concurrency(
+    variable: str, value: str, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, value)
     with openai_server(mixed, model="gpt-4-0314", delay=0.02) as server:
         oaieval("gpt-4", EVAL, "--max_samples", 5, code=0)
-    assert server.most_in_flight == most
-    refused = oaieval("gpt-4", EVAL, EVALS_THREADS="many", EVALS_SEQUENTIAL="", code=2).stderr
-    assert "EVALS_THREADS must be a whole number, not 'many'" in refused
+    assert server.most_in_flight == expected
+    stderr = oaieval("gpt-4", EVAL, EVALS_THREADS="many", EVALS_SEQUENTIAL="", code=2).stderr
+    assert "EVALS_THREADS must be a whole number, not 'many'" in stderr
 
 
-def test_a_sample_without_an_answer_is_an_error_event_and_in_no_metric(temporary: Path) -> None:
-    async def one_refusal(request: Body, number: int) -> web.StreamResponse | None:
+def test_a_failed_sample_is_an_error_event_and_in_no_metric(temp_dir: Path) -> None:
+    async def refuse_once(request: Body, number: int) -> web.StreamResponse | None:
         return web.json_response({"error": "no"}, status=400) if number == 9 else None
 
-    record = temporary / "record.jsonl"
-    with openai_server(mixed, model="gpt-4-0314", fault=one_refusal):
+    record = temp_dir / "record.jsonl"
+    with openai_server(mixed, model="gpt-4-0314", fault=refuse_once):
         done = oaieval("gpt-4", EVAL, "--max_samples", 30, "--record_path", record)
     counts = [len(events_in(record, kind)) for kind in ("sampling", "error", "metrics")]
     assert counts == [59, 1, 29]
@@ -236,12 +234,12 @@ def test_cdta_run_and_oaieval_give_the_same_numbers() -> None:
     options = ("-n", 12, "--temperature", 0, "--reading", "exact", "--json")
     arguments = (*PARAMS, "n_samples=12", "--completion_args", "temperature=0")
     with openai_server(mixed, model="gpt-4-0314"):
-        theirs = json.loads(cdta("run", "--model", "openai/gpt-4", *options).stdout)
-        ours = oaieval("openai/gpt-4", EVAL, *arguments)
-    assert report_in(ours) == {name: theirs[name] for name in report_in(ours)}
+        cdta_metrics = json.loads(cdta("run", "--model", "openai/gpt-4", *options).stdout)
+        done = oaieval("openai/gpt-4", EVAL, *arguments)
+    assert report_in(done) == {name: cdta_metrics[name] for name in report_in(done)}
 
 
-def test_diagonal_moves_can_be_asked_for_by_name_or_by_parameter() -> None:
+def test_the_diagonal_eval_is_selected_by_name_or_parameter() -> None:
     by_name = oaieval("cdta/random", DIAGONAL, "--max_samples", 10)
     parameters = (*PARAMS, "diagonal_variation=True", "--max_samples", 10)
     assert report_in(by_name)["n_samples"] == 10
@@ -249,51 +247,49 @@ def test_diagonal_moves_can_be_asked_for_by_name_or_by_parameter() -> None:
 
 
 @pytest.mark.parametrize("solver", ["../../../x", "a/../../../x", "/x", "generation/direct/../x"])
-def test_no_solver_name_leads_out_of_the_folder_of_records(temporary: Path, solver: str) -> None:
+def test_records_of_any_solver_name_stay_in_their_folder(temp_dir: Path, solver: str) -> None:
     with serving(habit, model="m") as server:
-        place = ("--completion_args", f"base_url={server.url}", "--max_samples", 2)
-        oaieval(solver, f"{EVAL}.all_small", *PARAMS, "n_samples=2", *place, code=0)
-    (record,) = (path for path in temporary.rglob("*.jsonl") if "final_report" in path.read_text())
-    assert (temporary / "evallogs").resolve() in record.resolve().parents
+        options = ("--completion_args", f"base_url={server.url}", "--max_samples", 2)
+        oaieval(solver, f"{EVAL}.all_small", *PARAMS, "n_samples=2", *options, code=0)
+    (record,) = (path for path in temp_dir.rglob("*.jsonl") if "final_report" in path.read_text())
+    assert (temp_dir / "evallogs").resolve() in record.resolve().parents
     assert json.loads(record.read_text().splitlines()[0])["spec"]["completion_fns"] == [solver]
 
 
-def test_a_dry_run_records_nothing_and_the_log_can_go_to_a_file(
-    temporary: Path, home: Path
-) -> None:
+def test_a_dry_run_records_nothing_and_the_log_can_be_a_file(temp_dir: Path, home: Path) -> None:
     form = ("--completion_args", "form=fen")
     done = oaieval("cdta/random", DIAGONAL, "--max_samples", 2, "--dry-run", *form, code=0)
-    events = [line for line in logged(done) if line.startswith("Not recording event: ")]
+    events = [line for line in log_messages(done) if line.startswith("Not recording event: ")]
     assert (len(events), sum("FEN" in event for event in events)) == (6, 4)
     assert report_in(done)["n_samples"] == 2
-    assert not (temporary / "evallogs").exists()
+    assert not (temp_dir / "evallogs").exists()
     assert not (home / "runs").exists()
-    log = temporary / "log"
+    log = temp_dir / "log"
     done = oaieval("cdta/random", DIAGONAL, "--max_samples", 2, "--log_to_file", log)
     assert "Final report" not in done.stderr
     assert "] n_samples: 2\n" in log.read_text()
 
 
-def test_a_flag_without_meaning_says_so_once() -> None:
+def test_flags_without_effect_are_reported_once() -> None:
     unused = ("--http-batch-size", 8, "--http-run-url", "http://nowhere", "--max_samples", 2)
     done = oaieval("cdta/random", DIAGONAL, "--visible", "--no-local-run", *unused, code=0)
-    said = [line for line in logged(done) if "no effect here" in line]
-    assert [line.split()[0] for line in said] == ["--no-local-run", "--visible"]
+    messages = [line for line in log_messages(done) if "no effect here" in line]
+    assert [line.split()[0] for line in messages] == ["--no-local-run", "--visible"]
 
 
-def test_a_retired_model_gives_the_words_of_its_provider() -> None:
-    words = "The model `gpt-4-0314` has been deprecated, learn more here."
+def test_the_error_for_a_retired_model_quotes_the_provider() -> None:
+    message = "The model `gpt-4-0314` has been deprecated, learn more here."
 
-    async def gone(request: Body, number: int) -> web.StreamResponse:
-        told = {"message": words, "code": "model_not_found"}
-        return web.json_response({"error": told}, status=404)
+    async def refuse(request: Body, number: int) -> web.StreamResponse:
+        error = {"message": message, "code": "model_not_found"}
+        return web.json_response({"error": error}, status=404)
 
-    with openai_server(habit, model="gpt-4-0314", fault=gone):
+    with openai_server(habit, model="gpt-4-0314", fault=refuse):
         done = oaieval("generation/direct/gpt-4-0314", EVAL, code=1)
-    assert words in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_help_needs_no_key_whatever_the_command() -> None:
+def test_help_needs_no_key() -> None:
     for done in (oaieval("--help", code=0), cdta("oaieval", "--help", code=0)):
         assert "--extra_eval_params" in done.stdout

@@ -1,4 +1,4 @@
-"""Solver names: the original's, those of a registry, and any model name."""
+"""Solver names: those of the original, those of a registry, and any model name."""
 
 from pathlib import Path
 
@@ -45,17 +45,17 @@ thinker:
         ("cot-50/openai/gpt-4", "cot-50/openai/gpt-4"),
     ],
 )
-def test_a_name_stands_for_a_model(name: str, model: str) -> None:
+def test_a_solver_name_maps_to_a_model(name: str, model: str) -> None:
     assert solver_named(name) == {"model": model}
 
 
 @pytest.mark.parametrize("model", ["gpt-4", "anthropic/claude-x", "meta-llama/L"])
-def test_chain_of_thought_is_the_same_model_that_thinks(model: str) -> None:
+def test_a_chain_of_thought_solver_has_the_model_of_the_direct_one(model: str) -> None:
     direct = solver_named(f"generation/direct/{model}")["model"]
     assert solver_named(f"generation/cot/{model}") == {"model": f"cot/{direct}"}
 
 
-def test_with_a_base_url_the_model_goes_by_the_name_that_the_server_knows() -> None:
+def test_with_a_base_url_the_model_name_is_sent_unchanged() -> None:
     url = "http://localhost:8000/v1"
     assert solver_named("generation/direct/org/m", base_url=url) == {"model": "org/m"}
     assert solver_named("generation/cot/m", base_url=url) == {"model": "cot/m"}
@@ -65,14 +65,14 @@ def test_with_a_base_url_the_model_goes_by_the_name_that_the_server_knows() -> N
     assert (info.name, info.endpoint, info.identity["api"]) == ("completions/m", url, "completions")
 
 
-def test_base_models_of_openai_are_known_by_their_names() -> None:
+def test_openai_base_models_are_recognized_by_name() -> None:
     instruct = info_by_name(solver_named("generation/direct/gpt-3.5-turbo-instruct-0914")["model"])
     chat = info_by_name(solver_named("generation/direct/gpt-3.5-turbo")["model"])
     assert (instruct.identity["api"], instruct.max_tokens) == ("completions", 4)
     assert (chat.identity["api"], chat.max_tokens) == ("chat", 16)
 
 
-def test_a_registry_adds_solvers_and_comes_first(tmp_path: Path) -> None:
+def test_a_registry_adds_solvers_and_has_priority(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(
         "mine: {model: cdta/random, temperature: 0}\n"
@@ -85,7 +85,7 @@ def test_a_registry_adds_solvers_and_comes_first(tmp_path: Path) -> None:
     assert solver_named("mine", [file], "http://x/v1")["model"] == "cdta/random"
 
 
-def test_a_registry_of_the_original_is_understood(tmp_path: Path) -> None:
+def test_registries_of_the_original_are_supported(tmp_path: Path) -> None:
     (tmp_path / "solvers").mkdir()
     (tmp_path / "solvers" / "cot.yaml").write_text(CHAIN_OF_THOUGHT)
     (tmp_path / "solvers" / "more.yaml").write_text(

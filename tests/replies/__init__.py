@@ -1,9 +1,9 @@
-"""Hard replies of our own making, and what a person reads in them.
+"""Hard replies that we wrote ourselves, and how a person reads them.
 
-A line of ``moves`` or ``yes_no`` has the ``reply``, what is ``meant`` (or ``says``), its ``style``,
-and the position it is about; ``read`` is there where the readers read something else. A line of
-``words`` is a reply with each of its words in the place of {}, and what it is read as
-``otherwise``, with a word that nobody knows.
+A line of ``moves`` or ``yes_no`` has a ``reply``, its meaning (``meant`` or ``says``), its style,
+and its position. It has ``read`` if the parser reads something else. A line of ``words`` has a
+reply with {}, the words to put there, and the meaning. ``otherwise`` is what the parser reads with
+an unknown word.
 """
 
 import json
@@ -23,21 +23,21 @@ HARD_MOVES, HARD_YES_NO, WORDS = _rows("moves.jsonl"), _rows("yes_no.jsonl"), _r
 
 
 def filled(key: str) -> list[tuple[str, Any]]:
-    """Replies for each word, what is read in them (by ``key``), and what is read otherwise."""
+    """Return each reply with its expected reading, for every word and for an unknown one."""
     rows = [row for row in WORDS if key in row]
     with_word = [
-        (row["reply"].replace("{}", each), row[key]) for row in rows for each in row["words"]
+        (row["reply"].replace("{}", word), row[key]) for row in rows for word in row["words"]
     ]
     others = {row["reply"]: row["otherwise"] for row in rows if "otherwise" in row}
-    return with_word + [(reply.replace("{}", "quux"), read) for reply, read in others.items()]
+    return with_word + [(reply.replace("{}", "quux"), reading) for reply, reading in others.items()]
 
 
 def documented(start: str, end: str, rule: str) -> list[tuple[str, str, str]]:
-    """The examples in a part of the protocol: the rule, the reply and what it is read as."""
+    """Return the examples in a part of the protocol as (rule, reply, reading)."""
     text = PROTOCOL.read_text(encoding="utf-8").partition(start)[2].partition(end)[0]
     parts = re.split(rule, text, flags=re.MULTILINE)
     return [
-        (name, reply.replace("\N{RETURN SYMBOL}", "\n"), read)
+        (name, reply.replace("\N{RETURN SYMBOL}", "\n"), reading)
         for name, part in zip(parts[1::2], parts[2::2], strict=True)
-        for reply, read in re.findall("`([^`]+)` \N{RIGHTWARDS ARROW} (\\w+)", part)
+        for reply, reading in re.findall("`([^`]+)` \N{RIGHTWARDS ARROW} (\\w+)", part)
     ]
