@@ -1,4 +1,4 @@
-"""Why the habit stays: the sentence, the lines in the terminal, the picture and its samples."""
+"""The diagnosis of a kept habit in the summary, the terminal and the report."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -38,73 +38,72 @@ COUNTS: Counts = {
     (False, False): 1,
     (False, True): 4,
 }
-"""Samples that know the rule, and of those that keep the habit."""
+"""Number of samples by whether the model knows the rule and whether it keeps the habit."""
 
 
-def asked(position: Position, knows: bool | None, keeps: bool) -> Asked:
-    """A sample with the habit; one that neither knows nor not says neither yes nor no."""
-    answers = ("no", "yes") if knows else ("yes", "yes")
-    said = ("perhaps",) * 2 if knows is None else answers
-    special = position.special_moves[0]
-    moves = ("special", "special" if keeps else "legal", "special", "legal")
-    told: dict[str, Answer | Outcome] = dict(zip(DIAGNOSIS_CONDITIONS, moves, strict=False))  # type: ignore[arg-type]
-    told |= {name: Answer(text) for name, text in zip(DIAGNOSIS_CONDITIONS[4:], said, strict=True)}
-    told["standard"] = Answer(special)
-    return position, told
+def diagnosed_sample(position: Position, knows: bool | None, keeps: bool) -> Asked:
+    """A sample with the habit. Its answers about the rule are unreadable if `knows` is None."""
+    texts = {True: ("no", "yes"), False: ("yes", "yes"), None: ("perhaps", "perhaps")}[knows]
+    outcomes = ("special", "special" if keeps else "legal", "special", "legal")
+    replies: dict[str, Answer | Outcome] = dict(zip(DIAGNOSIS_CONDITIONS, outcomes, strict=False))  # type: ignore[arg-type]
+    knowledge = zip(DIAGNOSIS_CONDITIONS[4:], texts, strict=True)
+    replies |= {condition: Answer(text) for condition, text in knowledge}
+    replies["standard"] = Answer(position.special_moves[0])
+    return position, replies
 
 
-def diagnosed(
+def run_with_counts(
     counts: Counts,
     controls: Sequence[Outcome] = ("special",) * 8,
     first: Mapping[str, Answer] = MappingProxyType({}),
 ) -> Run:
-    """A run with so many samples of each kind; some answers of the first may be given."""
+    """A run with this many samples of each kind. `first` replaces answers of the first sample."""
     kinds = [kind for kind, count in counts.items() for _ in range(count)]
-    samples = [asked(p, *kind) for p, kind in zip(POOL, kinds, strict=False)]
-    samples[:1] = [(p, {**told, **first}) for p, told in samples[:1]]
-    others: list[Asked] = [
-        (p, {"standard": "special", "changed": said, "placebo": "special"})
-        for p, said in zip(POOL[500:], controls, strict=False)
+    samples = [diagnosed_sample(p, *kind) for p, kind in zip(POOL, kinds, strict=False)]
+    samples[:1] = [(p, {**replies, **first}) for p, replies in samples[:1]]
+    control_samples: list[Asked] = [
+        (p, {"standard": "special", "changed": outcome, "placebo": "special"})
+        for p, outcome in zip(POOL[500:], controls, strict=False)
     ]
-    return run_of(samples, plan_of(len(samples), DIAGNOSIS_CONDITIONS), others)
+    return run_of(samples, plan_of(len(samples), DIAGNOSIS_CONDITIONS), control_samples)
 
 
-def of_placebo(placebo: Callable[[int], Outcome], at_controls: Mapping[str, Outcome]) -> Run:
-    """A run that keeps its habit under the rule, and does this under the placebo."""
-    samples = [asked(p, knows=True, keeps=True) for p in POOL[:40]]
+def run_with_placebo(placebo: Callable[[int], Outcome], at_controls: Mapping[str, Outcome]) -> Run:
+    """A run that ignores the rule, with these outcomes under the placebo."""
+    samples = [diagnosed_sample(p, knows=True, keeps=True) for p in POOL[:40]]
     return run_of(
-        [(p, {**told, "placebo": placebo(n)}) for n, (p, told) in enumerate(samples)],
+        [(p, {**replies, "placebo": placebo(n)}) for n, (p, replies) in enumerate(samples)],
         plan_of(40, DIAGNOSIS_CONDITIONS),
         [(p, {"standard": "special", **at_controls}) for p in POOL[500:530]],
     )
 
 
-def moved() -> Run:
-    """The placebo alone changes the habit."""
-    unmoved: dict[str, Outcome] = {"changed": "special", "placebo": "special"}
-    return of_placebo(lambda n: "legal" if n % 2 else "special", unmoved)
+def run_moved_by_placebo() -> Run:
+    """A run in which the placebo alone changes the habit."""
+    at_controls: dict[str, Outcome] = {"changed": "special", "placebo": "special"}
+    return run_with_placebo(lambda n: "legal" if n % 2 else "special", at_controls)
 
 
-def habitless() -> Run:
-    position, told = asked(POOL[0], True, True)
-    return run_of([(position, {**told, "standard": "legal"})], plan_of(1, DIAGNOSIS_CONDITIONS))
+def run_without_habit() -> Run:
+    position, replies = diagnosed_sample(POOL[0], True, True)
+    return run_of([(position, {**replies, "standard": "legal"})], plan_of(1, DIAGNOSIS_CONDITIONS))
 
 
-SILENT: Counts = {(True, True): 10, (False, True): 5, (None, True): 4, (None, False): 2}
+SOME_UNREADABLE: Counts = {(True, True): 10, (False, True): 5, (None, True): 4, (None, False): 2}
 SCENARIOS: dict[str, Callable[[], Run]] = {
-    "knowing helps": lambda: diagnosed(COUNTS, [*["special"] * 6, "legal", "legal"]),  # type: ignore[list-item]
-    "always knows": lambda: diagnosed({(True, True): 10, (True, False): 30}),
-    "guesses": lambda: diagnosed({(True, True): 1, (False, True): 30}),
-    "few readable": lambda: diagnosed({(True, True): 10, (None, True): 30}),
-    "none readable": lambda: diagnosed({(None, True): 30}),
-    "some unreadable": lambda: diagnosed(SILENT),
-    "no effect, no controls": lambda: diagnosed({(True, True): 40}, ()),
-    "other play changes": lambda: diagnosed(COUNTS, ["legal"] * 30 + ["special"] * 10),  # type: ignore[arg-type]
-    "the placebo moves the habit": moved,
-    "the placebo changes as much at controls": lambda: of_placebo(
+    "knowing helps": lambda: run_with_counts(COUNTS, [*["special"] * 6, "legal", "legal"]),  # type: ignore[list-item]
+    "always knows": lambda: run_with_counts({(True, True): 10, (True, False): 30}),
+    "guesses": lambda: run_with_counts({(True, True): 1, (False, True): 30}),
+    "few readable": lambda: run_with_counts({(True, True): 10, (None, True): 30}),
+    "none readable": lambda: run_with_counts({(None, True): 30}),
+    "some unreadable": lambda: run_with_counts(SOME_UNREADABLE),
+    "no effect, no controls": lambda: run_with_counts({(True, True): 40}, ()),
+    "other play changes": lambda: run_with_counts(COUNTS, ["legal"] * 30 + ["special"] * 10),  # type: ignore[arg-type]
+    "the placebo moves the habit": run_moved_by_placebo,
+    "the placebo changes as much at controls": lambda: run_with_placebo(
         lambda _: "special", {"changed": "legal", "placebo": "legal"}
     ),
-    "no habit": habitless,
+    "no habit": run_without_habit,
     "no diagnosis": lambda: played(positions=POOL[:1]),
 }
 
@@ -119,51 +118,51 @@ def typical() -> Run:
     return scenario("knowing helps")
 
 
-def test_the_terminal_answers_four_questions_and_the_page_says_the_same() -> None:
-    told = []
+def test_summary_and_report_give_the_same_diagnosis() -> None:
+    outputs = []
     for name in SCENARIOS:
         run = scenario(name)
-        lines = printed(summary(run, verbose=True))
-        assert max(map(len, lines.splitlines())) <= 80
-        told.append(f"# {name}\n{lines}")
-        shown, brief = (" ".join(text.split()) for text in (page(run), printed(summary(run))))
+        verbose = printed(summary(run, verbose=True))
+        assert max(map(len, verbose.splitlines())) <= 80
+        outputs.append(f"# {name}\n{verbose}")
+        report, output = (" ".join(text.split()) for text in (page(run), printed(summary(run))))
         assert bool(diagnosis_answers(run)) == (name != "no diagnosis")
         for question, answer in diagnosis_answers(run).items():
-            assert f"<dt>{question}</dt><dd>{escape(answer)}</dd>" in shown
-            assert f"{question} {answer}" in brief
-        assert "Knowledge of the rule (J)" not in brief and "Rule uptake " in brief
-    snapshot("diagnosis", "\n".join(told))
+            assert f"<dt>{question}</dt><dd>{escape(answer)}</dd>" in report
+            assert f"{question} {answer}" in output
+        assert "Knowledge of the rule (J)" not in output and "Rule uptake " in output
+    snapshot("diagnosis", "\n".join(outputs))
 
 
-def test_the_page_of_a_diagnosis_says_what_it_said(typical: Run) -> None:
-    """Without what every report has: its prompts, its games and its settings."""
-    unreadable, confounded = (
+def test_diagnosis_page_matches_snapshot(typical: Run) -> None:
+    """Only the section on the diagnosis, which other reports do not have."""
+    unreadable, moved = (
         scenario(name) for name in ("some unreadable", "the placebo moves the habit")
     )
-    for name, run in (("typical", typical), ("unreadable", unreadable), ("moved", confounded)):
-        made = page(run)
-        why = made.partition('<section id="why"')[2].partition("</section>")[0]
-        snapshot(f"diagnosis-{name}", text_of(f"<body><p {why}"))
-        assert made.count('class="swatch is-unclear-') == 2 * (name == "unreadable")
+    for name, run in (("typical", typical), ("unreadable", unreadable), ("moved", moved)):
+        report = page(run)
+        section = report.partition('<section id="why"')[2].partition("</section>")[0]
+        snapshot(f"diagnosis-{name}", text_of(f"<body><p {section}"))
+        assert report.count('class="swatch is-unclear-') == 2 * (name == "unreadable")
 
 
-def test_where_the_placebo_moved_the_habit_nothing_is_claimed_about_the_rule(typical: Run) -> None:
+def test_no_claim_about_the_rule_if_the_placebo_moves_the_habit(typical: Run) -> None:
     warning = "Not the effect of the rule: the placebo alone changed the habit."
     run = scenario("the placebo moves the habit")
     assert page(run).count(warning) == 2 and warning not in page(typical)
     assert "so the rule may not be the cause" in headline(run)
-    made = made_of(run)
-    assert "specific</th>" in made
-    assert ">–</td>" in made.partition("why the habit stays</th>")[2]
-    assert 'data-in="results.0.corrected_impact_factor"' not in made
-    assert 'data-in="results.0.corrected_impact_factor"' in made_of(typical)
+    report = experiment_report(run)
+    assert "specific</th>" in report
+    assert ">–</td>" in report.partition("why the habit stays</th>")[2]
+    assert 'data-in="results.0.corrected_impact_factor"' not in report
+    assert 'data-in="results.0.corrected_impact_factor"' in experiment_report(typical)
 
 
-def test_a_diagnosis_is_shown_without_a_habit_and_nothing_without_a_diagnosis() -> None:
-    plain = page(scenario("no diagnosis"))
+def test_diagnosis_section_needs_a_diagnosis_but_no_habit() -> None:
+    without_diagnosis = page(scenario("no diagnosis"))
     assert 'id="why"' in page(scenario("no habit"))
-    assert 'id="why"' not in plain and 'name="knowing"' not in plain
-    assert "<code>cdta run --model some/model ... --diagnose</code>" in plain
+    assert 'id="why"' not in without_diagnosis and 'name="knowing"' not in without_diagnosis
+    assert "<code>cdta run --model some/model ... --diagnose</code>" in without_diagnosis
 
 
 @pytest.fixture(scope="module")
@@ -173,9 +172,9 @@ def typical_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_group_links_to_its_samples(typical_page: Path, open_page: Opener) -> None:
     opened = open_page(typical_page)
-    parts = opened.page.locator("#why .knowing li a")
+    links = opened.page.locator("#why .knowing li a")
     for number, count in enumerate(COUNTS.values()):
-        parts.nth(number).click()
+        links.nth(number).click()
         opened.expect_place(f"1 of {count}")
     bars = opened.page.locator("#why .knowing svg a")
     assert bars.count() == 4
@@ -184,12 +183,12 @@ def test_every_group_links_to_its_samples(typical_page: Path, open_page: Opener)
     assert opened.page.locator("[name=knowing]").input_value() == "knows and keeps"
 
 
-def test_bars_are_as_wide_as_their_shares_and_factors_stand_on_one_axis(
+def test_bar_widths_match_shares_and_factors_share_an_axis(
     typical: Run, typical_page: Path, open_page: Opener
 ) -> None:
     opened = open_page(typical_page)
     widths = opened.page.locator("#why .knowing rect").evaluate_all(
-        "all => all.map(one => one.getBoundingClientRect().width)"
+        "all => all.map(bar => bar.getBoundingClientRect().width)"
     )
     shares = [count / 18 for count in COUNTS.values()]
     assert [width / widths[1] for width in widths] == pytest.approx(shares, rel=0.02)
@@ -202,7 +201,7 @@ def test_bars_are_as_wide_as_their_shares_and_factors_stand_on_one_axis(
     check_fits(opened.page, tables_from=390)
 
 
-def test_controls_are_shown_apart_with_what_they_were_asked(
+def test_controls_are_shown_separately_with_their_conditions(
     typical: Run, typical_page: Path, open_page: Opener
 ) -> None:
     opened = open_page(typical_page)
@@ -210,14 +209,14 @@ def test_controls_are_shown_apart_with_what_they_were_asked(
     opened.page.locator("#why a", has_text="At control positions").click()
     opened.expect_place("1 of 8")
     assert "which stays legal" in opened.text(".legend .special b")
-    shown = opened.page.locator("article:visible").all()
-    names = [each.get_attribute("data-condition") for each in shown]
+    panels = opened.page.locator("article:visible").all()
+    names = [panel.get_attribute("data-condition") for panel in panels]
     assert names == ["standard", "changed", "placebo"]
     linked = open_page(typical_page, f"#sample={typical.controls[3].position.id}")
     assert linked.place == "4 of 8"
 
 
-def test_a_sample_shows_all_replies_and_what_was_asked(
+def test_a_sample_shows_all_replies_and_questions(
     typical: Run, typical_page: Path, open_page: Opener
 ) -> None:
     opened = open_page(typical_page)
@@ -233,7 +232,7 @@ def test_a_sample_shows_all_replies_and_what_was_asked(
     assert "{move}" in opened.text("#made")
 
 
-def test_every_page_shows_the_habit_by_how_usual_the_move_is_among_people() -> None:
+def test_reports_group_samples_by_human_move_frequency() -> None:
     run = played(positions=POOL[:80])
     groups = by_human_frequency(run.answered, run.plan)
     assert sum(group.uptake.n for group in groups) == 80
@@ -242,58 +241,59 @@ def test_every_page_shows_the_habit_by_how_usual_the_move_is_among_people() -> N
     assert "By how common the move is in human games" in page(run)
 
 
-def test_the_page_is_accessible(tmp_path: Path, open_page: Opener) -> None:
-    """A diagnosis with reasoning and failures, which has every part of a report."""
-    few = {(True, False): 3, (True, True): 2, (None, True): 1, (False, True): 1}
-    thought = Answer("no idea", reasoning=f"{POOL[0].special_moves[0]}?", usage=Usage(1, 72, 70))
-    run = diagnosed(few, ["special", "legal"], {"changed": thought})
+def test_diagnosis_report_is_accessible(tmp_path: Path, open_page: Opener) -> None:
+    """The run has a diagnosis, reasoning and failures, so that its report has every section."""
+    counts = {(True, False): 3, (True, True): 2, (None, True): 1, (False, True): 1}
+    answer = Answer("no idea", reasoning=f"{POOL[0].special_moves[0]}?", usage=Usage(1, 72, 70))
+    run = run_with_counts(counts, ["special", "legal"], {"changed": answer})
     opened = open_page(saved(run, tmp_path))
-    shown = opened.page
-    assert shown.locator(".failures li").count() > 1
+    report = opened.page
+    assert report.locator(".failures li").count() > 1
     assert opened.text("article.changed summary").startswith("Reasoning: 70 tokens")
-    for folded in shown.locator("#where summary, #made summary").all():
+    for folded in report.locator("#where summary, #made summary").all():
         folded.click()
-    check_accessible(shown)
+    check_accessible(report)
 
 
-def test_what_is_known_of_the_shipped_pools_is_what_the_network_says() -> None:
-    """A network of other weights needs another table: `tools/make_move_frequencies.py`."""
+def test_human_frequencies_of_the_shipped_pools_match_the_network() -> None:
+    """If the weights change, rebuild the table with `tools/make_move_frequencies.py`."""
     for positions in (shipped_pool("pool")[::331], shipped_pool("diagonal")[::151]):
         assert human_frequency(positions) == pytest.approx(
             compute_human_frequency(positions), abs=1
         )
 
 
-def test_without_the_network_the_page_comes_without_that_axis(
+def test_reports_without_the_network_lack_human_frequency(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pocket, "DATA", tmp_path)
     pocket.load_network.cache_clear()
-    unknown = Position(0, ("e2e4", "e7e5"), ("f1b5", "f1c4"))
-    run = played(positions=[unknown])
+    not_shipped = Position(0, ("e2e4", "e7e5"), ("f1b5", "f1c4"))
+    run = played(positions=[not_shipped])
     assert by_human_frequency(run.answered, run.plan) == []
     assert "how usual" not in page(run)
     assert "By opening" in page(run)
 
 
-def test_an_experiment_tells_who_knows_the_rule(typical: Run) -> None:
-    plain = played("model-2", positions=POOL[:1])
-    rows = {str(row["model"]): row for row in as_rows(entries_of([typical, plain]))}
+def test_experiment_reports_show_rule_knowledge(typical: Run) -> None:
+    without_diagnosis = played("model-2", positions=POOL[:1])
+    rows = {str(row["model"]): row for row in as_rows(entries_of([typical, without_diagnosis]))}
     assert [row["rule_knowledge"] for row in rows.values()].count(None) == 1
-    assert "rule_knowledge" not in as_rows(entries_of([plain]))[0]
+    assert "rule_knowledge" not in as_rows(entries_of([without_diagnosis]))[0]
     ranked = rankings(entries_of([typical]))
     table = experiment_table(ranked, build_document(ranked, Path()))
     assert "why the habit stays J" in printed(table, 100)
-    made = made_of(typical, plain)
-    why, _, _ = made.partition('<th scope="col">why the habit stays</th>')[2].partition("</table>")
-    shown = re.findall(r'data-in="results.0.(?:rule_knowledge|knowing_effect)">([−\d.]+)', why)
-    assert shown == ["0.92", "−0.49"]
-    assert "some/model" in why and "model-2" not in why
-    assert "J: knowledge of the rule" in made
-    assert "why the habit stays" not in made_of(plain)
+    report = experiment_report(typical, without_diagnosis)
+    header = '<th scope="col">why the habit stays</th>'
+    section, _, _ = report.partition(header)[2].partition("</table>")
+    values = re.findall(r'data-in="results.0.(?:rule_knowledge|knowing_effect)">([−\d.]+)', section)
+    assert values == ["0.92", "−0.49"]
+    assert "some/model" in section and "model-2" not in section
+    assert "J: knowledge of the rule" in report
+    assert "why the habit stays" not in experiment_report(without_diagnosis)
 
 
-def made_of(*runs: Run) -> str:
+def experiment_report(*runs: Run) -> str:
     ranked = rankings(entries_of(runs))
     with without_plots():
         return experiment_page(ranked, build_document(ranked, Path()))

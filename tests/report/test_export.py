@@ -1,4 +1,4 @@
-"""Exported results: complete by EEE's schema, consistent, and without folders or addresses."""
+"""Exports have every field that the EEE schema requires, agree with the run and leak no paths."""
 
 import csv
 import json
@@ -29,7 +29,7 @@ from testing import (
     positions,
 )
 
-# The fields that schema 0.3.0 requires, by place. benchmarks/eee_schema.py validates files.
+# Paths of the fields that schema 0.3.0 requires. benchmarks/eee_schema.py validates files.
 AGGREGATE = (
     *("schema_version", "evaluation_id", "retrieved_timestamp", "evaluation_results"),
     *(f"source_metadata.{name}" for name in ("source_type", "source_organization_name")),
@@ -54,7 +54,7 @@ PATH = r"data/[^/]+/[^/]+/[^/]+/[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a
 
 
 def respond(request: Body) -> str:
-    """Adapt in two of three positions; in every fifth reply under the changed rules say no move."""
+    """Adapt in two of three positions. Every fifth reply under the changed rules has no move."""
     number = number_of(moves_in(request))
     if is_changed(request) and number % 5 == 0:
         return "What a game!"
@@ -66,54 +66,54 @@ def server(serve: Serve) -> Loopback:
     return serve(respond)
 
 
-def missing(document: Any, places: tuple[str, ...]) -> Iterator[str]:
-    for place in places:
+def missing_fields(document: Any, paths: tuple[str, ...]) -> Iterator[str]:
+    for path in paths:
         value = document
-        for name in place.split("."):
-            value = value.get(name) if isinstance(value, dict) else None
+        for key in path.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
         if value in (None, "", [], {}):
-            yield place
+            yield path
 
 
-def exported(run: Run, folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def export(run: Run, folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     aggregate, samples = run.export("eee", folder, "me")
     assert re.fullmatch(PATH, aggregate.relative_to(folder).with_suffix("").as_posix())
     lines = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()]
     return json.loads(aggregate.read_text(encoding="utf-8")), lines
 
 
-def test_every_required_field_is_there_and_scores_agree(server: Loopback, tmp_path: Path) -> None:
+def test_required_fields_exist_and_scores_match_the_run(server: Loopback, tmp_path: Path) -> None:
     run = measure(server, dataset=positions(30), diagnose=True)
-    document, lines = exported(run, tmp_path)
-    assert list(missing(document, AGGREGATE)) == []
-    results = {each["evaluation_result_id"]: each for each in document["evaluation_results"]}
+    document, lines = export(run, tmp_path)
+    assert list(missing_fields(document, AGGREGATE)) == []
+    results = {result["evaluation_result_id"]: result for result in document["evaluation_results"]}
     assert len(results) == len(document["evaluation_results"]) > 10
     for result in results.values():
-        assert list(missing(result, RESULT)) == []
+        assert list(missing_fields(result, RESULT)) == []
         name = result["metric_config"]["metric_id"].partition(".")[2]
         interval = run.results.intervals[name]
-        stated = result["score_details"]["uncertainty"]["confidence_interval"]
+        exported = result["score_details"]["uncertainty"]["confidence_interval"]
         assert result["score_details"]["score"] == run.results.metrics[name]
-        assert (stated["lower"], stated["upper"]) == (interval.low, interval.high)
+        assert (exported["lower"], exported["upper"]) == (interval.low, interval.high)
         assert ("bounds_low" in result["score_details"]["details"]) == (name in run.results.bounds)
-        assert ("widened" in stated["method"]) == interval.method.endswith("bounded")
+        assert ("widened" in exported["method"]) == interval.method.endswith("bounded")
     assert any("widened" in str(result["score_details"]) for result in results.values())
     assert len(lines) == 30 * len(run.plan.conditions)
-    assert [place for line in lines for place in missing(line, INSTANCE)] == []
+    assert [path for line in lines for path in missing_fields(line, INSTANCE)] == []
     assert {line["evaluation_id"] for line in lines} == {document["evaluation_id"]}
-    linked = {line.get("evaluation_result_id") for line in lines} - {None}
-    assert len(linked) == 2
-    for key in linked:
+    ids = {line.get("evaluation_result_id") for line in lines} - {None}
+    assert len(ids) == 2
+    for key in ids:
         scores = [
             line["evaluation"]["score"] for line in lines if line.get("evaluation_result_id") == key
         ]
         assert fmean(scores) == pytest.approx(results[key]["score_details"]["score"])
 
 
-def test_the_direction_and_the_bounds_of_each_measure(server: Loopback, tmp_path: Path) -> None:
-    document, _ = exported(measure(server, dataset=positions(12)), tmp_path)
-    configs = [each["metric_config"] for each in document["evaluation_results"]]
-    found = {
+def test_every_measure_has_a_direction_and_bounds(server: Loopback, tmp_path: Path) -> None:
+    document, _ = export(measure(server, dataset=positions(12)), tmp_path)
+    configs = [result["metric_config"] for result in document["evaluation_results"]]
+    exported = {
         config["metric_id"].partition(".")[2]: (
             config["lower_is_better"],
             config["min_score"],
@@ -121,7 +121,7 @@ def test_the_direction_and_the_bounds_of_each_measure(server: Loopback, tmp_path
         )
         for config in configs
     }
-    assert found == {
+    assert exported == {
         "rule_uptake": (False, "-Infinity", 1),
         "adaptation_rate": (False, 0, 1),
         "variant_legal_proportion": (False, 0, 1),
@@ -132,24 +132,24 @@ def test_the_direction_and_the_bounds_of_each_measure(server: Loopback, tmp_path
         "predicted_move_proportion": (False, 0, 1),
         "predicted_move_in_variant_proportion": (True, 0, 1),
     }
-    neither = {c["metric_id"] for c in configs if "direction" in c["additional_details"]}
-    assert {name.partition(".")[2] for name in neither} == {
+    undirected = {c["metric_id"] for c in configs if "direction" in c["additional_details"]}
+    assert {name.partition(".")[2] for name in undirected} == {
         *("standard_forbidden_proportion", "predicted_move_proportion")
     }
 
 
-def test_no_folder_and_no_address_is_exported(server: Loopback, tmp_path: Path) -> None:
+def test_exports_contain_no_paths_or_server_urls(server: Loopback, tmp_path: Path) -> None:
     wording = tmp_path / "own.toml"
     wording.write_text('standard = "Move."\nchanged = "Move. {change}"\n')
-    runs = [
-        measure(server, dataset=positions(12), wording=str(wording), seed=seed) for seed in (1, 2)
-    ]
-    found = Experiment(runs)
-    for form in ("eee", "csv", "jsonl", "markdown"):
-        text = "".join(found.texts(form).values())
+    experiment = Experiment(
+        [measure(server, dataset=positions(12), wording=str(wording), seed=seed) for seed in (1, 2)]
+    )
+    for file_format in ("eee", "csv", "jsonl", "markdown"):
+        text = "".join(experiment.texts(file_format).values())
         assert str(tmp_path) not in text and str(positions(12).parent) not in text
-        assert form != "eee" or server.url not in text
-    [document] = [json.loads(t) for name, t in found.texts("eee").items() if name.endswith(".json")]
+        assert file_format != "eee" or server.url not in text
+    exported = experiment.texts("eee")
+    [document] = [json.loads(exported[name]) for name in exported if name.endswith(".json")]
     args = document["evaluation_results"][0]["generation_config"]["generation_args"]
     assert args["execution_command"].startswith(
         "cdta run --model m --base-url URL --dataset FILE --wording own.toml"
@@ -168,23 +168,23 @@ def test_no_folder_and_no_address_is_exported(server: Loopback, tmp_path: Path) 
         ["-n", 4, "--pool", "common", "--reasoning-effort", "low", "--select-effort", "none"],
     ],
 )
-def test_the_exported_command_repeats_the_run(server: Loopback, options: list[object]) -> None:
-    at = ["--base-url", server.url, "--model", "m", "--quiet", "--json"]
-    first = cdta("run", *at, *options, "--max-connections", 4, code=0)
-    asked = len(server.requests)
+def test_the_exported_command_reproduces_the_run(server: Loopback, options: list[object]) -> None:
+    common = ["--base-url", server.url, "--model", "m", "--quiet", "--json"]
+    first = cdta("run", *common, *options, "--max-connections", 4, code=0)
+    requests_before = len(server.requests)
     run = load("latest")
     words = shlex.split(command_of(run, "unknown/m"))
     files = [option for option in options if str(option).endswith(".jsonl")]
     assert ("FILE" in words) == bool(files)
     values = {"URL": server.url, "FILE": files[0] if files else ""}
     again = cdta(*(values.get(word, word) for word in words[1:]), "--quiet", "--json", code=0)
-    assert len(server.requests) - asked <= 2  # that the model is the same one
+    assert len(server.requests) - requests_before <= 2  # to check that the model is the same
     before, after = (json.loads(done.stdout) for done in (first, again))
     assert before["rule_uptake"] == after["rule_uptake"]
     assert load("latest").plan == run.plan and load("latest").identity == run.identity
 
 
-def test_the_command_prints_tables_and_writes_files(
+def test_export_prints_tables_and_writes_files(
     server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -197,8 +197,8 @@ def test_the_command_prints_tables_and_writes_files(
     assert json.loads(line)["rule_uptake"] == uptake
     assert table[0]["rule_uptake"] == f"{uptake:.6f}"
     assert "| 1 | 12 | 0.50 " in cdta("export", "run", code=0).stdout
-    printed = cdta("export", "run", "--format", "eee", "-o", "shared", code=0).stdout.splitlines()
-    assert [Path(name).is_file() for name in printed] == [True, True]
+    paths = cdta("export", "run", "--format", "eee", "-o", "shared", code=0).stdout.splitlines()
+    assert [Path(path).is_file() for path in paths] == [True, True]
     cdta("export", "run", "-o", "deep/table.md", code=0)
     assert Path("deep/table.md").read_text(encoding="utf-8").startswith("**Bishops")
     with pytest.raises(InvalidInput, match="unknown format: 'cvs'"):

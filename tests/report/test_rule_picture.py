@@ -1,4 +1,4 @@
-"""The picture of a rule: where its piece goes now, and where it no longer goes."""
+"""The diagram of a rule: the moves it adds, and the moves it takes away."""
 
 import re
 
@@ -16,25 +16,25 @@ EN_PASSANT = Position(0, ("e2e4", "a7a6", "e4e5", "d7d5"), ("e5d6",))
 
 
 def squares(pattern: str, board: str) -> str:
-    """The squares that hold such a mark, by name."""
+    """Names of the squares with marks that match the pattern."""
     corners = [(float(x), float(y)) for x, y in re.findall(pattern, board)]
     names = [chess.square_name(chess.square(int(x // 45), 7 - int(y // 45))) for x, y in corners]
     return " ".join(sorted(names))
 
 
 def marks(rules: Rules) -> dict[str, str]:
-    picture = rule_picture(rules)
-    assert picture
-    dot = r'<circle cx="([\d.]+)" cy="([\d.]+)" r="\d+" class="now {}(?: ring)?"'
+    diagram = rule_picture(rules)
+    assert diagram
+    dot_pattern = r'<circle cx="([\d.]+)" cy="([\d.]+)" r="\d+" class="now {}(?: ring)?"'
     return {
-        "new": squares(dot.format("new"), picture.board),
-        "kept": squares(dot.format("kept"), picture.board),
-        "lost": squares(r'<path d="M([\d.]+) ([\d.]+)l[^"]*" class="lost"', picture.board),
-        "move": picture.move,
+        "new": squares(dot_pattern.format("new"), diagram.board),
+        "kept": squares(dot_pattern.format("kept"), diagram.board),
+        "lost": squares(r'<path d="M([\d.]+) ([\d.]+)l[^"]*" class="lost"', diagram.board),
+        "move": diagram.move,
     }
 
 
-def test_dots_are_new_moves_and_crosses_lost_ones() -> None:
+def test_dots_mark_new_moves_and_crosses_lost_moves() -> None:
     assert marks(rules_named("bishops-as-knights")) == {
         "new": "a3 a5 b6 d2 d6 e3 e5",
         "kept": "",
@@ -50,22 +50,22 @@ def test_dots_are_new_moves_and_crosses_lost_ones() -> None:
 
 
 @pytest.mark.parametrize("rules", CATALOG.values(), ids=lambda rules: rules.key)
-def test_every_rule_that_forbids_anything_has_a_picture(rules: Rules) -> None:
+def test_every_rule_that_forbids_moves_has_a_diagram(rules: Rules) -> None:
     assert bool(rule_picture(rules)) == rules.forbids_something
     if rules.forbids_something:
         assert marks(rules)["lost"]
 
 
-def test_the_page_shows_the_change() -> None:
+def test_the_report_shows_the_rule_diagram() -> None:
     text = page(run_of([], plan_of(change=rules_named("pawns-one-step"))))
     assert text.index('<figure id="rule"') < text.index('class="tiles"')
     assert "<b>1. e4</b>" in text
 
 
-def test_rules_that_the_example_game_does_not_break_are_shown_on_a_sample() -> None:
+def test_diagram_uses_a_sample_if_the_example_game_has_no_special_move() -> None:
     plan = plan_of(change=NoEnPassant())
-    asked = [(EN_PASSANT, {"standard": "special", "changed": "legal"})]
-    text = page(run_of(asked, plan))  # type: ignore[arg-type]
+    answers = [(EN_PASSANT, {"standard": "special", "changed": "legal"})]
+    text = page(run_of(answers, plan))  # type: ignore[arg-type]
     assert "<b>3. exd6</b>" in text
     assert "a sample of this run" in text
     assert 'id="rule"' not in page(run_of([], plan))

@@ -48,69 +48,69 @@ UPTAKE, IMPACT = (
 AFTER_E4 = Position(1, ("e2e4", "c7c5"), ("f1b5",))
 
 
-def pair(position: Position, before: str | Answer, after: str | Answer) -> Asked:
-    """A position with the replies to both questions of every run."""
-    answers = [Answer(said) if isinstance(said, str) else said for said in (before, after)]
+def sample(position: Position, standard: str | Answer, changed: str | Answer) -> Asked:
+    """A position with its replies under the standard and the changed rules."""
+    answers = [Answer(reply) if isinstance(reply, str) else reply for reply in (standard, changed)]
     return position, dict(zip(("standard", "changed"), answers, strict=True))
 
 
-def thinking(thoughts: str, text: str, tokens: int) -> Answer:
-    return Answer(text, usage=Usage(1, tokens + 2, tokens), reasoning=thoughts)
+def reasoned(reasoning: str, text: str, tokens: int) -> Answer:
+    return Answer(text, usage=Usage(1, tokens + 2, tokens), reasoning=reasoning)
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run made by the command, as a user makes it."""
+def random_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run made with the command."""
     folder = tmp_path_factory.mktemp("real") / "run"
     cdta("run", "--model", "cdta/random", "-n", 12, "--quiet", "--out", folder, code=0)
     return folder
 
 
-def of_all_kinds(n: int) -> Run:
-    """Samples that keep their habit, adapt or ramble by turns."""
-    asked = []
+def mixed_run(n: int) -> Run:
+    """A run whose samples keep the habit, adapt, keep it or are unreadable, in turn."""
+    samples = []
     for number, position in enumerate(POOL[:n]):
         special = position.special_moves[0]
-        asked.append(pair(position, special, (special, "a2a3", special, "no idea")[number % 4]))
-    return run_of(asked)
+        samples.append(sample(position, special, (special, "a2a3", special, "no idea")[number % 4]))
+    return run_of(samples)
 
 
 @pytest.fixture(scope="module")
-def habitual() -> Run:
-    return of_all_kinds(40)
+def mixed() -> Run:
+    return mixed_run(40)
 
 
 @pytest.fixture(scope="module")
-def three() -> Run:
-    """A run with a third condition, whose replies are all different, and with reasoning."""
+def three_conditions() -> Run:
+    """A run with reasoning and a third condition, whose replies are all different."""
     with pytest.MonkeyPatch.context() as patch:
-        half_told = ConditionTemplate(lambda _: STANDARD, lambda *_: "<half>")
-        patch.setitem(CONDITIONS, "half_told", half_told)
-        plan = plan_of(3, names=("standard", "changed", "half_told"))
+        half_stated = ConditionTemplate(lambda _: STANDARD, lambda *_: "<half>")
+        patch.setitem(CONDITIONS, "half_stated", half_stated)
+        plan = plan_of(3, names=("standard", "changed", "half_stated"))
     special = POOL[0].special_moves[0]
-    position, said = pair(POOL[0], special, thinking(f"Not {special}?", "g1h3", 70))
+    position, answers = sample(POOL[0], special, reasoned(f"Not {special}?", "g1h3", 70))
     third = [Answer("a2a3"), Answer("<i>no</i>")]
-    asked: list[Asked] = [(position, {**said, "half_told": answer}) for answer in third]
-    asked.append((position, dict.fromkeys([*said, "half_told"], Answer(special))))
-    return run_of(asked, plan)
+    samples: list[Asked] = [(position, {**answers, "half_stated": answer}) for answer in third]
+    samples.append((position, dict.fromkeys([*answers, "half_stated"], Answer(special))))
+    return run_of(samples, plan)
 
 
 @pytest.fixture(scope="module")
-def thoughtful() -> Run:
-    """Positions that were thought about longer, with the special move in mind, both or neither."""
-    asked = []
+def with_reasoning() -> Run:
+    """A run whose reasoning is longer, mentions the special move, both or neither."""
+    samples = []
     for number, position in enumerate(POOL[:12]):
         special = position.special_moves[0]
-        before = thinking(f"{special} as ever", special, 100)
-        longer, tempted = number % 2 == 0, number % 3 == 0
-        thoughts = f"Once **{notate(position.board(), special)}**!" if tempted else "Nothing."
-        asked.append(pair(position, before, thinking(thoughts, "", 1_200 if longer else 50)))
-    return run_of(asked)
+        standard = reasoned(f"{special} as ever", special, 100)
+        longer, mentions = number % 2 == 0, number % 3 == 0
+        reasoning = f"Once **{notate(position.board(), special)}**!" if mentions else "Nothing."
+        samples.append(sample(position, standard, reasoned(reasoning, "", 1_200 if longer else 50)))
+    return run_of(samples)
 
 
 @pytest.fixture(scope="module")
 def other_bishop_moves() -> Run:
-    """A model that puts another forbidden move in the habit's place, every time."""
+    """A run that always replaces the habit with another forbidden move."""
     return played(after="forbidden", positions=with_other_forbidden_moves(50))
 
 
@@ -127,30 +127,28 @@ def show(
     tmp_path_factory: pytest.TempPathFactory,
     open_page: Opener,
 ) -> Show:
-    """Open the page of a run, of a file, or of the fixture of that name, written once."""
+    """Open the report of a run, a file, or a fixture by name. A fixture's is written once."""
 
-    def opened(run: Run | Path | str, link: str = "", width: int = 1280) -> Opened:
+    def open_report(run: Run | Path | str, link: str = "", width: int = 1280) -> Opened:
         if isinstance(run, str) and run not in pages:
             pages[run] = saved(request.getfixturevalue(run), tmp_path_factory.mktemp(run))
         path = pages[run] if isinstance(run, str) else run
         return open_page(saved(path, tmp_path) if isinstance(path, Run) else path, link, width)
 
-    return opened
+    return open_report
 
 
-def test_texts_are_told_as_they_were_asked() -> None:
+def test_prompts_are_shown_unchanged() -> None:
     plan = plan_of()
     first, *others = plan.conditions
-    asked = replace(first, prompts=(Prompt("In 90 % of games & more, <think>."),))
-    made = page(run_of([], replace(plan, conditions=(asked, *others))))
-    assert "<pre>In 90 % of games &amp; more, &lt;think&gt;.</pre>" in made
+    condition = replace(first, prompts=(Prompt("In 90 % of games & more, <think>."),))
+    report = page(run_of([], replace(plan, conditions=(condition, *others))))
+    assert "<pre>In 90 % of games &amp; more, &lt;think&gt;.</pre>" in report
 
 
-def test_run_command_writes_a_page_with_headline_and_board_for_light_dark_and_paper(
-    real: Path, show: Show
-) -> None:
-    opened = show(real / "report.html")
-    assert opened.text(".lede") == headline(load_run(real))
+def test_run_writes_a_report_for_light_dark_and_print(random_run: Path, show: Show) -> None:
+    opened = show(random_run / "report.html")
+    assert opened.text(".lede") == headline(load_run(random_run))
     board = opened.page.locator("#samples .board")
     assert board.locator("use").count() >= 16
     assert (board.locator(".last").count(), board.locator("polygon.special").count()) == (2, 1)
@@ -161,74 +159,74 @@ def test_run_command_writes_a_page_with_headline_and_board_for_light_dark_and_pa
     opened.page.emulate_media(color_scheme="dark")
     assert opened.page.evaluate(color) == "rgb(22, 24, 27)"
     opened.page.emulate_media(color_scheme="dark", media="print")
-    assert opened.page.evaluate(color) == "rgb(255, 255, 255)"  # paper
+    assert opened.page.evaluate(color) == "rgb(255, 255, 255)"  # white on paper
     assert opened.page.locator(".filters").is_hidden()
 
 
-def test_numbers_in_the_page_equal_those_in_run_json(real: Path, show: Show) -> None:
-    facts = json.loads((real / "run.json").read_text())
-    opened = show(real / "report.html")
+def test_numbers_in_the_report_match_run_json(random_run: Path, show: Show) -> None:
+    run_data = json.loads((random_run / "run.json").read_text())
+    opened = show(random_run / "report.html")
     evaluate = opened.page.eval_on_selector_all
-    shown = evaluate("[data-metric]", "all => all.map(data => [data.dataset.metric, data.value])")
-    assert {name for name, _ in shown} == set(facts["metrics"])
-    assert all(json.loads(value) == facts["metrics"][name] for name, value in shown)
+    metrics = evaluate("[data-metric]", "all => all.map(data => [data.dataset.metric, data.value])")
+    assert {name for name, _ in metrics} == set(run_data["metrics"])
+    assert all(json.loads(value) == run_data["metrics"][name] for name, value in metrics)
     rows = evaluate(
         "table.all tbody tr",
         "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))",
     )
     for name, _, interval in rows:
-        bounds = facts["intervals"].get(name)
+        bounds = run_data["intervals"].get(name)
         assert interval == (f"[{bounds['low']:.3f}, {bounds['high']:.3f}]" if bounds else "")
     counts = evaluate(
         "[data-outcome]", "all => all.map(data => [...data.dataset.outcome.split('.'), data.value])"
     )
     assert counts
     for condition, outcome, value in counts:
-        assert int(value) == facts["outcomes"][condition][outcome]
-    for note in facts["notes"]:
+        assert int(value) == run_data["outcomes"][condition][outcome]
+    for note in run_data["notes"]:
         assert note in opened.text(".notes")
-    made = opened.text("#made")
-    for told in (
-        *(facts[name] for name in ("version", "rules", "reading", "started_at")),
-        *(facts["dataset"]["origin"], facts["dataset"]["provenance"]),
-        str(facts["settings"]["seed"]),
-        *(f"{name} {version}" for name, version in facts["versions"].items()),
-        *(condition["text"] for condition in facts["conditions"]),
+    section = opened.text("#made")
+    for text in (
+        *(run_data[name] for name in ("version", "rules", "reading", "started_at")),
+        *(run_data["dataset"]["origin"], run_data["dataset"]["provenance"]),
+        str(run_data["settings"]["seed"]),
+        *(f"{name} {version}" for name, version in run_data["versions"].items()),
+        *(condition["text"] for condition in run_data["conditions"]),
     ):
-        assert told in made
+        assert text in section
 
 
-def test_every_setting_and_all_that_identifies_the_model_is_told() -> None:
-    added = [("thinking_time", str, "a while")]
-    more = make_dataclass("More", added, bases=(Settings,), frozen=True)
-    run = run_of([], plan_of(settings=more(temperature=0.25)), identity={"stop_at": ["x", "y"]})
-    made = page(run).partition('id="made"')[2]
-    changed, _, defaults = made.partition("Settings at their defaults")
+def test_every_setting_and_the_model_identity_are_shown() -> None:
+    new_fields = [("thinking_time", str, "a while")]
+    extended = make_dataclass("Extended", new_fields, bases=(Settings,), frozen=True)
+    run = run_of([], plan_of(settings=extended(temperature=0.25)), identity={"stop_at": ["x", "y"]})
+    section = page(run).partition('id="made"')[2]
+    changed, _, defaults = section.partition("Settings at their defaults")
     assert "<dt>Temperature</dt>" in changed and "<dt>Reasoning effort</dt>" in defaults
-    for each in fields(more):
-        assert f"<dt>{each.name.replace('_', ' ').capitalize()}</dt>" in made
-    assert "<dd>0.25</dd>" in made
-    assert "<dd>a while</dd>" in made
-    assert "<dt>Model’s stop at</dt><dd>[&#34;x&#34;, &#34;y&#34;]</dd>" in made
+    for setting in fields(extended):
+        assert f"<dt>{setting.name.replace('_', ' ').capitalize()}</dt>" in section
+    assert "<dd>0.25</dd>" in section
+    assert "<dd>a while</dd>" in section
+    assert "<dt>Model’s stop at</dt><dd>[&#34;x&#34;, &#34;y&#34;]</dd>" in section
 
 
-def test_a_third_condition_is_everywhere_on_the_page(show: Show) -> None:
-    opened = show("three")
+def test_a_third_condition_is_shown_everywhere(show: Show) -> None:
+    opened = show("three_conditions")
     assert "3 times" in opened.text("#moved")
-    columns = opened.page.locator(".outcomes thead th").all_text_contents()
-    assert columns == ["outcome", "meaning", "standard", "changed", "half told"]
-    assert opened.text("[data-outcome='half_told.special']") == "1"
-    assert "Half told" in opened.text("#made")
+    header = opened.page.locator(".outcomes thead th").all_text_contents()
+    assert header == ["outcome", "meaning", "standard", "changed", "half stated"]
+    assert opened.text("[data-outcome='half_stated.special']") == "1"
+    assert "Half stated" in opened.text("#made")
     assert opened.page.locator("#made details pre").last.text_content() == "<half>"
-    third = "[data-condition=half_told]"
+    third = "[data-condition=half_stated]"
     assert opened.text(f"article{third} > pre") == "a2a3"
     assert opened.text(f".legend {third} b") == "a3 (a2a3)"
     assert opened.page.locator("#samples .board polygon.other-1").count() == 1
     assert opened.page.locator(".list li:first-child span").count() == 3
-    opened.page.select_option("[name=half_told]", "unreadable")
+    opened.page.select_option("[name=half_stated]", "unreadable")
     opened.expect_place("1 of 1")
     assert opened.text(f"article{third} > pre") == "<i>no</i>"
-    linked = show("three", link="#half_told=special")
+    linked = show("three_conditions", link="#half_stated=special")
     assert linked.place == "1 of 1"
     colors = {
         linked.page.locator(f"article{name} h3").evaluate("h3 => getComputedStyle(h3).color")
@@ -237,25 +235,23 @@ def test_a_third_condition_is_everywhere_on_the_page(show: Show) -> None:
     assert len(colors) == 3
 
 
-def test_arrows_of_three_equal_answers_lie_side_by_side(three: Run, show: Show) -> None:
-    answers = {reply: Answer("g1h3") for reply in three.samples[0].replies}
-    run = run_of([(three.samples[0].position, answers)], three.plan)
+def test_arrows_of_equal_answers_do_not_overlap(three_conditions: Run, show: Show) -> None:
+    answers = {reply: Answer("g1h3") for reply in three_conditions.samples[0].replies}
+    run = run_of([(three_conditions.samples[0].position, answers)], three_conditions.plan)
     arrows = show(run).page.locator("#samples .board > polygon")
     shapes = arrows.evaluate_all("all => all.map(arrow => arrow.getAttribute('points'))")
     assert len(set(shapes)) == 3
 
 
-def test_a_new_measure_is_in_the_table_and_among_every_number(
-    monkeypatch: pytest.MonkeyPatch, show: Show
-) -> None:
-    patient = Measure(
+def test_a_new_measure_is_in_both_tables(monkeypatch: pytest.MonkeyPatch, show: Show) -> None:
+    measure = Measure(
         *("patience", "Patience", "it took its time"),
         part=lambda sample: 1,
         perfect=0.5,
         needs=("changed",),
     )
-    monkeypatch.setitem(MEASURES, "patience", patient)
-    opened = show(run_of([pair(POOL[0], "a2a3", "a2a3")]))
+    monkeypatch.setitem(MEASURES, "patience", measure)
+    opened = show(run_of([sample(POOL[0], "a2a3", "a2a3")]))
     row = opened.page.locator(".metrics tr", has_text="patience")
     assert "it took its time; perfect is\u00a00.5" in (row.locator("th").text_content() or "")
     assert row.locator("data").text_content() == "1.000"
@@ -263,8 +259,8 @@ def test_a_new_measure_is_in_the_table_and_among_every_number(
     assert "patience" in opened.text("table.all")
 
 
-def test_filters_and_search_narrow_the_samples(habitual: Run, show: Show) -> None:
-    opened = show("habitual")
+def test_filters_and_search_narrow_the_samples(mixed: Run, show: Show) -> None:
+    opened = show("mixed")
     opened.expect_place("1 of 40")
     opened.page.select_option("[name=changed]", "unreadable")
     opened.expect_place("1 of 10")
@@ -274,7 +270,7 @@ def test_filters_and_search_narrow_the_samples(habitual: Run, show: Show) -> Non
     opened.page.fill("[name=move]", "z9")
     opened.expect_place("no match")
     assert opened.page.locator("#samples .board").is_hidden()
-    special = [(s.position.board(), s.position.special_moves[0]) for s in habitual.samples]
+    special = [(s.position.board(), s.position.special_moves[0]) for s in mixed.samples]
     for name in ("changed", "standard"):
         opened.page.select_option(f"[name={name}]", "")
     opened.page.fill("[name=move]", "f1b5")
@@ -284,8 +280,8 @@ def test_filters_and_search_narrow_the_samples(habitual: Run, show: Show) -> Non
     assert opened.text(".legend .special b") == "Bb5"
 
 
-def test_openings_and_bands_of_the_flow_link_to_their_samples(show: Show) -> None:
-    opened = show("habitual")
+def test_openings_and_outcome_bands_link_to_their_samples(show: Show) -> None:
+    opened = show("mixed")
     row = opened.page.locator(".groups tbody tr", has_text="1. e4 e5").first
     count = row.locator("td").first.text_content()
     opened.page.locator("details", has_text="By opening").last.locator("summary").click()
@@ -297,15 +293,15 @@ def test_openings_and_bands_of_the_flow_link_to_their_samples(show: Show) -> Non
     assert opened.text("article.changed .outcome") == "unreadable"
 
 
-def test_any_forbidden_move_stands_beside_the_special_ones_in_every_group(show: Show) -> None:
+def test_groups_show_special_and_all_forbidden_moves(show: Show) -> None:
     opened = show("other_bishop_moves")
     tables = opened.page.locator(".groups:has(thead small)")
     assert tables.count() == 3
     for folded in opened.page.locator("details:has(.groups) summary").all():
         folded.click()
     for table in tables.all():
-        heads = table.locator("thead th").all_text_contents()
-        assert heads[2:4] == ["standard any forbidden", "changed any forbidden"]
+        header = table.locator("thead th").all_text_contents()
+        assert header[2:4] == ["standard any forbidden", "changed any forbidden"]
         cells = table.locator("tbody tr").first.locator("td").all_inner_texts()
         shares = [cell.split() for cell in cells[1:3]]
         assert shares == [["100.0%", "100.0%"], ["0.0%", "100.0%"]]
@@ -322,113 +318,109 @@ def test_any_forbidden_move_stands_beside_the_special_ones_in_every_group(show: 
             assert ends[0][1] < ends[1][0] < ends[1][1] <= width
 
 
-def test_arrow_keys_step_through_samples_and_leave_text_fields_alone(
-    habitual: Run, show: Show
-) -> None:
-    opened = show("habitual")
+def test_arrow_keys_step_through_samples_outside_text_fields(mixed: Run, show: Show) -> None:
+    opened = show("mixed")
     keyboard = opened.page.keyboard
     keyboard.press("ArrowLeft")
     opened.expect_place("1 of 40")
     keyboard.press("ArrowRight")
     keyboard.press("ArrowRight")
     opened.expect_place("3 of 40")
-    third = habitual.samples[2].position.id
+    third = mixed.samples[2].position.id
     assert opened.text(".identity").startswith(f"sample {third}")
-    address = opened.page.evaluate("location.hash")
-    assert address == f"#sample={third}"
+    url_hash = opened.page.evaluate("location.hash")
+    assert url_hash == f"#sample={third}"
     opened.page.focus("[name=move]")
     keyboard.press("ArrowRight")
     opened.expect_place("3 of 40")
     opened.page.click("[name=previous]")
     opened.expect_place("2 of 40")
-    linked = show("habitual", link=address)
+    linked = show("mixed", link=url_hash)
     assert linked.place == "3 of 40"
     assert third in linked.text(".identity")
     assert linked.page.evaluate("scrollY") > 500
 
 
-def test_filters_are_in_the_address_and_back_and_forward_follow_them(show: Show) -> None:
-    opened = show("habitual")
+def test_filters_are_in_the_url_and_follow_back_and_forward(show: Show) -> None:
+    opened = show("mixed")
     opened.page.select_option("[name=changed]", "unreadable")
     opened.page.locator("[name=move]").press_sequentially("f1b5")
-    address, found = opened.page.evaluate("location.hash"), opened.place
-    assert address == "#changed=unreadable&move=f1b5"
+    url_hash, place = opened.page.evaluate("location.hash"), opened.place
+    assert url_hash == "#changed=unreadable&move=f1b5"
     link = opened.page.locator(".list a").first.get_attribute("href")
-    assert link and link.startswith(f"{address}&sample=")
-    opened.page.go_back()  # the four letters are one step
+    assert link and link.startswith(f"{url_hash}&sample=")
+    opened.page.go_back()  # typing the four letters was one step
     opened.expect_place("1 of 10")
     opened.page.go_back()
     opened.expect_place("1 of 40")
     assert opened.page.input_value("[name=changed]") == ""
     opened.page.go_forward()
     opened.page.go_forward()
-    opened.expect_place(found)
+    opened.expect_place(place)
     opened.page.click("[name=next]")
-    linked = show("habitual", link=opened.page.evaluate("location.hash"))
-    assert linked.place == opened.place == found.replace("1", "2", 1)
+    linked = show("mixed", link=opened.page.evaluate("location.hash"))
+    assert linked.place == opened.place == place.replace("1", "2", 1)
     assert linked.page.input_value("[name=changed]") == "unreadable"
 
 
-def test_a_link_whose_filters_leave_out_what_it_shows_has_no_filters(
-    habitual: Run, show: Show
-) -> None:
-    opened = show("habitual", link="#changed=refused")
+def test_filters_that_exclude_the_linked_sample_are_dropped(mixed: Run, show: Show) -> None:
+    opened = show("mixed", link="#changed=refused")
     opened.expect_place("1 of 40")
     assert opened.page.locator("[name=changed] option:checked").text_content() == "any outcome"
-    link = f"#changed=unreadable&sample={habitual.samples[1].position.id}"
-    assert show("habitual", link=link).place == "2 of 40"
+    link = f"#changed=unreadable&sample={mixed.samples[1].position.id}"
+    assert show("mixed", link=link).place == "2 of 40"
 
 
-def test_the_list_is_there_before_it_is_scrolled_to_and_on_paper(show: Show) -> None:
-    opened = show("habitual", width=1000)
+def test_the_sample_list_is_complete_on_screen_and_in_print(show: Show) -> None:
+    opened = show("mixed", width=1000)
     rows = opened.page.locator(".list li")
     assert rows.last.inner_text().split()[1:] == ["special", "unreadable"]
     left_edges = "all => all.map(cell => cell.getBoundingClientRect().left)"
-    heads = opened.page.locator(".heads > *").evaluate_all(left_edges)
-    assert heads == rows.last.locator("a > *").evaluate_all(left_edges)
+    header = opened.page.locator(".heads > *").evaluate_all(left_edges)
+    assert header == rows.last.locator("a > *").evaluate_all(left_edges)
     opened.page.emulate_media(media="print")
     tops = rows.evaluate_all("all => all.map(row => row.getBoundingClientRect().top)")
-    paper = opened.page.locator(".list").bounding_box()
-    assert paper and all(paper["y"] <= top < paper["y"] + paper["height"] for top in tops)
+    box = opened.page.locator(".list").bounding_box()
+    assert box and all(box["y"] <= top < box["y"] + box["height"] for top in tops)
     assert opened.text(".on-paper").startswith("40 of 40 samples, each with")
 
 
 @pytest.mark.parametrize("eval", get_args(Eval))
-def test_the_tiles_are_the_numbers_that_the_eval_is_about(eval: Eval) -> None:
-    made = page(run_of([pair(POOL[0], "a2a3", "a2a3")], plan_of(1, eval=eval)))
-    titles = re.findall(r'<div class="tile">\s*<dt>(.*)</dt>', made)
-    readings = re.findall(r'class="reading">(.*)</dd>', made)
-    scales = re.findall(r'<span class="axis-labels">(.*?)</span>', made)[: len(titles)]
+def test_tiles_show_the_measures_of_the_eval(eval: Eval) -> None:
+    report = page(run_of([sample(POOL[0], "a2a3", "a2a3")], plan_of(1, eval=eval)))
+    titles = re.findall(r'<div class="tile">\s*<dt>(.*)</dt>', report)
+    captions = re.findall(r'class="reading">(.*)</dd>', report)
+    scales = re.findall(r'<span class="axis-labels">(.*?)</span>', report)[: len(titles)]
     shares = ["Special move, changed rules", "Special move, standard rules"]
-    uptake, signed, share = (
+    uptake_scale, signed_scale, share_scale = (
         "".join(f"<i>{label}</i>" for label in labels)
         for labels in (("−100%", "0%", "100%"), ("−1", "0", "1"), ("0%", "50%", "100%"))
     )
     if eval == "all_diagonal":
         assert titles == ["Rule uptake", *shares, "Legal answers, changed rules"]
-        assert readings == [UPTAKE]
-        assert scales == [uptake, share, share, share]
+        assert captions == [UPTAKE]
+        assert scales == [uptake_scale, share_scale, share_scale, share_scale]
     else:
         assert titles == ["Rule uptake", "Impact factor", *reversed(shares)]
-        assert readings == [UPTAKE, IMPACT]
-        assert scales == [uptake, signed, share, share]
+        assert captions == [UPTAKE, IMPACT]
+        assert scales == [uptake_scale, signed_scale, share_scale, share_scale]
 
 
-def test_replies_and_thoughts_are_text_and_never_act(show: Show) -> None:
-    asked = [
-        pair(
+def test_replies_and_reasoning_are_escaped(show: Show) -> None:
+    samples = [
+        sample(
             position,
-            thinking(words, words, 5),
-            thinking(words[::-1] + " e2e4", words[::-1], 5),
+            reasoned(text, text, 5),
+            reasoned(text[::-1] + " e2e4", text[::-1], 5),
         )
-        for position, words in zip(POOL, [*HOSTILE, "a\nb"], strict=False)
+        for position, text in zip(POOL, [*HOSTILE, "a\nb"], strict=False)
     ]
-    opened = show(run_of(asked))
-    for words in (*HOSTILE, "a\nb"):
-        assert opened.text("article.standard > pre") == visible(words)
-        assert opened.text("article.changed > pre") == visible(words[::-1])
-        assert opened.text("article.standard details pre") == visible(words)
-        assert opened.text("article.changed details pre") == visible(words[::-1] + " e2e4")
+    opened = show(run_of(samples))
+    for text in (*HOSTILE, "a\nb"):
+        assert opened.text("article.standard > pre") == visible(text)
+        assert opened.text("article.changed > pre") == visible(text[::-1])
+        assert opened.text("article.standard details pre") == visible(text)
+        assert opened.text("article.changed details pre") == visible(text[::-1] + " e2e4")
         assert not set(opened.text("#samples")) & set(
             "\u202e\u2066\u2069\u202c\u200f\ufeff\x00\x1b"
         )
@@ -438,20 +430,20 @@ def test_replies_and_thoughts_are_text_and_never_act(show: Show) -> None:
     assert opened.page.locator("script").count() == 2
 
 
-def test_names_notes_errors_and_sources_are_text_too(show: Show) -> None:
+def test_names_notes_errors_and_sources_are_escaped(show: Show) -> None:
     evil = "</title><script>window.hacked = 1</script>\u202e\ud800"
     position = replace(POOL[0], source="javascript:window.hacked=1")
-    lost = Answer("", stop_reason="error", error=evil)
-    answered = Answer("e2e4", version=evil, usage=Usage(1, 1))
+    failed = Answer("", stop_reason="error", error=evil)
+    answer = Answer("e2e4", version=evil, usage=Usage(1, 1))
     run = run_of(
-        [pair(position, answered, answered), pair(position, lost, lost)],
+        [sample(position, answer, answer), sample(position, failed, failed)],
         plan_of(2, wordings=(evil,)),
         identity={evil: evil, "list": [evil]},
         notes=[evil],
         versions={evil: evil},
     )
-    names = ("version", "endpoint", "model", "started_at", "protocol")
-    run = replace(run, **dict.fromkeys(names, evil))  # type: ignore[arg-type]
+    run_fields = ("version", "endpoint", "model", "started_at", "protocol")
+    run = replace(run, **dict.fromkeys(run_fields, evil))  # type: ignore[arg-type]
     assert not set(page(run)) & set("\u202e\ud800")
     opened = show(run)
     assert opened.page.title().startswith(visible(evil))
@@ -461,33 +453,31 @@ def test_names_notes_errors_and_sources_are_text_too(show: Show) -> None:
     assert opened.text("article.standard .remark") == visible(evil)
 
 
-def test_a_run_without_reasoning_does_not_speak_of_it(habitual: Run) -> None:
-    without = page(habitual).partition("<body>")[2].partition("<script")[0]
-    assert "hought" not in without and "hinking" not in without
+def test_no_mention_of_reasoning_without_reasoning(mixed: Run) -> None:
+    body = page(mixed).partition("<body>")[2].partition("<script")[0]
+    assert "hought" not in body and "hinking" not in body
 
 
-def test_reasoning_is_counted_and_folded_beside_the_board_and_samples_are_found_by_it(
-    thoughtful: Run, show: Show
-) -> None:
-    opened = show("thoughtful")
+def test_reasoning_is_counted_folded_and_filterable(with_reasoning: Run, show: Show) -> None:
+    opened = show("with_reasoning")
     row = opened.page.locator(".metrics tr", has_text="changed_thinking_tokens")
-    around = thoughtful.results.intervals["changed_thinking_tokens"]
+    interval = with_reasoning.results.intervals["changed_thinking_tokens"]
     assert row.locator("data").text_content() == "625"
-    assert f"[{around.low:,.0f}, {around.high:,.0f}]" in (row.text_content() or "")
+    assert f"[{interval.low:,.0f}, {interval.high:,.0f}]" in (row.text_content() or "")
     assert row.locator(".whisker.changed").count() == 1
     assert "temptation_rate" in opened.text("#metrics")
-    position = thoughtful.samples[0].position
-    thoughts = opened.page.locator("article.changed details pre")
-    assert thoughts.is_hidden()
+    position = with_reasoning.samples[0].position
+    reasoning = opened.page.locator("article.changed details pre")
+    assert reasoning.is_hidden()
     summary = "article.changed details summary"
     assert opened.text(summary) == "Reasoning: 1,200 tokens, mentions the special move"
     opened.page.click(summary)
-    assert thoughts.is_visible()
+    assert reasoning.is_visible()
     special = notate(position.board(), position.special_moves[0])
-    assert thoughts.text_content() == f"Once **{special}**!"
+    assert reasoning.text_content() == f"Once **{special}**!"
     opened.page.keyboard.press("ArrowRight")
     assert opened.text(summary) == "Reasoning: 50 tokens"
-    assert thoughts.text_content() == "Nothing."
+    assert reasoning.text_content() == "Nothing."
     options = opened.page.locator("[name=thoughts] option").all_text_contents()
     assert options == ["any reasoning", "mentions the special move (4)", "longer reasoning (6)"]
     opened.page.select_option("[name=thoughts]", "special")
@@ -496,12 +486,12 @@ def test_reasoning_is_counted_and_folded_beside_the_board_and_samples_are_found_
     opened.expect_place("1 of 6")
     opened.page.select_option("[name=changed]", "unreadable")
     opened.expect_place("1 of 6")
-    assert show("thoughtful", link="#thoughts=special").place == "1 of 4"
+    assert show("with_reasoning", link="#thoughts=special").place == "1 of 4"
 
 
-def test_a_move_in_the_thoughts_is_drawn_where_it_is_pointed_at(show: Show) -> None:
-    thoughts = "No Bb5, not O-O-O; Bg3? (f1b5, b5) a1a1 h2h4!"
-    run = run_of([pair(AFTER_E4, "f1b5", thinking(thoughts, "d2d4", 9))])
+def test_hovering_over_a_move_in_the_reasoning_draws_it(show: Show) -> None:
+    reasoning = "No Bb5, not O-O-O; Bg3? (f1b5, b5) a1a1 h2h4!"
+    run = run_of([sample(AFTER_E4, "f1b5", reasoned(reasoning, "d2d4", 9))])
     opened = show(run)
     opened.page.click("article.changed summary")
     moves = opened.page.locator("article.changed .pointer")
@@ -509,36 +499,36 @@ def test_a_move_in_the_thoughts_is_drawn_where_it_is_pointed_at(show: Show) -> N
     uci = moves.evaluate_all("all => all.map(move => move.dataset.uci)")
     assert uci == ["f1b5", "f1g3", "f1b5", "h2h4"]
     assert opened.page.locator(".pointer.special").all_text_contents() == ["Bb5", "f1b5"]
-    assert opened.page.locator("article.changed details pre").text_content() == thoughts
-    pointed = opened.page.locator(".board .pointed")
-    assert pointed.count() == 0
+    assert opened.page.locator("article.changed details pre").text_content() == reasoning
+    arrow = opened.page.locator(".board .pointed")
+    assert arrow.count() == 0
     moves.nth(1).hover()
-    assert pointed.count() == 1
+    assert arrow.count() == 1
     opened.page.hover("h1")
-    assert pointed.count() == 0
+    assert arrow.count() == 0
     moves.nth(3).focus()
-    assert pointed.count() == 1
+    assert arrow.count() == 1
 
 
-def test_thoughts_that_are_counted_and_not_shown_are_told_of(show: Show) -> None:
-    run = run_of([pair(POOL[0], "a2a3", thinking("", "a2a3", 70))])
+def test_hidden_reasoning_is_mentioned_with_its_tokens(show: Show) -> None:
+    run = run_of([sample(POOL[0], "a2a3", reasoned("", "a2a3", 70))])
     opened = show(run)
     assert opened.page.locator("article.changed details").is_hidden()
     assert opened.text("article.changed .remark").endswith(" 72 out, 70 of them reasoning")
     assert opened.text("article.standard .remark") == "stop, 0 tokens in, 0 out"
 
 
-def test_long_texts_are_cut_in_the_middle_and_say_so(show: Show) -> None:
+def test_long_texts_are_cut_in_the_middle_with_a_note(show: Show) -> None:
     reply = "a" * 5_000 + '<"\n\u202e' * 500
-    thoughts = "a" * 30_000 + " f1b5 " + "b" * 30_000 + " g1f3"
-    opened = show(run_of([pair(AFTER_E4, reply, thinking(thoughts, "", 9))]))
-    shown = opened.text("article.standard > pre")
-    assert shown.startswith("a" * 1_500 + "…")
-    assert shown.endswith("…" + visible('<"\n\u202e') * 375)
-    assert "4,000 characters omitted" in shown
-    shown = opened.text("article.changed details pre")
-    assert shown.startswith("a" * 1_500 + "…")
-    assert "57,011 characters omitted" in shown
+    reasoning = "a" * 30_000 + " f1b5 " + "b" * 30_000 + " g1f3"
+    opened = show(run_of([sample(AFTER_E4, reply, reasoned(reasoning, "", 9))]))
+    text = opened.text("article.standard > pre")
+    assert text.startswith("a" * 1_500 + "…")
+    assert text.endswith("…" + visible('<"\n\u202e') * 375)
+    assert "4,000 characters omitted" in text
+    text = opened.text("article.changed details pre")
+    assert text.startswith("a" * 1_500 + "…")
+    assert "57,011 characters omitted" in text
     assert opened.page.locator(".pointer").all_text_contents() == ["g1f3"]
     assert (
         opened.text("article.changed summary") == "Reasoning: 9 tokens, mentions the special move"
@@ -547,21 +537,21 @@ def test_long_texts_are_cut_in_the_middle_and_say_so(show: Show) -> None:
     assert "Replies and reasoning are shown" in fine and "longer than 3,000 characters" in fine
 
 
-def test_a_thousand_samples_with_long_thoughts_stay_below_ten_megabytes() -> None:
-    answer = thinking("Maybe f1b5, e4e5 or Nf3 and then castle (O-O)? " * 600, "a2a3", 7_000)
-    run = run_of([pair(position, answer, answer) for position in POOL[:20]])
+def test_1000_samples_with_long_reasoning_stay_below_10_megabytes() -> None:
+    answer = reasoned("Maybe f1b5, e4e5 or Nf3 and then castle (O-O)? " * 600, "a2a3", 7_000)
+    run = run_of([sample(position, answer, answer) for position in POOL[:20]])
     assert len(page(run).encode()) - len(page(run_of([])).encode()) < 10_000_000 * 20 / 1_000
 
 
-def test_policy_stops_scripts_and_requests_whatever_gets_into_the_page(
-    browser: Browser, real: Path
+def test_content_security_policy_blocks_scripts_and_requests(
+    browser: Browser, random_run: Path
 ) -> None:
     sent: list[str] = []
     blocked: list[str] = []
     window = browser.new_page()
     window.on("requestfinished", lambda request: sent.append(request.url))
     window.on("requestfailed", lambda request: blocked.append(str(request.failure)))
-    window.goto((real / "report.html").as_uri())
+    window.goto((random_run / "report.html").as_uri())
     window.evaluate(
         """() => {
             const script = document.createElement("script");
@@ -573,30 +563,30 @@ def test_policy_stops_scripts_and_requests_whatever_gets_into_the_page(
         }"""
     )
     assert window.evaluate("window.hacked") is None
-    assert sent == [(real / "report.html").as_uri()]
+    assert sent == [(random_run / "report.html").as_uri()]
     assert set(blocked) == {"csp"}
     window.close()
 
 
-def test_a_thousand_samples_open_in_two_seconds(tmp_path: Path, show: Show) -> None:
-    path = saved(of_all_kinds(1000), tmp_path)
+def test_1000_samples_open_in_two_seconds(tmp_path: Path, show: Show) -> None:
+    path = saved(mixed_run(1000), tmp_path)
     assert path.stat().st_size < 2_000_000
 
-    def seconds() -> float:
+    def opening_seconds() -> float:
         started = monotonic()
         opened = show(path)
         assert opened.page.locator("#samples .board use").count() > 0
-        took = monotonic() - started
+        seconds = monotonic() - started
         opened.expect_place("1 of 1,000")
-        return took
+        return seconds
 
-    assert any(seconds() < 2 for _ in range(4))  # other tests may slow one of them down
+    assert any(opening_seconds() < 2 for _ in range(4))  # other tests may slow some of them down
 
 
-def test_diagonal_run_draws_every_special_move_and_counts_earlier_bishop_moves(show: Show) -> None:
+def test_diagonal_run_shows_all_special_moves_and_earlier_bishop_moves(show: Show) -> None:
     positions = shipped_pool("diagonal")[:5]
-    asked = [pair(p, p.special_moves[0], p.special_moves[-1]) for p in positions]
-    opened = show(run_of(asked, plan_of(5, eval="all_diagonal")))
+    samples = [sample(p, p.special_moves[0], p.special_moves[-1]) for p in positions]
+    opened = show(run_of(samples, plan_of(5, eval="all_diagonal")))
     assert opened.text(".lede").startswith("model-1 moves a bishop diagonally in 100% of 5 ")
     assert "earlier bishop moves" in opened.text("#where")
     for position in positions:
@@ -605,28 +595,29 @@ def test_diagonal_run_draws_every_special_move_and_counts_earlier_bishop_moves(s
         opened.page.keyboard.press("ArrowRight")
 
 
-def test_the_same_position_twice_has_two_links(show: Show) -> None:
-    run = run_of([pair(POOL[0], "a2a3", "a2a3")] * 2)
+def test_repeated_positions_have_separate_links(show: Show) -> None:
+    run = run_of([sample(POOL[0], "a2a3", "a2a3")] * 2)
     show(run, link=f"#sample={POOL[0].id}-2").expect_place("2 of 2")
 
 
-def test_runs_with_little_in_them_have_a_page(show: Show) -> None:
+def test_sparse_runs_have_a_report(show: Show) -> None:
     position = Position(1, (), ("f1b5",))
-    lost, refused = Answer("", stop_reason="error", error="gone"), Answer("", stop_reason="refused")
+    failed = Answer("", stop_reason="error", error="gone")
+    refused = Answer("", stop_reason="refused")
     scenarios: dict[str, list[tuple[str | Answer, str]]] = {
         "no samples": [],
         "no habit": [("a2a3", "a2a3")],
-        "all failed": [(lost, "a2a3")],
+        "all failed": [(failed, "a2a3")],
         "odd moves": [("Q@e4", "e1e8"), (refused, "e7e8n")],
     }
     for name, answers in scenarios.items():
-        opened = show(run_of([pair(position, *both) for both in answers]))
+        opened = show(run_of([sample(position, *replies) for replies in answers]))
         assert opened.text(".tile .value >> nth=1") == "–", name
         opened.expect_place(f"1 of {len(answers)}" if answers else "no match")
 
 
-def test_pages_fit_all_screens(show: Show) -> None:
-    page = show("habitual").page
+def test_reports_fit_all_screens(show: Show) -> None:
+    page = show("mixed").page
     check_fits(page)
     for width, height in ((1440, 900), (390, 844)):
         page.set_viewport_size({"width": width, "height": height})
@@ -634,7 +625,7 @@ def test_pages_fit_all_screens(show: Show) -> None:
         assert board and board["width"] > 140
         assert board["y"] + board["height"] < height  # the changed rule is above the fold
     check_fits(show("other_bishop_moves").page)
-    page = show("three").page
+    page = show("three_conditions").page
     assert page.locator(".failures li").count() > 0
     for summary in page.locator("#where summary, #made summary").all():
         summary.click()
@@ -642,7 +633,7 @@ def test_pages_fit_all_screens(show: Show) -> None:
 
 
 def test_failures_come_first_and_link_to_their_samples(show: Show) -> None:
-    opened = show("habitual")
+    opened = show("mixed")
     items = opened.page.locator(".failures li")
     assert items.all_inner_texts() == [
         "20 of 40 kept the habit: show them",
@@ -651,8 +642,8 @@ def test_failures_come_first_and_link_to_their_samples(show: Show) -> None:
     ]
     items.first.locator("a").click()
     opened.expect_place("1 of 20")
-    order = [opened.page.locator(f"#{name}").bounding_box() for name in ("samples", "where")]
-    assert order[0] and order[1] and order[0]["y"] < order[1]["y"]
+    boxes = [opened.page.locator(f"#{name}").bounding_box() for name in ("samples", "where")]
+    assert boxes[0] and boxes[1] and boxes[0]["y"] < boxes[1]["y"]
     assert opened.page.locator(".group-of .groups").first.is_hidden()
     opened.page.locator("nav a", has_text="The prompts").click()
     assert opened.page.locator("#prompts").is_visible()
@@ -662,18 +653,18 @@ def test_failures_come_first_and_link_to_their_samples(show: Show) -> None:
     assert colors == [opened.page.evaluate("getComputedStyle(document.body).color")]
 
 
-def test_commands_write_pages(tmp_path: Path) -> None:
-    run = run_of([pair(POOL[0], "1. a3", "f1b5")])
+def test_commands_write_reports(tmp_path: Path) -> None:
+    run = run_of([sample(POOL[0], "1. a3", "f1b5")])
     folders = [tmp_path / "a", tmp_path / "b"]
-    pages = [folder / "report.html" for folder in folders]
+    reports = [folder / "report.html" for folder in folders]
     for folder in folders:
         save_run(run, folder)
     loaded = load_run(folders[0])
     assert run_json(loaded) == run_json(run) and page(loaded) == page(run)
-    assert cdta("report", *folders, code=0).stdout.split() == list(map(str, pages))
-    assert [file.read_text(encoding="utf-8") for file in pages] == [page(run)] * 2
+    assert cdta("report", *folders, code=0).stdout.split() == list(map(str, reports))
+    assert [report.read_text(encoding="utf-8") for report in reports] == [page(run)] * 2
     assert "-o takes one run, not 2" in cdta("report", *folders, "-o", "one.html", code=2).stderr
     cdta("rescore", folders[0], "--reading", "exact", code=0)
-    exact = tmp_path / "a-exact"
-    assert (exact / "report.html").read_text(encoding="utf-8") == page(load_run(exact))
+    rescored = tmp_path / "a-exact"
+    assert (rescored / "report.html").read_text(encoding="utf-8") == page(load_run(rescored))
     assert load_run(folders[0]).plan.reading == "lenient"
