@@ -1,4 +1,4 @@
-"""The command ``cdta`` as a person meets it."""
+"""The command ``cdta``, as a user runs it."""
 
 import json
 import re
@@ -14,54 +14,53 @@ from cant_do_that_anymore.game.rules import CATALOG
 from faults import error
 from testing import Body, Loopback, cdta, habit, moves_in, positions, serving
 
-NOTHING = "No such file or directory\n"
 RANDOM = ("run", "--model", "cdta/random", "-n", 5)
 
 
-def test_a_dataset_shows_its_positions_in_words_that_legal_takes() -> None:
+def test_dataset_show_prints_positions_that_legal_accepts() -> None:
     _, _, _, first, *_ = cdta("dataset", "show", "gpt-4-0314").stdout.split("\n\n")
     _, *lines = first.splitlines()
-    told = dict(re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in lines)
+    fields = dict(re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in lines)
     forms = ["1. b3 e5", "b2b3 e7e5"]
     forms += ["rnbqkbnr/pppp1ppp/8/4p3/8/1P6/P1PPPPPP/RNBQKBNR w KQkq - 0 2"]
     names = ("moves", "in UCI", "FEN", "special move")
-    assert told == dict(zip(names, [*forms, "2. Bb2 (c1b2)"], strict=True))
-    (legal,) = {cdta("legal", "--rules", "bishops-as-knights", form).stdout for form in forms}
-    moves = legal.split("\n")[:-1]
-    assert moves == sorted(moves)  # one a line
-    assert {"c1d3", "c1b2", "f1d2"} & set(moves) == {"c1d3"}  # d2 holds an own pawn
+    assert fields == dict(zip(names, [*forms, "2. Bb2 (c1b2)"], strict=True))
+    (output,) = {cdta("legal", "--rules", "bishops-as-knights", form).stdout for form in forms}
+    moves = output.split("\n")[:-1]
+    assert moves == sorted(moves)  # one per line
+    assert {"c1d3", "c1b2", "f1d2"} & set(moves) == {"c1d3"}  # d2 has a white pawn
 
 
-def test_what_a_built_dataset_was_found_by_is_shown() -> None:
+def test_dataset_show_prints_how_the_dataset_was_built() -> None:
     cdta("dataset", "build", "--model", "cdta/random", "-n", "1", "--quiet")
-    shown = cdta("dataset", "show", "cdta/random").stdout
-    assert re.search(r"^  settings +temperature 0\.0$", shown, re.MULTILINE)
-    assert re.search(r"^  pool ended +no$", shown, re.MULTILINE)
-    assert re.search(r"^ {19}- A promotion ends in", shown, re.MULTILINE)
+    output = cdta("dataset", "show", "cdta/random").stdout
+    assert re.search(r"^  settings +temperature 0\.0$", output, re.MULTILINE)
+    assert re.search(r"^  pool ended +no$", output, re.MULTILINE)
+    assert re.search(r"^ {19}- A promotion ends in", output, re.MULTILINE)
 
 
-def test_the_package_is_a_program_of_its_own() -> None:
-    program = [sys.executable, "-m", "cant_do_that_anymore", "rules"]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=60)
+def test_the_package_runs_with_python_m() -> None:
+    command = [sys.executable, "-m", "cant_do_that_anymore", "rules"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == cdta("rules").stdout
 
 
-def test_rules_are_listed_with_what_the_model_is_told() -> None:
-    listed = {entry["key"]: entry for entry in json.loads(cdta("rules", "--json").stdout)}
-    assert [*listed] == [key for key, rules in CATALOG.items() if rules.forbids_something]
-    assert listed["no-castling"] == {
+def test_rules_are_listed_with_their_statements() -> None:
+    rules_by_key = {entry["key"]: entry for entry in json.loads(cdta("rules", "--json").stdout)}
+    assert [*rules_by_key] == [key for key, rules in CATALOG.items() if rules.forbids_something]
+    assert rules_by_key["no-castling"] == {
         "key": "no-castling",
         "title": "Castling is forbidden",
         "statement": CATALOG["no-castling"].statement,
         "illegal": "12. O-O-O",
         "fen": "r3kb1r/p2nqppp/5n2/1B2p1B1/4P3/1Q6/PPP2PPP/R3K2R w KQkq - 1 12",
     }
-    shown = cdta("rules").stdout
-    assert max(map(len, shown.splitlines())) <= 80
-    for entry in listed.values():
+    output = cdta("rules").stdout
+    assert max(map(len, output.splitlines())) <= 80
+    for entry in rules_by_key.values():
         assert f"{entry['key']} {entry['statement']} Example: {entry['illegal']}" in " ".join(
-            shown.split()
+            output.split()
         )
 
 
@@ -74,19 +73,20 @@ def test_run_prints_a_table_and_writes_the_folder(tmp_path: Path) -> None:
     assert len((tmp_path / "run" / "samples.jsonl").read_text().splitlines()) == 5
 
 
-def test_json_is_one_object_and_nothing_else_and_rescore_repeats_it(tmp_path: Path) -> None:
+def test_json_is_one_object_and_rescore_prints_the_same(tmp_path: Path) -> None:
     done = cdta(*RANDOM, "--json", "--quiet", "--out", tmp_path / "run")
     assert done.stderr == ""
     (line,) = done.stdout.splitlines()
-    old, new = json.loads(line), json.loads(cdta("rescore", tmp_path / "run", "--json").stdout)
-    assert {"variant_impact_factor", "delta", "avg_num_previous_moves"} <= set(old)
-    assert [each.pop("folder") for each in (old, new)] == [
+    original = json.loads(line)
+    rescored = json.loads(cdta("rescore", tmp_path / "run", "--json").stdout)
+    assert {"variant_impact_factor", "delta", "avg_num_previous_moves"} <= set(original)
+    assert [result.pop("folder") for result in (original, rescored)] == [
         *(str(tmp_path / "run"), str(tmp_path / "run-lenient"))
     ]
-    assert new == old
+    assert rescored == original
 
 
-def test_datasets_travel(tmp_path: Path) -> None:
+def test_exported_datasets_can_be_imported(tmp_path: Path) -> None:
     path = str(tmp_path / "exported.jsonl")
     cdta("dataset", "export", positions(12), "-o", path, code=0)
     assert cdta("dataset", "import", "a/../../b ü", path).stdout.startswith("a/../../b ü: 12 ")
@@ -94,8 +94,8 @@ def test_datasets_travel(tmp_path: Path) -> None:
     assert listing.splitlines()[0].split() == ["dataset", "positions", "origin", "rules"]
     assert "gpt-3.5-turbo-0125" in listing
     assert "imported" in listing
-    shown = cdta("dataset", "show", "a/../../b ü").stdout
-    assert "a/../../b ü: 12 positions, imported" in shown
+    output = cdta("dataset", "show", "a/../../b ü").stdout
+    assert "a/../../b ü: 12 positions, imported" in output
     with serving(Loopback(habit, model="a/../../b ü")) as server:
         done = cdta("run", "--base-url", server.url, "--model", "x", "-n", "3", "--json")
     assert json.loads(done.stdout)["dataset"]["origin"] == "imported"
@@ -105,8 +105,8 @@ def test_datasets_travel(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", ["x" * 300, "../../../etc/cron.d/x", "a b/ü\n", "CON", "."])
 def test_any_model_version_makes_a_safe_file_name(home: Path, version: str) -> None:
     with serving(Loopback(habit, model=version)) as server:
-        place = ("--base-url", server.url, "--model", "m", "--pool", positions(4))
-        done = cdta("run", *place, "-n", 2, "--json", code=0)
+        options = ("--base-url", server.url, "--model", "m", "--pool", positions(4))
+        done = cdta("run", *options, "-n", 2, "--json", code=0)
     assert json.loads(done.stdout)["version"] == version
     assert {path.name for path in home.iterdir()} <= {
         *("answers.sqlite", "answers.sqlite-shm", "answers.sqlite-wal", "datasets", "runs"),
@@ -115,23 +115,23 @@ def test_any_model_version_makes_a_safe_file_name(home: Path, version: str) -> N
     assert len(list((home / "datasets").iterdir())) == 1
 
 
-def test_dataset_build_enlarges_from_where_it_stopped() -> None:
+def test_dataset_build_extends_a_dataset() -> None:
     with serving(Loopback(habit, model="new")) as server:
-        place = ("--base-url", server.url, "--model", "new", "--quiet", "--max-connections", "4")
-        first = cdta("dataset", "build", *place, "-n", "10")
-        asked = len(server.requests)
-        second = cdta("dataset", "build", *place, "-n", "100")
+        options = ("--base-url", server.url, "--model", "new", "--quiet", "--max-connections", "4")
+        first = cdta("dataset", "build", *options, "-n", "10")
+        requests_before = len(server.requests)
+        second = cdta("dataset", "build", *options, "-n", "100")
     assert first.stdout == "new: 10 positions, built now from 10 requests\n"
     assert second.stdout == "new: 100 positions, built now from 100 requests\n"
-    assert asked <= 10 + 4 * WINDOW  # as many may be under way when enough are found
-    assert len(server.requests) <= 100 + 4 * WINDOW + 1  # is it the same model?
+    assert requests_before <= 10 + 4 * WINDOW  # requests in flight when enough are found
+    assert len(server.requests) <= 100 + 4 * WINDOW + 1  # the identity check
 
 
-def test_dataset_build_says_when_it_keeps_nothing() -> None:
-    async def policy(request: Body, number: int) -> web.StreamResponse | None:
+def test_dataset_build_reports_when_nothing_is_saved() -> None:
+    async def reject_some(request: Body, number: int) -> web.StreamResponse | None:
         return error(400, "content policy") if len(moves_in(request)) % 8 == 7 else None
 
-    with serving(Loopback(habit, model="new", fault=policy)) as server:
+    with serving(Loopback(habit, model="new", fault=reject_some)) as server:
         built = cdta(
             *("dataset", "build", "--base-url", server.url, "--model", "new", "-n", "10", "--quiet")
         )

@@ -1,4 +1,4 @@
-"""The commands' options and help: by purpose, complete, and quick to show."""
+"""Options and help of the commands: grouped, complete and fast to show."""
 
 import json
 import os
@@ -17,70 +17,70 @@ from cant_do_that_anymore.runs.storage import save_run
 from testing import POOL, cdta, needs_posix, oaieval, played
 
 CONTEXT = click.Context(group)
-MEASURING = [("run",), ("dataset", "build"), ("experiment",), ("estimate",)]
-LINES = {
-    (*above, name): line
-    for above, table in (((), COMMANDS), (("dataset",), DATASET_COMMANDS))
+MODEL_COMMANDS = [("run",), ("dataset", "build"), ("experiment",), ("estimate",)]
+SHORT_HELP = {
+    (*prefix, name): line
+    for prefix, table in (((), COMMANDS), (("dataset",), DATASET_COMMANDS))
     for entries in table.values()
     for name, (_, line) in entries.items()
 }
 
 
 def command(*names: str) -> click.Command:
-    found: click.Command = group
+    current: click.Command = group
     for name in names:
-        assert isinstance(found, click.Group)
-        inner = found.get_command(CONTEXT, name)
-        assert inner, name
-        found = inner
-    return found
+        assert isinstance(current, click.Group)
+        subcommand = current.get_command(CONTEXT, name)
+        assert subcommand, name
+        current = subcommand
+    return current
 
 
-def shown(*names: str) -> str:
+def help_of(*names: str) -> str:
     return cdta(*names, "--help").stdout
 
 
-def test_several_evals_are_given_one_by_one_or_with_commas() -> None:
-    for given in (["--eval", "all_small,all"], ["--eval", "all_small", "--eval", "all"]):
-        found = cdta("estimate", "--model", "cdta/random", "-n", 2, "--json", *given).stdout
-        assert [one["eval"] for one in json.loads(found)] == ["all_small", "all"]
+def test_several_evals_can_be_repeated_or_separated_by_commas() -> None:
+    for options in (["--eval", "all_small,all"], ["--eval", "all_small", "--eval", "all"]):
+        output = cdta("estimate", "--model", "cdta/random", "-n", 2, "--json", *options).stdout
+        assert [estimate["eval"] for estimate in json.loads(output)] == ["all_small", "all"]
 
 
-@pytest.mark.parametrize("names", MEASURING, ids=" ".join)
+@pytest.mark.parametrize("names", MODEL_COMMANDS, ids=" ".join)
 def test_help_shows_every_option_once_under_its_heading(names: tuple[str, ...]) -> None:
-    text = shown(*names)
-    places = [text.index(f"\n{heading}:\n") for heading in HEADINGS]
-    assert places == sorted(places)
-    ends = [*places[1:], len(text)]
-    sections = dict(zip(HEADINGS, map(slice, places, ends), strict=True))
+    text = help_of(*names)
+    starts = [text.index(f"\n{heading}:\n") for heading in HEADINGS]
+    assert starts == sorted(starts)
+    ends = [*starts[1:], len(text)]
+    sections = dict(zip(HEADINGS, map(slice, starts, ends), strict=True))
     for option in command(*names).params:
         if isinstance(option, Option):
             line = f"\n  {', '.join(option.opts)} "
             assert text.count(line) == text[sections[option.heading]].count(line) == 1
 
 
-def test_help_of_the_program_names_every_command_under_a_heading() -> None:
-    text = shown()
-    places = [text.index(f"\n{heading}:\n") for heading in COMMANDS]
-    assert places == sorted(places)
+def test_program_help_lists_every_command() -> None:
+    text = help_of()
+    starts = [text.index(f"\n{heading}:\n") for heading in COMMANDS]
+    assert starts == sorted(starts)
     assert all(f"\n  {name} " in text for name in group.list_commands(CONTEXT))
     assert max(map(len, text.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("names", LINES, ids=" ".join)
-def test_the_line_of_a_command_is_the_first_of_its_own_help(names: tuple[str, ...]) -> None:
-    assert command(*names).get_short_help_str(limit=100) == LINES[names]
+@pytest.mark.parametrize("names", SHORT_HELP, ids=" ".join)
+def test_program_help_repeats_the_first_line_of_a_commands_help(names: tuple[str, ...]) -> None:
+    assert command(*names).get_short_help_str(limit=100) == SHORT_HELP[names]
     assert command(*names).name == names[-1]
-    assert max(map(len, shown(*names).splitlines())) <= 80
+    assert max(map(len, help_of(*names).splitlines())) <= 80
     if names not in (("dataset",), ("oaieval",)):
-        assert "\nOutput:\n" in shown(*names)
-        assert "\nOptions:\n" not in shown(*names)
+        assert "\nOutput:\n" in help_of(*names)
+        assert "\nOptions:\n" not in help_of(*names)
 
 
-WRITING = [
+WITH_OUT = [
     *("run", "experiment", "rescore", "import", "export", "report", "compare", "mine", "selfplay"),
 ]
-TABLES = [
+WITH_JSON = [
     *("run", "rescore", "import", "estimate", "experiment", "compare", "runs", "rules", "prompt"),
 ]
 
@@ -88,32 +88,32 @@ TABLES = [
 @pytest.mark.parametrize(
     ("flags", "commands"),
     [
-        ({"-o", "--out"}, [*WRITING, "dataset export", "dataset union"]),
-        ({"--json"}, [*TABLES, "dataset list", "dataset show"]),
+        ({"-o", "--out"}, [*WITH_OUT, "dataset export", "dataset union"]),
+        ({"--json"}, [*WITH_JSON, "dataset list", "dataset show"]),
     ],
     ids=["out", "json"],
 )
-def test_an_option_means_the_same_in_every_command(flags: set[str], commands: list[str]) -> None:
-    having = [
+def test_options_have_the_same_name_in_every_command(flags: set[str], commands: list[str]) -> None:
+    commands_with_flag = [
         " ".join(names)
-        for names in LINES
+        for names in SHORT_HELP
         if any(flags & set(option.opts) for option in command(*names).params)
     ]
-    assert sorted(having) == sorted(commands)
+    assert sorted(commands_with_flag) == sorted(commands)
     for names in commands:
         assert any(flags == set(option.opts) for option in command(*names.split()).params)
 
 
-HEAVY = ("aiohttp", "inspect_ai", "matplotlib", "numpy", "onnxruntime", "pydantic", "rich", "yaml")
+SLOW = ("aiohttp", "inspect_ai", "matplotlib", "numpy", "onnxruntime", "pydantic", "rich", "yaml")
 
 
 @pytest.mark.parametrize(
     ("arguments", "unwanted"),
     [
-        (["--help"], (*HEAVY, "chess", "cant_do_that_anymore.cli.commands")),
-        (["rules"], [name for name in HEAVY if name != "rich"]),
-        (["legal", "e2e4"], HEAVY),
-        (["mine", "games.pgn"], (*HEAVY, "httpx", "cant_do_that_anymore.task.spec")),
+        (["--help"], (*SLOW, "chess", "cant_do_that_anymore.cli.commands")),
+        (["rules"], [name for name in SLOW if name != "rich"]),
+        (["legal", "e2e4"], SLOW),
+        (["mine", "games.pgn"], (*SLOW, "httpx", "cant_do_that_anymore.task.spec")),
         (
             ["run", "--model", "cdta/random", "-n", "1", "--quiet"],
             ("inspect_ai", "matplotlib", "onnxruntime"),
@@ -135,34 +135,34 @@ def test_a_command_imports_only_what_it_needs(
     assert not set(unwanted) & set(json.loads(done.stderr.splitlines()[-1]))
 
 
-def test_a_name_that_looks_like_markup_is_shown_as_it_is(tmp_path: Path) -> None:
+def test_names_that_look_like_markup_are_printed_unchanged(tmp_path: Path) -> None:
     folder = tmp_path / "a[/b] [red]:smile:"
     run = cdta("run", "--model", "cdta/random", "-n", 2, "--quiet", "--out", folder)
     assert str(folder) in run.stdout
-    asked = ("--base-url", "http://127.0.0.1:9/v1", "--model", "x[/b]", "-n", 2)
-    assert "x[/b]" in cdta("estimate", *asked).stdout
+    options = ("--base-url", "http://127.0.0.1:9/v1", "--model", "x[/b]", "-n", 2)
+    assert "x[/b]" in cdta("estimate", *options).stdout
 
 
 @needs_posix
-def test_a_page_is_written_into_what_is_no_plain_file_and_never_replaces_it(tmp_path: Path) -> None:
+def test_reports_are_written_to_pipes_without_replacing_them(tmp_path: Path) -> None:
     runs = [tmp_path / model for model in ("random", "pocket")]
     for folder in runs:
         save_run(played(folder.name, positions=POOL[:9]), folder)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    for asked in (["compare", *runs], ["report", runs[0]]):
-        pages: list[str] = []
-        # Nobody waits for a reader whose pipe is never written to.
-        reader = Thread(target=lambda into=pages: into.append(pipe.read_text()), daemon=True)
+    for arguments in (["compare", *runs], ["report", runs[0]]):
+        reports: list[str] = []
+        # A daemon, so that the test ends even if nothing is written to the pipe.
+        reader = Thread(target=lambda texts=reports: texts.append(pipe.read_text()), daemon=True)
         reader.start()
-        cdta(*asked, "-o", pipe, code=0)
+        cdta(*arguments, "-o", pipe, code=0)
         reader.join(timeout=30)
-        assert pages[0].rstrip().endswith("</html>")
+        assert reports[0].rstrip().endswith("</html>")
         assert pipe.is_fifo()
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("arguments", "sentence"),
     [
         (["compare", "--tolerance", "x", "a"], "tolerance must be a number, not 'x'"),
         (["compare", "--tolerance", 200, "a"], "tolerance must be at most 100, not '200'"),
@@ -175,11 +175,11 @@ def test_a_page_is_written_into_what_is_no_plain_file_and_never_replaces_it(tmp_
         (["--foo"], "no such option '--foo'; see `cdta --help`"),
     ],
 )
-def test_arguments_that_do_not_fit_a_command_end_in_one_sentence(
-    given: list[object], sentence: str
+def test_invalid_arguments_give_a_one_sentence_error(
+    arguments: list[object], sentence: str
 ) -> None:
-    refused = cdta(*given, code=2).stderr
-    assert refused.startswith(f"cdta: {sentence}") and refused.count("\n") == 1
+    error = cdta(*arguments, code=2).stderr
+    assert error.startswith(f"cdta: {sentence}") and error.count("\n") == 1
     assert "Usage: cdta dataset" in cdta("dataset").stderr
-    several = oaieval("a", "b", "--max_samples", "x", code=2).stderr
-    assert several.startswith("oaieval: invalid value for '--max_samples': 'x' is not a valid in")
+    stderr = oaieval("a", "b", "--max_samples", "x", code=2).stderr
+    assert stderr.startswith("oaieval: invalid value for '--max_samples': 'x' is not a valid in")

@@ -1,4 +1,4 @@
-"""Whatever cannot work is refused in one sentence with exit code 2, before anything is sent."""
+"""Invalid input gives a one-sentence error and exit code 2, before any request is sent."""
 
 import re
 import shlex
@@ -100,47 +100,47 @@ SOLVERS = """
 just text
 {
 """
-OF_OTHERS = r"(not valid TOML:|'mine.yaml' \(|cannot write [^(]*\(|(?:valid: |keys are )[^,]+,).*"
-"""What follows are words of the system or a library, or names that others add."""
+VARYING = r"(not valid TOML:|'mine.yaml' \(|cannot write [^(]*\(|(?:valid: |keys are )[^,]+,).*"
+"""The rest of these messages comes from the system or a library, or lists names that grow."""
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TOGETHER_API_KEY", raising=False)
     Path("file").touch()
     return tmp_path
 
 
-def refusal(line: str) -> str:
+def error_of(line: str) -> str:
     program, *arguments = shlex.split(line)
     done = (cdta if program == "cdta" else oaieval)(*arguments, code=2)
     *_, sentence = done.stderr.splitlines()
     assert sentence.startswith(f"{program}: ") and "Traceback" not in done.stderr
     assert program == "oaieval" or done.stderr == f"{sentence}\n"
-    return re.sub(OF_OTHERS, r"\1 ...", sentence)
+    return re.sub(VARYING, r"\1 ...", sentence)
 
 
-def test_commands(here: Path) -> None:
+def test_invalid_commands_match_snapshot(workdir: Path) -> None:
     lines = COMMANDS.strip().splitlines()
-    snapshot("refusals", "\n".join(f"$ {line}\n{refusal(line)}" for line in lines))
+    snapshot("refusals", "\n".join(f"$ {line}\n{error_of(line)}" for line in lines))
     assert cdta("rules", "--json", "--json", code=0)
-    assert not list(here.rglob("run.json"))
+    assert not list(workdir.rglob("run.json"))
 
 
-def test_experiment_files_and_registries_of_solvers() -> None:
-    told = []
+def test_invalid_files_match_snapshot() -> None:
+    outputs = []
     for text in EXPERIMENTS.strip().splitlines():
         Path("mine.toml").write_text(text)
-        told.append(f"{text}\n{refusal('cdta experiment mine.toml --out out')}")
+        outputs.append(f"{text}\n{error_of('cdta experiment mine.toml --out out')}")
     for text in SOLVERS.strip().splitlines():
         Path("mine.yaml").write_text(f"mine: {text}\n")
         command = "oaieval mine cant_do_that_anymore --registry_path mine.yaml"
-        told.append(f"{text}\n{refusal(command)}")
-    snapshot("refusals-of-files", "\n".join(told))
+        outputs.append(f"{text}\n{error_of(command)}")
+    snapshot("refusals-of-files", "\n".join(outputs))
 
 
-def test_a_missing_server_is_named_with_exit_code_1() -> None:
+def test_a_missing_server_gives_an_error_and_exit_code_1() -> None:
     done = cdta("run", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", code=1)
     assert "no server answers at http://127.0.0.1:9/v1" in done.stderr
     assert "Traceback" not in done.stderr

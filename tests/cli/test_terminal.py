@@ -1,4 +1,4 @@
-"""What reaches the terminal: nothing that steers it, and a sentence where it takes nothing."""
+"""No control characters reach the terminal, and a full device gives a one-sentence error."""
 
 import subprocess
 import sys
@@ -11,42 +11,42 @@ from aiohttp import web
 from processes import PROGRAM
 from testing import Body, Done, cdta, habit, needs_linux, positions, serving
 
-FIVE = positions(5)
-STEERING = "\x1b]0;title\x07\x1b[31mred\x9b31m\u202e\x08"
+DATASET = positions(5)
+CONTROL_CODES = "\x1b]0;title\x07\x1b[31mred\x9b31m\u202e\x08"
 
 
-def check_tame(done: Done, name: str = "31mred") -> None:
-    said = done.stdout + done.stderr
-    assert {letter for letter in said if category(letter)[0] == "C"} <= {"\n"}
-    assert name in said
+def check_printable(done: Done, expected: str = "31mred") -> None:
+    output = done.stdout + done.stderr
+    assert {character for character in output if category(character)[0] == "C"} <= {"\n"}
+    assert expected in output
 
 
 @pytest.mark.usefixtures("no_plots")
-def test_no_name_steers_the_terminal(tmp_path: Path) -> None:
+def test_names_cannot_control_the_terminal(tmp_path: Path) -> None:
     out, other = tmp_path / "out", tmp_path / "other"
-    with serving(habit, model=f"v{STEERING}") as server:
-        whom = ["--base-url", server.url, "--model", f"m{STEERING}", "--dataset", FIVE]
-        check_tame(cdta("run", *whom, "--out", out))
-        check_tame(cdta("run", *whom[:3], "n", *whom[4:], "--out", other))
-        check_tame(cdta("estimate", *whom, "--seed", 1))
-        check_tame(cdta("dataset", "build", *whom[:4], "--pool", FIVE))
-        check_tame(cdta("dataset", "show", f"v{STEERING}"))
-    check_tame(cdta("compare", out, other))
-    check_tame(cdta("runs", tmp_path), "]0;title")  # a cell of a table is cut
-    drawn = cdta("experiment", "--plots-only", out, other, "--out", tmp_path / "drawn")
-    check_tame(drawn, "]0;title")
+    with serving(habit, model=f"v{CONTROL_CODES}") as server:
+        options = ["--base-url", server.url, "--model", f"m{CONTROL_CODES}", "--dataset", DATASET]
+        check_printable(cdta("run", *options, "--out", out))
+        check_printable(cdta("run", *options[:3], "n", *options[4:], "--out", other))
+        check_printable(cdta("estimate", *options, "--seed", 1))
+        check_printable(cdta("dataset", "build", *options[:4], "--pool", DATASET))
+        check_printable(cdta("dataset", "show", f"v{CONTROL_CODES}"))
+    check_printable(cdta("compare", out, other))
+    check_printable(cdta("runs", tmp_path), "]0;title")  # the table shortens the name
+    plotted = cdta("experiment", "--plots-only", out, other, "--out", tmp_path / "plotted")
+    check_printable(plotted, "]0;title")
 
 
-def test_no_error_steers_the_terminal() -> None:
+def test_errors_cannot_control_the_terminal() -> None:
     async def refuse(request: Body, number: int) -> web.Response:
-        return web.json_response({"error": {"message": STEERING}}, status=401)
+        return web.json_response({"error": {"message": CONTROL_CODES}}, status=401)
 
     with serving(habit, fault=refuse) as server:
-        check_tame(cdta("run", "--base-url", server.url, "--model", "m", "--dataset", FIVE))
+        check_printable(cdta("run", "--base-url", server.url, "--model", "m", "--dataset", DATASET))
 
 
 @needs_linux
-def test_a_full_disk_behind_standard_output_is_one_sentence() -> None:
+def test_a_full_output_device_gives_a_one_sentence_error() -> None:
     command = ["sh", "-c", 'exec "$@" >/dev/full', "sh", sys.executable, "-c", PROGRAM, "rules"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1

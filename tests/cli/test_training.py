@@ -1,4 +1,4 @@
-"""Data for others: exports that can be trained and tested with, and a training environment."""
+"""Datasets exported for training and testing, and the example of a training environment."""
 
 import json
 import sys
@@ -15,33 +15,33 @@ from testing import cdta, positions
 EXAMPLE = Path(__file__).parents[2] / "examples" / "verifiers_env.py"
 
 
-def exported(*arguments: object) -> list[dict[str, Any]]:
+def export(*arguments: object) -> list[dict[str, Any]]:
     done = cdta("dataset", "export", *arguments, code=0)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def test_pools_are_exported_by_name_and_by_file(tmp_path: Path) -> None:
-    sizes = {name: len(exported(name)) for name in ("pool", "diagonal", "common")}
+    sizes = {name: len(export(name)) for name in ("pool", "diagonal", "common")}
     assert sizes == {"pool": 19_841, "diagonal": 2_250, "common": 3_973}
-    file = tmp_path / "castling.jsonl"
-    (tmp_path / "one.jsonl").write_text(json.dumps(exported("diagonal")[0]) + "\n")
-    cdta("dataset", "export", tmp_path / "one.jsonl", "-o", file, code=0)
-    assert len(read_positions(file, rules_named("bishops-as-knights"))) == 1
+    exported_file = tmp_path / "castling.jsonl"
+    (tmp_path / "one.jsonl").write_text(json.dumps(export("diagonal")[0]) + "\n")
+    cdta("dataset", "export", tmp_path / "one.jsonl", "-o", exported_file, code=0)
+    assert len(read_positions(exported_file, rules_named("bishops-as-knights"))) == 1
     assert "did you mean 'common'?" in cdta("dataset", "export", "comon", code=2).stderr
 
 
-def test_the_chat_format_has_what_a_model_is_shown_and_what_its_reply_is_judged_by() -> None:
-    lines = exported(positions(12), "--format", "chat")
+def test_chat_format_has_the_messages_and_the_fields_for_scoring() -> None:
+    lines = export(positions(12), "--format", "chat")
     assert len(lines) == 12
-    assert all(line.keys() == lines[0].keys() for line in lines)  # a table for datasets
+    assert all(line.keys() == lines[0].keys() for line in lines)  # `datasets` needs equal columns
     line = lines[0]
     position = Position.from_json(line)
     assert line["fen"] == position.board().fen()
     for condition in ("standard", "changed"):
         roles = [message["role"] for message in line[condition]]
         assert roles[0] == "system" and roles[-1] == "user"
-        said = [message["content"] for message in line[condition][1:]]
-        assert said == line["previous_moves"]
+        contents = [message["content"] for message in line[condition][1:]]
+        assert contents == line["previous_moves"]
     assert "Bishops" in line["changed"][0]["content"]
     special = Answer(line["next_filtered_moves"][0])
     assert judge(special, position, rules_named(line["rules"])).outcome == "special"
@@ -49,18 +49,18 @@ def test_the_chat_format_has_what_a_model_is_shown_and_what_its_reply_is_judged_
 
 @pytest.fixture
 def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The example, with stand-ins for the libraries that are not installed."""
+    """The example, with stubs for the libraries that are not installed."""
 
     class SingleTurnEnv(SimpleNamespace):
         pass
 
-    for name, parts in (
+    for name, attributes in (
         ("verifiers", {"Rubric": SimpleNamespace, "SingleTurnEnv": SingleTurnEnv}),
         ("datasets", {"Dataset": SimpleNamespace(from_list=list)}),
     ):
         if not find_spec(name):
             module = ModuleType(name)
-            vars(module).update(parts)
+            vars(module).update(attributes)
             monkeypatch.setitem(sys.modules, name, module)
     spec = spec_from_file_location("verifiers_env", EXAMPLE)
     assert spec and spec.loader
@@ -69,7 +69,7 @@ def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return loaded
 
 
-def test_the_training_environment_rewards_what_the_stated_rules_allow(example: ModuleType) -> None:
+def test_training_environment_rewards_legal_moves(example: ModuleType) -> None:
     environment = example.load_environment(n=2)
     assert type(environment).__name__ == "SingleTurnEnv"
     dataset = list(environment.dataset)
@@ -77,7 +77,7 @@ def test_the_training_environment_rewards_what_the_stated_rules_allow(example: M
     rewards = []
     for row in dataset:
         info = json.loads(row["info"])
-        habit = [{"role": "assistant", "content": info["next_filtered_moves"][0]}]
-        rewards.append((info["condition"], example.legal_move(habit, info)))
+        reply = [{"role": "assistant", "content": info["next_filtered_moves"][0]}]
+        rewards.append((info["condition"], example.legal_move(reply, info)))
         assert example.legal_move([{"role": "assistant", "content": "I resign."}], info) == 0
     assert rewards == [("standard", 1.0), ("changed", 0.0)] * 2
