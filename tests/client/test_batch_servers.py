@@ -1,4 +1,4 @@
-"""Batches on servers that differ, refuse, lose and charge, and where there can be none."""
+"""Batches on servers that differ, reject, lose or charge, and models without a batch API."""
 
 import asyncio
 import json
@@ -39,47 +39,47 @@ from testing import (
 )
 
 SIZE = 15
-"""Positions of most runs."""
+"""Number of positions in most runs."""
 
 pytestmark = pytest.mark.usefixtures("impatient", "small_batches")
 
 
-async def unheard(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
-    """A batch is made, that is not heard of, and nothing about batches can be asked."""
+async def create_then_reset(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
+    """Create the batch, but reset this and every other connection about batches."""
     if (http.method, http.path) == ("POST", "/v1/batches"):
         server.made(await http.json())
     return Reset() if "batches" in http.path else None
 
 
-def hides(status: int, what: str = "/") -> Disturbs:
-    async def disturb(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
-        hidden = http.method == "GET" and what in http.path
-        return web.json_response({"error": "no"}, status=status) if hidden else None
+def reject_gets(status: int, path_part: str = "/") -> Disturbs:
+    async def reject(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
+        is_rejected = http.method == "GET" and path_part in http.path
+        return web.json_response({"error": "no"}, status=status) if is_rejected else None
 
-    return disturb
+    return reject
 
 
 @pytest.mark.parametrize(
-    ("disturbances", "sentence"),
+    ("faults", "message"),
     [
         (
-            [hides(500, "content")],
+            [reject_gets(500, "content")],
             r"cannot reach the batch API \(HTTP 500: no\); the batches that were sent continue",
         ),
-        ([unheard, hides(401)], "needs a key"),
-        ([unheard, hides(402)], "requires payment"),
-        ([unheard, hides(500)], "cannot reach the batch API"),
+        ([create_then_reset, reject_gets(401)], "needs a key"),
+        ([create_then_reset, reject_gets(402)], "requires payment"),
+        ([create_then_reset, reject_gets(500)], "cannot reach the batch API"),
     ],
 )
-def test_a_batch_that_cannot_be_looked_at_for_a_while_is_not_given_up(
-    disturbances: list[Disturbs], sentence: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
+def test_a_batch_survives_an_unreachable_batch_api(
+    faults: list[Disturbs], message: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs, "REQUEST_DEADLINE", 0.02)
     server = serve(BatchServer(wavering))
-    for server.disturbs in disturbances:
+    for server.disturbs in faults:
         with pytest.raises(UserError) as error:
             measure(server, dataset=positions(SIZE), batch=True)
-    error.match(sentence)
+    error.match(message)
     server.disturbs = None
     measure(server, dataset=positions(SIZE), batch=True)
     assert (len(server.batches), server.twice) == (1, [])
@@ -91,22 +91,22 @@ JUNK: list[object] = [
     {"status": "completed", "error_file_id": {}, "request_counts": {"total": "all"}},
     {"data": [{"input_file_id": "file-0"}], "has_more": True},
 ]
-PLACES = ["POST /v1/files", "POST /v1/batches", "GET /v1/batches/", "GET /v1/files/"]
+ENDPOINTS = ["POST /v1/files", "POST /v1/batches", "GET /v1/batches/", "GET /v1/files/"]
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_junk_in_place_of_anything_about_batches_ends_in_a_sentence(
-    place: str, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_a_run_recovers_from_junk_responses(
+    endpoint: str, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs, "REQUEST_DEADLINE", 0.01)
     server = serve(BatchServer(wavering))
 
-    async def disturb(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
-        here = f"{http.method} {http.path}".startswith(place)
-        return web.json_response(JUNK[number]) if here else None
+    async def send_junk(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
+        is_endpoint = f"{http.method} {http.path}".startswith(endpoint)
+        return web.json_response(JUNK[number]) if is_endpoint else None
 
     for number in range(len(JUNK)):
-        server.disturbs = disturb
+        server.disturbs = send_junk
         with suppress(UserError):
             asyncio.run(replies(server, tmp_path, number))
         server.disturbs = None
@@ -120,7 +120,7 @@ async def replies(
     draw: int = 0,
     on_status: Callable[[str], None] = lambda _: None,
 ) -> list[str]:
-    """Replies to requests in batches, with a store in a folder."""
+    """Replies to batched requests, with the cache in ``folder``."""
     requests = [Request(question(p.moves), "measuring", "standard", draw) for p in POOL[:SIZE]]
     model = model_named("m", server.url)
     with closing(Store(folder / "answers.sqlite")) as store:
@@ -132,7 +132,7 @@ async def replies(
 
 
 class Together(BatchServer):
-    """Has its own words for things, and the making of its first batch is not heard of."""
+    """Has Together's field names, and resets the connection that creates its first batch."""
 
     async def upload(self, http: web.Request) -> web.StreamResponse:
         form = await http.post()
@@ -146,14 +146,14 @@ class Together(BatchServer):
         return Reset() if is_first else web.json_response(job, status=201)
 
     async def listing(self, http: web.Request) -> web.StreamResponse:
-        return web.json_response([self._shown(each) for each in self.batches.values()])
+        return web.json_response([self._shown(batch) for batch in self.batches.values()])
 
     def _shown(self, batch: dict[str, Any]) -> dict[str, Any]:
-        shown = super()._shown(batch)
-        return shown | {"status": shown["status"].upper(), "request_counts": None, "progress": 40}
+        job = super()._shown(batch)
+        return job | {"status": job["status"].upper(), "request_counts": None, "progress": 40}
 
 
-def test_together_has_its_kind_of_batches(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_work_with_together(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve(Together(wavering, ends=lambda number: "completed" if number else "failed"))
     monkeypatch.setenv("TOGETHER_BASE_URL", server.url)
     monkeypatch.setenv("TOGETHER_API_KEY", "key")
@@ -162,7 +162,7 @@ def test_together_has_its_kind_of_batches(serve: Serve, monkeypatch: pytest.Monk
     assert (len(server.batches), server.twice) == (2, [])
 
 
-def test_base_models_have_batches_too(serve: Serve) -> None:
+def test_batches_work_with_base_models(serve: Serve) -> None:
     server = serve(BatchServer(wavering))
     spec: dict[str, Any] = {"model": "completions/m", "dataset": positions(SIZE)}
     run = measure(server, **spec, batch=True)
@@ -172,19 +172,19 @@ def test_base_models_have_batches_too(serve: Serve) -> None:
 
 
 @dataclass
-class Changing(OpenAI, BatchServer):
-    """Strict about names and temperatures, and thinks, at once or only once it had a batch."""
+class ChangingServer(OpenAI, BatchServer):
+    """Rejects parameters and reasons, from the start or only after its first batch."""
 
     strict: bool = True
-    thinking: bool = True
+    reasons: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.thinks = lambda request: (
-            700 if self.thinking or (self.batches and number_of(moves_in(request)) % 3 == 0) else 0
+            700 if self.reasons or (self.batches and number_of(moves_in(request)) % 3 == 0) else 0
         )
         self.spoils = lambda line, _: (
-            failed_line(line, 400, words) if (words := self.refuses(line["body"])) else None
+            failed_line(line, 400, message) if (message := self.refuses(line["body"])) else None
         )
 
     def refuses(self, request: Body) -> str:
@@ -195,19 +195,19 @@ class Changing(OpenAI, BatchServer):
 
 
 @pytest.mark.parametrize("strict", [True, False])
-@pytest.mark.parametrize("thinking", [True, False])
-def test_few_requests_tell_what_a_model_needs(strict: bool, thinking: bool, serve: Serve) -> None:
-    server = serve(Changing(wavering, strict=strict, thinking=thinking))
+@pytest.mark.parametrize("reasons", [True, False])
+def test_few_requests_find_the_right_variant(strict: bool, reasons: bool, serve: Serve) -> None:
+    server = serve(ChangingServer(wavering, strict=strict, reasons=reasons))
     run = measure(server, dataset=positions(2 * SIZE), batch=True)
-    other = measure(wavering, dataset=positions(2 * SIZE))
-    assert run.results.outcomes == other.results.outcomes
-    assert len(server.batches) == 1 + (not strict) + (not thinking)
+    unbatched = measure(wavering, dataset=positions(2 * SIZE))
+    assert run.results.outcomes == unbatched.results.outcomes
+    assert len(server.batches) == 1 + (not strict) + (not reasons)
     assert sum(server.live.values()) <= 2 * SINGLY + 3 * MAX_VARIANT_PROBES
     assert not server.twice
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence", "batches", "singly"),
+    ("message", "error", "batches", "single_requests"),
     [
         (
             "The model 'm' is not supported by the batch API.",
@@ -221,52 +221,52 @@ def test_few_requests_tell_what_a_model_needs(strict: bool, thinking: bool, serv
         ),
     ],
 )
-def test_what_only_batches_refuse_is_tried_a_few_times_and_ends_in_one_sentence(
-    words: str, sentence: str, batches: int, singly: int, serve: Serve
+def test_a_batch_api_that_rejects_every_request_ends_the_run(
+    message: str, error: str, batches: int, single_requests: int, serve: Serve
 ) -> None:
-    server = serve(BatchServer(wavering, spoils=lambda line, _: failed_line(line, 400, words)))
-    with pytest.raises(Incomplete, match=sentence):
+    server = serve(BatchServer(wavering, spoils=lambda line, _: failed_line(line, 400, message)))
+    with pytest.raises(Incomplete, match=error):
         measure(server, dataset=positions(SIZE), batch=True)
-    assert (len(server.batches), sum(server.live.values())) == (batches, singly)
+    assert (len(server.batches), sum(server.live.values())) == (batches, single_requests)
 
 
 def full_price(server: BatchServer, bodies: Iterable[str]) -> float:
-    """What these would have cost at once."""
+    """Cost of these requests outside a batch."""
     usages = (Loopback.completion(server, json.loads(body))["usage"] for body in bodies)
     return sum(map(charge, usages))
 
 
-def test_half_the_price_is_paid_and_the_limit_holds(serve: Serve, priced: None) -> None:
-    def spent_on(server: BatchServer) -> float:
+def test_batches_cost_half_and_respect_max_cost(serve: Serve, priced: None) -> None:
+    def cost_on(server: BatchServer) -> float:
         return (full_price(server, server.charged) + full_price(server, server.live)) / 2
 
     server = serve(BatchServer(wavering))
     run = measure(server, model="priced", dataset=positions(SIZE), batch=True)
-    assert run.cost.spent == pytest.approx(spent_on(server))
+    assert run.cost.spent == pytest.approx(cost_on(server))
     assert run.cost.total == run.cost.measuring == pytest.approx(run.cost.spent)
     limited = serve(BatchServer(wavering))
     with pytest.raises(Incomplete, match=r"--max-cost 0.5: .* spent, and the next batch may cost"):
         measure(limited, model="priced", dataset=positions(2 * SIZE), batch=True, max_cost=0.5)
-    assert 0.25 < spent_on(limited) < 0.5
+    assert 0.25 < cost_on(limited) < 0.5
     assert len(limited.batches) > 1
 
 
 def test_unsaved_results_are_not_paid_again(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server, put = serve(BatchServer(wavering)), Store.put
 
-    def full_after_a_batch(store: Store, *row: Any) -> "asyncio.Future[bool]":
+    def fail_after_a_batch(store: Store, *row: Any) -> "asyncio.Future[bool]":
         if server.batches:
             raise store.unusable(OSError("the disk is full"))
         return put(store, *row)
 
     with monkeypatch.context() as patch, pytest.raises(UserError, match="cannot save answers"):
-        patch.setattr(Store, "put", full_after_a_batch)
+        patch.setattr(Store, "put", fail_after_a_batch)
         measure(server, dataset=positions(SIZE), batch=True)
     measure(server, dataset=positions(SIZE), batch=True)
     assert (len(server.batches), server.twice) == (1, [])
 
 
-def test_the_status_is_that_of_the_provider(tmp_path: Path, serve: Serve) -> None:
+def test_the_status_comes_from_the_provider(tmp_path: Path, serve: Serve) -> None:
     server, statuses = serve(BatchServer(wavering, polls=2)), list[str]()
     asyncio.run(replies(server, tmp_path, on_status=statuses.append))
     assert statuses == [f"batch in progress: {SIZE - SINGLY} of {SIZE - SINGLY} answered"] * 2
@@ -275,11 +275,11 @@ def test_the_status_is_that_of_the_provider(tmp_path: Path, serve: Serve) -> Non
 def test_two_clients_at_once_share_a_batch(tmp_path: Path, serve: Serve) -> None:
     server = serve(BatchServer(wavering, polls=5))
 
-    async def both() -> list[list[str]]:
+    async def replies_of_both() -> list[list[str]]:
         return await asyncio.gather(*(replies(server, tmp_path) for _ in range(2)))
 
-    one, other = asyncio.run(both())
-    assert one == other
+    first, second = asyncio.run(replies_of_both())
+    assert first == second
     assert server.sizes == [SIZE - SINGLY]
 
 
@@ -290,13 +290,13 @@ def test_a_plain_run_names_a_running_batch(serve: Serve, monkeypatch: pytest.Mon
         patch.setattr(jobs, "LONGEST_BATCH", 0.0)
         done = cdta(*run, "--batch")
     assert "the batch batch_0 has not finished in 0 s; cancel it at the provider" in done.stderr
-    left = 2 * SIZE - SINGLY
-    note = f"a batch with {left} requests is still running; use --batch to wait for its answers"
+    batched = 2 * SIZE - SINGLY
+    note = f"a batch with {batched} requests is still running; use --batch to wait for its answers"
     assert note in cdta(*run).stderr
     assert "still running" not in cdta(*run).stderr
 
 
-NONE = {
+WITHOUT_BATCHES = {
     "cdta/pocket": "cdta/pocket runs on this machine at no cost; leave out --batch",
     "human": "human runs on this machine at no cost; leave out --batch",
     "cot/openai/gpt-4o": "needs two requests per answer, one after the other",
@@ -306,40 +306,40 @@ NONE = {
 
 
 @pytest.mark.parametrize("command", ["run", "estimate", "experiment", "dataset build"])
-def test_without_batches_a_sentence_says_why(command: str, tmp_path: Path) -> None:
-    for model, reason in NONE.items():
+def test_models_without_batches_give_a_one_line_error(command: str, tmp_path: Path) -> None:
+    for model, reason in WITHOUT_BATCHES.items():
         out = ["--out", tmp_path] if command == "experiment" else []
         done = cdta(*command.split(), "--model", model, "--batch", *out, code=2)
         assert reason in done.stderr
         assert done.stderr.count("\n") == 1
 
 
-def test_a_server_without_batches_or_a_fresh_run_is_told_in_one_sentence() -> None:
+def test_batch_is_refused_without_server_support_or_with_fresh() -> None:
     with pytest.raises(UserError, match=r"does not support OpenAI's batch API \(HTTP 404"):
         measure(wavering, dataset=positions(SIZE), batch=True)
     with pytest.raises(InvalidInput, match="leave out --fresh or --batch"):
         measure(wavering, dataset=positions(SIZE), batch=True, fresh=True)
 
 
-def test_an_estimate_is_at_the_price_of_a_batch_but_for_what_is_sent_singly() -> None:
-    """A price that the user gives has no discount."""
+def test_the_estimate_discounts_only_batched_requests() -> None:
+    """A price given by the user has no discount."""
     spec = Spec(model="openai/gpt-4o", dataset=positions(50))
-    usual, batch, own, own_batch = (
+    listed, listed_batch, custom, custom_batch = (
         estimate(replace(spec, batch=batch, price=price)).measuring.dollars
         for price in (None, (5, 20))
         for batch in (False, True)
     )
-    assert usual and batch and own
+    assert listed and listed_batch and custom
     share = (2 * 50 - MIN_BATCH) / (2 * 50)
-    assert batch.expected == pytest.approx(usual.expected * (1 - share / 2))
-    assert own_batch == own
+    assert listed_batch.expected == pytest.approx(listed.expected * (1 - share / 2))
+    assert custom_batch == custom
     few = Spec(model="openai/gpt-4o", dataset=positions(MIN_BATCH))
     assert estimate(few).measuring.dollars == estimate(replace(few, batch=True)).measuring.dollars
 
 
-def test_an_estimate_counts_up_to_a_day_for_every_batch_that_is_waited_for() -> None:
-    day, once = 24 * 3600, Spec(model="openai/gpt-4o", dataset="gpt-4-0314", batch=True)
-    looking = replace(once, precision=0.1)  # after 50, 75, 112, 168, 252 and 378 samples
-    for spec, days in ((once, 1), (looking, 6)):
+def test_the_estimate_allows_a_day_per_batch() -> None:
+    day, one_batch = 24 * 3600, Spec(model="openai/gpt-4o", dataset="gpt-4-0314", batch=True)
+    six_batches = replace(one_batch, precision=0.1)  # after 50, 75, 112, 168, 252, 378 samples
+    for spec, days in ((one_batch, 1), (six_batches, 6)):
         seconds = estimate(spec).measuring.seconds
         assert 0.9 * days * day < seconds.high <= days * day

@@ -1,4 +1,4 @@
-"""Batches: the same numbers for half the price, and nothing is paid twice whatever happens."""
+"""Batches give the same numbers for half the price, and no answer is paid for twice."""
 
 import json
 import os
@@ -43,39 +43,39 @@ from testing import (
 )
 
 SIZE = 15
-"""Positions of most runs."""
+"""Number of positions in most runs."""
 
 pytestmark = pytest.mark.usefixtures("impatient")
 small = pytest.mark.usefixtures("small_batches")
 
 
 @pytest.fixture(scope="module")
-def at_once() -> Run:
-    """The run without batches that all others are to equal."""
+def unbatched() -> Run:
+    """The run without batches that all others must equal."""
     return measure(wavering, dataset=positions(SIZE))
 
 
-def in_batches(server: BatchServer, size: int = SIZE) -> Run:
+def measure_in_batches(server: BatchServer, size: int = SIZE) -> Run:
     return measure(server, dataset=positions(size), batch=True)
 
 
-def same(one: Run, other: Run) -> bool:
-    """Whether two runs have the same samples, answers, numbers and notes, but for lost answers."""
-    notes = [[note for note in run.notes if "got lost" not in note] for run in (one, other)]
-    return (one.samples, one.results, notes[0]) == (other.samples, other.results, notes[1])
+def are_equal(first: Run, second: Run) -> bool:
+    """Whether two runs have the same samples, results and notes, except notes on lost answers."""
+    notes = [[note for note in run.notes if "got lost" not in note] for run in (first, second)]
+    return (first.samples, first.results, notes[0]) == (second.samples, second.results, notes[1])
 
 
-def spoils(spoilt: Callable[[Line], Any]) -> BatchServer:
-    """Spoils every second line of the first batch: more than are sent singly."""
-    seen = count()
+def spoiling(spoil: Callable[[Line], Any]) -> BatchServer:
+    """Spoils every second line of the first batch, which is more lines than are sent singly."""
+    line_numbers = count()
     return BatchServer(
         wavering,
-        spoils=lambda line, number: spoilt(line) if not number and next(seen) % 2 else None,
+        spoils=lambda line, number: spoil(line) if not number and next(line_numbers) % 2 else None,
     )
 
 
-def ends(status: str) -> BatchServer:
-    """The first batch ends in that status."""
+def ending(status: str) -> BatchServer:
+    """The first batch ends with this status."""
     return BatchServer(wavering, ends=lambda number: "completed" if number else status)
 
 
@@ -83,145 +83,145 @@ def disturbed(disturbs: Disturbs) -> BatchServer:
     return BatchServer(wavering, disturbs=disturbs)
 
 
-async def doubled(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
-    """Faults and broken lines stand beside every answer."""
+async def repeat_answers(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
+    """Add an error, a repetition and broken lines to every answer."""
     if http.path != "/v1/files/output-0/content":
         return None
     answered = [json.loads(line) for line in server.files["output-0"].splitlines()]
-    lines = [each for line in answered for each in (failed_line(line), line, line)]
+    lines = [result for line in answered for result in (failed_line(line), line, line)]
     return web.Response(body="\n\n{broken\n".join(map(json.dumps, lines)).encode())
 
 
-async def unheard(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
-    """The first batch is made, and that is not heard of."""
+async def create_then_reset(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
+    """Create the first batch, but reset the connection."""
     if (http.method, http.path) != ("POST", "/v1/batches") or server.batches:
         return None
     server.made(await http.json())
     return Reset()
 
 
-async def unheard_and_unlisted(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
+async def create_unlisted(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
     if (http.method, http.path) == ("GET", "/v1/batches"):
         return web.json_response({"error": "no such page"}, status=404)
-    return await unheard(server, http)
+    return await create_then_reset(server, http)
 
 
-def troubled() -> Disturbs:
-    """Whatever is asked for, something else may come."""
+def flaky() -> Disturbs:
+    """Any request may fail."""
     chance = Random(0)
 
-    async def disturb(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
+    async def fail(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
         junk = None if http.path.endswith("content") else web.Response(text="<html>")
         return chance.choice((None, web.Response(status=502), Reset(), junk))
 
-    return disturb
+    return fail
 
 
-def late() -> Disturbs:
-    """What is there is found only at the fourth look."""
-    seen = Counter[str]()
+def delayed() -> Disturbs:
+    """Nothing is found before the fourth request for it."""
+    lookups = Counter[str]()
 
-    async def disturb(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
-        seen[http.path] += http.method == "GET"
-        is_late = 0 < seen[http.path] < 4
-        return web.json_response({"error": "not found"}, status=404) if is_late else None
+    async def hide(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
+        lookups[http.path] += http.method == "GET"
+        is_hidden = 0 < lookups[http.path] < 4
+        return web.json_response({"error": "not found"}, status=404) if is_hidden else None
 
-    return disturb
-
-
-def loses(what: str) -> BatchServer:
-    """Something of the first batch is gone for good."""
-
-    async def disturb(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
-        gone = http.path.startswith(what) and len(server.batches) == 1
-        return web.json_response({"error": "gone"}, status=404) if gone else None
-
-    return disturbed(disturb)
+    return hide
 
 
-LOST = "the provider no longer has the results in output-0; their requests are sent again"
-UNKNOWN = f"the provider no longer has the batch batch_0 with {2 * SIZE - SINGLY} requests"
-UNSURE = "cannot check whether a batch was sent before"
-# By server: how many batches it takes, and the warning where some of it is paid twice.
+def losing(path_prefix: str) -> BatchServer:
+    """Part of the first batch is gone for good."""
+
+    async def lose(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
+        is_gone = http.path.startswith(path_prefix) and len(server.batches) == 1
+        return web.json_response({"error": "gone"}, status=404) if is_gone else None
+
+    return disturbed(lose)
+
+
+LOST_RESULTS = "the provider no longer has the results in output-0; their requests are sent again"
+LOST_BATCH = f"the provider no longer has the batch batch_0 with {2 * SIZE - SINGLY} requests"
+UNLISTED = "cannot check whether a batch was sent before"
+# The server, the number of batches it gets, and the warning if some answers are paid for twice.
 SERVERS: dict[str, tuple[BatchServer, int, str]] = {
-    "as it should be": (BatchServer(wavering), 1, ""),
-    "an error in a 200": (spoils(lambda line: failed_line(line, 200)), 2, ""),
-    "overload": (spoils(lambda line: failed_line(line, 429, "slow down")), 2, ""),
-    "null": (spoils(lambda line: line | {"response": None, "error": None}), 2, ""),
-    "no choice": (spoils(lambda line: line | {"response": {"body": {}}}), 2, ""),
-    "no body": (spoils(lambda line: line | {"response": {"status_code": 200}}), 2, ""),
-    "an error in words": (spoils(lambda line: line | {"error": "server_error"}), 2, ""),
-    "of another": (spoils(lambda line: failed_line({"custom_id": "of another"})), 2, ""),
-    "a number": (spoils(lambda line: {"custom_id": 7}), 2, ""),
-    "a list": (spoils(lambda line: ["no", "result"]), 2, ""),
-    "missing": (spoils(lambda line: {}), 2, ""),
-    "a fault beside each answer": (disturbed(doubled), 1, ""),
-    "failed": (ends("failed"), 2, ""),
-    "cancelled": (ends("cancelled"), 2, ""),
-    "fewer tokens at once": (BatchServer(wavering, most_lines=SIZE), 3, ""),
-    "unheard": (disturbed(unheard), 1, ""),
-    "unheard and unlisted": (disturbed(unheard_and_unlisted), 2, UNSURE),
-    "in trouble": (disturbed(troubled()), 1, ""),
-    "late": (disturbed(late()), 1, ""),
-    "a lost batch": (loses("/v1/batches/"), 2, UNKNOWN),
-    "lost results": (loses("/v1/files/output-0"), 2, LOST),
+    "no fault": (BatchServer(wavering), 1, ""),
+    "error with status 200": (spoiling(lambda line: failed_line(line, 200)), 2, ""),
+    "overload": (spoiling(lambda line: failed_line(line, 429, "slow down")), 2, ""),
+    "null response": (spoiling(lambda line: line | {"response": None, "error": None}), 2, ""),
+    "no choices": (spoiling(lambda line: line | {"response": {"body": {}}}), 2, ""),
+    "no body": (spoiling(lambda line: line | {"response": {"status_code": 200}}), 2, ""),
+    "error as text": (spoiling(lambda line: line | {"error": "server_error"}), 2, ""),
+    "unknown id": (spoiling(lambda line: failed_line({"custom_id": "of another"})), 2, ""),
+    "number as id": (spoiling(lambda line: {"custom_id": 7}), 2, ""),
+    "list": (spoiling(lambda line: ["no", "result"]), 2, ""),
+    "missing": (spoiling(lambda line: {}), 2, ""),
+    "repeated answers": (disturbed(repeat_answers), 1, ""),
+    "failed": (ending("failed"), 2, ""),
+    "cancelled": (ending("cancelled"), 2, ""),
+    "token limit per batch": (BatchServer(wavering, most_lines=SIZE), 3, ""),
+    "connection reset": (disturbed(create_then_reset), 1, ""),
+    "reset and unlisted": (disturbed(create_unlisted), 2, UNLISTED),
+    "flaky": (disturbed(flaky()), 1, ""),
+    "delayed": (disturbed(delayed()), 1, ""),
+    "lost batch": (losing("/v1/batches/"), 2, LOST_BATCH),
+    "lost results": (losing("/v1/files/output-0"), 2, LOST_RESULTS),
 }
 
 
 @small
 @pytest.mark.parametrize("kind", SERVERS)
-def test_whatever_the_server_does_the_numbers_are_the_same_and_nothing_is_paid_twice(
-    kind: str, at_once: Run, serve: Serve, caplog: pytest.LogCaptureFixture
+def test_server_faults_change_no_number_and_nothing_is_paid_twice(
+    kind: str, unbatched: Run, serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
     server, batches, warning = SERVERS[kind]
-    assert same(in_batches(serve(server)), at_once)
+    assert are_equal(measure_in_batches(serve(server)), unbatched)
     assert len(server.batches) == batches
     assert bool(server.twice) == bool(warning)
     assert warning in caplog.text
 
 
 @small
-def test_an_expired_batch_and_a_fifth_that_fails_give_the_same_numbers(serve: Serve) -> None:
-    seen, server = count(), ends("expired")
+def test_an_expired_batch_with_failed_lines_changes_no_number(serve: Serve) -> None:
+    line_numbers, server = count(), ending("expired")
     server.spoils = lambda line, number: (
-        failed_line(line) if number < 2 and next(seen) % 5 == 0 else None
+        failed_line(line) if number < 2 and next(line_numbers) % 5 == 0 else None
     )
-    run = in_batches(serve(server), 25)
+    run = measure_in_batches(serve(server), 25)
     assert sum(server.charged.values()) == 2 * 25
     assert not server.twice
     assert sum(server.live.values()) <= 2 * SINGLY
     assert len(server.batches) == 3
-    assert same(run, measure(wavering, dataset=positions(25)))
+    assert are_equal(run, measure(wavering, dataset=positions(25)))
 
 
 @small
-def test_a_run_without_batches_takes_the_answers_of_one_with_them(serve: Serve) -> None:
+def test_a_run_without_batches_reuses_batched_answers(serve: Serve) -> None:
     server = serve(BatchServer(wavering))
-    batched = in_batches(server)
+    batched = measure_in_batches(server)
     assert sum(server.charged.values()) == 2 * SIZE
-    single = measure(server, dataset=positions(SIZE))
-    assert sum(server.charged.values()) == 2 * SIZE + 1  # is it the same model?
-    assert batched.samples == single.samples
+    unbatched = measure(server, dataset=positions(SIZE))
+    assert sum(server.charged.values()) == 2 * SIZE + 1  # one checks the model's identity
+    assert batched.samples == unbatched.samples
 
 
-def test_of_hits_that_are_drawn_no_more_are_asked_again_than_are_needed() -> None:
+def test_only_as_many_hits_are_drawn_again_as_needed() -> None:
     plan = plan_for(Spec(n=50), RandomModel.info)
     search = Search(SelectionConfig(RandomModel.info, Pool("pool", POOL[:2_000]), plan), 50)
-    first = search.next_batch_size
-    assert len(list(islice(search.requests(), first))) == first
-    for _ in range(first):
+    first_size = search.next_batch_size
+    assert len(list(islice(search.requests(), first_size))) == first_size
+    for _ in range(first_size):
         search.advance(True, draws=3)
-    assert first == 300
+    assert first_size == 300
     assert search.next_batch_size == 75
 
 
 @small
-def test_a_dataset_is_found_in_waves_and_little_is_wasted(serve: Serve) -> None:
+def test_a_dataset_is_built_in_few_batches(serve: Serve) -> None:
     server = serve(BatchServer(in_every_fifth))
     run = measure(server, pool=positions(600), n=75, batch=True)
-    first, *waves, measured = server.sizes
-    assert (first, measured) == (300 - SINGLY, 2 * 75 - SINGLY)
-    assert len(waves) == 1
+    first, *more, measuring = server.sizes
+    assert (first, measuring) == (300 - SINGLY, 2 * 75 - SINGLY)
+    assert len(more) == 1
     assert not server.twice
     assert run.dataset.asked
     assert sum(server.charged.values()) - 2 * 75 < 1.4 * run.dataset.asked
@@ -234,25 +234,25 @@ KILLS = [
     ("POST", "/v1/batches"),
     ("GET", "/v1/batches/batch_2"),
 ]
-"""Where the process dies, one time after the other."""
+"""Requests at which the process is killed, in this order."""
 
 
 @dataclass
-class Deadly(BatchServer):
-    """Kills who asks when the next of these is asked for, and before that does what was asked."""
+class KillingServer(BatchServer):
+    """Kills the client after handling the next of these requests."""
 
     process: Any = None
     polls: int = 0
 
     def add_routes(self, app: web.Application) -> None:
         super().add_routes(app)
-        self.left = left = list(KILLS)
+        self.kills = kills = list(KILLS)
 
         @web.middleware
         async def kill(request: web.Request, handler: Handler) -> web.StreamResponse:
             response = await handler(request)
-            if left and (request.method, request.path) == left[0]:
-                left.pop(0)
+            if kills and (request.method, request.path) == kills[0]:
+                kills.pop(0)
                 os.kill(self.process.pid, signal.SIGKILL)
             return response
 
@@ -260,29 +260,29 @@ class Deadly(BatchServer):
 
 
 @needs_posix
-def test_repeated_kills_pay_for_nothing_twice(tmp_path: Path, serve: Serve) -> None:
-    server, here, there = serve(Deadly(in_every_fifth)), tmp_path / "here", tmp_path / "there"
+def test_nothing_is_paid_twice_after_repeated_kills(tmp_path: Path, serve: Serve) -> None:
+    server, out = serve(KillingServer(in_every_fifth)), tmp_path / "killed"
     pool = positions(600)
     arguments = ("run", "--model", "m", "--pool", pool, "-n", 75, "--quiet", "--base-url")
     deaths = 0
-    while server.left:
-        server.process = forked(*arguments, server.url, "--batch", "--out", there)
+    while server.kills:
+        server.process = forked(*arguments, server.url, "--batch", "--out", out)
         server.process.start()
         server.process.join(60)
         assert server.process.exitcode == -signal.SIGKILL
         deaths += 1
-    cdta(*arguments, server.url, "--batch", "--out", there, code=0)
+    cdta(*arguments, server.url, "--batch", "--out", out, code=0)
     assert deaths == len(KILLS)
     assert not server.twice
     with serving(in_every_fifth) as other:
-        elsewhere = str(tmp_path / "elsewhere")
-        cdta(*arguments, other.url, "--out", here, code=0, CDTA_HOME=elsewhere)
-    assert results_in(here) == results_in(there)
-    assert samples_in(here) == samples_in(there)
+        other_home, expected = str(tmp_path / "other-home"), tmp_path / "expected"
+        cdta(*arguments, other.url, "--out", expected, code=0, CDTA_HOME=other_home)
+    assert results_in(out) == results_in(expected)
+    assert samples_in(out) == samples_in(expected)
 
 
 @needs_posix
-def test_ctrl_c_leaves_the_batch_and_says_how_to_come_back(tmp_path: Path, serve: Serve) -> None:
+def test_ctrl_c_leaves_the_batch_running(tmp_path: Path, serve: Serve) -> None:
     server = serve(BatchServer(wavering, polls=10**9))
     run = ("run", "--base-url", server.url, "--model", "m", "--dataset", positions(30), "--batch")
     process = process_of(*run, "--out", tmp_path / "run")
@@ -290,9 +290,9 @@ def test_ctrl_c_leaves_the_batch_and_says_how_to_come_back(tmp_path: Path, serve
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, message = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=30)
     assert process.returncode == 1
-    assert message == (
+    assert stderr == (
         "cdta: stopped; the batch batch_0 continues at the provider. Run the same command again "
         "to continue\n"
     )
@@ -302,12 +302,12 @@ def test_ctrl_c_leaves_the_batch_and_says_how_to_come_back(tmp_path: Path, serve
 
 
 @small
-def test_when_no_batch_works_the_answers_so_far_are_saved(at_once: Run, serve: Serve) -> None:
+def test_answers_are_saved_when_every_batch_fails(unbatched: Run, serve: Serve) -> None:
     server = serve(BatchServer(wavering, ends=lambda _: "failed"))
-    sentence = r"13 of 15 samples have no answer \(the first: no answer in 3 batches; the last"
-    with pytest.raises(Incomplete, match=sentence):
-        in_batches(server)
+    message = r"13 of 15 samples have no answer \(the first: no answer in 3 batches; the last"
+    with pytest.raises(Incomplete, match=message):
+        measure_in_batches(server)
     assert len(server.batches) == 3
     server.ends = lambda _: "completed"
-    assert same(in_batches(server), at_once)
+    assert are_equal(measure_in_batches(server), unbatched)
     assert not server.twice

@@ -1,4 +1,4 @@
-"""A limit in dollars holds: while a model shows how much it thinks, and when answers get lost."""
+"""A cost limit holds while a model's reasoning length is unknown, and when answers get lost."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,54 +20,54 @@ from cant_do_that_anymore.providers.base import Answer, Request, Settings, Usage
 from cant_do_that_anymore.providers.catalog import model_named
 from cant_do_that_anymore.providers.chain_of_thought import CONCLUDE
 from faults import CutOff, Reset, Silence
-from priced_servers import Charging, Losing, charge
+from priced_servers import Charging, Losing, paid
 from reasoning_servers import OpenAI
 from testing import POOL, Body, Loopback, Serve, habit, is_changed, measure, positions, question
 
 pytestmark = pytest.mark.usefixtures("impatient", "priced")
 
 
-class Strict(Charging, OpenAI):
-    """Refuses names and temperatures first, as OpenAI does."""
+class StrictServer(Charging, OpenAI):
+    """Rejects parameter names and temperatures at first, as OpenAI does."""
 
 
-class Forbidding(Charging):
-    """Says with HTTP 400 that it could not finish, and charges all the same."""
+class UnfinishedServer(Charging):
+    """Replies with HTTP 400 if it cannot finish, and charges for that."""
 
     async def _answer(self, request: Body, number: int) -> web.StreamResponse:
         completion = self.thoughtful(request)
         (choice,) = completion["choices"]
         if choice["finish_reason"] != "length":
             return web.json_response(completion)
-        told = "Could not finish the message because max_tokens was reached."
-        return web.json_response({"error": {"message": told}}, status=400)
+        message = "Could not finish the message because max_tokens was reached."
+        return web.json_response({"error": {"message": message}}, status=400)
 
 
-class Uncounted(Charging):
-    """Charges, and does not say for what."""
+class UncountedServer(Charging):
+    """Charges without reporting the usage."""
 
     def thoughtful(self, request: Body) -> dict[str, Any]:
         return super().thoughtful(request) | {"usage": None}
 
 
-def at_times_long(request: Body) -> int:
-    """Some thoughts need more than the room that a model is given at first."""
+def sometimes_long(request: Body) -> int:
+    """Reasoning tokens, sometimes more than the first token limit allows."""
     return 20_000 if len(str(request["messages"])) % 5 == 0 else 700
 
 
-def losing(how: type[web.StreamResponse]) -> Callable[[], Charging]:
-    """What is thought at length gets lost at times, and is charged all the same."""
-    return lambda: Losing(habit, thinks=lambda _: 15_900, lost=how)
+def losing(lost: type[web.StreamResponse]) -> Callable[[], Charging]:
+    """A server that reasons long, loses every second answer, and charges for it."""
+    return lambda: Losing(habit, thinks=lambda _: 15_900, lost=lost)
 
 
-# By the limits: how much of each is left over at most, where that is known.
-THINKERS: dict[str, tuple[Callable[[], Charging], dict[float, float]]] = {
-    "takes everything": (lambda: Charging(habit), {40: 17, 200: 17}),
-    "strict": (lambda: Strict(habit), {40: 17, 200: 17}),
-    "says that it could not finish": (lambda: Forbidding(habit), {200: 200}),
-    "does not count": (lambda: Uncounted(habit), {200: 200}),
-    "thinks long at times": (lambda: Charging(habit, thinks=at_times_long), {200: 200}),
-    "reset": (losing(Reset), {100: 34}),
+# The server, and by limit, the amount that may remain unspent (all of it if unknown).
+SERVERS: dict[str, tuple[Callable[[], Charging], dict[float, float]]] = {
+    "accepts everything": (lambda: Charging(habit), {40: 17, 200: 17}),
+    "strict": (lambda: StrictServer(habit), {40: 17, 200: 17}),
+    "cannot finish": (lambda: UnfinishedServer(habit), {200: 200}),
+    "reports no usage": (lambda: UncountedServer(habit), {200: 200}),
+    "sometimes reasons long": (lambda: Charging(habit, thinks=sometimes_long), {200: 200}),
+    "connection reset": (losing(Reset), {100: 34}),
     "cut off": (losing(CutOff), {100: 34}),
     "hanging": (losing(Silence), {100: 34}),
     "empty": (losing(web.Response), {100: 34}),
@@ -75,78 +75,78 @@ THINKERS: dict[str, tuple[Callable[[], Charging], dict[float, float]]] = {
 
 
 def spend(server: Loopback, limit: float, model: str = "priced") -> None:
-    """Measure with a budget that cannot be enough, which a command would refuse at once."""
+    """Measure with too small a budget, which a command would refuse at the start."""
     spec = Spec(model=model, base_url=server.url, dataset=positions(300))
     evaluate(spec, quiet=True, budget=Budget(limit))
 
 
-@pytest.mark.parametrize("kind", THINKERS)
-def test_the_limit_holds(kind: str, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A given dataset, so that many questions are under way before anything is known."""
+@pytest.mark.parametrize("kind", SERVERS)
+def test_the_cost_limit_holds(kind: str, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a given dataset, many requests are in flight before any cost is known."""
     if kind == "hanging":
         for name in ("TIME_OUT", "LONG_TIME_OUT"):
             monkeypatch.setattr(openai_api, name, aiohttp.ClientTimeout(total=0.5))
-    make, limits = THINKERS[kind]
-    for limit, left in limits.items():
-        thinker = serve(make())
-        thinker.delay = 0.005  # so that many requests are under way at once
+    make_server, limits = SERVERS[kind]
+    for limit, unspent in limits.items():
+        server = serve(make_server())
+        server.delay = 0.005  # so that many requests are in flight at once
         with pytest.raises(Incomplete, match="stopped at --max-cost"):
-            spend(thinker, limit)
-        assert limit - left < thinker.charged <= limit
+            spend(server, limit)
+        assert limit - unspent < server.charged <= limit
 
 
-def test_thinking_aloud_is_two_requests_and_both_are_paid(serve: Serve) -> None:
-    def talkative(request: Body) -> str:
+def test_both_requests_of_a_chain_of_thought_are_paid(serve: Serve) -> None:
+    def reason_then_move(request: Body) -> str:
         last = request["messages"][-1]["content"]
         return "e2e4" if CONCLUDE in last else "Well, well, well. " * 200
 
-    server = serve(talkative, delay=0.005)
+    server = serve(reason_then_move, delay=0.005)
     with pytest.raises(Incomplete, match="stopped at --max-cost"):
         spend(server, 10, "cot/priced")
-    assert 8 < sum(charge(server.completion(each)["usage"]) for each in server.requests) <= 10
+    assert 8 < paid(server) <= 10
 
 
-def test_two_models_that_share_a_budget_keep_within_it_together(store: Store, serve: Serve) -> None:
-    servers = [serve(Charging(habit, delay=0.005)), serve(Strict(habit, delay=0.005))]
+def test_two_models_stay_within_a_shared_budget(store: Store, serve: Serve) -> None:
+    servers = [serve(Charging(habit, delay=0.005)), serve(StrictServer(habit, delay=0.005))]
     budget = Budget(120.0)
-    asks = [Request(question(each.moves), "measuring", "standard") for each in POOL[:300]]
+    requests = [Request(question(p.moves), "measuring", "standard") for p in POOL[:300]]
 
-    async def asked(thinker: Charging) -> None:
-        model = model_named("priced", thinker.url)
+    async def send_requests(server: Charging) -> None:
+        model = model_named("priced", server.url)
         pricing = list_pricing(model.info) or pytest.fail()
         try:
-            async for _ in Client(model, store, 16, budget, pricing).answers(asks, Settings()):
+            async for _ in Client(model, store, 16, budget, pricing).answers(requests, Settings()):
                 pass
         finally:
             await model.close()
 
-    async def both() -> list[BaseException | None]:
-        return await asyncio.gather(*map(asked, servers), return_exceptions=True)
+    async def errors() -> list[BaseException | None]:
+        return await asyncio.gather(*map(send_requests, servers), return_exceptions=True)
 
-    assert [type(each) for each in asyncio.run(both())] == [BudgetExceeded, BudgetExceeded]
-    assert all(thinker.charged > 0 for thinker in servers)
-    assert 120 - 17 < sum(thinker.charged for thinker in servers) <= 120
+    assert [type(error) for error in asyncio.run(errors())] == [BudgetExceeded, BudgetExceeded]
+    assert all(server.charged > 0 for server in servers)
+    assert 120 - 17 < sum(server.charged for server in servers) <= 120
 
 
-def test_what_was_spent_is_what_the_server_charged(serve: Serve) -> None:
-    thinker = serve(Strict(habit))
-    run = measure(thinker, model="priced", n=12, max_connections=4, ask_above=None)
-    assert run.cost.spent == pytest.approx(thinker.charged)
+def test_the_cost_of_a_run_is_what_the_server_charged(serve: Serve) -> None:
+    server = serve(StrictServer(habit))
+    run = measure(server, model="priced", n=12, max_connections=4, ask_above=None)
+    assert run.cost.spent == pytest.approx(server.charged)
 
 
 @dataclass
-class Careless(Loopback):
-    """Does not say what some answers took."""
+class SometimesUncounted(Loopback):
+    """Does not report the usage of some answers."""
 
-    uncounted: Callable[[Body], bool] = lambda _: True
+    is_uncounted: Callable[[Body], bool] = lambda _: True
 
     def completion(self, request: Body) -> dict[str, Any]:
-        told = super().completion(request)
-        return told | ({"usage": {"total_tokens": 105}} if self.uncounted(request) else {})
+        completion = super().completion(request)
+        return completion | ({"usage": {"total_tokens": 105}} if self.is_uncounted(request) else {})
 
 
 @pytest.mark.parametrize(
-    ("uncounted", "price", "known"),
+    ("is_uncounted", "price", "is_known"),
     [
         (lambda _: True, (1_000, 1_000), (False, False, False)),
         (is_changed, (1_000, 1_000), (False, True, False)),
@@ -155,17 +155,17 @@ class Careless(Loopback):
         (lambda _: True, (0, 0), (True, True, True)),
     ],
 )
-def test_what_answers_cost_is_unknown_where_any_was_not_counted(
-    uncounted: Callable[[Body], bool],
+def test_a_cost_is_unknown_if_any_answer_reports_no_usage(
+    is_uncounted: Callable[[Body], bool],
     price: tuple[float, float],
-    known: tuple[bool, bool, bool],
+    is_known: tuple[bool, bool, bool],
     serve: Serve,
 ) -> None:
-    server = serve(Careless(habit, uncounted=uncounted))
-    cost = measure(server, pool=positions(6), n=4, price=price, ask_above=None).cost
-    told = cost.measuring, cost.dataset, cost.spent
-    assert tuple(each is not None for each in told) == known
-    assert all(bool(each) == any(price) for each in told if each is not None)
+    server = serve(SometimesUncounted(habit, is_uncounted=is_uncounted))
+    run = measure(server, pool=positions(6), n=4, price=price, ask_above=None)
+    costs = run.cost.measuring, run.cost.dataset, run.cost.spent
+    assert tuple(cost is not None for cost in costs) == is_known
+    assert all(bool(cost) == any(price) for cost in costs if cost is not None)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_what_answers_cost_is_unknown_where_any_was_not_counted(
         (Usage(2, 0), "1 of about 11 requests"),
     ],
 )
-def test_no_cost_is_projected_of_uncounted_answers(usage: Usage, expected: str) -> None:
+def test_no_cost_is_projected_without_reported_usage(usage: Usage, expected: str) -> None:
     pricing = Pricing(lambda _: Price(1.0, 1.0))
     meter = Meter(Budget(), pricing, asyncio.Event())
     running_cost = RunningCost(2, meter, lambda _: None)
@@ -183,7 +183,7 @@ def test_no_cost_is_projected_of_uncounted_answers(usage: Usage, expected: str) 
     assert ", ".join(running_cost.in_total(10, 0)) == expected
 
 
-def test_what_no_limit_can_pay_is_told_with_the_limit_that_could() -> None:
+def test_the_error_names_the_lowest_sufficient_limit() -> None:
     with pytest.raises(
         BudgetExceeded, match=r"may cost \$1.71; all answers .*. Set --max-cost 1.72 or more"
     ):

@@ -1,4 +1,4 @@
-"""What is cached of a model: which of its answers count, and what they are found by."""
+"""The cache of a model: which answers can be reused, and what their keys depend on."""
 
 import asyncio
 from dataclasses import replace
@@ -20,115 +20,114 @@ from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.providers.request_variants import limit_of
 
 QUESTION = Question(STANDARD, ("e2e4",), (Message("user", "e2e4"),))
-ASK = Request(QUESTION, "measuring", "standard")
+REQUEST = Request(QUESTION, "measuring", "standard")
 SMALL, MIDDLE, LARGE = (Settings(max_tokens=limit) for limit in (50, 80, 100))
-WHOLE, CUT_OFF = Answer("e7e5"), Answer("e7", "length")
+COMPLETE, TRUNCATED = Answer("e7e5"), Answer("e7", "length")
 MODEL, OTHER = RandomModel.info, local_info("other", connections=4)
 
 
 def save(store: Store, settings: Settings, answer: Answer, draw: int = 0) -> Answer:
-    async def saved() -> Answer:
-        return await ModelCache(MODEL, store).save(replace(ASK, draw=draw), settings, answer)
+    async def save_answer() -> Answer:
+        return await ModelCache(MODEL, store).save(replace(REQUEST, draw=draw), settings, answer)
 
-    return asyncio.run(saved())
+    return asyncio.run(save_answer())
 
 
-ROOM = Settings(max_tokens=60, reasoning_tokens=20)
+REASONING = Settings(max_tokens=60, reasoning_tokens=20)
 
 
 @pytest.mark.parametrize(
-    ("saved", "wanted", "found", "was_truncated"),
+    ("saved", "requested", "expected", "was_truncated"),
     [
-        # of smaller limits the largest counts, unless it cut the answer off
-        ([(SMALL, WHOLE)], LARGE, WHOLE, False),
-        ([(SMALL, CUT_OFF)], LARGE, None, True),
-        ([(SMALL, CUT_OFF), (MIDDLE, WHOLE)], LARGE, WHOLE, False),
-        ([(SMALL, WHOLE), (MIDDLE, CUT_OFF)], LARGE, None, True),
-        # room to think is part of the limit
-        ([(ROOM, WHOLE)], Settings(max_tokens=50, reasoning_tokens=30), WHOLE, False),
-        ([(ROOM, WHOLE)], Settings(max_tokens=50, reasoning_tokens=31), WHOLE, False),
-        ([(ROOM, WHOLE)], Settings(max_tokens=50, reasoning_tokens=29), None, False),
-        # under its own limit an answer counts however it ended, and the first one stays
-        ([(SMALL, CUT_OFF)], SMALL, CUT_OFF, False),
-        ([(SMALL, WHOLE), (SMALL, CUT_OFF)], SMALL, WHOLE, False),
-        # a larger limit or another temperature does not count
-        ([(MIDDLE, WHOLE)], SMALL, None, False),
-        ([(MIDDLE, WHOLE)], replace(LARGE, temperature=0.0), None, False),
+        # Among smaller limits, the largest counts, unless the answer was truncated.
+        ([(SMALL, COMPLETE)], LARGE, COMPLETE, False),
+        ([(SMALL, TRUNCATED)], LARGE, None, True),
+        ([(SMALL, TRUNCATED), (MIDDLE, COMPLETE)], LARGE, COMPLETE, False),
+        ([(SMALL, COMPLETE), (MIDDLE, TRUNCATED)], LARGE, None, True),
+        # Reasoning tokens are part of the limit.
+        ([(REASONING, COMPLETE)], Settings(max_tokens=50, reasoning_tokens=30), COMPLETE, False),
+        ([(REASONING, COMPLETE)], Settings(max_tokens=50, reasoning_tokens=31), COMPLETE, False),
+        ([(REASONING, COMPLETE)], Settings(max_tokens=50, reasoning_tokens=29), None, False),
+        # At the same limit, truncated answers count, too, and the first answer stays.
+        ([(SMALL, TRUNCATED)], SMALL, TRUNCATED, False),
+        ([(SMALL, COMPLETE), (SMALL, TRUNCATED)], SMALL, COMPLETE, False),
+        # Answers with a larger limit or another temperature do not count.
+        ([(MIDDLE, COMPLETE)], SMALL, None, False),
+        ([(MIDDLE, COMPLETE)], replace(LARGE, temperature=0.0), None, False),
     ],
 )
-def test_which_answer_counts(
+def test_which_cached_answer_is_used(
     store: Store,
     saved: list[tuple[Settings, Answer]],
-    wanted: Settings,
-    found: Answer | None,
+    requested: Settings,
+    expected: Answer | None,
     was_truncated: bool,
 ) -> None:
     first: dict[Settings, Answer] = {}
     for settings, answer in saved:
         assert save(store, settings, answer) == first.setdefault(settings, answer)
     cache = ModelCache(MODEL, store)
-    assert cache.answer(ASK, wanted) == found
-    asks = cache.same_limit_for([replace(ASK, draw=9), ASK], wanted)
-    assert [ask.same_limit_only for ask in asks] == [was_truncated] * 2
-    of_the_same_limit = limit_of((), wanted) in (limit_of((), settings) for settings in first)
-    same_limit_only = replace(ASK, same_limit_only=True)
-    assert cache.answer(same_limit_only, wanted) == (found if of_the_same_limit else None)
-    assert ModelCache(OTHER, store).answer(ASK, wanted) is None
+    assert cache.answer(REQUEST, requested) == expected
+    requests = cache.same_limit_for([replace(REQUEST, draw=9), REQUEST], requested)
+    assert [request.same_limit_only for request in requests] == [was_truncated] * 2
+    has_same_limit = limit_of((), requested) in (limit_of((), settings) for settings in first)
+    same_limit_only = replace(REQUEST, same_limit_only=True)
+    assert cache.answer(same_limit_only, requested) == (expected if has_same_limit else None)
+    assert ModelCache(OTHER, store).answer(REQUEST, requested) is None
 
 
-def test_an_answer_counts_in_whatever_variant_it_was_requested(store: Store) -> None:
-    bare = replace(WHOLE, conceded=("no temperature",), seconds=1.5)
-    save(store, SMALL, bare)
-    save(store, LARGE, WHOLE, draw=1)
+def test_an_answer_to_any_request_variant_is_used(store: Store) -> None:
+    answer = replace(COMPLETE, conceded=("no temperature",), seconds=1.5)
+    save(store, SMALL, answer)
+    save(store, LARGE, COMPLETE, draw=1)
     cache = ModelCache(MODEL, store)
-    found = cache.answer(ASK, SMALL)
-    assert found == bare and found.seconds == 1.5
+    cached = cache.answer(REQUEST, SMALL)
+    assert cached == answer and cached.seconds == 1.5
     assert cache.variants(SMALL) == [(), ("no temperature",)]
-    other = replace(ASK, draw=2)
-    save(store, LARGE, replace(CUT_OFF, conceded=("no system",)), draw=2)
-    assert ModelCache(MODEL, store).same_limit_for([other], LARGE) == [
-        other
-    ]  # no smaller limit cut it off
+    other = replace(REQUEST, draw=2)
+    save(store, LARGE, replace(TRUNCATED, conceded=("no system",)), draw=2)
+    # No smaller limit truncated it.
+    assert ModelCache(MODEL, store).same_limit_for([other], LARGE) == [other]
 
 
-def test_the_variant_of_a_model_is_known_by_model_effort_and_body(store: Store) -> None:
+def test_variants_are_cached_by_model_effort_and_body(store: Store) -> None:
     ModelCache(MODEL, store).set_variant(SMALL, ("no system",))
-    later = ModelCache(MODEL, store)
-    assert later.variant(SMALL) == later.variant(LARGE) == ("no system",)
-    assert later.variant(replace(SMALL, reasoning_effort="high")) == ()
-    assert later.variant(replace(SMALL, extra_body='{"a": 1}')) == ()
+    reopened = ModelCache(MODEL, store)
+    assert reopened.variant(SMALL) == reopened.variant(LARGE) == ("no system",)
+    assert reopened.variant(replace(SMALL, reasoning_effort="high")) == ()
+    assert reopened.variant(replace(SMALL, extra_body='{"a": 1}')) == ()
     assert ModelCache(OTHER, store).variant(SMALL) == ()
-    later.set_variant(SMALL, ())
-    assert later.variant(SMALL) == ModelCache(MODEL, store).variant(SMALL) == ()
+    reopened.set_variant(SMALL, ())
+    assert reopened.variant(SMALL) == ModelCache(MODEL, store).variant(SMALL) == ()
 
 
-def test_what_a_server_said_is_known_by_name_and_model(store: Store) -> None:
-    said: list[tuple[dict[str, str], dict[str, list[str]]]] = [
+def test_fingerprints_are_recorded_by_name_and_model(store: Store) -> None:
+    steps: list[tuple[dict[str, str], dict[str, list[str]]]] = [
         ({"fingerprint": "c", "owner": "b"}, {"fingerprint": [], "owner": []}),
         ({"fingerprint": "a", "owner": "b"}, {"fingerprint": ["c"]}),
         ({"fingerprint": "d"}, {"fingerprint": ["a", "c"]}),
         ({"fingerprint": "c"}, {}),
     ]
-    for now, earlier in said:
-        assert ModelCache(MODEL, store).record_fingerprints(now) == earlier
+    for fingerprints, earlier in steps:
+        assert ModelCache(MODEL, store).record_fingerprints(fingerprints) == earlier
     assert ModelCache(OTHER, store).record_fingerprints({"owner": "b"}) == {"owner": []}
 
 
-def test_the_seed_of_a_question_is_the_same_in_every_version() -> None:
+def test_request_seeds_are_stable_and_distinct() -> None:
     settings = Settings(0.5, 16, 7)
-    assert with_request_seed(MODEL, ASK, settings) == replace(settings, seed=269961778539680)
+    assert with_request_seed(MODEL, REQUEST, settings) == replace(settings, seed=269961778539680)
     other_question = replace(QUESTION, messages=(Message("user", "d2d4"),))
     seeds = {
-        with_request_seed(model, ask, each).seed
-        for model, ask, each in (
-            (MODEL, ASK, settings),
-            (OTHER, ASK, settings),
-            (MODEL, replace(ASK, question=other_question), settings),
-            (MODEL, replace(ASK, purpose="selection"), settings),
-            (MODEL, replace(ASK, draw=1), settings),
-            (MODEL, ASK, replace(settings, temperature=0.0)),
-            (MODEL, ASK, replace(settings, max_tokens=17)),
-            (MODEL, ASK, replace(settings, seed=8)),
+        with_request_seed(model, request, varied).seed
+        for model, request, varied in (
+            (MODEL, REQUEST, settings),
+            (OTHER, REQUEST, settings),
+            (MODEL, replace(REQUEST, question=other_question), settings),
+            (MODEL, replace(REQUEST, purpose="selection"), settings),
+            (MODEL, replace(REQUEST, draw=1), settings),
+            (MODEL, REQUEST, replace(settings, temperature=0.0)),
+            (MODEL, REQUEST, replace(settings, max_tokens=17)),
+            (MODEL, REQUEST, replace(settings, seed=8)),
         )
     }
     assert len(seeds) == 8

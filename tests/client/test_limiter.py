@@ -1,4 +1,4 @@
-"""How hard a server is pressed."""
+"""The limit on concurrent requests to a server."""
 
 import asyncio
 
@@ -10,13 +10,13 @@ LONG_AGO = -1.0
 
 
 async def admitted(limiter: AdaptiveLimiter) -> int:
-    """How many of twenty requests are let in at once."""
-    inside = 0
+    """How many of 20 concurrent requests enter."""
+    entered = 0
 
     async def request() -> None:
-        nonlocal inside
+        nonlocal entered
         async with limiter:
-            inside += 1
+            entered += 1
             await asyncio.Event().wait()
 
     tasks = [asyncio.create_task(request()) for _ in range(20)]
@@ -25,52 +25,52 @@ async def admitted(limiter: AdaptiveLimiter) -> int:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    return inside
+    return entered
 
 
-OVERLOAD, ROUND = "o", "......"
+OVERLOAD, SUCCESSES = "o", "......"
 
 
 @pytest.mark.parametrize(
-    ("history", "let_in"),
+    ("history", "expected"),
     [
         ("", 8),
-        (OVERLOAD, 4),  # refusals of requests that were under way together count once
+        (OVERLOAD, 4),  # rejections of concurrent requests count once
         (10 * OVERLOAD, 1),
-        *((OVERLOAD + rounds * ROUND, 4 + rounds) for rounds in range(1, 5)),
-        (OVERLOAD + 9 * ROUND, 8),
+        *((OVERLOAD + rounds * SUCCESSES, 4 + rounds) for rounds in range(1, 5)),
+        (OVERLOAD + 9 * SUCCESSES, 8),
     ],
 )
-def test_overload_halves_the_limit_and_a_round_raises_it_by_one(history: str, let_in: int) -> None:
+def test_overload_halves_the_limit_and_successes_raise_it(history: str, expected: int) -> None:
     async def scenario() -> int:
         limiter = AdaptiveLimiter(8)
         for event in history:
-            async with limiter as entered:
+            async with limiter as entered_at:
                 pass
             for _ in range(8 if event == OVERLOAD else 0):
-                limiter.on_overload(entered, None)
+                limiter.on_overload(entered_at, None)
             if event != OVERLOAD:
                 limiter.on_success()
         return await admitted(limiter)
 
-    assert asyncio.run(scenario()) == let_in
+    assert asyncio.run(scenario()) == expected
 
 
-def test_nobody_is_let_in_before_the_time_the_server_gave() -> None:
+def test_no_request_enters_before_retry_after() -> None:
     async def scenario() -> tuple[int, float]:
         limiter, loop = AdaptiveLimiter(8), asyncio.get_running_loop()
-        fallen = loop.time()
+        start = loop.time()
         limiter.on_overload(LONG_AGO, 0.05)
         early = await admitted(limiter)
         async with limiter:
-            return early, loop.time() - fallen
+            return early, loop.time() - start
 
     early, waited = asyncio.run(scenario())
     assert early == 0
     assert waited >= 0.05
 
 
-def test_those_who_wait_can_be_let_in_to_be_sent_home() -> None:
+def test_release_all_ends_the_wait() -> None:
     async def scenario() -> None:
         limiter = AdaptiveLimiter(1)
         limiter.on_overload(LONG_AGO, 600)
@@ -79,9 +79,9 @@ def test_those_who_wait_can_be_let_in_to_be_sent_home() -> None:
             async with limiter:
                 pass
 
-        waiting = [asyncio.create_task(request()) for _ in range(5)]
+        tasks = [asyncio.create_task(request()) for _ in range(5)]
         await asyncio.sleep(0)
         limiter.release_all()
-        await asyncio.gather(*waiting)
+        await asyncio.gather(*tasks)
 
     asyncio.run(asyncio.wait_for(scenario(), 5))

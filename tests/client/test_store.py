@@ -1,4 +1,4 @@
-"""Answers on disk: durable, shared, and rescued from damage."""
+"""Answers on disk: durable, shared, and recovered after damage."""
 
 import asyncio
 import os
@@ -33,73 +33,73 @@ def path(tmp_path: Path) -> Path:
 
 
 def save(path: Path, answers: dict[str, Any]) -> None:
-    async def saved() -> None:
+    async def save_answers() -> None:
         with closing(Store(path)) as store:
             await asyncio.gather(*(store.put(key, answer) for key, answer in answers.items()))
 
-    asyncio.run(saved())
+    asyncio.run(save_answers())
 
 
-def found(path: Path, *keys: str) -> dict[str, Any]:
+def read_answers(path: Path, *keys: str) -> dict[str, Any]:
     with closing(Store(path)) as store:
         return {key: answer for key in keys if (answer := store.get("answer", key))}
 
 
-def many(count: int) -> dict[str, Any]:
+def make_answers(count: int) -> dict[str, Any]:
     return {f"{number:064x}": {"text": f"a2a3 {number}" * 20} for number in range(count)}
 
 
-def spoil(path: Path, where: int, garbage: bytes) -> None:
+def overwrite(path: Path, offset: int, garbage: bytes) -> None:
     with path.open("r+b") as file:
-        file.seek(where)
+        file.seek(offset)
         file.write(garbage)
 
 
-def changed(path: Path, change: str) -> None:
+def update_rows(path: Path, change: str) -> None:
     with closing(sqlite3.connect(path)) as database, database:
         database.execute(f"UPDATE cache_2 SET {change}")
 
 
 @settings(max_examples=15)
 @given(st.text(st.characters(exclude_categories=())))
-def test_the_first_answer_of_any_stays(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+def test_the_first_answer_stays(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.mktemp("store") / "answers.sqlite"
     for answer in ({"text": text}, E2E4):
         save(path, {"key": answer})
-    assert found(path, "key", "other") == {"key": {"text": text}}
+    assert read_answers(path, "key", "other") == {"key": {"text": text}}
 
 
 def test_an_answer_is_on_disk_when_its_future_is_done(path: Path) -> None:
-    async def saved_elsewhere() -> dict[str, Any]:
+    async def save_and_read() -> dict[str, Any]:
         await Store(path).put("key", E2E4)
-        return found(path, "key")  # another connection sees only what is written
+        return read_answers(path, "key")  # another connection sees only what is on disk
 
-    assert asyncio.run(saved_elsewhere()) == {"key": E2E4}
+    assert asyncio.run(save_and_read()) == {"key": E2E4}
 
 
-def test_who_is_stopped_while_an_answer_is_written_holds_up_no_other(path: Path) -> None:
-    async def saved() -> bool:
+def test_a_canceled_write_blocks_no_other(path: Path) -> None:
+    async def cancel_one() -> bool:
         with closing(Store(path)) as store:
-            stopped, waiting = (store.put(key, E2E4) for key in ("one", "other"))
-            stopped.cancel()
+            canceled, waiting = (store.put(key, E2E4) for key in ("one", "other"))
+            canceled.cancel()
             return await asyncio.wait_for(waiting, 10)
 
-    assert asyncio.run(saved())
-    assert len(found(path, "one", "other")) == 2
+    assert asyncio.run(cancel_one())
+    assert len(read_answers(path, "one", "other")) == 2
 
 
-def test_without_a_thread_nobody_waits_forever(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def saved() -> None:
+def test_a_write_without_a_thread_fails(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def save_answer() -> None:
         with closing(Store(path)) as store:
             no_thread = RuntimeError("can't start new thread")
             monkeypatch.setattr(store._thread, "submit", Mock(side_effect=no_thread))
             await asyncio.wait_for(store.put("key", E2E4), 10)
 
     with pytest.raises(RuntimeError, match="can't start new thread"):
-        asyncio.run(saved())
+        asyncio.run(save_answer())
 
 
-def test_values_are_replaced_grouped_deleted_and_known_to_the_next_process(path: Path) -> None:
+def test_values_persist_and_are_replaced_grouped_and_deleted(path: Path) -> None:
     for value in (["a", "b"], ["c"]):
         with closing(Store(path)) as store:
             assert store.write("variant", {"m": value})
@@ -121,30 +121,30 @@ def test_values_are_replaced_grouped_deleted_and_known_to_the_next_process(path:
         *("value = CAST(x'7bff' AS TEXT)", "key = replace(key, 'e', 'f')"),
     ],
 )
-def test_what_was_changed_on_disk_is_not_believed_and_saved_again(path: Path, change: str) -> None:
-    def learn() -> None:
+def test_rows_changed_on_disk_are_ignored_and_saved_again(path: Path, change: str) -> None:
+    def save_values() -> None:
         save(path, {"key e2e4": E2E4})
         with closing(Store(path)) as store:
             store.write("variant", {"key e2e4": ["e2e4"]})
 
-    def known() -> list[Any]:
+    def stored_values() -> list[Any]:
         with closing(Store(path)) as store:
-            names = "key e2e4", "kfy f2f4"
+            keys = "key e2e4", "kfy f2f4"
             return [
-                *(store.get("answer", name) for name in names),
-                *(store.get("variant", name) for name in names),
-                *(store.group("variant", name.split()[0]) for name in names),
+                *(store.get("answer", key) for key in keys),
+                *(store.get("variant", key) for key in keys),
+                *(store.group("variant", key.split()[0]) for key in keys),
             ]
 
-    learn()
-    changed(path, change)
-    assert known() == [*[None] * 4, [], []]
-    learn()
-    assert known() == [E2E4, None, ["e2e4"], None, [["e2e4"]], []]
+    save_values()
+    update_rows(path, change)
+    assert stored_values() == [*[None] * 4, [], []]
+    save_values()
+    assert stored_values() == [E2E4, None, ["e2e4"], None, [["e2e4"]], []]
 
 
 @pytest.mark.parametrize("change", ["replace(value, 'e2e4', 'e2e3')", "x'ff00'"])
-def test_what_came_of_a_batch_and_changed_on_disk_is_not_believed(path: Path, change: str) -> None:
+def test_batch_results_changed_on_disk_are_ignored(path: Path, change: str) -> None:
     with closing(Store(path)) as store:
         journal = BatchJournal(store, RandomModel().info)
         for file in ("file", "other"):
@@ -156,92 +156,94 @@ def test_what_came_of_a_batch_and_changed_on_disk_is_not_believed(path: Path, ch
         journal.ended("file", {"key in file": Answer("e2e4")})
         assert journal.find("key in file") == JournalEntry("file", Answer("e2e4"))
         assert journal.under_way() == 1
-    changed(path, f"value = {change}")
+    update_rows(path, f"value = {change}")
     with closing(Store(path)) as store:
         journal = BatchJournal(store, RandomModel().info)
         assert journal.find("key in file") is None
         assert (journal.variants_in("other"), journal.batch_of("other")) == ({}, "")
 
 
-def test_garbage_loses_only_what_it_covers(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    answers, values = many(2000), {"m": ["a", "b"], "m 1": 1.5}
+def test_damage_loses_only_what_it_covers(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    answers, values = make_answers(2000), {"m": ["a", "b"], "m 1": 1.5}
     kinds: tuple[Kind, ...] = "variant", "fingerprint", "batched"
     save(path, answers)
-    other = path.with_name("other.sqlite")
+    copy = path.with_name("copy.sqlite")
     with closing(Store(path)) as store:
         for kind in kinds:
             store.write(kind, values)
-        for suffix in ("", "-wal"):  # as a process leaves them that is killed now
-            shutil.copyfile(f"{path}{suffix}", f"{other}{suffix}")
-    spoil(other, other.stat().st_size // 2, os.urandom(8192))
-    left = found(other, *answers)
-    assert f"was damaged; it was moved to {other}.damaged-" in caplog.text
-    assert f"and {len(left)} readable answers were" in caplog.text
-    assert len(left) > 1900
-    assert left.items() <= answers.items()
-    with closing(Store(other)) as store:
+        for suffix in ("", "-wal"):  # as if the process were killed now
+            shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
+    overwrite(copy, copy.stat().st_size // 2, os.urandom(8192))
+    recovered = read_answers(copy, *answers)
+    assert f"was damaged; it was moved to {copy}.damaged-" in caplog.text
+    assert f"and {len(recovered)} readable answers were" in caplog.text
+    assert len(recovered) > 1900
+    assert recovered.items() <= answers.items()
+    with closing(Store(copy)) as store:
         for kind in kinds:
             assert {key: store.get(kind, key) for key in values} == values
-    assert len(list(path.parent.glob("other.sqlite.damaged-*"))) == 1
+    assert len(list(path.parent.glob("copy.sqlite.damaged-*"))) == 1
 
 
-def test_a_fresh_store_knows_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def saved(*, fresh: bool) -> list[Any]:
-        """What was there before, and what others see then who only look."""
+def test_a_fresh_store_reads_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answers_seen(*, fresh: bool) -> list[Any]:
+        """The answer before saving it, then as two other readers see it."""
         with open_store(fresh=fresh) as store:
-            seen = [store.get("answer", "key")]
+            answers = [store.get("answer", "key")]
             await store.put("key", E2E4)
-            for looks_fresh in (False, True):
-                with open_store(fresh=looks_fresh, to_read=True) as looking:
-                    seen.append(looking.get("answer", "key"))
-            return seen
+            for reads_fresh in (False, True):
+                with open_store(fresh=reads_fresh, to_read=True) as reader:
+                    answers.append(reader.get("answer", "key"))
+            return answers
 
     monkeypatch.setattr(os, "access", lambda *_: False)
-    assert asyncio.run(saved(fresh=True)) == [None, None, None]
-    assert asyncio.run(saved(fresh=False)) == [None, E2E4, None]
-    assert asyncio.run(saved(fresh=True)) == [None, E2E4, None]
-    assert asyncio.run(saved(fresh=False)) == [E2E4, E2E4, None]
+    assert asyncio.run(answers_seen(fresh=True)) == [None, None, None]
+    assert asyncio.run(answers_seen(fresh=False)) == [None, E2E4, None]
+    assert asyncio.run(answers_seen(fresh=True)) == [None, E2E4, None]
+    assert asyncio.run(answers_seen(fresh=False)) == [E2E4, E2E4, None]
 
 
 @settings(max_examples=25)
 @given(st.data())
-def test_damage_is_no_answer(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_damage_never_gives_a_wrong_answer(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     path = tmp_path_factory.mktemp("store") / "answers.sqlite"
-    answers = many(60)
+    answers = make_answers(60)
     save(path, answers)
     for _ in range(data.draw(st.integers(1, 4))):
-        where = data.draw(st.integers(0, path.stat().st_size - 1))
-        spoil(path, where, data.draw(st.binary(min_size=1, max_size=600)))
+        offset = data.draw(st.integers(0, path.stat().st_size - 1))
+        overwrite(path, offset, data.draw(st.binary(min_size=1, max_size=600)))
     try:
-        left = found(path, *answers)
+        recovered = read_answers(path, *answers)
         save(path, answers)
-        whole = found(path, *answers)
-    except UserError as problem:  # damage to the header that reads as "do not write to this"
-        assert "readonly" in str(problem)
+        restored = read_answers(path, *answers)
+    except UserError as error:  # the damaged header says that the file is read-only
+        assert "readonly" in str(error)
     else:
-        assert left.items() <= answers.items()
-        assert whole == answers
+        assert recovered.items() <= answers.items()
+        assert restored == answers
 
 
-def test_a_damaged_name_of_a_column_is_damage(path: Path) -> None:
-    save(path, many(3))
-    spoil(path, path.read_bytes().index(b"kind TEXT"), b"\x80")
-    assert found(path, *many(3)) == {}
-    save(path, many(3))
-    assert found(path, *many(3)) == many(3)
+def test_a_damaged_column_name_counts_as_damage(path: Path) -> None:
+    save(path, make_answers(3))
+    overwrite(path, path.read_bytes().index(b"kind TEXT"), b"\x80")
+    assert read_answers(path, *make_answers(3)) == {}
+    save(path, make_answers(3))
+    assert read_answers(path, *make_answers(3)) == make_answers(3)
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"no database at all", Random(0).randbytes(5000)], ids=len
 )
-def test_a_file_that_is_no_store_is_moved_aside(path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_store_is_moved_aside(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     save(path, {"key": E2E4})
-    assert found(path, "key")
+    assert read_answers(path, "key")
     assert not content or next(path.parent.glob("*.damaged-*")).read_bytes() == content
 
 
-def test_a_store_of_another_version_is_refused_and_left_as_it_is(path: Path) -> None:
+def test_a_store_of_another_version_is_refused_and_unchanged(path: Path) -> None:
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("CREATE TABLE saved_answers (key TEXT, answer TEXT)")
     with pytest.raises(UserError, match=r"another version .* cannot be read; move .* CDTA_HOME"):
@@ -251,7 +253,7 @@ def test_a_store_of_another_version_is_refused_and_left_as_it_is(path: Path) -> 
         assert database.execute("SELECT name FROM sqlite_master").fetchall() == [("saved_answers",)]
 
 
-def test_a_lock_is_for_one_until_it_is_released(path: Path) -> None:
+def test_a_lock_has_one_owner(path: Path) -> None:
     with closing(Store(path)) as store, closing(Store(path)) as other:
         lock = store.try_lock("batches.lock")
         assert lock and not other.try_lock("batches.lock")
@@ -259,7 +261,7 @@ def test_a_lock_is_for_one_until_it_is_released(path: Path) -> None:
         assert other.try_lock("batches.lock")
 
 
-def test_a_disk_that_fails_is_no_damage(path: Path) -> None:
+def test_a_disk_error_is_not_damage(path: Path) -> None:
     resource = pytest.importorskip("resource")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     save(path, {"key": E2E4})
@@ -269,12 +271,12 @@ def test_a_disk_that_fails_is_no_damage(path: Path) -> None:
             Store(path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert found(path, "key") == {"key": E2E4}
+    assert read_answers(path, "key") == {"key": E2E4}
     assert not [*path.parent.glob("*.damaged-*")]
 
 
 def test_many_processes_share_a_new_store_without_lock_errors(path: Path) -> None:
-    """All open the same fresh file at once and write to it at once."""
+    """All open the same new file and write to it concurrently."""
     program = (
         "import asyncio, sys\n"
         "from pathlib import Path\n"
@@ -300,7 +302,9 @@ def test_many_processes_share_a_new_store_without_lock_errors(path: Path) -> Non
     assert all(value == f'"{name}"' for name, value in rows)
 
 
-def test_no_folder_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_folder_gives_a_one_sentence_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(UserError, match=r"cannot save answers in .*CDTA_HOME"):
         Store(tmp_path / "missing" / "answers.sqlite")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
@@ -308,7 +312,7 @@ def test_no_folder_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         open_store(fresh=True).__enter__()
 
 
-def test_what_a_server_says_may_be_any_text(path: Path) -> None:
+def test_server_data_may_be_any_text(path: Path) -> None:
     with closing(Store(path)) as store:
         odd = "\ud800 *\n"
         assert ModelCache(RandomModel().info, store).record_fingerprints({odd: odd}) == {odd: []}
