@@ -1,4 +1,4 @@
-"""The evaluation end to end, over a real server on the loopback interface."""
+"""Whole evaluations of models on loopback servers."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -33,15 +33,15 @@ from testing import (
 )
 
 
-def test_shipped_dataset_gives_the_metrics_computed_by_hand() -> None:
+def test_metrics_on_a_shipped_dataset_match_a_direct_calculation() -> None:
     with openai_server(wavering, model="gpt-3.5-turbo-0125") as server:
         run = measure("openai/gpt-3.5-turbo", n=100)
 
     shipped, n = shipped_datasets(POOL)["gpt-3.5-turbo-0125"].positions, 100
-    positions = Random(Spec.seed).sample(shipped, n)
-    p = sum(keeps_habit(position.moves, changed=False) for position in positions) / n
-    v = sum(keeps_habit(position.moves, changed=True) for position in positions) / n
-    lengths = [len(position.moves) for position in positions]
+    sampled = Random(Spec.seed).sample(shipped, n)
+    p = sum(keeps_habit(position.moves, changed=False) for position in sampled) / n
+    v = sum(keeps_habit(position.moves, changed=True) for position in sampled) / n
+    lengths = [len(position.moves) for position in sampled]
     mean = sum(lengths) / n
     metrics = run.results.metrics
     assert len(shipped) == 1000
@@ -54,7 +54,7 @@ def test_shipped_dataset_gives_the_metrics_computed_by_hand() -> None:
     assert metrics["std_num_previous_moves"] == pytest.approx(
         (sum((length - mean) ** 2 for length in lengths) / n) ** 0.5
     )
-    assert len(server.requests) == 201  # one more to learn the exact version
+    assert len(server.requests) == 201  # one request to learn the exact version
 
 
 def test_random_legal_moves_are_never_forbidden() -> None:
@@ -65,36 +65,36 @@ def test_random_legal_moves_are_never_forbidden() -> None:
 
 
 def test_a_new_model_gets_a_dataset_of_its_own_habits(serve: Serve) -> None:
-    """It has a habit in every third position of the pool, and asks no more than it needs."""
+    """It has a habit in every third position of the pool; no more requests than needed are sent."""
 
-    def third(position: Position) -> bool:
+    def has_habit(position: Position) -> bool:
         return position.game % 3 == 0
 
-    with_habit = {position.moves for position in POOL if third(position)}
+    moves_with_habit = {position.moves for position in POOL if has_habit(position)}
 
     def respond(request: Body) -> str:
-        return habit(request) if moves_in(request) in with_habit else "a7a6"
+        return habit(request) if moves_in(request) in moves_with_habit else "a7a6"
 
     server = serve(respond, model="brand-new-7b")
     run = measure(server, n=50)
     sent = len(server.requests)
-    again = measure(server, n=50)
+    repeated = measure(server, n=50)
     assert len(server.requests) == sent + 1
     larger = measure(server, n=80)
     smaller_again = measure(server, n=50)
 
     assert run.dataset.origin == "built"
     assert len(run.samples) == 50
-    assert all(third(sample.position) for sample in run.samples)
+    assert all(has_habit(sample.position) for sample in run.samples)
     assert run.results.metrics["predicted_move_proportion"] == 1
-    assert sent < 50 * 3 * 2 + 100 + 32  # about three questions a hit, and those in flight
-    assert again.results == run.results
+    assert sent < 50 * 3 * 2 + 100 + 32  # about three requests per hit, and those in flight
+    assert repeated.results == run.results
     assert larger.dataset.positions[:50] == run.dataset.positions
     assert len(larger.dataset.positions) == 80
     assert smaller_again.samples == run.samples
 
 
-def test_requests_hold_exactly_the_messages_specified() -> None:
+def test_requests_contain_exactly_the_specified_messages() -> None:
     with openai_server(habit, model="gpt-4-0314") as server:
         run = measure("openai/gpt-4", n=3)
     probe, *sent = server.requests
@@ -102,19 +102,19 @@ def test_requests_hold_exactly_the_messages_specified() -> None:
     common: Body = {"path": "/v1/chat/completions", "model": "gpt-4"}
     common |= {"temperature": 1.0, "max_tokens": 16}
     expected = [
-        common | {"messages": [{"role": turn.role, "content": turn.content} for turn in turns]}
+        common | {"messages": [{"role": m.role, "content": m.content} for m in messages]}
         for sample in run.samples
         for condition in run.plan.conditions
-        for turns in [condition.question(sample.position).messages]
+        for messages in [condition.question(sample.position).messages]
     ]
 
-    def in_order(requests: list[Body]) -> list[Body]:
+    def sorted_by_messages(requests: list[Body]) -> list[Body]:
         return sorted(requests, key=lambda request: str(request["messages"]))
 
-    assert in_order(sent) == in_order(expected)
+    assert sorted_by_messages(sent) == sorted_by_messages(expected)
 
 
-def test_base_models_get_one_text_and_four_tokens() -> None:
+def test_base_models_get_one_text_and_a_limit_of_four_tokens() -> None:
     with openai_server(habit, model="gpt-3.5-turbo-instruct") as server:
         run = measure("openai/gpt-3.5-turbo-instruct", n=2)
     assert run.dataset.origin == "shipped"
@@ -127,13 +127,13 @@ def test_base_models_get_one_text_and_four_tokens() -> None:
 
 
 def test_selection_and_measuring_share_no_answer(server: Loopback) -> None:
-    """At temperature 0 as well, every sample is asked again when it is measured."""
+    """Even at temperature 0, measuring asks about every sample again."""
     measure(server, n=20, temperature=0.0)
     assert len(server.requests) >= 20 + 2 * 20
 
 
 @pytest.mark.parametrize(
-    ("reply", "finish_reason", "sentence", "most"),
+    ("reply", "finish_reason", "message", "max_requests"),
     [
         (
             "Let me think",
@@ -150,26 +150,26 @@ def test_selection_and_measuring_share_no_answer(server: Loopback) -> None:
     ],
 )
 def test_useless_answers_stop_the_run_early(
-    reply: str, finish_reason: str, sentence: str, most: int, serve: Serve
+    reply: str, finish_reason: str, message: str, max_requests: int, serve: Serve
 ) -> None:
     server = serve(lambda _: reply, finish_reason=finish_reason)
-    with pytest.raises(Incomplete, match=sentence):
+    with pytest.raises(Incomplete, match=message):
         measure(server, n=500, max_connections=4)
-    assert len(server.requests) <= most + 4 * WINDOW
+    assert len(server.requests) <= max_requests + 4 * WINDOW
 
 
-CUT_OFF, EMPTY = Answer("Let me", "length"), Answer(" ")
-RAMBLING = (
+TRUNCATED, EMPTY = Answer("Let me", "length"), Answer(" ")
+NO_MOVE_YET = (
     "begin without a move, such as 'Let me'; try another --wording, or raise --max-tokens (now 16) "
     "if a move would follow"
 )
 
 
 @pytest.mark.parametrize(
-    ("spoiled", "sentence"),
+    ("answers", "message"),
     [
-        ([CUT_OFF], f"were cut off and {RAMBLING}"),
-        ([CUT_OFF, EMPTY], f"were empty (10) or cut off and {RAMBLING}"),
+        ([TRUNCATED], f"were cut off and {NO_MOVE_YET}"),
+        ([TRUNCATED, EMPTY], f"were empty (10) or cut off and {NO_MOVE_YET}"),
         ([Answer("", "length")], "were cut off before a move; raise --max-tokens (now 16)"),
         ([EMPTY], "were empty without reaching a token limit"),
         (
@@ -179,41 +179,41 @@ RAMBLING = (
         ),
     ],
 )
-def test_the_error_says_why_answers_are_useless(spoiled: list[Answer], sentence: str) -> None:
+def test_the_error_says_why_answers_are_useless(answers: list[Answer], message: str) -> None:
     guard = QualityGuard(Settings())
-    with pytest.raises(Incomplete) as problem:
-        for answer in MIN_ANSWERS_TO_JUDGE * spoiled:
+    with pytest.raises(Incomplete) as error:
+        for answer in MIN_ANSWERS_TO_JUDGE * answers:
             guard.observe(answer, usable=False, baseline=True)
-    assert str(problem.value) == f"20 of the first 20 replies {sentence}"
+    assert str(error.value) == f"20 of the first 20 replies {message}"
 
 
 @pytest.mark.parametrize("draws", [1, 5])
-@pytest.mark.parametrize(("share", "least", "most"), [(0.1, 0, 0), (0.2, 0, 0.01), (0.4, 0.99, 1)])
+@pytest.mark.parametrize(("share", "low", "high"), [(0.1, 0, 0), (0.2, 0, 0.01), (0.4, 0.99, 1)])
 def test_few_replies_cut_off_rarely_end_a_run(
-    share: float, least: float, most: float, draws: int
+    share: float, low: float, high: float, draws: int
 ) -> None:
-    """Of 200 runs of 1,000 positions, looked at after every reply; all draws share a fate."""
+    """In 200 runs of 1,000 positions; all draws of a position are truncated, or none is."""
     random, stopped = Random(1), 0
     for _ in range(200):
         guard = QualityGuard(Settings(), draws)
         try:
             for _ in range(1_000):
-                cut_off = random.random() < share
+                is_truncated = random.random() < share
                 for _ in range(draws):
-                    guard.observe(CUT_OFF, usable=not cut_off, baseline=False)
+                    guard.observe(TRUNCATED, usable=not is_truncated, baseline=False)
         except Incomplete:
             stopped += 1
-    assert least <= stopped / 200 <= most
+    assert low <= stopped / 200 <= high
 
 
-def test_positions_count_as_often_as_they_are_listed(server: Loopback, tmp_path: Path) -> None:
+def test_a_repeated_position_counts_each_time(server: Loopback, tmp_path: Path) -> None:
     write_positions(tmp_path / "mine.jsonl", [*POOL[:7], POOL[0]])
     run = measure(server, dataset=tmp_path / "mine.jsonl")
     assert {sample.position for sample in run.samples} == set(POOL[:7])
     assert (len(run.samples), len(server.requests)) == (8, 16)
 
 
-def test_other_rule_changes_have_positions_of_their_own(serve: Serve, tmp_path: Path) -> None:
+def test_other_rule_changes_use_their_own_positions(serve: Serve, tmp_path: Path) -> None:
     write_positions(tmp_path / "queens.jsonl", [Position(1, ("e2e4", "e7e5"), ("d1h5",))])
     server = serve(lambda _: "d1h5")
     run = measure(server, dataset=tmp_path / "queens.jsonl", rules="queens-as-knights")
@@ -230,26 +230,26 @@ def test_the_diagonal_eval_needs_no_selection(serve: Serve) -> None:
     assert metrics["variant_legal_proportion"] == 1
 
 
-def test_the_same_seed_draws_the_same_samples_as_the_original() -> None:
+def test_a_seed_draws_the_same_samples_as_the_original() -> None:
     shipped = shipped_datasets(POOL)["gpt-4-0314"]
-    first = [position for _, position in drawn(shipped, Spec(n=100, seed=20220722))]
-    assert first == Random(20220722).sample(shipped.positions, 100)
-    few = Dataset("m", "built", shipped.positions[:5])
-    drawn_of_few = [position for _, position in drawn(few, Spec(n=100, seed=1))]
-    assert sorted(p.id for p in drawn_of_few) == sorted(p.id for p in few.positions)
+    sampled = [position for _, position in drawn(shipped, Spec(n=100, seed=20220722))]
+    assert sampled == Random(20220722).sample(shipped.positions, 100)
+    small = Dataset("m", "built", shipped.positions[:5])
+    all_drawn = [position for _, position in drawn(small, Spec(n=100, seed=1))]
+    assert sorted(p.id for p in all_drawn) == sorted(p.id for p in small.positions)
 
 
-def test_a_dataset_with_unanswered_questions_is_not_taken_for_a_whole_one(serve: Serve) -> None:
-    """A few fail for good, the run goes on; when the server is well again, they are asked."""
-    unlucky = {position.moves for position in POOL[10:13]}
-    fault = fails(lambda r, _: r["temperature"] == 0 and moves_in(r) in unlucky, "bad luck", 400)
+def test_a_dataset_with_unanswered_requests_counts_as_incomplete(serve: Serve) -> None:
+    """The run continues after a few failures, and the next run sends those requests again."""
+    failing = {position.moves for position in POOL[10:13]}
+    fault = fails(lambda r, _: r["temperature"] == 0 and moves_in(r) in failing, "bad luck", 400)
     server = serve(habit, fault=fault)
     assert len(measure(server, n=100, pool=positions(60)).samples) == 57
     server.fault = None
     assert len(measure(server, n=100, pool=positions(60)).samples) == 60
 
 
-def test_after_a_failed_first_request_there_is_no_other(serve: Serve, impatient: None) -> None:
+def test_a_failed_first_request_is_the_only_one(serve: Serve, impatient: None) -> None:
     server = serve(habit, fault=fails(lambda *_: True, "no memory left", 200))
     with pytest.raises(Incomplete, match=r"m does not answer \(.*no memory left"):
         measure(server)
@@ -257,15 +257,15 @@ def test_after_a_failed_first_request_there_is_no_other(serve: Serve, impatient:
 
 
 @pytest.mark.parametrize(
-    ("version", "problem"), [("m", "contains no positions"), ("", "needs the name of a model")]
+    ("version", "message"), [("m", "contains no positions"), ("", "needs the name of a model")]
 )
-def test_an_empty_dataset_is_refused(version: str, problem: str, tmp_path: Path) -> None:
+def test_an_empty_dataset_is_refused(version: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").touch()
-    with pytest.raises(InvalidInput, match=problem):
+    with pytest.raises(InvalidInput, match=message):
         import_dataset(version, tmp_path / "empty.jsonl", BISHOPS_AS_KNIGHTS)
 
 
-def test_an_import_serves_its_rules_and_no_own_pool(server: Loopback, tmp_path: Path) -> None:
+def test_an_import_is_used_for_its_rules_and_pool(server: Loopback, tmp_path: Path) -> None:
     write_positions(tmp_path / "queens.jsonl", [Position(1, ("e2e4", "e7e5"), ("d1h5",))])
     import_dataset("m", positions(10, first=30), BISHOPS_AS_KNIGHTS)
     import_dataset("m", tmp_path / "queens.jsonl", rules_named("queens-as-knights"))
@@ -274,14 +274,14 @@ def test_an_import_serves_its_rules_and_no_own_pool(server: Loopback, tmp_path: 
     assert {sample.position for sample in own.samples} <= set(POOL[:30])
 
 
-@pytest.mark.parametrize("pool", ["file", "games"])
-def test_an_import_serves_no_pool_of_others(pool: str, tmp_path: Path, small_pools: None) -> None:
+@pytest.mark.parametrize("source", ["file", "games"])
+def test_a_given_pool_overrides_an_import(source: str, tmp_path: Path, small_pools: None) -> None:
     spec = Spec(model="cdta/pocket", rules="no-castling", n=5)
     mined = list(positions_for(spec, quiet=True).positions)
     write_positions(tmp_path / "imported.jsonl", mined[:5])
     write_positions(tmp_path / "file", mined[5:])
     import_dataset("cdta/pocket", tmp_path / "imported.jsonl", spec.change)
     assert evaluate(spec, quiet=True).dataset.origin == "imported"
-    given = tmp_path / pool if pool == "file" else pool
-    own = evaluate(replace(spec, pool=given), quiet=True)
+    pool = tmp_path / source if source == "file" else source
+    own = evaluate(replace(spec, pool=pool), quiet=True)
     assert own.dataset.origin == "built"

@@ -1,4 +1,4 @@
-"""Runs by name: what stands for a run, and what is said where nothing or too much does."""
+"""Finding runs by name, and the errors if no run or too many match."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ from testing import cdta, played
 RUN = played(after=["legal"] * 3)
 
 
-def made(
+def make_run(
     model: str, day: int, folder: Path | None = None, endpoint: str = "", tag: str = ""
 ) -> Path:
     started_at = f"2026-01-{day:02}T00:00:00Z"
@@ -36,14 +36,14 @@ def made(
 
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
-    """Two at home, and three of an experiment in the current folder."""
+    """Two runs in CDTA_HOME, and three runs of an experiment in the current folder."""
     monkeypatch.chdir(tmp_path)
     return {
-        "old": made("openai/gpt-4o", 1),
-        "new": made("openai/gpt-4o-mini", 9),
-        "alpha": made("alpha", 2, Path("mine/alpha-all-1")),
-        "alpha again": made("alpha", 3, Path("mine/alpha-all-2")),
-        "beta": made("beta", 4, Path("mine/beta-all-1"), "http://127.0.0.1:1/v1", "Step-2000"),
+        "old": make_run("openai/gpt-4o", 1),
+        "new": make_run("openai/gpt-4o-mini", 9),
+        "alpha": make_run("alpha", 2, Path("mine/alpha-all-1")),
+        "alpha again": make_run("alpha", 3, Path("mine/alpha-all-2")),
+        "beta": make_run("beta", 4, Path("mine/beta-all-1"), "http://127.0.0.1:1/v1", "Step-2000"),
     }
 
 
@@ -52,7 +52,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     [
         ("latest", "new"),
         ("2026-01-01", "old"),
-        ("openai/gpt-4o", "old"),  # the whole name of a model goes before a part of another's
+        ("openai/gpt-4o", "old"),  # a model's full name takes precedence over part of another
         ("GPT-4o-M", "new"),
         ("beta", "beta"),
         ("beta@http://127.0.0.1:1/v1", "beta"),
@@ -64,7 +64,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
         ("beta Step-2000", "beta"),
     ],
 )
-def test_a_run_goes_by_many_names(runs: dict[str, Path], name: str, key: str) -> None:
+def test_a_run_has_many_names(runs: dict[str, Path], name: str, key: str) -> None:
     assert find_run(name).resolve() == runs[key].resolve()
 
 
@@ -77,21 +77,21 @@ def test_a_tag_names_a_run_in_every_command(
 
 
 def test_a_tag_is_listed_if_a_run_has_one(runs: dict[str, Path]) -> None:
-    heads, *lines = cdta("runs", "mine", code=0).stdout.splitlines()
-    assert heads.split()[:3] == ["date", "model", "tag"]
+    header, *lines = cdta("runs", "mine", code=0).stdout.splitlines()
+    assert header.split()[:3] == ["date", "model", "tag"]
     assert [" Step-2000 " in line for line in lines] == ["beta" in line for line in lines]
     assert json.loads(cdta("runs", "mine", "--json", code=0).stdout)[0]["tag"] == "Step-2000"
     assert "tag" not in cdta("runs", runs["old"], code=0).stdout.split()
 
 
-def test_where_one_is_wanted_at_most_five_are_named(runs: dict[str, Path]) -> None:
+def test_an_ambiguous_name_lists_at_most_five_runs(runs: dict[str, Path]) -> None:
     for name in ("alpha", "mine"):
         with pytest.raises(
             InvalidInput, match=rf"'{name}' matches \d runs; name one: .*alpha-all-"
         ):
             find_run(name)
     for number in range(5):
-        made("many", number + 10)
+        make_run("many", number + 10)
     with pytest.raises(InvalidInput, match=r"matches 5 runs; name one: ([^,]+, ){4}[^,]+many-all$"):
         find_run("many")
     with pytest.raises(
@@ -100,39 +100,39 @@ def test_where_one_is_wanted_at_most_five_are_named(runs: dict[str, Path]) -> No
         find_run("a")
 
 
-def test_a_folder_and_a_model_stand_for_their_runs_each_once(runs: dict[str, Path]) -> None:
-    of_alpha = [runs["alpha"], runs["alpha again"]]
-    assert sorted(find_runs(["alpha"])) == of_alpha
-    assert find_runs(["mine", "alpha", "mine/beta-all-1"]) == [*of_alpha, runs["beta"]]
+def test_each_run_of_a_folder_or_model_is_found_once(runs: dict[str, Path]) -> None:
+    alpha_runs = [runs["alpha"], runs["alpha again"]]
+    assert sorted(find_runs(["alpha"])) == alpha_runs
+    assert find_runs(["mine", "alpha", "mine/beta-all-1"]) == [*alpha_runs, runs["beta"]]
 
 
 def test_a_name_without_a_run_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidInput, match=r"no run matches 'latest'.*there are no runs yet"):
         find_run("latest")
-    made("alpha", 1)
+    make_run("alpha", 1)
     for name in ("gamma", "x" * 5000, "a\0b"):
         with pytest.raises(InvalidInput, match=r"no run matches.*\(see `cdta runs`\)$"):
             find_run(name)
-    (tmp_path / "alpha").mkdir()  # a folder without runs hides none
+    (tmp_path / "alpha").mkdir()  # a folder without runs hides no run
     assert find_run("alpha").name.endswith("alpha-all")
 
 
-def test_a_list_has_the_newest_first_and_names_what_is_damaged(runs: dict[str, Path]) -> None:
+def test_the_list_is_newest_first_and_names_damaged_runs(runs: dict[str, Path]) -> None:
     (runs["alpha"] / "run.json").write_text("{")
     facts = json.loads((runs["beta"] / "run.json").read_text())
     (runs["beta"] / "run.json").write_text(json.dumps(facts | {"metrics": []}))
-    number = made("number", 5, Path("mine/number"))
-    (number / "run.json").write_text(json.dumps(facts | {"cost": {"measuring": "x"}}))
+    bad_cost = make_run("number", 5, Path("mine/number"))
+    (bad_cost / "run.json").write_text(json.dumps(facts | {"cost": {"measuring": "x"}}))
     shutil.copytree(runs["alpha again"], "mine/.part-1")
-    assert find_run("beta") == runs["beta"]  # loading it tells why it cannot be read
-    found, damaged = summaries_of(known_folders())
-    assert [run.model for run in found] == ["openai/gpt-4o-mini", "alpha", "openai/gpt-4o"]
-    assert [str(each).partition(" is damaged")[0] for each in damaged] == [
+    assert find_run("beta") == runs["beta"]  # loading it explains the damage
+    summaries, errors = summaries_of(known_folders())
+    assert [run.model for run in summaries] == ["openai/gpt-4o-mini", "alpha", "openai/gpt-4o"]
+    assert [str(error).partition(" is damaged")[0] for error in errors] == [
         "mine/alpha-all-1/run.json",
         "mine/beta-all-1/run.json",
         "mine/number/run.json",
     ]
-    assert found[0].impact == RUN.results.metrics["variant_impact_factor"] == -1
-    assert found[0].interval == RUN.results.intervals["variant_impact_factor"]
-    assert (found[0].samples, found[0].cost) == (3, None)
+    assert summaries[0].impact == RUN.results.metrics["variant_impact_factor"] == -1
+    assert summaries[0].interval == RUN.results.intervals["variant_impact_factor"]
+    assert (summaries[0].samples, summaries[0].cost) == (3, None)

@@ -1,4 +1,4 @@
-"""Records of the original and of ``oaieval`` as runs."""
+"""Importing records of the original and of ``oaieval`` as runs."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ SYSTEM = ("Play chess.", "Play chess. Bishops move like knights.")
 TIME = "2024-03-01 10:00:00"
 
 
-def sampling(position: Position, text: str, reply: str) -> dict[str, Any]:
+def sampling_data(position: Position, text: str, reply: str) -> dict[str, Any]:
     turns = [{"role": "user", "content": move} for move in position.moves]
     prompt = [{"role": "system", "content": text}, *turns]
     usage = {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10, "details": None}
@@ -26,7 +26,7 @@ def sampling(position: Position, text: str, reply: str) -> dict[str, Any]:
 def write_record(
     path: Path, samples: list[tuple[Position, tuple[str, str]]], seed: int = 1, **args: object
 ) -> Path:
-    """Write what the original writes: its events are in no order but that of each sample."""
+    """Write a record as the original does, with events in order only within each sample."""
     config = {"eval_spec": {"args": {"n_samples": 100, **args}}, "seed": seed}
     spec = {
         "completion_fns": ["generation/direct/gpt-4"],
@@ -37,7 +37,7 @@ def write_record(
     events: list[list[tuple[str, Any]]] = [[], [], []]
     for position, replies in samples:
         for stage, (text, reply) in enumerate(zip(SYSTEM, replies, strict=True)):
-            events[stage].append(("sampling", sampling(position, text, reply)))
+            events[stage].append(("sampling", sampling_data(position, text, reply)))
         hits = (reply.strip() in position.special_moves for reply in replies)
         facts = {"move": position.special_moves, "previous_moves": position.moves}
         predicted = dict(zip(("predicted_move", "predicted_move_in_variant"), hits, strict=True))
@@ -57,13 +57,13 @@ def special(position: Position) -> str:
 
 
 def test_a_record_becomes_a_run_with_every_measure(tmp_path: Path) -> None:
-    kept, dropped, junk = POOL[:3]
+    kept, dropped, unusable = POOL[:3]
     record = write_record(
         tmp_path / "record.log",
         [
             (kept, (special(kept), special(kept))),
             (dropped, (special(dropped), "a2a3" if len(dropped.moves) % 2 == 0 else "a7a6")),
-            (junk, (f" {special(junk)}\n", "I resign.")),
+            (unusable, (f" {special(unusable)}\n", "I resign.")),
         ],
         seed=7,
     )
@@ -87,16 +87,16 @@ def test_a_record_becomes_a_run_with_every_measure(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reading", ["exact", "lenient"])
-def test_our_own_records_give_the_numbers_of_their_run(
+def test_an_imported_record_gives_the_numbers_of_its_run(
     tmp_path: Path, home: Path, reading: str
 ) -> None:
     record = tmp_path / "record.jsonl"
     options = ("--max_samples", 40, "--completion_args", f"reading={reading}")
 
-    def remark(request: Body) -> str:
+    def reply(request: Body) -> str:
         return f"{habit(request)}!" if is_changed(request) else mixed(request)
 
-    with openai_server(remark, model="gpt-3.5-turbo-0125"):
+    with openai_server(reply, model="gpt-3.5-turbo-0125"):
         oaieval(
             *("generation/direct/gpt-3.5-turbo", "cant_do_that_anymore.all_small", *options),
             *("--record_path", record),
@@ -109,23 +109,23 @@ def test_our_own_records_give_the_numbers_of_their_run(
     assert [s.replies for s in run.samples] == [s.replies for s in original.samples]
     assert run.plan.conditions == original.plan.conditions
     assert (run.plan.wording, run.plan.reading) == ("default", reading)
-    # A record does not say that a reply was cut off.
+    # A record does not say that a reply was truncated.
     record.write_text(record.read_text().replace('"unreadable"', '"truncated"'))
     assert import_records([record])[0].results.metrics == run.results.metrics
 
 
-def test_a_chain_of_thought_is_two_requests_and_a_base_model_gets_a_text(tmp_path: Path) -> None:
+def test_chains_of_thought_and_text_prompts_are_imported(tmp_path: Path) -> None:
     position = POOL[0]
     path = write_record(tmp_path / "x.jsonl", [(position, (special(position),) * 2)])
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in (line for line in lines if line.get("type") == "sampling"):
         turns = [("Assistant", "User")[(len(position.moves) - n) % 2] for n in range(99)]
-        shown = [f"{turns[n]}: {move}" for n, move in enumerate(position.moves)]
+        moves = [f"{turns[n]}: {move}" for n, move in enumerate(position.moves)]
         system = f"System: {line['data']['prompt'][0]['content']}"
-        line["data"]["prompt"] = "\n".join([system, *shown, "Assistant:"])
-    first, *asked, last, report = lines
-    thought = {**asked[0], "data": {**asked[0]["data"], "sampled": ["I think."]}}
-    lines = [first, *(line for reply in asked for line in (thought, reply)), last, report]
+        line["data"]["prompt"] = "\n".join([system, *moves, "Assistant:"])
+    first, *samplings, last, report = lines
+    reasoning = {**samplings[0], "data": {**samplings[0]["data"], "sampled": ["I think."]}}
+    lines = [first, *(line for reply in samplings for line in (reasoning, reply)), last, report]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"type": "metr')
     [run] = import_records([path])
     assert [condition.prompts[0].text for condition in run.plan.conditions] == list(SYSTEM)
@@ -133,27 +133,23 @@ def test_a_chain_of_thought_is_two_requests_and_a_base_model_gets_a_text(tmp_pat
     assert run.results.metrics["usage_total_tokens"] == 40
 
 
-def test_samples_of_one_game_are_recognized_in_all_records(tmp_path: Path) -> None:
-    """One game in two runs stays one game; a game that parts from it is another."""
+def test_samples_of_one_game_are_recognized_across_records(tmp_path: Path) -> None:
+    """A game in two records stays one game, and a game that diverges from it is another."""
     short, long, other = (
-        Position(0, tuple(moves.split()), tuple(special.split()))
-        for moves, special in (
-            ("e2e4 e7e5 g1f3 b8c6", "f1b5"),
-            ("e2e4 e7e5 g1f3 b8c6 a2a3 a7a6", "f1b5"),
-            ("e2e4 e7e5 b1c3 b8c6", "f1b5"),
-        )
+        Position(0, tuple(moves.split()), ("f1b5",))
+        for moves in ("e2e4 e7e5 g1f3 b8c6", "e2e4 e7e5 g1f3 b8c6 a2a3 a7a6", "e2e4 e7e5 b1c3 b8c6")
     )
     groups = ((short, other), (long, other))
     files = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
     for file, group in zip(files, groups, strict=True):
         samples = [(position, ("f1b5", "f1b5")) for position in group]
         write_record(file, samples, diagonal_variation=True)
-    one, two = ([s.position.game for s in run.samples] for run in import_records(files))
-    assert one == two and len(set(one)) == 2
+    first, second = ([s.position.game for s in run.samples] for run in import_records(files))
+    assert first == second and len(set(first)) == 2
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("text", "error"),
     [
         ("", "no line has the key 'spec'"),
         ("\xff", "no line has the key 'spec'"),
@@ -162,12 +158,12 @@ def test_samples_of_one_game_are_recognized_in_all_records(tmp_path: Path) -> No
         ('{"spec": {}}\n{"sample_id": 1, "type": "metrics", "data": {}}', "missing the key 'move'"),
     ],
 )
-def test_a_file_that_is_no_record_is_named_with_its_problem(
-    tmp_path: Path, text: str, problem: str
+def test_the_error_names_a_bad_record_and_its_problem(
+    tmp_path: Path, text: str, error: str
 ) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(text)
-    with pytest.raises(InvalidInput, match=rf"x\.jsonl.*{problem}"):
+    with pytest.raises(InvalidInput, match=rf"x\.jsonl.*{error}"):
         import_records([path])
 
 
@@ -179,7 +175,7 @@ def test_replies_that_contradict_the_record_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_plots")
-def test_several_records_are_imported_into_one_folder_and_pooled(tmp_path: Path) -> None:
+def test_several_records_are_imported_and_pooled(tmp_path: Path) -> None:
     for seed in (1, 2):
         samples = [(p, (special(p), special(p) if seed == 1 else "zz")) for p in POOL[:4]]
         write_record(tmp_path / f"{seed}.jsonl", samples, seed=seed)
@@ -195,7 +191,7 @@ def test_several_records_are_imported_into_one_folder_and_pooled(tmp_path: Path)
     assert "`cdta import` imports a record file" in refused.stderr
 
 
-def test_two_records_in_one_file_are_not_taken_for_one(tmp_path: Path) -> None:
+def test_two_records_in_one_file_are_refused(tmp_path: Path) -> None:
     """Their samples have the same ids, so the requests would look like a chain of thought."""
     record = write_record(tmp_path / "a", [(p, (special(p), special(p))) for p in POOL[:3]])
     record.write_text(record.read_text() * 2)
@@ -203,7 +199,7 @@ def test_two_records_in_one_file_are_not_taken_for_one(tmp_path: Path) -> None:
         import_records([record])
 
 
-def test_a_record_with_several_wordings_says_whose_prompts_are_shown(tmp_path: Path) -> None:
+def test_a_record_with_several_wordings_is_noted(tmp_path: Path) -> None:
     record = write_record(tmp_path / "a", [(p, (special(p), special(p))) for p in POOL[:3]])
     first, rest = record.read_text().split("Play chess.", 1)
     record.write_text(f"{first}Chess, please.{rest}")

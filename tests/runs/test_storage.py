@@ -1,4 +1,4 @@
-"""A run as a folder: written whole, read back, judged again."""
+"""A run as a folder: written, read back and rescored."""
 
 import json
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from cant_do_that_anymore.runs.results import PROTOCOL
 from cant_do_that_anymore.runs.storage import FORMAT, load_run, rescored, run_json, save_run
 from testing import POOL, Run, measure, positions, run_of
 
-Facts = dict[str, Any]
+Json = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -24,84 +24,84 @@ def run() -> Run:
 
 @pytest.fixture
 def folder(run: Run, tmp_path: Path) -> Path:
-    """The folder of that run."""
+    """A folder with that run."""
     save_run(run, tmp_path / "run")
     return tmp_path / "run"
 
 
-def change_facts(folder: Path, change: Callable[[Facts], object]) -> None:
+def edit_run_json(folder: Path, edit: Callable[[Json], object]) -> None:
     file = folder / "run.json"
-    facts = json.loads(file.read_text())
-    change(facts)
-    file.write_text(json.dumps(facts))
+    data = json.loads(file.read_text())
+    edit(data)
+    file.write_text(json.dumps(data))
 
 
-def test_a_run_is_read_back_as_it_was(run: Run, folder: Path) -> None:
-    read = load_run(folder)
-    assert (read.samples, read.plan) == (run.samples, run.plan)
-    assert run_json(read) == run_json(run)
-    assert run_json(read)["format"] == 4  # any other number makes all earlier runs unreadable
+def test_a_saved_run_is_read_back_unchanged(run: Run, folder: Path) -> None:
+    loaded = load_run(folder)
+    assert (loaded.samples, loaded.plan) == (run.samples, run.plan)
+    assert run_json(loaded) == run_json(run)
+    assert run_json(loaded)["format"] == 4  # any other number makes all earlier runs unreadable
     assert sorted(path.name for path in folder.iterdir()) == ["run.json", "samples.jsonl"]
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("edit", "error"),
     [
-        (lambda facts: facts["cost"].update(dataset="x"), "'cost.dataset' in .* a number, not 'x'"),
-        (lambda facts: facts.update(eval={}), "'eval' in .* must be 'all', 'all_small' or"),
-        (lambda facts: facts.update(identity=5), "'identity' in .* a table of values, not 5"),
-        (lambda facts: facts["dataset"].update(saved_at={}), "'dataset.saved_at' .* a text, not"),
-        (lambda facts: facts["dataset"].update(asked="many"), "'dataset.asked' .* a whole number"),
-        (lambda facts: facts["settings"].update(seed="x"), "'settings.seed' .* a whole number"),
+        (lambda data: data["cost"].update(dataset="x"), "'cost.dataset' in .* a number, not 'x'"),
+        (lambda data: data.update(eval={}), "'eval' in .* must be 'all', 'all_small' or"),
+        (lambda data: data.update(identity=5), "'identity' in .* a table of values, not 5"),
+        (lambda data: data["dataset"].update(saved_at={}), "'dataset.saved_at' .* a text, not"),
+        (lambda data: data["dataset"].update(asked="many"), "'dataset.asked' .* a whole number"),
+        (lambda data: data["settings"].update(seed="x"), "'settings.seed' .* a whole number"),
         (
-            lambda facts: facts["settings"].update(temperature=1e999),
+            lambda data: data["settings"].update(temperature=1e999),
             "'settings.temperature' in .* must be a finite number, not inf",
         ),
-        (lambda facts: facts.update(seconds=1e999), "'seconds' in .* finite number, not inf"),
-        (lambda facts: facts.update(notes="none"), "'notes' in .* must be a list, not 'none'"),
-        (lambda facts: facts["conditions"][0].update(text=[]), r"'conditions\[0\].text' .* a text"),
-        (lambda facts: facts["conditions"].pop(), "no condition changed"),
-        (lambda facts: facts["conditions"][1].update(rules="no"), "'no'"),
-        (lambda facts: facts["conditions"][1].update(form="no"), "unknown form: 'no'"),
-        (lambda facts: facts.pop("wording"), "is missing the key 'wording'"),
-        (lambda facts: facts["outcomes"]["changed"].update(special=7), "not match the outcomes"),
+        (lambda data: data.update(seconds=1e999), "'seconds' in .* finite number, not inf"),
+        (lambda data: data.update(notes="none"), "'notes' in .* must be a list, not 'none'"),
+        (lambda data: data["conditions"][0].update(text=[]), r"'conditions\[0\].text' .* a text"),
+        (lambda data: data["conditions"].pop(), "no condition changed"),
+        (lambda data: data["conditions"][1].update(rules="no"), "'no'"),
+        (lambda data: data["conditions"][1].update(form="no"), "unknown form: 'no'"),
+        (lambda data: data.pop("wording"), "is missing the key 'wording'"),
+        (lambda data: data["outcomes"]["changed"].update(special=7), "not match the outcomes"),
         (
-            lambda facts: facts["metrics"].update(delta=0.987),
+            lambda data: data["metrics"].update(delta=0.987),
             "says that delta is 0.987, but samples.jsonl gives",
         ),
-        (lambda facts: facts["settings"].update(top_p=0.5), "unknown key in .*top_p"),
-        (lambda facts: facts["conditions"][1].update(top_p=0.5), "unknown key in .*top_p"),
-        (lambda facts: facts.update(rules="mine"), r"'mine', which are not .*load\(FOLDER, rules"),
+        (lambda data: data["settings"].update(top_p=0.5), "unknown key in .*top_p"),
+        (lambda data: data["conditions"][1].update(top_p=0.5), "unknown key in .*top_p"),
+        (lambda data: data.update(rules="mine"), r"'mine', which are not .*load\(FOLDER, rules"),
     ],
 )
-def test_changed_facts(change: Callable[[Facts], object], sentence: str, folder: Path) -> None:
-    change_facts(folder, change)
-    with pytest.raises(InvalidInput, match=sentence) as refused:
+def test_bad_run_json_is_refused(edit: Callable[[Json], object], error: str, folder: Path) -> None:
+    edit_run_json(folder, edit)
+    with pytest.raises(InvalidInput, match=error) as refusal:
         load_run(folder)
-    assert str(folder) in str(refused.value) or "form" in str(refused.value)
+    assert str(folder) in str(refusal.value) or "form" in str(refusal.value)
 
 
-def test_a_number_that_this_version_does_not_know_is_left_alone(run: Run, folder: Path) -> None:
-    change_facts(folder, lambda facts: facts["metrics"].update(of_a_newer_version=0.5))
+def test_an_unknown_metric_is_ignored(run: Run, folder: Path) -> None:
+    edit_run_json(folder, lambda data: data["metrics"].update(of_a_newer_version=0.5))
     assert load_run(folder).results == run.results
 
 
 def test_a_run_of_another_protocol_may_have_other_numbers(run: Run, folder: Path) -> None:
-    change_facts(folder, lambda facts: facts.update(protocol="2"))
-    change_facts(folder, lambda facts: facts["metrics"].update(delta=0.987))
+    edit_run_json(folder, lambda data: data.update(protocol="2"))
+    edit_run_json(folder, lambda data: data["metrics"].update(delta=0.987))
     old = load_run(folder)
     assert old.protocol == "2"
-    again = rescored(old, old.plan.reading)
-    assert (again.protocol, again.results) == (PROTOCOL, run.results)
+    rescored_run = rescored(old, old.plan.reading)
+    assert (rescored_run.protocol, rescored_run.results) == (PROTOCOL, run.results)
 
 
-def test_rescoring_asks_nothing_and_gives_the_same_numbers(run: Run, folder: Path) -> None:
-    again = rescored(load_run(folder), run.plan.reading)
-    assert again.results == run.results
-    assert again.notes == [note for note in run.notes if "kept from" not in note]
+def test_rescoring_gives_the_same_numbers(run: Run, folder: Path) -> None:
+    rescored_run = rescored(load_run(folder), run.plan.reading)
+    assert rescored_run.results == run.results
+    assert rescored_run.notes == [note for note in run.notes if "kept from" not in note]
 
 
-def test_rescoring_follows_the_answers_not_the_old_outcomes() -> None:
+def test_rescoring_uses_the_answers_not_the_old_outcomes() -> None:
     run = run_of(
         [
             (position, dict.fromkeys(("standard", "changed"), Answer(f"**{special}**")))
@@ -115,57 +115,57 @@ def test_rescoring_follows_the_answers_not_the_old_outcomes() -> None:
     assert exact.plan.reading == "exact"
 
 
-def twice(lines: list[Facts]) -> None:
+def repeat(lines: list[Json]) -> None:
     lines[4] = lines[2]
 
 
-def other_position(lines: list[Facts]) -> None:
+def change_position(lines: list[Json]) -> None:
     lines[3]["previous_moves"] = lines[2]["previous_moves"]
 
 
-def other_reply(condition: str, **values: object) -> Callable[[list[Facts]], None]:
+def change_reply(condition: str, **values: object) -> Callable[[list[Json]], None]:
     return lambda lines: lines[1]["replies"][condition].update(values)
 
 
 @pytest.mark.parametrize(
-    ("edit", "sentence"),
+    ("edit", "error"),
     [
-        (twice, r"samples.jsonl, line 5: the same sample as in line 3; the file was changed"),
-        (other_position, r"samples.jsonl, line 4: the id does not match the position; the file"),
+        (repeat, r"samples.jsonl, line 5: the same sample as in line 3; the file was changed"),
+        (change_position, r"samples.jsonl, line 4: the id does not match the position; the file"),
         (
-            other_reply("changed", outcome="adapted", under_change="adapted"),
+            change_reply("changed", outcome="adapted", under_change="adapted"),
             r"samples.jsonl, line 2: the changed reply '.*' is .* not adapted",
         ),
         (
-            other_reply("standard", under_change="illegal"),
+            change_reply("standard", under_change="illegal"),
             r"samples.jsonl, line 2: the standard reply .* illegal under",
         ),
         (
-            other_reply("changed", text="I cannot tell."),
+            change_reply("changed", text="I cannot tell."),
             r"samples.jsonl, line 2: the changed reply 'I cannot tell.' is unreadable",
         ),
         (
-            other_reply("standard", usage={"input_tokens": 1}),
+            change_reply("standard", usage={"input_tokens": 1}),
             r"run.json says that usage_\w+ is 0, but samples.jsonl gives 1. One of",
         ),
-        (other_reply("standard", usage={"input_tokens": -1}), "line 2: not a sample of a run"),
-        (other_reply("standard", outcome="won"), "line 2: not a sample of a run"),
+        (change_reply("standard", usage={"input_tokens": -1}), "line 2: not a sample of a run"),
+        (change_reply("standard", outcome="won"), "line 2: not a sample of a run"),
         (lambda lines: lines.pop(), "samples.jsonl is damaged: it has 9 of 10 samples"),
     ],
 )
-def test_an_edited_file_of_samples_is_not_believed(
-    folder: Path, edit: Callable[[list[Facts]], None], sentence: str
+def test_an_edited_samples_file_is_refused(
+    folder: Path, edit: Callable[[list[Json]], None], error: str
 ) -> None:
     path = folder / "samples.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     edit(lines)
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(InvalidInput, match=sentence):
+    with pytest.raises(InvalidInput, match=error):
         load_run(folder)
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "sentence"),
+    ("name", "content", "error"),
     [
         ("run.json", "{", "run.json is damaged"),
         ("run.json", "{}", "run.json was written by another version of this program"),
@@ -177,24 +177,24 @@ def test_an_edited_file_of_samples_is_not_believed(
         ("samples.jsonl", None, "cannot read"),
     ],
 )
-def test_damage_is_left_alone(folder: Path, name: str, content: str | None, sentence: str) -> None:
+def test_damage_is_only_reported(folder: Path, name: str, content: str | None, error: str) -> None:
     path = folder / name
     if content is None:
         path.unlink()
     else:
         path.write_text(content)
-    with pytest.raises(InvalidInput, match=sentence):
+    with pytest.raises(InvalidInput, match=error):
         load_run(folder)
     assert content is None or path.read_text() == content
 
 
-def test_a_position_that_was_drawn_twice_is_two_samples(tmp_path: Path) -> None:
-    said: Any = {"standard": "special", "changed": "legal"}
-    save_run(run_of([(POOL[0], said)] * 2), tmp_path / "run")
+def test_a_position_drawn_twice_is_two_samples(tmp_path: Path) -> None:
+    outcomes: Any = {"standard": "special", "changed": "legal"}
+    save_run(run_of([(POOL[0], outcomes)] * 2), tmp_path / "run")
     assert [sample.draw for sample in load_run(tmp_path / "run").samples] == [0, 1]
 
 
-def test_two_runs_of_one_second_have_two_folders(run: Run) -> None:
+def test_two_runs_in_one_second_have_two_folders(run: Run) -> None:
     folders = [new_run_dir(run), new_run_dir(run)]
     for folder in folders:
         save_run(run, folder)
@@ -202,7 +202,9 @@ def test_two_runs_of_one_second_have_two_folders(run: Run) -> None:
     assert new_run_dir(run) not in folders
 
 
-def test_an_unusable_place(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_folders_are_refused(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for name in (".", "", "x/.."):
         with pytest.raises(InvalidInput, match="the current folder"):
