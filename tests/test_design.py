@@ -278,7 +278,8 @@ def test_every_setting_is_in_run_report_and_cache_key(name: str, tmp_path: Path)
     options = {name: value}
     run = measure("cdta/random", dataset=positions(2), **options)
     assert run_json(run)["settings"][name] == value
-    assert escape(format_setting(value)) in page(run)
+    title = name.replace("_", " ").capitalize()
+    assert f"<dt>{title}</dt><dd>{escape(format_setting(value))}</dd>" in page(run)
     request = Request(question(("e2e4",)), "measuring", "standard")
     changed = replace(Settings(), **options)
     assert request_key(RandomModel.info, request, changed) != request_key(
@@ -286,10 +287,14 @@ def test_every_setting_is_in_run_report_and_cache_key(name: str, tmp_path: Path)
     )
 
 
-HASTE = """\
+HASTE = (
+    "task/spec.py",
+    "    def __post_init__",
+    """\
     haste: int | None = option(None, TASK, "H", "How hasty.", Ge(1))
 
-    def __post_init__"""
+    def __post_init__""",
+)
 PROGRAM_WITH_OPTIONS = """
 import click
 from cant_do_that_anymore.cli.commands.experiment import experiment_command, take_defaults
@@ -312,15 +317,20 @@ for arguments in (["run", "--haste", "0"], ["oaieval", "human", "cant_do_that_an
 """
 
 
-def run_changed_package(folder: Path, module: str, old: str, new: str, program: str) -> list[str]:
+Edit = tuple[str, str, str]
+"""A module, a text in it, and its replacement."""
+
+
+def run_changed_package(folder: Path, program: str, *edits: Edit) -> list[str]:
     """Replace text in a copy of the package, run a program with it, and return what it prints."""
     package = folder / SOURCE.name
     shutil.copytree(SOURCE, package, copy_function=os.symlink)
-    source = package / module
-    text = source.read_text(encoding="utf-8")
-    assert text.count(old) == 1
-    source.unlink()
-    source.write_text(text.replace(old, new), encoding="utf-8")
+    for module, old, new in edits:
+        source = package / module
+        text = source.read_text(encoding="utf-8")
+        assert text.count(old) == 1
+        source.unlink()
+        source.write_text(text.replace(old, new), encoding="utf-8")
     command = [sys.executable, "-c", program]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(folder), *sys.path))}
     result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
@@ -330,12 +340,50 @@ def run_changed_package(folder: Path, module: str, old: str, new: str, program: 
 
 def test_an_option_is_one_field(tmp_path: Path) -> None:
     """Test the package with one more field in its source."""
-    change = "task/spec.py", "    def __post_init__", HASTE
-    output = run_changed_package(tmp_path, *change, PROGRAM_WITH_OPTIONS)
+    output = run_changed_package(tmp_path, PROGRAM_WITH_OPTIONS, HASTE)
     *help_lines, parsed, refused, refused_by_oaieval = output
     assert sum(line.split() == ["--haste", "H", "How", "hasty."] for line in help_lines) == 3
     assert parsed == "{'haste': 3} 3"
     assert refused == refused_by_oaieval == "haste must be at least 1, not '0'"
+
+
+SCORING_HASTE = (
+    "task/types.py",
+    "    @property\n    def scoring",
+    "    haste: int | None = field(default=None, metadata=SCORING)\n\n"
+    "    @property\n    def scoring",
+)
+PROGRAM_WITH_SCORING = """
+from pathlib import Path
+from cant_do_that_anymore import Spec, evaluate, load
+from cant_do_that_anymore.comparison.naming import model_names
+from cant_do_that_anymore.report.document import settings_text
+from cant_do_that_anymore.report.run_page import write_page
+from cant_do_that_anymore.runs.results import command_of
+
+runs = [evaluate(Spec(model="cdta/random", n=2, haste=haste), quiet=True) for haste in (None, 3)]
+for number, run in enumerate(runs):
+    run.save(Path(f"run{number}"))
+print(*(load(f"run{number}").plan.haste for number in range(2)))
+print(len(list(Path("home/datasets").glob("*"))), runs[0].plan.differences(runs[1].plan))
+print(*model_names(runs), sep=", ")
+print("haste 3" in settings_text(runs[1]), command_of(runs[1], "cdta/random"))
+print("<dt>Haste</dt><dd>3</dd>" in Path("run1/report.html").read_text())
+"""
+
+
+def test_an_option_that_changes_scores_is_two_fields(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files, datasets, names, reports and commands follow from the field of `PlanOptions`."""
+    monkeypatch.setenv("CDTA_HOME", str(tmp_path / "home"))
+    assert run_changed_package(tmp_path, PROGRAM_WITH_SCORING, HASTE, SCORING_HASTE) == [
+        "None 3",
+        "2 ['haste']",
+        "cdta/random haste default, cdta/random haste 3",
+        "True cdta run --model cdta/random -n 2 --haste 3",
+        "True",
+    ]
 
 
 TEMPERATURES = """DIMENSIONS = {
@@ -370,8 +418,8 @@ except ValueError as problem:
 
 def test_a_dimension_of_experiments_is_one_entry(tmp_path: Path) -> None:
     """In Python, on the command line, in an experiment file, and in a file's table of models."""
-    change = "comparison/experiment.py", "DIMENSIONS = {\n", TEMPERATURES
-    output = run_changed_package(tmp_path, *change, PROGRAM_WITH_DIMENSIONS)
+    edit = "comparison/experiment.py", "DIMENSIONS = {\n", TEMPERATURES
+    output = run_changed_package(tmp_path, PROGRAM_WITH_DIMENSIONS, edit)
     assert output[0] == "['cdta/random temperature 0', 'cdta/random temperature 1.5']"
     folders = [line for line in output if line.startswith("['cdta_random")]
     assert len(folders) == 3 and len(set(folders)) == 1

@@ -1,5 +1,6 @@
 """Hostile input gives a result or a one-sentence error, never a crash or files elsewhere."""
 
+import gzip
 import json
 import string
 from collections.abc import Callable, Iterable, Iterator
@@ -151,9 +152,10 @@ def mutated(original: bytes, seed: int) -> bytes:
 @example(content=b'{"game_idx": 1e999, "previous_moves": [], "next_filtered_moves": ["a2a3"]}')
 def test_damaged_position_files_do_not_crash(content: bytes | int, tmp_path: Path) -> None:
     valid = "".join(json.dumps(position.to_json()) + "\n" for position in POOL[:3]).encode()
-    for name in ("positions.jsonl", "positions.jsonl.gz"):
+    damaged = mutated(valid, content) if isinstance(content, int) else content
+    for name, data in {"a.jsonl": damaged, "b.gz": damaged, "c.gz": gzip.compress(damaged)}.items():
         file = tmp_path / name
-        file.write_bytes(mutated(valid, content) if isinstance(content, int) else content)
+        file.write_bytes(data)
         check_no_crash(lambda file=file: read_positions(file, BISHOPS_AS_KNIGHTS))  # type: ignore[misc]
 
 

@@ -113,13 +113,13 @@ def test_hidden_reasoning_counts_tokens_but_no_temptation() -> None:
     difference = run.results.metrics["thinking_tokens_difference"]
     assert difference is not None and difference < 0
     output = summary_of(run)
-    assert f"{-difference:,.0f} [" in output and "fewer" in output and "temptation" not in output
+    assert f"{-difference:,.0f} [" in output and "fewer" in output and "Temptation" not in output
 
 
 def test_no_reasoning_sentence_without_reasoning() -> None:
     run = measure(perfect, n=12)
     assert not NAMES & run.results.metrics.keys()
-    assert "think" not in summary_of(run)
+    assert "reasoning" not in summary_of(run)
 
 
 def answer_with(

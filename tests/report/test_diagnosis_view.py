@@ -271,7 +271,7 @@ def test_reports_without_the_network_lack_human_frequency(
     not_shipped = Position(0, ("e2e4", "e7e5"), ("f1b5", "f1c4"))
     run = played(positions=[not_shipped])
     assert by_human_frequency(run.answered, run.plan) == []
-    assert "how usual" not in page(run)
+    assert "how common" not in page(run)
     assert "By opening" in page(run)
 
 

@@ -220,10 +220,11 @@ def outcomes_in(counts: Mapping[str, Mapping[Outcome, int]]) -> list[Outcome]:
 
 
 def _settings(run: Run) -> dict[bool, dict[str, object]]:
-    """Return the settings by title: those that are not defaults, and the others."""
-    changed = run.plan.settings.non_defaults.keys() | {"temperature", "max_tokens", "seed"}
+    """Return the settings by title: those of scoring or not the default, and the others."""
+    scoring, settings = run.plan.scoring, run.plan.settings
+    changed = {*scoring, *settings.non_defaults, "temperature", "max_tokens", "seed"}
     rows: dict[bool, dict[str, object]] = {True: {}, False: {}}
-    for name, value in asdict(run.plan.settings).items():
+    for name, value in (scoring | asdict(settings)).items():
         rows[name in changed][name.replace("_", " ").capitalize()] = value
     return rows
 
