@@ -31,13 +31,10 @@ def with_approval(
         except NeedsApproval as needed:
             if not (sys.stdin.isatty() and sys.stderr.isatty()):
                 raise
-            question, approve = (
-                f"{needed.why}. Spend up to {dollars(needed.approve)}?",
-                needed.approve,
-            )
+            above = needed.approve
+            question = f"{needed.why}. Spend up to {dollars(above)}?"
         if not click.confirm(question, err=True):
             raise Stopped("stopped because you did not approve the cost", cached=cached)
-        above = approve
 
 
 def with_approval_of(spec: Spec, work: Callable[[Spec], T]) -> T:

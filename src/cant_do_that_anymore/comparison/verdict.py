@@ -23,8 +23,7 @@ from ..metrics.types import ALPHA, Measure
 from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION, LEGAL_OUTCOMES, OUTCOMES, Outcome, Sample
 from .entries import Entry
-from .leaderboard import NO_MOVE as NO_MOVE
-from .leaderboard import Ranking, changed_outcomes
+from .leaderboard import NO_MOVE, Ranking, changed_outcomes
 from .pairwise import EQUIVALENCE_MARGIN, PairComparison, as_sentence
 
 UNION = (

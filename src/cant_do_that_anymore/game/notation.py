@@ -1,6 +1,6 @@
 """Algebraic notation of moves, also under changed rules."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import chess
 
@@ -34,18 +34,13 @@ def move_number_prefix(board: chess.Board) -> str:
     return f"{board.fullmove_number}. " if board.turn else f"{board.fullmove_number}... "
 
 
-def notate_game(moves: Iterable[str]) -> list[str]:
-    """Return the moves of a game from the initial position in the notation of `notate`."""
-    game = played(map(chess.Move.from_uci, moves))
-    return [notate(board, move.uci()) for board, move in game]
+def notate_game(moves: Iterable[str]) -> str:
+    """Return a game from the initial position in the notation of `notate`, with move numbers.
 
-
-def with_move_numbers(game: Sequence[str]) -> str:
-    """Join moves in notation with their move numbers.
-
-    >>> with_move_numbers(["e4", "e5", "Nf3"])
+    >>> notate_game(["e2e4", "e7e5", "g1f3"])
     '1. e4 e5 2. Nf3'
     """
+    game = [notate(board, move.uci()) for board, move in played(map(chess.Move.from_uci, moves))]
     return " ".join(
         f"{ply // 2 + 1}. {move}" if ply % 2 == 0 else move for ply, move in enumerate(game)
     )

@@ -22,7 +22,7 @@ from ..datasets.pools import Pool, drawn
 from ..datasets.search import Query, SelectionConfig
 from ..datasets.selection import Selection, drawn_from, known_dataset
 from ..datasets.storage import Dataset
-from ..game.notation import notate, notate_game, with_move_numbers
+from ..game.notation import notate, notate_game
 from ..game.position import Position, earlier_moves
 from ..game.rules import Rules
 from ..providers.local import draw_board
@@ -165,7 +165,7 @@ def _describe(position: Position) -> str:
     """Format the position for Inspect's log viewer; the model never sees this."""
     board = position.board()
     side = "White" if board.turn else "Black"
-    game = with_move_numbers(notate_game(position.moves)) or "no moves"
+    game = notate_game(position.moves) or "no moves"
     special_moves = ", ".join(notate(board, uci) for uci in position.special_moves)
     return (
         f"{side} to move after {game}\n\n```\n{draw_board(board)}\n```\n\nSpecial: {special_moves}"

@@ -13,7 +13,7 @@ from struct import Struct
 from ..datasets.storage import Dataset, common_positions
 from ..errors import UserError
 from ..formatting import Number
-from ..game.notation import notate_game, with_move_numbers
+from ..game.notation import notate_game
 from ..game.position import DATA, Position, earlier_moves
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
 from ..task.types import Plan, Sample, Samples
@@ -171,7 +171,7 @@ def by_opening(samples: Samples, plan: Plan) -> list[Group]:
     """Group by the first moves of the game, the most frequent opening first and all others last."""
     beginnings = [sample.position.moves[:OPENING_PLIES] for sample in samples]
     openings = {
-        moves: with_move_numbers(notate_game(moves)) or "(initial position)"
+        moves: notate_game(moves) or "(initial position)"
         for moves, _ in Counter(beginnings).most_common(MOST_OPENINGS)
     }
     labels = [openings.get(moves, "all others") for moves in beginnings]

@@ -7,7 +7,7 @@ table, so a new measure is one entry here.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import sqrt
+from statistics import fmean, pstdev
 from typing import Any
 
 from ..formatting import Number, amount, number
@@ -190,12 +190,7 @@ class Statistic(Metric):
 
 
 def _mean_length(samples: Samples) -> float:
-    return sum(_lengths(samples)) / len(samples)
-
-
-def _spread_of_lengths(samples: Samples) -> float:
-    mean = _mean_length(samples)
-    return sqrt(sum((length - mean) ** 2 for length in _lengths(samples)) / len(samples))
+    return fmean(_lengths(samples))
 
 
 def _lengths(samples: Samples) -> list[int]:
@@ -213,9 +208,17 @@ def _random_level(samples: Samples) -> float:
 
 
 _STATISTICS = (
-    Statistic("avg_num_previous_moves", "Earlier moves", "mean over the samples", _mean_length),
     Statistic(
-        "std_num_previous_moves", "Earlier moves, spread", "standard deviation", _spread_of_lengths
+        "avg_num_previous_moves",
+        "Earlier moves",
+        "mean over the samples",
+        lambda samples: fmean(_lengths(samples)),
+    ),
+    Statistic(
+        "std_num_previous_moves",
+        "Earlier moves, spread",
+        "standard deviation",
+        lambda samples: pstdev(_lengths(samples)),
     ),
     Statistic(
         "mcnemar_p",

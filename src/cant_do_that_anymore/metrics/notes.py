@@ -28,12 +28,11 @@ from .diagnosis import (
     KNOWLEDGE,
     PLACEBO_IMPACT,
     SPECIFIC,
-    Contrast,
     confounded,
     range_of,
 )
 from .measures import HABIT, IMPACT
-from .types import Measure, Results
+from .types import Results
 
 # At most this many versions are listed in a note.
 SHOWN = 3
@@ -203,7 +202,7 @@ def _on_placebo(results: Results) -> list[str]:
     if not confounded(results):
         return []
     low, high = range_of(results, PLACEBO_IMPACT) or (None, None)
-    titles = [_in_text(measure) for measure in (CORRECTED, SPECIFIC)]
+    titles = [measure.title.lower() for measure in (CORRECTED, SPECIFIC)]
     return [
         f"the placebo alone changed the habit (95% interval of its impact factor: {_number(low)} "
         f"to {_number(high)}), so the {' and the '.join(titles)} do not show the effect of the "
@@ -214,7 +213,8 @@ def _on_placebo(results: Results) -> list[str]:
 def _on_controls(samples: Samples, controls: Samples, metrics: dict[str, Number]) -> list[str]:
     if "n_controls" not in metrics:
         return []
-    missing = f"so the {_in_text(COLLATERAL)} and the {_in_text(SPECIFIC)} are missing"
+    collateral, specific = COLLATERAL.title.lower(), SPECIFIC.title.lower()
+    missing = f"so the {collateral} and the {specific} are missing"
     if not controls:
         return [
             f"no control positions, {missing}. Controls come from building the dataset: positions "
@@ -257,10 +257,6 @@ def _on_model(samples: Samples) -> list[str]:
     answers = (answer for answer in answers_of(samples) if not answer.error)
     variants = {variant for answer in answers for variant in answer.conceded}
     return [*variant_notes(variants), *version_notes(versions_of(samples))]
-
-
-def _in_text(measure: Measure | Contrast) -> str:
-    return measure.title.lower()
 
 
 _number = partial(number, missing="none")

@@ -10,7 +10,7 @@ import chess
 
 from ..errors import Stopped
 from ..game.move_parser import move_in
-from ..game.notation import notate_game, with_move_numbers
+from ..game.notation import notate_game
 from ..game.position import Position
 from ..game.rules import board_after
 from .base import Answer, Model, Question, RequestVariant, Settings, local_info
@@ -73,7 +73,7 @@ class HumanModel(Model):
             self._printed_tasks.add(task)
             _print(f"\n{task}")
         board = board_after(question.moves)
-        game = with_move_numbers(notate_game(question.moves))
+        game = notate_game(question.moves)
         if self._progress:
             _print(f"\n{self._progress}")
         _print(f"\n{question.rules.title}. Moves so far: {game or 'none'}.")

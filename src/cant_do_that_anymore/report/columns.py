@@ -210,7 +210,8 @@ COLUMNS: tuple[Column, ...] = (
 
 def leaderboard_columns() -> list[Column]:
     """Return all columns: those declared here, and those of measures that declare one."""
-    return [*COLUMNS, *(Column(m.name, m.column) for m in MEASURES.values() if m.column)]
+    with_column = (m for m in MEASURES.values() if m.column)
+    return [*COLUMNS, *(Column(m.name, m.column, legend=m.meaning) for m in with_column)]
 
 
 def columns_in(view: View, rows: Sequence[Row], *, diagnosis: bool = False) -> list[Column]:

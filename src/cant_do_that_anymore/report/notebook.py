@@ -9,7 +9,7 @@ from ..comparison.leaderboard import Ranking
 from ..comparison.verdict import heading, verdict, verdicts
 from ..costs.forecast import Forecast
 from ..formatting import dollars, duration, number, pluralize, visible
-from ..game.notation import notate, notate_game, with_move_numbers
+from ..game.notation import notate, notate_game
 from ..metrics.measures import MEASURES, TILES, UPTAKE
 from ..providers.base import Answer
 from ..runs.lookup import RunSummary
@@ -32,7 +32,7 @@ def sample_rows(samples: Sequence[Sample]) -> list[Row]:
             "draw": sample.draw + 1,
             "game": position.game,
             "source": position.source,
-            "moves": with_move_numbers(notate_game(position.moves)),
+            "moves": notate_game(position.moves),
             "fen": board.fen(),
             "special": ", ".join(notate(board, uci) for uci in position.special_moves),
         }

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from ..formatting import map_texts, visible
 from ..game.move_parser import named_moves
-from ..game.notation import notate, notate_game, with_move_numbers
+from ..game.notation import notate, notate_game
 from ..game.rules import Rules
 from ..metrics.diagnosis import KNOWLEDGE, knowledge_group_of
 from ..metrics.measures import REASONING
@@ -44,7 +44,7 @@ def _entries(run: Run) -> Iterator[dict[str, Any]]:
             "source": position.source or "",
             "fen": board.fen(),
             "last": position.moves[-1] if position.moves else "",
-            "moves": with_move_numbers(notate_game(position.moves)),
+            "moves": notate_game(position.moves),
             "special": [_move(board, uci) for uci in position.special_moves],
             "remarkable": [name for name, (_, holds) in REASONING_FILTERS.items() if holds(sample)],
             "replies": {

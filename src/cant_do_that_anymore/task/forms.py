@@ -11,7 +11,7 @@ from typing import Any
 import chess
 
 from ..errors import InvalidInput, unknown_value
-from ..game.notation import notate_game, with_move_numbers
+from ..game.notation import notate_game
 from ..game.position import Position
 from ..providers.base import Message, Role
 from ..providers.request_variants import with_user_turn
@@ -95,7 +95,7 @@ def _board(position: Position) -> str:
 
 
 def _pgn(position: Position) -> str:
-    return with_move_numbers(notate_game(position.moves)) or "(no moves yet)"
+    return notate_game(position.moves) or "(no moves yet)"
 
 
 def _in_one_turn(text: Callable[[Position], str]) -> Callable[[Position], Iterable[Message]]:

@@ -318,6 +318,7 @@ OPTIONS: dict[str, OptionInfo] = {
     item.name: item.metadata["option"] for item in fields(Spec) if item.metadata
 }
 """The fields that users can set, in the order of the help."""
+SECRET = {item.name for item in fields(Spec) if not item.repr}
 
 
 @cache
@@ -336,7 +337,7 @@ def validate_option(name: str, value: Any, *, text: bool = False) -> Any:
     """
     info = OPTIONS.get(name)
     value = info.parse(value) if info and info.parse else value
-    return check(_hints()[name], value, name, text=text, secret=name == "header")
+    return check(_hints()[name], value, name, text=text, secret=name in SECRET)
 
 
 def parse_option(name: str, value: Any) -> Any:

@@ -13,7 +13,7 @@ from ...datasets.pools import positions_named, union
 from ...datasets.storage import all_datasets, dataset_named, import_dataset
 from ...files import atomic_write_text, file_errors
 from ...formatting import pluralize, visible
-from ...game.notation import move_number_prefix, notate, notate_game, with_move_numbers
+from ...game.notation import move_number_prefix, notate, notate_game
 from ...game.position import Position, write_positions
 from ...game.rules import Rules, rules_named
 from ...runs.evaluate import select
@@ -83,7 +83,7 @@ def _position_facts(position: Position) -> dict[str, str]:
         f"{move_number_prefix(board)}{notate(board, uci)} ({uci})" for uci in position.special_moves
     ]
     return {
-        "moves": with_move_numbers(notate_game(position.moves)) or "none",
+        "moves": notate_game(position.moves) or "none",
         "in UCI": " ".join(position.moves) or "none",
         "FEN": board.fen(),
         "special move": ", ".join(special),

@@ -26,7 +26,7 @@ from ...report.document import build_document
 from ...report.tables import experiment_table
 from ...runs.lookup import find_runs
 from ...task.option_info import MODEL, TASK
-from ...task.spec import OPTIONS, validate_option
+from ...task.spec import OPTIONS, SECRET, validate_option
 from ...validation import check
 from ..approval import with_approval
 from ..console import console
@@ -149,10 +149,9 @@ def _texts(key: str, value: Any) -> tuple[str, ...]:
 
     The file is copied to the results, so it may hold no secret.
     """
-    is_header = key == "header"
     kind = tuple[str | int | float, ...] if key in DIMENSIONS else tuple[str, ...]
-    texts = tuple(map(str, check(kind, as_list(_given(key, value)), key, secret=is_header)))
-    if is_header and not all(text.partition("=")[2].startswith(ENV_PREFIX) for text in texts):
+    texts = tuple(map(str, check(kind, as_list(_given(key, value)), key, secret=key in SECRET)))
+    if key == "header" and not all(t.partition("=")[2].startswith(ENV_PREFIX) for t in texts):
         raise InvalidInput(f"a header in a file must be given as NAME={ENV_PREFIX}VARIABLE")
     return texts
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ...errors import InvalidInput
 from ...formatting import pluralize
-from ...game.notation import notate, notate_game, with_move_numbers
+from ...game.notation import notate, notate_game
 from ...game.rule_pool import example_of
 from ...game.rules import rules_named
 from ...providers.access import split_address
@@ -89,9 +89,7 @@ def _print_prompts(prompts: Mapping[str, str], of: str, screen: Console) -> None
 def _print_sample(sample: Sample, conditions: Sequence[Condition], screen: Console) -> None:
     position, board = sample.position, sample.position.board()
     moves = " or ".join(notate(board, move) for move in position.special_moves)
-    screen.print(
-        with_move_numbers(notate_game(position.moves)) or "The first move.", highlight=False
-    )
+    screen.print(notate_game(position.moves) or "The first move.", highlight=False)
     screen.print(Text(f"\n{draw_board(board)}\n"))
     screen.print(
         f"{'White' if board.turn else 'Black'} to move. Special move: {moves}", highlight=False

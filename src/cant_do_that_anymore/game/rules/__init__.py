@@ -5,7 +5,6 @@ from itertools import permutations
 from ...errors import InvalidInput, unknown_value
 from .base import STANDARD as STANDARD
 from .base import Rules as Rules
-from .base import Standard as Standard
 from .base import board_after as board_after
 from .base import check_forbids_something as check_forbids_something
 from .base import copy_as as copy_as
