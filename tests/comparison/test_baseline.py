@@ -1,4 +1,4 @@
-"""One model then and now, and the check against a baseline with its exit code."""
+"""Compare a model with its earlier runs, and check it against a baseline with an exit code."""
 
 import json
 from dataclasses import replace
@@ -25,77 +25,77 @@ def run_at(moment: str, play: Play, seed: int = 0, n: int = 300, model: str = "m
     )
 
 
-def saved(folder: Path, *runs: Run) -> Path:
+def save(folder: Path, *runs: Run) -> Path:
     for number, run in enumerate(runs):
         save_run(run, folder / str(number))
     return folder
 
 
-def checked(old: Play, new: Play, tolerance: float = 0.0, n: int = 300) -> BaselineCheck:
+def baseline_check(old: Play, new: Play, tolerance: float = 0.0, n: int = 300) -> BaselineCheck:
     baseline, run = (run_at(f"{day}T10:00:00", play, n=n) for day, play in ((10, old), (17, new)))
     return check_baseline(ranking_of([baseline], [run]), [baseline], tolerance)
 
 
 def test_two_runs_of_one_model_are_compared_and_named_by_date_and_time() -> None:
-    then, now = run_at("10T10:00:07", keeps(20)), run_at("17T09:30:00", keeps(60))
-    found = compare(then, now)
-    assert found.summary().startswith(
+    earlier, later = run_at("10T10:00:07", keeps(20)), run_at("17T09:30:00", keeps(60))
+    comparison = compare(earlier, later)
+    assert comparison.summary().startswith(
         "m 2026-11-10 10:00 adapts most; its lead over m 2026-11-17 09:30 is significant: 40.0 "
     )
-    soon = replace(now, started_at="2026-11-10T10:00:59Z")
-    assert [entry.label for entry in compare(then, soon).entries] == [
+    seconds_later = replace(later, started_at="2026-11-10T10:00:59Z")
+    assert [entry.label for entry in compare(earlier, seconds_later).entries] == [
         "m 2026-11-10 10:00:07",
         "m 2026-11-10 10:00:59",
     ]
 
 
-def test_each_name_stands_for_its_runs_if_all_are_of_one_model(tmp_path: Path) -> None:
+def test_runs_of_one_model_are_grouped_by_argument(tmp_path: Path) -> None:
     weeks = [
-        saved(
+        save(
             tmp_path / day,
-            *(run_at(f"{day}T10:00:00", keeps(kept), seed, n=100) for seed in (1, 2)),
+            *(run_at(f"{day}T10:00:00", keeps(percent), seed, n=100) for seed in (1, 2)),
         )
-        for day, kept in (("10", 20), ("17", 60))
+        for day, percent in (("10", 20), ("17", 60))
     ]
     [pair, *_] = json.loads(cdta("compare", *weeks, "--json", code=0).stdout)["pairs"]
     assert pair["models"] == ["m 2026-11-10 10:00", "m 2026-11-17 10:00"]
     assert (pair["samples"], pair["difference"]) == (200, pytest.approx(0.4))
-    for names, why in (
+    for folders, reason in (
         ([tmp_path], "all 4 runs are of one model with the same settings"),
         ([weeks[0] / "0"], "this is one run"),
         ([weeks[0] / "0"] * 2, "this is one run"),
     ):
-        refused = cdta("compare", *names, code=2)
-        assert refused.stderr == (
-            f"cdta: there is nothing to compare, because {why}; name two runs, as in `cdta "
+        result = cdta("compare", *folders, code=2)
+        assert result.stderr == (
+            f"cdta: there is nothing to compare, because {reason}; name two runs, as in `cdta "
             "compare RUN RUN` (see `cdta runs`)\n"
         )
 
 
-def test_seeds_stay_pooled_beside_another_model() -> None:
+def test_seeds_are_pooled_when_another_model_is_compared() -> None:
     runs = [run_at("10T10:00:00", keeps(20), seed) for seed in (1, 2)]
     entries = compare(*runs, run_at("10T10:00:00", keeps(50), model="other")).entries
     assert [(entry.label, len(entry.runs)) for entry in entries] == [("m", 2), ("other", 1)]
 
 
-@pytest.mark.parametrize("backwards", [False, True])
-def test_a_run_that_only_repeats_cached_answers_shows_no_change(backwards: bool) -> None:
-    then = run_at("10T10:00:00", keeps(20))
-    same = replace(then, started_at="2026-11-17T10:00:00Z")
-    assert compare(then, same).comparisons[0].verdict == "equivalent"  # --fresh, and unchanged
-    both = [then, replace(same, notes=[ALL_CACHED])]
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_a_run_that_only_repeats_cached_answers_shows_no_change(is_reversed: bool) -> None:
+    earlier = run_at("10T10:00:00", keeps(20))
+    repeated = replace(earlier, started_at="2026-11-17T10:00:00Z")
+    assert compare(earlier, repeated).comparisons[0].verdict == "equivalent"  # with --fresh
+    runs = [earlier, replace(repeated, notes=[ALL_CACHED])]
     with pytest.raises(InvalidInput, match=r"17 10:00:00 only repeats .* --fresh or --tag NAME"):
-        compare(*(both[::-1] if backwards else both))
+        compare(*(runs[::-1] if is_reversed else runs))
 
 
 def test_a_longer_run_that_repeats_all_shared_answers_is_noted() -> None:
-    """New samples make it more than a repetition, but a comparison is on the shared ones."""
-    then, longer = run_at("10T10:00:00", keeps(20)), run_at("17T10:00:00", keeps(60))
-    longer = replace(longer, samples=[*then.samples[:200], *longer.samples[200:]])
-    then = replace(then, samples=then.samples[:200])
-    [note] = differences_in_plan(compare(then, longer).entries)
+    """New samples make it more than a repetition, but only shared samples are compared."""
+    earlier, longer = run_at("10T10:00:00", keeps(20)), run_at("17T10:00:00", keeps(60))
+    longer = replace(longer, samples=[*earlier.samples[:200], *longer.samples[200:]])
+    earlier = replace(earlier, samples=earlier.samples[:200])
+    [note] = differences_in_plan(compare(earlier, longer).entries)
     assert "have the same answers in all 200 shared samples" in note
-    assert not differences_in_plan(compare(then, run_at("17T10:00:00", keeps(60))).entries)
+    assert not differences_in_plan(compare(earlier, run_at("17T10:00:00", keeps(60))).entries)
 
 
 @pytest.mark.parametrize(
@@ -114,34 +114,34 @@ def test_a_longer_run_that_repeats_all_shared_answers_is_noted() -> None:
 def test_a_run_is_worse_if_its_whole_interval_is_below_the_tolerance(
     old: int, new: int, tolerance: float, verdict: str
 ) -> None:
-    check = checked(keeps(old), keeps(new), tolerance)
+    check = baseline_check(keeps(old), keeps(new), tolerance)
     assert check.verdict == verdict
     assert check.difference == pytest.approx((old - new) / 100)
     assert check.low <= check.difference <= check.high
     assert (check.baseline, check.run) == ("m 2026-11-10 10:00", "m 2026-11-17 10:00")
 
 
-def test_few_samples_prove_nothing_and_five_changes_are_not_significant() -> None:
-    """The exact p of five changes in one direction is 0.0625, whatever the interval says."""
-    assert [checked("adapted", keeps(percent), n=100).verdict for percent in (5, 6)] == [
+def test_five_changes_are_not_significant_but_six_are() -> None:
+    """The exact p of five changes in one direction is 0.0625, regardless of the interval."""
+    assert [baseline_check("adapted", keeps(percent), n=100).verdict for percent in (5, 6)] == [
         "inconclusive",
         "worse",
     ]
 
 
-def test_answers_without_a_move_may_hide_a_drop_but_never_make_one() -> None:
-    check = checked("adapted", "unreadable")
+def test_answers_without_a_move_never_prove_a_drop() -> None:
+    check = baseline_check("adapted", "unreadable")
     assert (check.verdict, check.difference) == ("inconclusive", -1)
     assert check.high >= 0
     assert check.sentence.endswith(", and too many answers contain no move.")
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "code", "says"),
+    ("old", "new", "code", "expected"),
     [(perfect, habit, 1, "fails"), (habit, perfect, 0, "passes"), (perfect, perfect, 0, "passes")],
 )
-def test_planted_models_decide_the_exit_code(
-    old: Responder, new: Responder, code: int, says: str, serve: Serve, tmp_path: Path
+def test_exit_code_follows_the_baseline_check(
+    old: Responder, new: Responder, code: int, expected: str, serve: Serve, tmp_path: Path
 ) -> None:
     server = serve(old)
     for name, player in (("then", old), ("now", new)):
@@ -149,11 +149,11 @@ def test_planted_models_decide_the_exit_code(
         command = ("run", "--base-url", server.url, "--model", "m", "--dataset", positions(40))
         cdta(*command, "--fresh", "--quiet", "--out", tmp_path / name, code=0)
     gate = ("compare", "--baseline", tmp_path / "then", tmp_path / "now", "--tolerance", 10)
-    done, data = cdta(*gate, code=code), cdta(*gate, "--json", code=code)
-    sentence = done.stdout.splitlines()[-1]
-    assert sentence.startswith(f"The check {says}: ")
-    facts = json.loads(data.stdout)["baseline"]
-    assert (done.stderr, data.stderr, facts["sentence"]) == ("", "", sentence)
+    result, json_result = cdta(*gate, code=code), cdta(*gate, "--json", code=code)
+    sentence = result.stdout.splitlines()[-1]
+    assert sentence.startswith(f"The check {expected}: ")
+    facts = json.loads(json_result.stdout)["baseline"]
+    assert (result.stderr, json_result.stderr, facts["sentence"]) == ("", "", sentence)
     assert cdta(*gate, "--markdown", code=code).stderr == f"{sentence}\n"
     assert (facts["verdict"] == "worse", facts["tolerance"]) == (code == 1, 0.1)
     if code:
@@ -162,16 +162,16 @@ def test_planted_models_decide_the_exit_code(
         assert " by more than 10 points; its rule uptake differs by -100.0 points (95% " in sentence
 
 
-def test_a_check_that_cannot_decide_anything_is_an_error(tmp_path: Path) -> None:
-    m = saved(tmp_path / "m", run_at("10T10:00:00", keeps(20), n=20))
-    apart = saved(tmp_path / "apart", played("apart", keeps(20), positions=POOL[20:40]))
-    two = saved(tmp_path / "two", *(played(name, keeps(20), positions=POOL[:20]) for name in "ab"))
+def test_a_baseline_check_without_two_comparable_runs_is_an_error(tmp_path: Path) -> None:
+    old = save(tmp_path / "m", run_at("10T10:00:00", keeps(20), n=20))
+    disjoint = save(tmp_path / "apart", played("apart", keeps(20), positions=POOL[20:40]))
+    pair = save(tmp_path / "two", *(played(name, keeps(20), positions=POOL[:20]) for name in "ab"))
     for arguments, sentence in (
-        ((m, apart, "--tolerance", 5), "--tolerance needs --baseline RUN"),
-        (("--baseline", m, m), "there is nothing to compare, because this is one run; "),
-        (("--baseline", m, apart), "apart and the baseline m cannot be compared: "),
-        (("--baseline", m, two), "--baseline RUN RUN takes one model on each side, not "),
+        ((old, disjoint, "--tolerance", 5), "--tolerance needs --baseline RUN"),
+        (("--baseline", old, old), "there is nothing to compare, because this is one run; "),
+        (("--baseline", old, disjoint), "apart and the baseline m cannot be compared: "),
+        (("--baseline", old, pair), "--baseline RUN RUN takes one model on each side, not "),
     ):
-        refused = cdta("compare", *arguments, code=2)
-        assert refused.stderr.startswith(f"cdta: {sentence}")
-        assert len(refused.stderr.splitlines()) == 1
+        result = cdta("compare", *arguments, code=2)
+        assert result.stderr.startswith(f"cdta: {sentence}")
+        assert len(result.stderr.splitlines()) == 1

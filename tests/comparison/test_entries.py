@@ -1,4 +1,4 @@
-"""What an experiment comes to: runs taken together, never across rules, and the best first."""
+"""Entries of an experiment: runs are pooled, never across rules, and the best is first."""
 
 import shutil
 from dataclasses import replace
@@ -27,15 +27,15 @@ HALF: list[Outcome] = ["special", "legal"] * 10
 
 
 def run(model: str = "m", after: Play = "special", before: Play = "special", **fields: Any) -> Run:
-    """A run of 20 samples; ``seed`` and ``effort`` are settings, the rest as `played` takes it."""
+    """A run of 20 samples; ``seed`` and ``effort`` are settings, other fields go to `played`."""
     settings = Settings(seed=fields.pop("seed", 0), reasoning_effort=fields.pop("effort", None))
     return played(model, after, before, POOL[:20], settings=settings, **fields)
 
 
-def test_value_and_interval_are_those_of_the_samples_of_all_runs() -> None:
+def test_value_and_interval_cover_the_samples_of_all_runs() -> None:
     runs = [run(after=HALF, seed=1), run(after="adapted", seed=2), run(seed=3)]
     (entry,) = entries_of(runs)
-    samples = [sample for each in runs for sample in each.samples]
+    samples = [sample for r in runs for sample in r.samples]
     assert len(entry.runs) == 3
     for name in (UPTAKE, IMPACT, "adaptation_rate", "delta"):
         assert entry.results.metrics[name] == MEASURES[name].value(samples)
@@ -43,45 +43,45 @@ def test_value_and_interval_are_those_of_the_samples_of_all_runs() -> None:
     assert entry.error_over_seeds(IMPACT) == pytest.approx(0.5 / 3**0.5)
 
 
-def test_asking_the_same_again_makes_no_interval_narrower() -> None:
-    (once,) = entries_of([run(after=HALF, seed=1)])
-    (thrice,) = entries_of([run(after=HALF, seed=seed) for seed in (1, 2, 3)])
-    one, three = (each.results.intervals[IMPACT] for each in (once, thrice))
-    assert three.high - three.low >= one.high - one.low
-    assert thrice.error_over_seeds(IMPACT) == 0
-    assert once.error_over_seeds(IMPACT) is None
+def test_repeated_answers_make_no_interval_narrower() -> None:
+    (one_seed,) = entries_of([run(after=HALF, seed=1)])
+    (three_seeds,) = entries_of([run(after=HALF, seed=seed) for seed in (1, 2, 3)])
+    single, pooled = (entry.results.intervals[IMPACT] for entry in (one_seed, three_seeds))
+    assert pooled.high - pooled.low >= single.high - single.low
+    assert three_seeds.error_over_seeds(IMPACT) == 0
+    assert one_seed.error_over_seeds(IMPACT) is None
 
 
-def test_what_two_runs_of_one_seed_share_is_counted_once_everywhere() -> None:
-    """The second repeats the last ten samples of the first, and adds ten that think first."""
+def test_samples_shared_by_two_runs_of_one_seed_count_once() -> None:
+    """The second run repeats the last ten samples of the first and adds ten with reasoning."""
     outcomes: list[Outcome] = [*["special"] * 10, *["adapted"] * 20]  # type: ignore[list-item]
     first, longer = played("m", outcomes[:20]), played("m", outcomes)
-    thought = dict.fromkeys(
+    answers = dict.fromkeys(
         (STANDARD_CONDITION, CHANGED_CONDITION), Answer(usage=Usage(0, 300, 300))
     )
-    added = [replace(sample, stored=thought) for sample in longer.samples[20:]]
+    added = [replace(sample, stored=answers) for sample in longer.samples[20:]]
     second = replace(first, samples=[*first.samples[10:], *added])
     (entry,) = entries_of([first, second])
     assert len(entry.samples) == entry.results.metrics["n_samples"] == 30
     assert [len(samples) for samples in entry.samples_by_run] == [20, 10]
     assert entry.mean("changed_thinking_tokens") == 100
     assert entry.error_over_seeds(IMPACT) is None
-    assert not any("more positions" in note for note in entry.notes)  # none is lacking
-    (apart,) = entries_of([first, replace(second, plan=run(seed=2).plan)])
-    assert len(apart.samples) == 40
-    assert apart.error_over_seeds(IMPACT) == pytest.approx(0.5 / 2)
+    assert not any("more positions" in note for note in entry.notes)  # none is missing
+    (other_seed,) = entries_of([first, replace(second, plan=run(seed=2).plan)])
+    assert len(other_seed.samples) == 40
+    assert other_seed.error_over_seeds(IMPACT) == pytest.approx(0.5 / 2)
 
 
 @pytest.mark.parametrize("failed", [[3], [3, 7], range(20)])
 def test_a_run_with_failed_samples_and_its_repetition_are_counted_once(failed: list[int]) -> None:
-    """The repetition takes all other answers from the cache."""
+    """The repetition gets all other answers from the cache."""
     complete = run(after=HALF)
-    outcomes = [*complete.samples]
+    samples = [*complete.samples]
     for index in failed:
-        error = replace(outcomes[index].replies[CHANGED_CONDITION], outcome="error", move=None)
-        replies = {**outcomes[index].replies, CHANGED_CONDITION: error}
-        outcomes[index] = replace(outcomes[index], replies=replies)
-    incomplete = replace(complete, samples=outcomes)
+        error = replace(samples[index].replies[CHANGED_CONDITION], outcome="error", move=None)
+        replies = {**samples[index].replies, CHANGED_CONDITION: error}
+        samples[index] = replace(samples[index], replies=replies)
+    incomplete = replace(complete, samples=samples)
     for runs in ([incomplete, complete], [complete, incomplete], [incomplete, incomplete]):
         (entry,) = entries_of(runs)
         assert len(entry.samples) == 20
@@ -89,7 +89,7 @@ def test_a_run_with_failed_samples_and_its_repetition_are_counted_once(failed: l
         assert len(shorter.answered) == len({s.position.id for s in shorter.answered})
 
 
-def test_without_a_habit_there_is_no_impact_factor_and_no_error_of_it() -> None:
+def test_without_a_habit_there_is_no_impact_factor_and_no_seed_error() -> None:
     (entry,) = entries_of([run("m", "adapted", "legal", seed=seed) for seed in (1, 2)])
     assert entry.results.metrics[IMPACT] is None
     assert entry.error_over_seeds(IMPACT) is None
@@ -105,7 +105,7 @@ def test_useless_answers_never_make_a_model_the_best() -> None:
         "adapts": "adapted",
     }
     runs = [run(model, after) for model, after in models.items()]
-    runs.append(run("shy", "adapted", "unreadable"))  # nobody knows what it dropped
+    runs.append(run("shy", "adapted", "unreadable"))  # its habit is unknown
     entries = {entry.model: entry for entry in entries_of(runs)}
     assert [*entries][:2] == ["adapts", "half"]
     assert [*entries][-1] == "shy"
@@ -121,7 +121,7 @@ def test_useless_answers_never_make_a_model_the_best() -> None:
 def test_runs_under_different_rules_or_evals_are_never_pooled() -> None:
     others: list[dict[str, Any]] = [{"change": QUEENS}, {"eval": "all_diagonal"}]
     runs = [run(seed=1), *(run(plan=other) for other in others), run(seed=2)]
-    assert [(each.eval, each.change.key, len(each.runs)) for each in entries_of(runs)] == [
+    assert [(entry.eval, entry.change.key, len(entry.runs)) for entry in entries_of(runs)] == [
         ("all", "bishops-as-knights", 2),
         ("all", "queens-as-knights", 1),
         ("all_diagonal", "bishops-as-knights", 1),
@@ -130,11 +130,11 @@ def test_runs_under_different_rules_or_evals_are_never_pooled() -> None:
 
 def test_runs_that_differ_in_more_than_the_seed_have_different_names() -> None:
     cold = run(after=HALF, plan={"settings": Settings(temperature=0.0)})
-    names = [each.model for each in entries_of([run(after=HALF), cold, run("other")])]
+    names = [entry.model for entry in entries_of([run(after=HALF), cold, run("other")])]
     assert names == ["m temperature 0", "m temperature 1", "other"]
 
 
-def test_every_effort_of_a_model_stands_for_itself_under_one_name() -> None:
+def test_each_effort_is_an_entry_under_the_name_of_its_model() -> None:
     efforts: tuple[Effort | None, ...] = ("none", None, "high")
     outcomes: tuple[Play, ...] = (HALF, "special")
     runs = [
@@ -143,20 +143,20 @@ def test_every_effort_of_a_model_stands_for_itself_under_one_name() -> None:
         for seed, after in enumerate(outcomes)
     ]
     other = run("other", "adapted", effort="none")
-    found = entries_of([*runs, other])
-    assert [(each.model, each.effort, each.label, len(each.runs)) for each in found] == [
+    entries = entries_of([*runs, other])
+    assert [(entry.model, entry.effort, entry.label, len(entry.runs)) for entry in entries] == [
         ("other", "none", "other effort none", 1),
         ("m", "none", "m effort none", 2),
         ("m", "high", "m effort high", 2),
         ("m", None, "m default effort", 2),
     ]
-    assert [each.label for each in entries_of(runs[:2])] == ["m"]
-    (told,) = differences_in_plan(pool_runs(runs))
-    assert "(m effort none: none; m default effort: default; m effort high: high)" in told
+    assert [entry.label for entry in entries_of(runs[:2])] == ["m"]
+    (note,) = differences_in_plan(pool_runs(runs))
+    assert "(m effort none: none; m default effort: default; m effort high: high)" in note
 
 
-def test_efforts_on_positions_selected_at_different_efforts_are_not_of_one_line() -> None:
-    """Unless nobody selected them: a dataset that was given, or the diagonal's."""
+def test_efforts_with_different_selection_efforts_get_different_names() -> None:
+    """Unless no model selected the positions, as in a given dataset or that of the diagonal."""
     for dataset, names in (
         (
             Dataset("m", "built", asked=40),
@@ -168,51 +168,49 @@ def test_efforts_on_positions_selected_at_different_efforts_are_not_of_one_line(
             run(effort=effort, plan={"select_effort": effort}, dataset=dataset)
             for effort in ("low", "high")
         ]
-        assert [each.model for each in entries_of(runs)] == names
+        assert [entry.model for entry in entries_of(runs)] == names
 
 
-def test_what_was_selected_in_two_ways_is_never_ranked_together() -> None:
+def test_models_with_different_selections_are_never_ranked_together() -> None:
     drawn = Dataset("m", "built", asked=40, own_temperature=True)
-    found = entries_of([run("low"), run("high", "adapted", dataset=drawn), run("middle", HALF)])
-    assert [each.model for each in found] == ["middle", "low", "high"]
-    assert [each.selection for each in found] == ["", "", drawn.selection]
-    assert len({each.category for each in found}) == 2
+    entries = entries_of([run("low"), run("high", "adapted", dataset=drawn), run("middle", HALF)])
+    assert [entry.model for entry in entries] == ["middle", "low", "high"]
+    assert [entry.selection for entry in entries] == ["", "", drawn.selection]
+    assert len({entry.category for entry in entries}) == 2
     seeds = [run(seed=1), run(seed=2, dataset=drawn)]
-    assert [len(each.runs) for each in entries_of(seeds)] == [1, 1]
+    assert [len(entry.runs) for entry in entries_of(seeds)] == [1, 1]
 
 
-def test_thinking_is_the_mean_over_the_samples_of_all_runs() -> None:
-    thought = {STANDARD_CONDITION: (100, 300), CHANGED_CONDITION: (500, 1000)}
-    asked: Any = [
-        (p, {name: Answer("a2a3", usage=Usage(1, 9, each[n])) for name, each in thought.items()})
+def test_reasoning_tokens_are_averaged_over_samples() -> None:
+    tokens = {STANDARD_CONDITION: (100, 300), CHANGED_CONDITION: (500, 1000)}
+    answers: Any = [
+        (p, {name: Answer("a2a3", usage=Usage(1, 9, used[n])) for name, used in tokens.items()})
         for n, p in enumerate(POOL[:2])
     ]
-    (entry,) = entries_of([run_of(asked)])
-    assert [entry.mean(f"{name}_thinking_tokens") for name in thought] == [200, 750]
+    (entry,) = entries_of([run_of(answers)])
+    assert [entry.mean(f"{name}_thinking_tokens") for name in tokens] == [200, 750]
 
 
-def test_notes_are_about_all_runs_together() -> None:
+def test_notes_cover_all_runs() -> None:
     (entry,) = entries_of([run(after=["error", *HALF[1:]], seed=seed) for seed in (1, 2)])
     assert entry.results.metrics["n_samples"] == 38
     assert any("2 samples without an answer" in note for note in entry.notes)
 
 
-def test_the_same_folder_twice_a_copy_and_a_half_written_one_are_no_more_runs(
-    tmp_path: Path,
-) -> None:
+def test_copied_or_unfinished_folders_add_no_run(tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "one"
     save_run(run(after=HALF), folder)
     shutil.copytree(folder, tmp_path / "runs" / "copy")
-    half = tmp_path / "runs" / ".part-1"
-    half.mkdir()
-    shutil.copy(folder / "samples.jsonl", half)
+    unfinished = tmp_path / "runs" / ".part-1"
+    unfinished.mkdir()
+    shutil.copy(folder / "samples.jsonl", unfinished)
     folders = find_runs([tmp_path / "runs", folder, folder / ".." / "one"])
     (entry,) = entries_of(map(load_run, folders))
     assert len(entry.runs) == 1
     assert entry.results.metrics == load_run(folder).results.metrics
 
 
-def test_earlier_moves_are_those_that_the_change_concerns() -> None:
+def test_earlier_moves_are_those_that_the_change_affects() -> None:
     position = Position(1, ("e2e4", "e7e5", "d1h5", "f8c5", "h5f7"), ("e8f7",))
     samples = played("m", positions=[position]).samples
     labels = [

@@ -1,4 +1,4 @@
-"""Experiments end to end, and plots of what exists already."""
+"""Experiments end to end, and plots of existing runs."""
 
 import csv
 import json
@@ -52,14 +52,14 @@ from testing import (
 )
 
 N = 20
-LOOK = 1
-"""So many questions tell whether a model whose runs are there is still the same."""
+CHECK = 1
+"""Requests that check whether the model of finished runs has changed."""
 SHARE, SEEDS = "predicted_move_in_variant_proportion", "standard_error_over_seeds"
 
 
 def respond(request: Body) -> str:
-    """Keep the habit under the changed rules in some positions, "stubborn" in all, others never."""
-    if not is_changed(request) or request["model"] == "stubborn":
+    """By model name; "other" keeps its habit in a third of the positions when the rules change."""
+    if not is_changed(request):
         return habit(request)
     if request["model"] == "chatty":
         return "What a position! Let me think about it."
@@ -77,16 +77,16 @@ def run_command(*arguments: object) -> Done:
     return cdta("experiment", "--quiet", *arguments)
 
 
-def measure(server: Loopback, out: Path, *arguments: object) -> Done:
+def run_on_server(server: Loopback, out: Path, *arguments: object) -> Done:
     return run_command("--base-url", server.url, "-n", N, "--out", out, *arguments)
 
 
-def measured(
+def run_seeds(
     server: Loopback, out: Path, seeds: int = 1, **options: Any
 ) -> tuple[list[Run], dict[str, UserError]]:
-    """The runs of an experiment with one model, without its tables and pictures."""
-    given: dict[str, Any] = {"eval": "all_diagonal", "n": N} | options
-    specs = [Spec("other", server.url, seed=seed, **given) for seed in range(seeds)]
+    """The runs of an experiment with one model, without tables and plots."""
+    fields: dict[str, Any] = {"eval": "all_diagonal", "n": N} | options
+    specs = [Spec("other", server.url, seed=seed, **fields) for seed in range(seeds)]
     return experiment.run_all({"other": specs}, out, save_run, quiet=True)
 
 
@@ -96,23 +96,23 @@ def table(out: Path) -> dict[tuple[str, str], dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path]:
+def three_models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path]:
     """Three models in both evals, with two seeds."""
-    out = tmp_path_factory.mktemp("whole") / "out"
+    out = tmp_path_factory.mktemp("three_models") / "out"
     models = [argument for name in MODELS for argument in ("--model", name)]
     with answering(respond) as server:
-        done = measure(server, out, *models, "--runs", 2)
-    assert done.returncode == 0, done.stderr
-    return done, out
+        result = run_on_server(server, out, *models, "--runs", 2)
+    assert result.returncode == 0, result.stderr
+    return result, out
 
 
 MODELS = ("adapts", "chatty", "other")
 
 
 def test_every_model_eval_and_seed_is_measured_and_runs_are_pooled(
-    whole: tuple[Done, Path],
+    three_models: tuple[Done, Path],
 ) -> None:
-    _, out = whole
+    _, out = three_models
     folders = sorted(path.parent for path in out.glob("*/run.json"))
     assert len(folders) == 3 * 2 * 2
     assert len({load_run(folder).plan.settings.seed for folder in folders}) == 2
@@ -135,20 +135,20 @@ def test_every_model_eval_and_seed_is_measured_and_runs_are_pooled(
         assert "<svg" in (out / f"{stem}.svg").read_text()
 
 
-def test_a_model_that_chats_does_not_win_and_is_marked(whole: tuple[Done, Path]) -> None:
-    done, out = whole
-    printed = done.stdout.splitlines()
-    assert max(map(len, printed)) <= 80
-    verdicts = re.sub(r"\s+", " ", done.stdout.partition("\n\n")[0])
+def test_off_task_replies_do_not_win_and_are_marked(three_models: tuple[Done, Path]) -> None:
+    result, out = three_models
+    lines = result.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    verdicts = re.sub(r"\s+", " ", result.stdout.partition("\n\n")[0])
     assert "like knights: adapts adapts most; its lead over other is significant: " in verdicts
     assert "chatty's drop is off-task replies: 100% of its answers contain no" in verdicts
-    rows = printed[printed.index("Bishops move like knights") :][:12]
+    rows = lines[lines.index("Bishops move like knights") :][:12]
     first, *_, last = (line for line in rows if line.startswith(MODELS))
     assert first.startswith("adapts ")
     assert last.startswith("chatty (!) ")
     assert " -1.00 " in last
     assert last.endswith("100%")
-    assert any("answers without a move" in line for line in printed)
+    assert any("answers without a move" in line for line in lines)
     row = table(out)["chatty", "all"]
     assert float(row["variant_impact_factor"]) == -1
     assert float(row["variant_impact_factor_bounds_high"]) == 0
@@ -160,101 +160,99 @@ def test_a_model_that_chats_does_not_win_and_is_marked(whole: tuple[Done, Path])
 
 
 @pytest.mark.usefixtures("no_plots")
-def test_runs_that_exist_give_the_same_numbers_and_json_is_one_object(
-    whole: tuple[Done, Path], tmp_path: Path
+def test_plots_only_repeats_all_numbers_and_prints_one_json_object(
+    three_models: tuple[Done, Path], tmp_path: Path
 ) -> None:
-    _, first = whole
-    runs = [path.parent for path in sorted(first.glob("*/run.json"))]
+    _, source = three_models
+    runs = [path.parent for path in sorted(source.glob("*/run.json"))]
     result = run_command("--plots-only", *runs, "--out", tmp_path, "--json")
     assert result.returncode == 0, result.stderr
-    assert (tmp_path / "results.csv").read_bytes() == (first / "results.csv").read_bytes()
-    here, there = (json.loads((out / "results.json").read_text()) for out in (first, tmp_path))
+    assert (tmp_path / "results.csv").read_bytes() == (source / "results.csv").read_bytes()
+    original, copy = (json.loads((out / "results.json").read_text()) for out in (source, tmp_path))
     for name in ("verdicts", "results", "pairs", "total"):
-        assert here[name] == there[name]
+        assert original[name] == copy[name]
     (line,) = result.stdout.splitlines()
-    printed = json.loads(line)
-    assert printed == {**there, "files": printed["files"]}
-    assert all(Path(file).exists() for file in printed["files"])
-    written = table(tmp_path)
-    for row in printed["results"]:
-        cells = written[row["model"], row["eval"]]
+    output = json.loads(line)
+    assert output == {**copy, "files": output["files"]}
+    assert all(Path(file).exists() for file in output["files"])
+    rows = table(tmp_path)
+    for row in output["results"]:
+        cells = rows[row["model"], row["eval"]]
         assert list(row) == list(cells)
         assert row["delta_low"] == pytest.approx(float(cells["delta_low"]), abs=1e-6)
 
 
-def test_of_finished_runs_one_question_is_asked_again(server: Loopback, tmp_path: Path) -> None:
-    """Is it the same model? One run tells for all."""
-    for seeds, asked in ((1, 2 * N), (2, 4 * N + LOOK), (2, 4 * N + 2 * LOOK)):
-        runs, failures = measured(server, tmp_path, seeds)
+def test_one_request_checks_the_model_of_finished_runs(server: Loopback, tmp_path: Path) -> None:
+    """Checking one run covers all runs of the model."""
+    for seeds, n_requests in ((1, 2 * N), (2, 4 * N + CHECK), (2, 4 * N + 2 * CHECK)):
+        runs, failures = run_seeds(server, tmp_path, seeds)
         assert (len(runs), failures) == (seeds, {})
-        assert len(server.requests) == asked
+        assert len(server.requests) == n_requests
 
 
-def test_finished_runs_of_a_bundled_model_are_taken_without_a_request(tmp_path: Path) -> None:
+def test_finished_runs_of_a_bundled_model_are_reused_without_a_request(tmp_path: Path) -> None:
     specs = {"random": [Spec("cdta/random", eval="all_diagonal", n=5)]}
-    first, again = (experiment.run_all(specs, tmp_path, save_run, quiet=True) for _ in range(2))
-    assert (again[0][0].samples, again[1]) == (first[0][0].samples, {})
+    first, second = (experiment.run_all(specs, tmp_path, save_run, quiet=True) for _ in range(2))
+    assert (second[0][0].samples, second[1]) == (first[0][0].samples, {})
 
 
-def test_a_run_that_another_process_saved_meanwhile_is_taken(tmp_path: Path) -> None:
+def test_a_run_that_another_process_saved_meanwhile_is_reused(tmp_path: Path) -> None:
     specs = {"random": [Spec("cdta/random", eval="all_diagonal", n=5)]}
 
-    def save_second(run: Run, folder: Path) -> None:
+    def save_twice(run: Run, folder: Path) -> None:
         save_run(run, folder)
-        save_run(run, folder)  # as the other process does
+        save_run(run, folder)  # like the other process
 
-    runs, failures = experiment.run_all(specs, tmp_path, save_second, quiet=True)
+    runs, failures = experiment.run_all(specs, tmp_path, save_twice, quiet=True)
     assert (len(runs[0].samples), failures) == (5, {})
 
 
-@pytest.mark.parametrize("where", ["home", "another"])
-def test_a_run_is_not_taken_for_one_of_another_model_behind_the_same_name(
-    where: str, server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("folder", ["home", "another"])
+def test_a_run_of_another_model_with_the_same_name_is_refused(
+    folder: str, server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.model = "other-1"
-    measured(server, tmp_path / "out", 2)
+    run_seeds(server, tmp_path / "out", 2)
     server.model = "other-2"
-    monkeypatch.setenv("CDTA_HOME", str(tmp_path / where))  # the runs have their own answers
-    if where == "another":  # where nothing is kept, the first run is measured anew
+    monkeypatch.setenv("CDTA_HOME", str(tmp_path / folder))  # runs contain their answers
+    if folder == "another":  # nothing is cached there, so the first run is measured again
         shutil.rmtree(min((tmp_path / "out").glob("other-*")))
-    for _ in range(2 if where == "another" else 1):
-        _, failures = measured(server, tmp_path / "out", 2)
-        told = str(failures["other"])
-        assert "'other-1', now 'other-2'" in told
+    for _ in range(2 if folder == "another" else 1):
+        _, failures = run_seeds(server, tmp_path / "out", 2)
+        message = str(failures["other"])
+        assert "'other-1', now 'other-2'" in message
         assert (
             "--tag NAME to cache its answers separately. Either way, give --out a new folder"
-            in told
+            in message
         )
 
 
-def test_other_moves_at_temperature_0_are_another_model_although_the_run_was_at_1(
+def test_different_temperature_0_answers_mean_another_model(
     server: Loopback, tmp_path: Path
 ) -> None:
-    measured(server, tmp_path, eval="all", pool="common")
+    run_seeds(server, tmp_path, eval="all", pool="common")
     server.respond = adapting
-    runs, failures = measured(server, tmp_path, eval="all", pool="common")
+    runs, failures = run_seeds(server, tmp_path, eval="all", pool="common")
     assert not runs
-    told = "seems to have changed since its answers were cached (its temperature-0 answer"
-    assert told in str(failures["other"])
+    message = "seems to have changed since its answers were cached (its temperature-0 answer"
+    assert message in str(failures["other"])
 
 
 class Renamed(Loopback):
-    """Calls itself another name with every answer, or by a second name from the 37th on."""
+    """Changes its version with every answer, or once, at the 37th."""
 
-    late: bool = False
+    once: bool = False
 
     def completion(self, request: Body) -> dict[str, Any]:
-        asked = len(self.requests)
-        name = f"other-{2 if asked > 2 * N - 4 else 1}" if self.late else f"replica-{asked}"
+        number = len(self.requests)
+        name = f"other-{2 if number > 2 * N - 4 else 1}" if self.once else f"replica-{number}"
         return super().completion(request) | {"model": name}
 
 
-def test_a_model_with_a_new_version_in_every_answer_goes_by_its_requested_name(
-    tmp_path: Path,
-) -> None:
+def test_a_new_version_in_every_answer_counts_as_the_requested_model(tmp_path: Path) -> None:
     with answering(Renamed(respond)) as server:
         for _ in range(2):
-            runs, failures = measured(server, tmp_path, 2, eval="all", pool="common", price=(1, 1))
+            runs, failures = run_seeds(server, tmp_path, 2, eval="all", pool="common", price=(1, 1))
             assert not failures
             [entry] = pool_runs(runs)
             assert (entry.label, len(entry.runs)) == ("other", 2)
@@ -268,12 +266,12 @@ def test_a_model_with_a_new_version_in_every_answer_goes_by_its_requested_name(
                 )
 
 
-def test_a_second_name_that_came_late_in_a_run_makes_no_other_model_of_it(tmp_path: Path) -> None:
+def test_a_version_that_changes_late_in_a_run_is_the_same_model(tmp_path: Path) -> None:
     server = Renamed(respond)
-    server.late = True
+    server.once = True
     with answering(server):
         for _ in range(2):
-            (run,), failures = measured(server, tmp_path)
+            (run,), failures = run_seeds(server, tmp_path)
             assert (run.version, failures) == ("other", {})
 
 
@@ -281,56 +279,56 @@ def test_without_a_network_finished_runs_are_used_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with answering(respond) as server:
-        first, _ = measured(server, tmp_path)
-    again, failures = measured(server, tmp_path)
-    assert [run.samples for run in again] == [run.samples for run in first]
+        first, _ = run_seeds(server, tmp_path)
+    second, failures = run_seeds(server, tmp_path)
+    assert [run.samples for run in second] == [run.samples for run in first]
     assert not failures
     assert "could not check whether the model has changed" in caplog.text
 
 
 @pytest.mark.parametrize("options", [{}, {"eval": "all", "pool": "common"}], ids=["given", "built"])
-def test_a_finished_run_without_any_answer_is_taken_as_it_is(
+def test_a_finished_run_without_answers_is_reused(
     options: dict[str, Any], server: Loopback, tmp_path: Path, impatient: None
 ) -> None:
-    """There is no answer to ask for again, to see whether it is still the same model."""
+    """No answer exists that could show whether the model has changed."""
 
     async def fault(request: Body, number: int) -> web.Response | None:
         return web.Response(status=500) if request["temperature"] else None
 
     server.fault = fault
     for _ in range(2):
-        (run,), failures = measured(server, tmp_path, n=2, max_error_rate=1.0, **options)
+        (run,), failures = run_seeds(server, tmp_path, n=2, max_error_rate=1.0, **options)
         assert (run.results.metrics["n_failed"], failures) == (2, {})
 
 
-def test_a_run_in_a_wording_that_was_edited_since_is_not_taken(
+def test_a_run_with_an_earlier_version_of_its_wording_is_refused(
     server: Loopback, tmp_path: Path
 ) -> None:
     wording = tmp_path / "terse.toml"
     wording.write_text('standard = "Play."\nchanged = "Play. {change}"')
-    measured(server, tmp_path / "out", wording=str(wording))
-    asked = len(server.requests)
+    run_seeds(server, tmp_path / "out", wording=str(wording))
+    n_requests = len(server.requests)
     wording.write_text('standard = "Play."\nchanged = "Play well. {change}"')
-    runs, failures = measured(server, tmp_path / "out", wording=str(wording))
+    runs, failures = run_seeds(server, tmp_path / "out", wording=str(wording))
     assert not runs
     assert "contains a run that differs in conditions" in str(failures["other"])
-    assert len(server.requests) == asked
+    assert len(server.requests) == n_requests
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Loopback, Path]]:
-    """An experiment of one run, and the server that it asked."""
+    """An experiment of one run and its server."""
     out = tmp_path_factory.mktemp("finished") / "out"
     with answering(respond) as server:
         with without_plots():
-            assert measure_again(server, out).returncode == 0
+            assert run_with_own_home(server, out).returncode == 0
         yield server, out
 
 
-def measure_again(server: Loopback, out: Path, *options: object) -> Done:
-    """That experiment, at home where it was at home before."""
-    usual = (("--base-url", server.url), ("-n", N), ("--eval", "all"), ("--runs", 1))
-    more = (part for option in usual if option[0] not in options for part in option)
+def run_with_own_home(server: Loopback, out: Path, *options: object) -> Done:
+    """Run the experiment of `finished`, always with the same CDTA_HOME."""
+    defaults = (("--base-url", server.url), ("-n", N), ("--eval", "all"), ("--runs", 1))
+    more = (part for option in defaults if option[0] not in options for part in option)
     fixed = ("experiment", "--quiet", "--out", out, "--model", "other")
     return cdta(*fixed, *more, *options, CDTA_HOME=str(out.with_name("home")))
 
@@ -346,33 +344,33 @@ def measure_again(server: Loopback, out: Path, *options: object) -> Done:
         (("--base-url", "http://127.0.0.1:64999/v1"), "model, its address or its arguments"),
     ],
 )
-def test_a_run_made_with_other_options_is_not_taken_for_this_one(
+def test_a_run_with_different_options_is_refused(
     finished: tuple[Loopback, Path], tmp_path: Path, option: tuple[str, object], difference: str
 ) -> None:
     server, out = finished
     write_positions(tmp_path / "pool.jsonl", POOL[-50:])
-    asked = len(server.requests)
-    given = (tmp_path / "pool.jsonl" if part == "POOL" else part for part in option)
-    result = measure_again(server, out, *given)
+    n_requests = len(server.requests)
+    arguments = (tmp_path / "pool.jsonl" if part == "POOL" else part for part in option)
+    result = run_with_own_home(server, out, *arguments)
     assert result.returncode == 1
     assert f"contains a run that differs in {difference}" in result.stderr
-    assert len(server.requests) == asked
+    assert len(server.requests) == n_requests
 
 
 @pytest.mark.usefixtures("no_plots")
-def test_a_run_made_with_the_same_options_is_taken(finished: tuple[Loopback, Path]) -> None:
+def test_a_run_with_the_same_options_is_reused(finished: tuple[Loopback, Path]) -> None:
     server, out = finished
-    asked = len(server.requests)
-    again = measure_again(server, out, "--markdown")
-    assert again.returncode == 0
-    assert len(server.requests) == asked + LOOK
-    verdict, rows = again.stdout.strip().split("\n\n")
+    n_requests = len(server.requests)
+    result = run_with_own_home(server, out, "--markdown")
+    assert result.returncode == 0
+    assert len(server.requests) == n_requests + CHECK
+    verdict, rows = result.stdout.strip().split("\n\n")
     assert verdict.startswith("**Bishops move like knights.** other does not adapt ")
     assert [line.count("|") for line in rows.splitlines()] == [11, 11, 11]
 
 
 @pytest.mark.usefixtures("no_plots")
-def test_a_model_that_fails_stops_neither_the_others_nor_their_limit(tmp_path: Path) -> None:
+def test_a_model_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
     models = ("--model", "gone@http://127.0.0.1:64999/v1", "--model", "cdta/random")
     result = run_command(*models, "--eval", "all_diagonal", "-n", 5, "--out", tmp_path)
     assert result.returncode == 1
@@ -387,11 +385,11 @@ def test_an_unknown_model_ends_an_experiment_before_any_run(tmp_path: Path) -> N
     assert not (tmp_path / "o").exists()
 
 
-def test_stopping_stops_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[Spec] = []
+def test_stopping_a_run_stops_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Spec] = []
 
     def stop(spec: Spec, **_: object) -> None:
-        begun.append(spec)
+        started.append(spec)
         raise Stopped
 
     monkeypatch.setattr(experiment, "evaluate", stop)
@@ -399,26 +397,26 @@ def test_stopping_stops_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     result = run_command(*models, "--out", tmp_path)
     assert result.returncode == 1
     assert str(Stopped()) in result.stderr
-    assert len(begun) == 1
+    assert len(started) == 1
 
 
-def test_rules_may_be_all_and_games_under_them_are_there_for_the_usual_ones_alone() -> None:
+def test_planned_evals_depend_on_the_rules() -> None:
     def planned(**options: Any) -> list[tuple[str, Any]]:
         return [(spec.eval, spec.rules) for spec in specs_for([0], **options)]
 
-    usual = "bishops-as-knights"
-    assert planned() == planned(rules=usual) == [("all", usual), ("all_diagonal", usual)]
-    assert planned(pool="common") == [("all", usual)]
-    assert planned(rules=["no-castling", usual]) == [("all", "no-castling"), ("all", usual)]
-    every = [rules for _, rules in planned(evals="all_small", rules="all")]
-    assert set(CATALOG) - set(every) == {"standard", "bishops-as-queens", "rooks-as-queens"}
-    assert [rules for _, rules in planned(rules=["all", usual])] == every
+    default = "bishops-as-knights"
+    assert planned() == planned(rules=default) == [("all", default), ("all_diagonal", default)]
+    assert planned(pool="common") == [("all", default)]
+    assert planned(rules=["no-castling", default]) == [("all", "no-castling"), ("all", default)]
+    all_rules = [rules for _, rules in planned(evals="all_small", rules="all")]
+    assert set(CATALOG) - set(all_rules) == {"standard", "bishops-as-queens", "rooks-as-queens"}
+    assert [rules for _, rules in planned(rules=["all", default])] == all_rules
     with pytest.raises(InvalidInput, match="unknown rules: 'mistyped'"):
         planned(rules=["all", "mistyped"])
 
 
 @pytest.mark.parametrize("efforts", [["lo", "hi"], ["low", "hi"]])
-def test_efforts_that_are_none_are_refused(efforts: list[str]) -> None:
+def test_unknown_efforts_are_refused(efforts: list[str]) -> None:
     with pytest.raises(InvalidInput, match=r"unknown reasoning effort: '(lo|hi)'"):
         specs_for([0], efforts=efforts)
 
@@ -436,19 +434,20 @@ def test_a_habit_that_a_model_lacks_does_not_end_its_experiment(
     monkeypatch.setattr(rule_pool, "POOL_SIZE", 60)
     with answering(never_castles) as server:
         rules = ("--rules", "no-castling,knights-as-bishops")
-        done = measure(server, tmp_path, *rules, "--runs", 1, "--form", "moves,moves+fen")
-    assert done.returncode == 1
-    (told,) = [line for line in done.stderr.splitlines() if "some runs failed" in line]
-    assert "under no-castling: " in told and "under no-castling in the form moves+fen: " in told
-    assert "plays the special move in 0 of " in told
+        result = run_on_server(server, tmp_path, *rules, "--runs", 1, "--form", "moves,moves+fen")
+    assert result.returncode == 1
+    (message,) = [line for line in result.stderr.splitlines() if "some runs failed" in line]
+    assert "under no-castling: " in message
+    assert "under no-castling in the form moves+fen: " in message
+    assert "plays the special move in 0 of " in message
     assert [row["rules"] for row in table(tmp_path).values()] == ["knights-as-bishops"]
 
 
-# Tables and pictures of runs made by hand
+# Tables and plots of runs built by hand
 
 
 def texts_in(chart: Chart, group: Sequence[Entry]) -> list[str]:
-    """The texts of a plot: each is a comment beside its outlines."""
+    """The texts of a plot; each is a comment next to its outlines."""
     return re.findall(r"<!-- (.*?) -->", svg_of(chart, group, narrow=False), re.DOTALL)
 
 
@@ -457,7 +456,7 @@ def plots_of(*runs: Run) -> dict[str, tuple[Chart, Sequence[Entry]]]:
 
 
 @pytest.mark.usefixtures("no_plots")
-def test_runs_under_different_rules_have_rows_and_pictures_of_their_own(tmp_path: Path) -> None:
+def test_runs_under_different_rules_have_separate_rows_and_plots(tmp_path: Path) -> None:
     keys = ("bishops-as-knights", "queens-as-rooks")
     runs = [
         played("m", "legal", positions=shipped_pool("diagonal")[:3], plan=plan)
@@ -496,7 +495,7 @@ def test_runs_under_different_rules_have_rows_and_pictures_of_their_own(tmp_path
 
 
 @pytest.mark.usefixtures("no_plots")
-def test_what_was_selected_in_two_ways_has_rows_and_pictures_of_its_own(tmp_path: Path) -> None:
+def test_different_selections_have_separate_rows_and_plots(tmp_path: Path) -> None:
     drawn = Dataset("model-1", "built", asked=9, own_temperature=True)
     runs = [
         played(name, "legal", positions=POOL[:3], dataset=dataset)
@@ -505,9 +504,9 @@ def test_what_was_selected_in_two_ways_has_rows_and_pictures_of_its_own(tmp_path
     for run in runs:
         save_run(run, tmp_path / "runs" / run.model)
     out = tmp_path / "out"
-    done = run_command("--plots-only", tmp_path / "runs", "--out", out)
-    assert done.returncode == 0, done.stderr
-    verdicts, _, tables = done.stdout.partition("\n\n")
+    result = run_command("--plots-only", tmp_path / "runs", "--out", out)
+    assert result.returncode == 0, result.stderr
+    verdicts, _, tables = result.stdout.partition("\n\n")
     assert verdicts.count("Bishops move like knights") == 2
     headings = [line.strip() for line in tables.splitlines() if line.startswith("Bishops ")]
     assert headings == [
@@ -516,7 +515,7 @@ def test_what_was_selected_in_two_ways_has_rows_and_pictures_of_its_own(tmp_path
     ]
     rows = {model: row["selection"] for (model, _), row in table(out).items()}
     assert rows == {"usual": "", "drawn": drawn.selection}
-    labels = {stem: [each.label for each in group] for stem, (_, group) in plots_of(*runs).items()}
+    labels = {stem: [e.label for e in group] for stem, (_, group) in plots_of(*runs).items()}
     assert labels == {
         f"{name}-all-bishops-as-knights{suffix}": [model]
         for suffix, model in (("", "usual"), ("-drawn", "drawn"))
@@ -524,20 +523,20 @@ def test_what_was_selected_in_two_ways_has_rows_and_pictures_of_its_own(tmp_path
     }
 
 
-def entry(model: str) -> Entry:
-    """Of a model that drops the habit in one of two positions."""
+def entry_of(model: str) -> Entry:
+    """A model that drops the habit in one of two positions."""
     positions = shipped_pool("diagonal")[:2]
     plan = {"eval": "all_diagonal"}
-    [found] = entries_of([played(model, ["special", "unreadable"], positions=positions, plan=plan)])
-    return found
+    [entry] = entries_of([played(model, ["special", "unreadable"], positions=positions, plan=plan)])
+    return entry
 
 
-def shifting() -> Entry:
-    """Of a model that puts another forbidden move in the habit's place in half of all positions."""
+def entry_with_other_forbidden_moves() -> Entry:
+    """A model that plays another forbidden move instead of its habit in half of all positions."""
     name = "provider-of-models/a-model-with-a-name-2026-11-15-preview"
     positions = with_other_forbidden_moves(40)
-    [found] = entries_of([played(name, ["special", "forbidden"] * 20, positions=positions)])
-    return found
+    [entry] = entries_of([played(name, ["special", "forbidden"] * 20, positions=positions)])
+    return entry
 
 
 def table_of(group: list[Entry]) -> object:
@@ -545,31 +544,29 @@ def table_of(group: list[Entry]) -> object:
     return experiment_table(ranked, build_document(ranked, Path()))
 
 
-def test_tables_and_pictures_say_what_they_said() -> None:
-    """Any forbidden moves stand beside the special ones."""
+def test_tables_and_plots_match_snapshot() -> None:
+    """Tables count all forbidden moves, not only the special ones."""
     weak = played("m", "legal", lambda n: "special" if n < 2 else "legal", POOL[:40])
     groups = {
-        "another forbidden move in half of all positions": [shifting()],
+        "another forbidden move in half of all positions": [entry_with_other_forbidden_moves()],
         "an axis that is cut to the data": entries_of([weak]),
         "no answer at all": entries_of([played("m", "error", "error", POOL[:1])]),
     }
-    told = []
+    output = []
     for name, group in groups.items():
         for width in (80, 100):
             lines = printed(table_of(group), width).splitlines()
             assert max(map(len, lines)) <= width
             assert not any("…" in line for line in lines)
-        told += [f"# {name}", *lines]
+        output += [f"# {name}", *lines]
         for draw in (bar_chart, headline_chart, line_chart):
-            told.append(f"{draw.__name__}: {' | '.join(texts_in(draw, group))}")
-    snapshot("experiment", "\n".join(told))
+            output.append(f"{draw.__name__}: {' | '.join(texts_in(draw, group))}")
+    snapshot("experiment", "\n".join(output))
 
 
-def test_names_are_drawn_as_they_are_and_plots_repeat_exactly(
-    recwarn: pytest.WarningsRecorder,
-) -> None:
-    """A dollar sign begins no formula; a letter that the font lacks is spelled out."""
-    group = [entry("$a_b^$"), entry("_hidden"), entry("模型")]
+def test_plots_show_names_literally_and_are_reproducible(recwarn: pytest.WarningsRecorder) -> None:
+    """A dollar sign starts no formula, and a character missing from the font is spelled out."""
+    group = [entry_of("$a_b^$"), entry_of("_hidden"), entry_of("模型")]
     plots = [svg_of(draw, group, narrow=False) for draw in (bar_chart, line_chart, headline_chart)]
     for plot in plots:
         for name in ("$a_b^$", "_hidden", "⟨U+6A21⟩⟨U+578B⟩"):
