@@ -1,4 +1,4 @@
-"""What is approved holds: on servers that charge, by their own ledgers."""
+"""Runs stay within what was approved, by the ledgers of servers that charge."""
 
 import os
 import re
@@ -55,15 +55,15 @@ class Clock(datetime):
         return cls.fromtimestamp(cls.moment.timestamp(), tz)
 
 
-DEARER: dict[str, StartDateConstraint | TimeOfDateConstraint] = {
-    "from a day on": StartDateConstraint(date(2026, 11, 18)),
-    "at times of day": TimeOfDateConstraint(time(0, 0), time(8, 0)),
+HIGHER_PRICE: dict[str, StartDateConstraint | TimeOfDateConstraint] = {
+    "from a date": StartDateConstraint(date(2026, 11, 18)),
+    "by time of day": TimeOfDateConstraint(time(0, 0), time(8, 0)),
 }
 
 
 @dataclass
 class Midnight(Loopback):
-    """A model that is ten times as dear from midnight on, which comes with its 50th request."""
+    """Costs ten times as much after midnight, which comes with the 50th request."""
 
     charged: float = 0.0
 
@@ -75,13 +75,13 @@ class Midnight(Loopback):
         return completion
 
 
-@pytest.mark.parametrize("when", DEARER)
+@pytest.mark.parametrize("when", HIGHER_PRICE)
 def test_a_limit_holds_when_prices_change(
     when: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prices = [
         ConditionalPrice(prices=price()),
-        ConditionalPrice(DEARER[when], prices=price(10)),
+        ConditionalPrice(HIGHER_PRICE[when], prices=price(10)),
     ]
     monkeypatch.setattr(pricing, "datetime", Clock)
     Clock.moment = datetime(2026, 11, 17, 23, 50, tzinfo=UTC)
@@ -99,18 +99,18 @@ def test_a_limit_holds_when_prices_change(
     assert forecast.high > 5 * forecast.low
 
 
-def reasons(tokens: int, when: Callable[[Body], bool]) -> Callable[[Body], int]:
+def reasoning(tokens: int, when: Callable[[Body], bool]) -> Callable[[Body], int]:
     return lambda request: tokens if when(request) else 0
 
 
-def late(after: int) -> Callable[[Body], bool]:
-    """Begins to reason after so many requests."""
+def after(n: int) -> Callable[[Body], bool]:
+    """Whether a model has seen more than n requests."""
     seen: list[None] = []
-    return lambda _: seen.append(None) or len(seen) > after  # type: ignore[func-returns-value]
+    return lambda _: seen.append(None) or len(seen) > n  # type: ignore[func-returns-value]
 
 
 def in_flight(tokens: int) -> float:
-    """What may be in flight when a command stops: as many answers as there are connections."""
+    """Maximum cost of the answers in flight when a command stops: one per connection."""
     return CONNECTIONS * (tokens * OUTPUT + 500 * INPUT)
 
 
@@ -118,45 +118,45 @@ def in_flight(tokens: int) -> float:
     ("when", "dataset", "sentence"),
     [
         (is_changed, None, "the rest will cost"),
-        (late(100), positions(300), "answers now take about .* tokens, the first took 2"),
-        (late(100), None, "answers now take about .* tokens, the first took 2"),
+        (after(100), positions(300), "answers now take about .* tokens, the first took 2"),
+        (after(100), None, "answers now take about .* tokens, the first took 2"),
     ],
 )
-def test_a_model_that_begins_to_reason_is_stopped_near_the_limit_with_what_changed(
+def test_a_model_that_starts_to_reason_is_stopped_near_the_limit(
     when: Callable[[Body], bool], dataset: Path | None, sentence: str, serve: Serve
 ) -> None:
-    """At a fiftieth of the usual price, so that an answer with reasoning costs 6 cents."""
-    server = serve(Charging(in_every_second, thinks=reasons(3_000, when)))
+    """At a fiftieth of the usual price, an answer with reasoning costs 6 cents."""
+    server = serve(Charging(in_every_second, thinks=reasoning(3_000, when)))
     limits: dict[str, Any] = {"ask_above": 1.0, "max_connections": CONNECTIONS}
-    with pytest.raises(NeedsApproval, match=sentence) as problem:
+    with pytest.raises(NeedsApproval, match=sentence) as error:
         measure(server, price=(2, 20), dataset=dataset, n=80, **limits)
     assert server.charged / 50 <= 1 + in_flight(3_000) / 50
-    assert "Set --max-cost USD or a higher --ask-above to continue" in str(problem.value)
+    assert "Set --max-cost USD or a higher --ask-above to continue" in str(error.value)
 
 
 @pytest.mark.usefixtures("priced")
-def test_a_run_that_leaves_its_forecast_gets_another_one(
+def test_a_run_that_leaves_its_forecast_gets_a_new_one(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server = serve(Charging(in_every_second, thinks=reasons(100, late(60))))
+    server = serve(Charging(in_every_second, thinks=reasoning(100, after(60))))
     measure(server, model="priced", n=60, ask_above=100.0, max_connections=CONNECTIONS)
-    (warning,) = [each for each in caplog.messages if "the rest will cost" in each]
+    (warning,) = [message for message in caplog.messages if "the rest will cost" in message]
     assert "answers now take about" in warning
     spent, low, high = map(float, re.findall(r"\$([\d.]+)", warning)[:3])
     assert low < server.charged - spent < high
 
 
 @pytest.mark.usefixtures("priced")
-@pytest.mark.parametrize("without", [0, 30])
-def test_the_total_is_what_the_server_charged_in_all_commands(without: int, serve: Serve) -> None:
-    """Also if the first positions have no habit, and only showed how long the answers are."""
+@pytest.mark.parametrize("n_without_habit", [0, 30])
+def test_the_total_covers_all_commands(n_without_habit: int, serve: Serve) -> None:
+    """Even if the first positions have no habit and only show how long answers are."""
     seen: dict[tuple[str, ...], int] = {}
 
-    def plays(request: Body) -> str:
+    def respond(request: Body) -> str:
         number = seen.setdefault(moves_in(request), len(seen))
-        return in_every_second(request) if number >= without else "a2a3"
+        return in_every_second(request) if number >= n_without_habit else "a2a3"
 
-    server = serve(Charging(plays, thinks=lambda _: 0))
+    server = serve(Charging(respond, thinks=lambda _: 0))
     with pytest.raises(NeedsApproval):
         measure(server, model="priced", n=60, ask_above=4.0)
     assert len(server.requests) == 20 + 4
@@ -165,19 +165,17 @@ def test_the_total_is_what_the_server_charged_in_all_commands(without: int, serv
 
 
 @pytest.mark.usefixtures("priced", "impatient")
-def test_lost_answers_count_at_their_maximum_for_limits_and_at_the_average_in_the_total(
-    serve: Serve,
-) -> None:
+def test_lost_answers_cost_the_maximum_in_limits_and_the_average_in_totals(serve: Serve) -> None:
     server = serve(Losing(habit, thinks=lambda _: 500, every=5))
     run = partial(measure, server, model="priced", dataset=positions(20), max_connections=1)
     sentence = r"\$(.*) spent, and at most \$(.*) for answers that were lost or not counted"
-    with pytest.raises(Incomplete, match=sentence) as problem:
+    with pytest.raises(Incomplete, match=sentence) as error:
         run(max_cost=25.0)
-    known, at_most = map(float, re.findall(r"\$([\d.]+)", str(problem.value))[:2])
-    assert known < server.charged < known + at_most <= 25
-    before = server.charged
+    spent, max_lost = map(float, re.findall(r"\$([\d.]+)", str(error.value))[:2])
+    assert spent < server.charged < spent + max_lost <= 25
+    charged = server.charged
     finished = run(ask_above=None)
-    assert finished.cost.spent == pytest.approx(server.charged - before, rel=0.01)
+    assert finished.cost.spent == pytest.approx(server.charged - charged, rel=0.01)
     assert any("got lost in transit and may have been billed" in note for note in finished.notes)
 
 
@@ -189,7 +187,7 @@ def test_answers_that_an_earlier_command_lost_are_in_the_total(serve: Serve) -> 
         run(max_cost=100.0)
     assert server.charged > 12
     finished = run(ask_above=None)
-    assert finished.cost.total == pytest.approx(server.charged, rel=0.03)  # but for the very last
+    assert finished.cost.total == pytest.approx(server.charged, rel=0.03)  # except for the last
 
 
 class UncountedBatches(BatchServer):
@@ -200,21 +198,21 @@ class UncountedBatches(BatchServer):
 
 
 @pytest.mark.usefixtures("priced", "impatient")
-def test_answers_of_batches_that_were_not_counted_are_not_known_to_be_spent(serve: Serve) -> None:
+def test_uncounted_batch_answers_are_not_reported_as_spent(serve: Serve) -> None:
     server = serve(UncountedBatches(habit))
-    with pytest.raises(Incomplete) as problem:
+    with pytest.raises(Incomplete) as error:
         measure(server, model="priced", dataset=positions(100), batch=True, max_cost=2.5)
-    spent, at_most = re.findall(r"\$([\d.]+) spent, and at most \$([\d.]+)", str(problem.value))[0]
+    spent, uncounted = re.findall(r"\$([\d.]+) spent, and at most \$([\d.]+)", str(error.value))[0]
     assert float(spent) == pytest.approx(paid(server), rel=0.5)
-    assert 1 < float(at_most) < 2.5
+    assert 1 < float(uncounted) < 2.5
 
 
 @dataclass
 class ChargingBatches(BatchServer):
-    """Charges for single answers, and half as much for those in batches.
+    """Charges for single answers, and half as much for answers in batches.
 
     Attributes:
-        longer: how many more tokens answers in batches have.
+        longer: additional tokens of answers in batches.
     """
 
     ledger: float = 0.0
@@ -229,80 +227,80 @@ class ChargingBatches(BatchServer):
 
 
 @pytest.mark.usefixtures("priced", "impatient")
-def test_answers_of_a_batch_that_an_earlier_command_did_not_save_cost_half(
+def test_unsaved_answers_of_an_earlier_batch_cost_half(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def dies(*_: object) -> None:
+    def run_out_of_memory(*_: object) -> None:
         raise MemoryError
 
     server = serve(ChargingBatches(wavering))
     run = partial(measure, server, model="priced", dataset=positions(30), batch=True)
-    with monkeypatch.context() as dying, pytest.raises(MemoryError):
-        dying.setattr(BatchClient, "_deliver", dies)
+    with monkeypatch.context() as patch, pytest.raises(MemoryError):
+        patch.setattr(BatchClient, "_deliver", run_out_of_memory)
         run(ask_above=None)
     assert run(ask_above=None).cost.total == pytest.approx(server.ledger)
     assert len(server.batches) == 1
 
 
 @pytest.mark.usefixtures("priced", "impatient")
-def test_answers_that_were_lost_in_a_batch_cost_half(serve: Serve) -> None:
-    def loses(line: Body, number: int) -> Body | None:
+def test_answers_lost_in_a_batch_cost_half(serve: Serve) -> None:
+    def drop_body(line: Body, number: int) -> Body | None:
         if number or int(line["custom_id"], 16) % 3:
             return None
-        server.completion(line["body"])  # it is charged, but the result has no body
+        server.completion(line["body"])  # charged, but the result has no body
         return line | {"response": {"status_code": 200}}
 
-    server = serve(ChargingBatches(wavering, spoils=loses))
+    server = serve(ChargingBatches(wavering, spoils=drop_body))
     run = measure(server, model="priced", dataset=positions(30), batch=True, ask_above=None)
     assert run.cost.total == pytest.approx(server.ledger, rel=0.01)
     assert any("the cost counts each like an answer that arrived" in note for note in run.notes)
 
 
-def stopped_at_the_first_look(server: BatchServer, run: Callable[[], object]) -> None:
-    """Press Ctrl-C when the run waits for its batch."""
+def interrupt_at_first_poll(server: BatchServer, run: Callable[[], object]) -> None:
+    """Press Ctrl-C when the run polls its batch."""
 
-    def press() -> None:
+    def interrupt() -> None:
         while not server.looks:
             sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
 
-    Thread(target=press, daemon=True).start()
+    Thread(target=interrupt, daemon=True).start()
     run()
 
 
 @pytest.mark.usefixtures("priced", "impatient")
 @pytest.mark.parametrize("limit", [{"max_cost": 0.31}, {"ask_above": 0.5}])
-def test_a_run_with_nothing_left_to_send_is_finished_whatever_was_spent(
+def test_a_run_with_nothing_left_to_send_finishes_despite_its_limit(
     limit: dict[str, float], serve: Serve
 ) -> None:
     server = serve(ChargingBatches(wavering, polls=10**9, longer=14))
     run = partial(measure, server, model="priced", dataset=positions(30), batch=True)
     with pytest.raises(Incomplete, match="continues at the provider"):
-        stopped_at_the_first_look(server, lambda: run(max_cost=5.0))
+        interrupt_at_first_poll(server, lambda: run(max_cost=5.0))
     server.polls = 0
     assert run(**limit).cost.total == pytest.approx(server.ledger)
 
 
 @pytest.mark.usefixtures("priced")
-def test_a_limit_that_is_too_low_gets_advice_that_fits_it(serve: Serve) -> None:
+def test_a_limit_that_is_too_low_gets_advice_that_works(serve: Serve) -> None:
     server = serve(Charging(in_every_second, thinks=lambda _: 500))
-    with pytest.raises(InvalidInput) as problem:
+    with pytest.raises(InvalidInput) as error:
         measure(server, model="priced", n=200, max_cost=60.0)
-    advice = re.findall(r"--max-cost (\d+) would be enough, or about -n (\d+)", str(problem.value))
-    ((enough, samples),) = advice
-    assert str(problem.value).endswith("--reasoning-effort low")
-    measure(server, model="priced", n=int(samples), max_cost=60.0)
-    before = server.charged
-    measure(server, model="priced", n=200, max_cost=float(enough))
-    assert server.charged - before <= float(enough)
+    advice = re.findall(r"--max-cost (\d+) would be enough, or about -n (\d+)", str(error.value))
+    ((max_cost, n),) = advice
+    assert str(error.value).endswith("--reasoning-effort low")
+    measure(server, model="priced", n=int(n), max_cost=60.0)
+    charged = server.charged
+    measure(server, model="priced", n=200, max_cost=float(max_cost))
+    assert server.charged - charged <= float(max_cost)
 
 
 @pytest.mark.usefixtures("priced")
-def test_an_experiment_stops_near_the_limit_as_a_whole(serve: Serve, tmp_path: Path) -> None:
-    servers = [serve(Charging(in_every_second, thinks=reasons(300, late(60)))) for _ in range(2)]
-    usual: dict[str, Any] = {"n": 20, "ask_above": 5.0, "max_connections": CONNECTIONS}
+def test_an_experiment_stops_near_its_limit(serve: Serve, tmp_path: Path) -> None:
+    servers = [serve(Charging(in_every_second, thinks=reasoning(300, after(60)))) for _ in range(2)]
+    spec: dict[str, Any] = {"n": 20, "ask_above": 5.0, "max_connections": CONNECTIONS}
     specs = {
-        server.url[-7:-3]: specs_for([0], evals="all", model="priced", base_url=server.url, **usual)
+        server.url[-7:-3]: specs_for([0], evals="all", model="priced", base_url=server.url, **spec)
         for server in servers
     }
     with pytest.raises(NeedsApproval):
@@ -311,25 +309,25 @@ def test_an_experiment_stops_near_the_limit_as_a_whole(serve: Serve, tmp_path: P
 
 
 @pytest.mark.usefixtures("priced")
-def test_one_search_that_two_evals_share_is_counted_once(serve: Serve, tmp_path: Path) -> None:
+def test_a_search_that_two_evals_share_is_counted_once(serve: Serve, tmp_path: Path) -> None:
     server = serve(in_every_second)
 
-    def asked_for(*evals: Any) -> float:
+    def projected_cost(*evals: Any) -> float:
         specs = specs_for([0], evals=evals, model="priced", base_url=server.url)
-        with pytest.raises(NeedsApproval) as problem:
+        with pytest.raises(NeedsApproval) as error:
             run_all({"priced": specs}, tmp_path, save_run, quiet=True)
-        return float(str(problem.value).split("about $")[1].split()[0])
+        return float(str(error.value).split("about $")[1].split()[0])
 
-    asked_for("all")
+    projected_cost("all")
     spec = Spec(model="priced", base_url=server.url, seed=0)
     small, large = estimate(replace(spec, eval="all_small")), estimate(spec)
     assert small.measuring.dollars and large.total.dollars
-    both = small.measuring.dollars.expected + large.total.dollars.expected
-    assert asked_for("all", "all_small") == pytest.approx(both, abs=0.01)
+    expected = small.measuring.dollars.expected + large.total.dollars.expected
+    assert projected_cost("all", "all_small") == pytest.approx(expected, abs=0.01)
 
 
-def castles_seldom(request: Body) -> str:
-    """Castles in one position of 41, whatever the rules."""
+def castles_rarely(request: Body) -> str:
+    """Castles in one of 41 positions, regardless of the rules."""
     moves = moves_in(request)
     board = board_after(moves)
     castling = [move.uci() for move in board.legal_moves if board.is_castling(move)]
@@ -341,14 +339,14 @@ def castles_seldom(request: Body) -> str:
 def test_a_rare_habit_is_approved_once(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (rule_pool, pools):
         monkeypatch.setattr(module, "POOL_SIZE", 900)
-    server = serve(castles_seldom)
+    server = serve(castles_rarely)
     run = partial(measure, server, model="priced", rules="no-castling", n=10)
-    with pytest.raises(NeedsApproval) as problem:
+    with pytest.raises(NeedsApproval) as error:
         run()
-    before = paid(server)
-    low, high = map(float, re.findall(r"\$([\d.]+)", str(problem.value))[1:3])
-    assert len(run(ask_above=problem.value.approve).samples) == 10
-    assert low < paid(server) - before < high
+    spent = paid(server)
+    low, high = map(float, re.findall(r"\$([\d.]+)", str(error.value))[1:3])
+    assert len(run(ask_above=error.value.approve).samples) == 10
+    assert low < paid(server) - spent < high
 
 
 @pytest.mark.parametrize("field", ["best_of", "service_tier", "models", "search_parameters", "n"])
@@ -362,17 +360,17 @@ def test_an_estimate_of_an_unknown_model_suggests_a_name() -> None:
     assert "did you mean 'gpt-4o'" in " ".join(done.stdout.split())
 
 
-def test_reasoning_tokens_with_a_price_of_their_own_cost_that_in_estimates() -> None:
-    researcher, same = (
+def test_estimates_use_the_price_of_reasoning_tokens() -> None:
+    separate, uniform = (
         estimate(
             Spec(
                 model="perplexity/sonar-deep-research",
-                price=own_price,
+                price=user_price,
                 dataset=positions(50),
                 reasoning_effort="high",
             )
         )
-        for own_price in (None, (2.0, 8.0))
+        for user_price in (None, (2.0, 8.0))
     )
-    assert researcher.measuring.dollars and same.measuring.dollars
-    assert researcher.measuring.dollars.expected < 0.6 * same.measuring.dollars.expected
+    assert separate.measuring.dollars and uniform.measuring.dollars
+    assert separate.measuring.dollars.expected < 0.6 * uniform.measuring.dollars.expected

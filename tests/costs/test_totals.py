@@ -1,4 +1,4 @@
-"""Totals are what the server charged, and limits hold by what it counts."""
+"""Totals match what the server charged, and limits hold by its counts."""
 
 import json
 import re
@@ -17,12 +17,12 @@ from planted_models import in_every_second
 from priced_servers import INPUT, OUTPUT, Charging, Losing, charge, paid
 from testing import Body, Loopback, Serve, cdta, habit, measure, positions
 
-OWN_PRICE = {"price": (INPUT * 1e6, OUTPUT * 1e6), "ask_above": None}
+USER_PRICE = {"price": (INPUT * 1e6, OUTPUT * 1e6), "ask_above": None}
 
 
 @dataclass
 class Counting(Loopback):
-    """A server whose prompts have so many tokens more than were sent, and that charges for them."""
+    """Counts and charges for more prompt tokens than were sent."""
 
     hidden: int = 0
     charged: float = 0.0
@@ -34,16 +34,16 @@ class Counting(Loopback):
         return answer
 
 
-def test_the_total_with_a_price_of_ones_own_has_all_requests_of_the_search(serve: Serve) -> None:
+def test_the_total_with_a_user_price_covers_the_whole_search(serve: Serve) -> None:
     server = serve(in_every_second)
-    run = measure(server, n=8, max_connections=16, **OWN_PRICE)
+    run = measure(server, n=8, max_connections=16, **USER_PRICE)
     assert [run.cost.total, run.cost.spent] == pytest.approx([paid(server)] * 2)
-    again = measure(server, n=8, **OWN_PRICE)
-    assert again.cost.total == pytest.approx(run.cost.total, rel=0.03)  # and one check
-    larger = measure(server, n=12, **OWN_PRICE)
+    repeated = measure(server, n=8, **USER_PRICE)
+    assert repeated.cost.total == pytest.approx(run.cost.total, rel=0.03)  # plus one check
+    larger = measure(server, n=12, **USER_PRICE)
     assert larger.cost.dataset and run.cost.dataset
     assert larger.cost.dataset >= run.cost.dataset
-    assert larger.cost.total == pytest.approx(paid(server), rel=0.1)  # but for checks of the model
+    assert larger.cost.total == pytest.approx(paid(server), rel=0.1)  # except for checks
 
 
 @pytest.mark.usefixtures("priced")
@@ -54,20 +54,20 @@ def test_first_answers_that_the_search_did_not_need_are_in_the_total(serve: Serv
 
 
 @pytest.mark.usefixtures("impatient")
-def test_lost_answers_are_in_the_total_with_a_price_of_ones_own(serve: Serve) -> None:
+def test_lost_answers_are_in_the_total_with_a_user_price(serve: Serve) -> None:
     server = serve(Losing(habit, thinks=lambda _: 500, every=5))
-    run = partial(measure, server, dataset=positions(20), max_connections=1, **OWN_PRICE)
+    run = partial(measure, server, dataset=positions(20), max_connections=1, **USER_PRICE)
     assert run().cost.total == pytest.approx(server.charged, rel=0.03)
     assert run().cost.total == pytest.approx(server.charged, rel=0.03)
 
 
-def test_discarded_answers_cost_as_much_as_they_did() -> None:
+def test_discarded_answers_add_their_cost() -> None:
     cut_off, full = Answer("", "length", Usage(100, 10), cost=0.02), Answer("e2e4", cost=0.04)
     answer = with_discarded(full, [cut_off, full])
     assert answer.cost == pytest.approx(0.06)
     assert answer.times_paid == pytest.approx(1.5)
-    uncounted = Answer("e2e4", usage=Usage(100, 120))
-    assert with_discarded(uncounted, [Answer(usage=Usage(100, 10)), uncounted]).times_paid == 1.5
+    unpriced = Answer("e2e4", usage=Usage(100, 120))
+    assert with_discarded(unpriced, [Answer(usage=Usage(100, 10)), unpriced]).times_paid == 1.5
     failed = Answer("", "error", error="timeout")
     assert with_discarded(full, [failed, full]) == full
 
@@ -81,16 +81,16 @@ def test_a_limit_holds_on_a_server_that_counts_more_input_than_was_sent(serve: S
 
 
 @pytest.mark.usefixtures("priced")
-def test_what_a_message_says_was_spent_includes_the_requests_in_flight(serve: Serve) -> None:
+def test_reported_spending_includes_requests_in_flight(serve: Serve) -> None:
     server = serve(Charging(in_every_second, thinks=lambda _: 900 * (len(server.requests) > 60)))
-    with pytest.raises(NeedsApproval) as problem:
+    with pytest.raises(NeedsApproval) as error:
         measure(server, model="priced", n=80, ask_above=8.0, max_connections=8)
-    spent = float(re.findall(r"\$([\d.]+) spent", str(problem.value))[0])
+    spent = float(re.findall(r"\$([\d.]+) spent", str(error.value))[0])
     assert spent == pytest.approx(server.charged, abs=0.01)
 
 
 @pytest.mark.usefixtures("priced")
-def test_what_the_first_answers_cost_counts_for_the_approval(serve: Serve) -> None:
+def test_the_first_answers_count_toward_the_approval(serve: Serve) -> None:
     server = serve(Charging(habit, thinks=lambda _: 100))
     run = partial(measure, server, model="priced", dataset=positions(40), max_connections=1)
     total = run(ask_above=None, fresh=True).cost.total
@@ -100,16 +100,16 @@ def test_what_the_first_answers_cost_counts_for_the_approval(serve: Serve) -> No
 
 
 @pytest.mark.usefixtures("priced")
-def test_a_search_that_gives_up_says_what_it_spent(serve: Serve) -> None:
+def test_a_search_that_gives_up_reports_its_cost(serve: Serve) -> None:
     server = serve(lambda _: "a2a3")
-    with pytest.raises(NoHabit) as problem:
+    with pytest.raises(NoHabit) as error:
         measure(server, model="priced", n=30, ask_above=100.0, max_connections=1)
-    (spent,) = re.findall(r"\$([\d.]+) spent", str(problem.value))
+    (spent,) = re.findall(r"\$([\d.]+) spent", str(error.value))
     assert float(spent) == pytest.approx(paid(server), abs=0.01)
 
 
 @pytest.mark.usefixtures("priced", "no_plots")
-def test_an_experiment_counts_what_its_runs_share_once(serve: Serve, tmp_path: Path) -> None:
+def test_an_experiment_counts_shared_requests_once(serve: Serve, tmp_path: Path) -> None:
     server = serve(in_every_second)
     options = ["--base-url", server.url, "--model", "priced", "-n", 10, "--runs", 1, "--quiet"]
     command = ["experiment", *options, "--eval", "all,all_small", "--ask-above", 100, "-o"]
@@ -119,7 +119,7 @@ def test_an_experiment_counts_what_its_runs_share_once(serve: Serve, tmp_path: P
 
 
 @pytest.mark.usefixtures("priced")
-def test_two_seeds_share_their_dataset_and_no_answer(serve: Serve) -> None:
+def test_two_seeds_share_their_dataset_but_no_answers(serve: Serve) -> None:
     server = serve(in_every_second)
     runs = [measure(server, model="priced", n=10, seed=seed, ask_above=None) for seed in (1, 2)]
     assert dollars_of([*runs, runs[0]]) == pytest.approx(paid(server), rel=0.02)
