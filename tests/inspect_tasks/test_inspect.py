@@ -1,4 +1,4 @@
-"""The Inspect tasks over a real server on the loopback interface."""
+"""The Inspect tasks with a real server on the loopback interface."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ from testing import (
     serving,
 )
 
-SIX = (
+ORIGINAL = (
     "variant_impact_factor",
     "delta",
     "predicted_move_proportion",
@@ -54,71 +54,71 @@ VERSION = "gpt-3.5-turbo-0125"
 TASK = "cant_do_that_anymore/all"
 
 
-def evaluated(folder: Path, model: str | Model, **arguments: object) -> EvalLog:
-    """The log of the task ``cant_do_that_anymore/all`` with these arguments, sample by sample."""
+def eval_log(folder: Path, model: str | Model, **arguments: object) -> EvalLog:
+    """The log of ``cant_do_that_anymore/all`` with these arguments, one sample at a time."""
     return inspect_evals.evaluated(folder, TASK, model, task_args=arguments, max_samples=1)
 
 
 def check_same(log: EvalLog, **spec: Any) -> None:
     """Check that ``cdta run`` gets the same numbers."""
     results = evaluate(Spec(temperature=0.0, **spec), quiet=True).results
-    of_log = numbers(log)
-    assert {name: of_log[name] for name in SIX} == {
-        name: pytest.approx(results.metrics[name], rel=1e-12) for name in SIX
+    logged = numbers(log)
+    assert {name: logged[name] for name in ORIGINAL} == {
+        name: pytest.approx(results.metrics[name], rel=1e-12) for name in ORIGINAL
     }
-    intervals = {name: results.intervals[name] for name in results.intervals if name in of_log}
+    intervals = {name: results.intervals[name] for name in results.intervals if name in logged}
     assert {"rule_uptake", "variant_impact_factor", "delta"} <= intervals.keys()
     for name, interval in intervals.items():
-        ends = of_log[f"{name}_low"], of_log[f"{name}_high"]
+        ends = logged[f"{name}_low"], logged[f"{name}_high"]
         assert ends == pytest.approx((interval.low, interval.high), rel=1e-9), name
 
 
 @pytest.fixture(scope="module")
-def hosted(tmp_path_factory: pytest.TempPathFactory) -> EvalLog:
-    """A model measured by ``inspect eval`` with the requests and numbers of ``cdta run``."""
+def hosted_log(tmp_path_factory: pytest.TempPathFactory) -> EvalLog:
+    """The log of a hosted model, with the requests and numbers of ``cdta run``."""
     folder = tmp_path_factory.mktemp("both")
     name, n = "openai/gpt-3.5-turbo", 10
     with openai_server(mixed, model=VERSION) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("CDTA_HOME", str(folder / "home of inspect"))
-        log = evaluated(folder / "logs", name, temperature=0, samples=n)
-        sent = len(server.requests)
+        log = eval_log(folder / "logs", name, temperature=0, samples=n)
+        n_sent = len(server.requests)
         patch.setenv("CDTA_HOME", str(folder / "home of cdta"))
         check_same(log, model=name, n=n)
         requests = [json.dumps(request, sort_keys=True) for request in server.requests]
-        assert sorted(requests[:sent]) == sorted(requests[sent:])
+        assert sorted(requests[:n_sent]) == sorted(requests[n_sent:])
     return log
 
 
-def test_our_model_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
-    log = evaluated(tmp_path, "cdta/pocket", samples=8, temperature=0, seed=7, pool="common")
+def test_bundled_model_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
+    log = eval_log(tmp_path, "cdta/pocket", samples=8, temperature=0, seed=7, pool="common")
     check_same(log, model="cdta/pocket", n=8, seed=7, pool="common")
     assert log.eval.dataset.name == "bishops-as-knights/common"
     assert numbers(log)["predicted_move_proportion"] > 0
 
 
 def test_a_diagnosis_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
-    log = evaluated(tmp_path, "cdta/pocket-rules", samples=8, diagnose=True, temperature=0)
+    log = eval_log(tmp_path, "cdta/pocket-rules", samples=8, diagnose=True, temperature=0)
     spec = Spec(model="cdta/pocket-rules", n=8, diagnose=True, temperature=0.0)
     metrics = evaluate(spec, quiet=True).results.metrics
-    names = [*SIX, *(m.name for m in DIAGNOSIS), "specific_impact_factor", "rule_uptake"]
-    of_log = numbers(log)
+    names = [*ORIGINAL, *(m.name for m in DIAGNOSIS), "specific_impact_factor", "rule_uptake"]
+    logged = numbers(log)
     for name in names:
         expected = math.nan if metrics[name] is None else metrics[name]
-        assert of_log[name] == pytest.approx(expected, nan_ok=True), name
-    assert of_log["rule_knowledge"] == 1
-    assert of_log["specific_impact_factor_low"] <= of_log["specific_impact_factor"]
+        assert logged[name] == pytest.approx(expected, nan_ok=True), name
+    assert logged["rule_knowledge"] == 1
+    assert logged["specific_impact_factor_low"] <= logged["specific_impact_factor"]
     assert log.samples and len(log.samples) == 8 + (metrics["n_controls"] or 0)
-    scored = {len(sample.scores["habit"].metadata or {}) for sample in log.samples if sample.scores}
-    assert scored == {6 + 2, 3 + 2}  # outcomes, moves, and their outcomes under the change
+    sizes = {len(sample.scores["habit"].metadata or {}) for sample in log.samples if sample.scores}
+    assert sizes == {6 + 2, 3 + 2}  # outcomes, moves, and their outcomes under the change
 
 
-def test_a_log_has_the_headline_and_its_samples_show_game_and_outcomes(hosted: EvalLog) -> None:
-    assert hosted.eval.model == "openai/gpt-3.5-turbo"
-    headline = headline_metric(hosted)
+def test_log_has_the_headline_metric_games_and_outcomes(hosted_log: EvalLog) -> None:
+    assert hosted_log.eval.model == "openai/gpt-3.5-turbo"
+    headline = headline_metric(hosted_log)
     assert headline and headline.name == "rule_uptake"
-    assert headline.metric.value == numbers(hosted)["rule_uptake"]
-    assert hosted.samples
-    for sample in hosted.samples:
+    assert headline.metric.value == numbers(hosted_log)["rule_uptake"]
+    assert hosted_log.samples
+    for sample in hosted_log.samples:
         moves = tuple(sample.metadata["moves"])
         assert sample.target == [SPECIAL[moves]] == sample.metadata["special_moves"]
         assert {"♚", "♔"} <= set(str(sample.input))
@@ -131,13 +131,13 @@ def test_a_log_has_the_headline_and_its_samples_show_game_and_outcomes(hosted: E
         assert f"is {score.metadata['changed_outcome']}" in (score.explanation or "")
 
 
-def test_provider_that_wants_a_user_turn_first_gets_one_and_the_same_numbers(
+def test_provider_that_needs_a_user_turn_first_gets_the_same_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serving(mixed, model=VERSION) as server:
         monkeypatch.setenv("LOOP_API_KEY", "test")
         monkeypatch.setenv("LOOP_BASE_URL", server.url)
-        log = evaluated(tmp_path, "openai-api/loop/gpt-3.5-turbo", temperature=0, samples=6)
+        log = eval_log(tmp_path, "openai-api/loop/gpt-3.5-turbo", temperature=0, samples=6)
         assert {request["messages"][1]["role"] for request in server.requests} == {"user"}
         check_same(log, model="gpt-3.5-turbo", base_url=server.url, n=6)
 
@@ -156,14 +156,14 @@ def test_provider_that_wants_a_user_turn_first_gets_one_and_the_same_numbers(
         ),
     ],
 )
-def test_one_of_21_samples_may_lack_an_answer_and_is_not_scored(
+def test_one_of_21_samples_may_fail_and_is_not_scored(
     faults: list[ModelOutput], status: str, scored: int, tmp_path: Path
 ) -> None:
     outputs = [ModelOutput.from_content(VERSION, "a2a3") for _ in range(42)] + faults
-    for each in outputs:
-        each.usage = ModelUsage()  # else Inspect's mock counts tokens, over the network
+    for output in outputs:
+        output.usage = ModelUsage()  # otherwise Inspect counts tokens over the network
     model = get_model("mockllm/model", custom_outputs=lambda *_: outputs.pop())
-    log = evaluated(tmp_path, model, samples=21, dataset=VERSION)
+    log = eval_log(tmp_path, model, samples=21, dataset=VERSION)
     assert log.status == status
     samples = log.samples or []
     (first, *_) = failed = [sample for sample in samples if sample.error]
@@ -176,30 +176,30 @@ def test_one_of_21_samples_may_lack_an_answer_and_is_not_scored(
 
 
 @needs_posix
-def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
-    """The model has no dataset yet: it is built once, and found again on the second try."""
-    enough = threading.Event()
+def test_killed_run_resumes_with_eval_retry(tmp_path: Path) -> None:
+    """The dataset is built once and used again by the second attempt."""
+    enough_requests = threading.Event()
 
     def respond(request: Body) -> str:
         if sum(map(is_changed, server.requests)) >= 6:
-            enough.set()
+            enough_requests.set()
         return mixed(request)
 
-    def evaluate_slowly() -> None:
+    def run_eval() -> None:
         arguments = {"samples": 10, "temperature": 0}
         options: dict[str, Any] = {"max_connections": 2, "display": "none"}
         inspect_eval(TASK, model, task_args=arguments, log_dir=str(tmp_path), **options)
 
     with openai_server(respond, model="gpt-4-0613") as server:
         model = get_model("openai/gpt-4", memoize=False)
-        process = started(evaluate_slowly, tmp_path / "error")
-        assert enough.wait(120)
+        process = started(run_eval, tmp_path / "error")
+        assert enough_requests.wait(120)
         os.kill(process, signal.SIGKILL)
         assert has_died(process)
-        (killed,) = tmp_path.glob("*.eval")
+        (killed_log,) = tmp_path.glob("*.eval")
         server.requests.clear()
         with inspect_evals.quickly():
-            (log,) = eval_retry(str(killed), log_dir=str(tmp_path / "again"), display="none")
+            (log,) = eval_retry(str(killed_log), log_dir=str(tmp_path / "again"), display="none")
         assert len(server.requests) < 20
         check_same(log, model="gpt-4", base_url=server.url, n=10)
 
@@ -225,13 +225,13 @@ def test_run_that_was_killed_goes_on_with_eval_retry(tmp_path: Path) -> None:
         ("cdta/random", f"seed={2**63}", f"-T seed={2**63} is not valid: seed must be below "),
     ],
 )
-def test_mistake_gets_one_sentence_and_exit_code_2(
+def test_mistakes_give_a_one_sentence_error_and_exit_code_2(
     tmp_path: Path, model: str, argument: str, sentence: str
 ) -> None:
     options = f"--model {model} --log-dir {tmp_path} --display none -T {argument}"
-    done = CliRunner().invoke(inspect, ["eval", TASK, *options.split()])
-    assert done.exit_code == 2
-    assert done.output.splitlines()[-1].startswith(f"Error: {sentence}")
+    result = CliRunner().invoke(inspect, ["eval", TASK, *options.split()])
+    assert result.exit_code == 2
+    assert result.output.splitlines()[-1].startswith(f"Error: {sentence}")
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_errors_name_the_options_of_inspect(message: str, expected: str) -> None
     assert str(error.value) == expected
 
 
-def test_our_models_refuse_the_questions_of_other_tasks() -> None:
+def test_bundled_models_refuse_other_tasks() -> None:
     with pytest.raises(InvalidInput, match="play chess in the tasks"):
         asyncio.run(get_model("cdta/random").generate("Who are you?"))
 
@@ -270,8 +270,8 @@ def test_scorer_gives_no_score_without_both_answers(error: str | None) -> None:
         metadata={"game": 1, "moves": ["e2e4"], "special_moves": ["c8b7"]}
         | {"source": None, "draw": 0},
     )
-    how = {"rules": "bishops-as-knights", "reading": "lenient"}
-    state.store.set("asked_how", how | {"conditions": ["standard", "changed"]})
+    plan = {"rules": "bishops-as-knights", "reading": "lenient"}
+    state.store.set("asked_how", plan | {"conditions": ["standard", "changed"]})
     state.store.set("standard", Answer("c8b7").to_json())
     if error:
         state.store.set("changed", Answer("", stop_reason="error", error=error).to_json())
@@ -282,18 +282,18 @@ def test_scorer_gives_no_score_without_both_answers(error: str | None) -> None:
 
 
 Samples = list[tuple[int, bool, bool]]
-"""Game, special move under the standard rules, special move under the changed ones."""
+"""Game, and whether the special move was played under the standard and the changed rules."""
 
 SAMPLES = st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.booleans()), min_size=1)
 
 
-def computed(samples: Samples, copies: int = 1) -> dict[str, float]:
-    """What they come to, each with copies in games of their own."""
+def metrics_of(samples: Samples, copies: int = 1) -> dict[str, float]:
+    """Metrics of these samples, each with copies in other games."""
     scores = []
     for copy in range(copies):
         for game, before, after in samples:
             outcomes = {"standard": before, "changed": after}
-            played = {name: "special" if habit else "legal" for name, habit in outcomes.items()}
+            played = {name: "special" if special else "legal" for name, special in outcomes.items()}
             metadata: dict[str, Any] = {f"{name}_outcome": kind for name, kind in played.items()}
             metadata |= {"under_change": played, "played": dict.fromkeys(played)}
             position = {"game": game + 100 * copy, "moves": [str(game)] * 2 * game, "draw": 0}
@@ -311,21 +311,21 @@ def computed(samples: Samples, copies: int = 1) -> dict[str, float]:
 @settings(max_examples=25)
 @given(SAMPLES)
 def test_copies_of_a_position_change_no_number_and_no_standard_error(samples: Samples) -> None:
-    """An impact factor without a habit is not a number, but Inspect has to find its name."""
-    once = computed(samples)
-    assert once == pytest.approx(computed(samples * 2), nan_ok=True, abs=1e-9)
-    assert once == pytest.approx(computed(samples, copies=2), nan_ok=True, abs=1e-9)
+    """Without a habit, the impact factor is NaN, but Inspect needs its name."""
+    once = metrics_of(samples)
+    assert once == pytest.approx(metrics_of(samples * 2), nan_ok=True, abs=1e-9)
+    assert once == pytest.approx(metrics_of(samples, copies=2), nan_ok=True, abs=1e-9)
     has_habit = any(before for _, before, _ in samples)
     assert math.isnan(once["variant_impact_factor"]) != has_habit
-    assert math.isnan(computed([])["variant_impact_factor"])
+    assert math.isnan(metrics_of([])["variant_impact_factor"])
 
 
-def test_standard_error_agrees_with_leaving_out_one_game_at_a_time() -> None:
+def test_standard_error_matches_the_jackknife() -> None:
     samples = [
         (game, (game + i) % 4 != 0, (game * i) % 3 == 0) for game in range(30) for i in range(3)
     ]
     games = range(30)
-    without = [computed([s for s in samples if s[0] != game])["rule_uptake"] for game in games]
-    spread = sum((value - sum(without) / len(games)) ** 2 for value in without)
+    values = [metrics_of([s for s in samples if s[0] != game])["rule_uptake"] for game in games]
+    spread = sum((value - sum(values) / len(games)) ** 2 for value in values)
     jackknife = math.sqrt(spread * (len(games) - 1) / len(games))
-    assert computed(samples)["stderr"] == pytest.approx(jackknife, rel=0.1)
+    assert metrics_of(samples)["stderr"] == pytest.approx(jackknife, rel=0.1)

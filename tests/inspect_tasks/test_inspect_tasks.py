@@ -1,4 +1,4 @@
-"""The Inspect tasks with a model of Inspect's own kind, that plays in this process."""
+"""The Inspect tasks with an Inspect model that plays in this process."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -43,14 +43,14 @@ TOKENS = 7
 
 
 class Player(ModelAPI):
-    """What was asked, with which settings, and of models with which argument.
+    """Records requests with their settings, and the arguments of its models.
 
     Attributes:
-        respond: the reply to a request; an output is given as it is.
+        respond: the reply to a request; a `ModelOutput` is returned unchanged.
     """
 
     respond: Callable[[Body], str | ModelOutput] = staticmethod(mixed)
-    asked: list[tuple[Body, GenerateConfig]]
+    requests: list[tuple[Body, GenerateConfig]]
     strengths: set[str | None]
 
     def __init__(self, model_name: str, *_: object, **arguments: Any) -> None:
@@ -62,10 +62,10 @@ class Player(ModelAPI):
     ) -> ModelOutput:
         turns = [{"role": turn.role, "content": turn.text} for turn in input]
         request = {"messages": turns}
-        Player.asked.append((request, config))
+        Player.requests.append((request, config))
         Player.strengths.add(self.strength)
-        said = Player.respond(request)
-        output = said if isinstance(said, ModelOutput) else ModelOutput.from_content("p-1", said)
+        reply = Player.respond(request)
+        output = reply if isinstance(reply, ModelOutput) else ModelOutput.from_content("p-1", reply)
         output.usage = ModelUsage(input_tokens=5, output_tokens=2, total_tokens=TOKENS)
         return output
 
@@ -76,12 +76,12 @@ def player() -> type[ModelAPI]:
 
 
 @pytest.fixture(autouse=True)
-def nothing_asked() -> Iterator[None]:
-    Player.asked, Player.strengths, Player.respond = [], set(), staticmethod(mixed)
+def reset_player() -> Iterator[None]:
+    Player.requests, Player.strengths, Player.respond = [], set(), staticmethod(mixed)
     yield
 
 
-def evaluated(folder: Path, task: Any = TASK, model: Any = "player/p", **options: Any) -> EvalLog:
+def eval_log(folder: Path, task: Any = TASK, model: Any = "player/p", **options: Any) -> EvalLog:
     return inspect_evals.evaluated(folder, task, model, **options)
 
 
@@ -90,59 +90,59 @@ def ids(log: EvalLog) -> set[object]:
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> EvalLog:
-    """A log that several tests look at."""
-    Player.asked, Player.strengths, Player.respond = [], set(), staticmethod(wavering)
-    return evaluated(tmp_path_factory.mktemp("measured"), task_args={"samples": 6})
+def shared_log(tmp_path_factory: pytest.TempPathFactory) -> EvalLog:
+    """A log that several tests read."""
+    Player.requests, Player.strengths, Player.respond = [], set(), staticmethod(wavering)
+    return eval_log(tmp_path_factory.mktemp("shared_log"), task_args={"samples": 6})
 
 
-def test_limit_costs_as_many_samples_as_it_says(tmp_path: Path) -> None:
-    """Of 1,000 samples; and fewer are the beginning of more, found once."""
-    few = evaluated(tmp_path, limit=5)
-    questions = len(Player.asked)
+def test_limit_costs_only_its_samples(tmp_path: Path) -> None:
+    """The task has 1,000 samples; a smaller limit takes the first samples of a larger one."""
+    few = eval_log(tmp_path, limit=5)
+    n_requests = len(Player.requests)
     assert len(few.samples or ()) == 5
-    assert questions < 32  # ten to measure them, and some to find them
-    more = evaluated(tmp_path, limit=8)
+    assert n_requests < 32  # ten to measure the samples, the rest to select them
+    more = eval_log(tmp_path, limit=8)
     assert ids(more) > ids(few)
-    assert sum(not is_changed(request) for request, _ in Player.asked[questions:]) < 8 + 20
-    whole = evaluated(tmp_path, task_args={"samples": 8}, limit=5)
-    assert ids(whole) == ids(few)
+    assert sum(not is_changed(request) for request, _ in Player.requests[n_requests:]) < 8 + 20
+    limited = eval_log(tmp_path, task_args={"samples": 8}, limit=5)
+    assert ids(limited) == ids(few)
 
 
-def test_dataset_is_found_by_the_model_of_the_task_with_all_its_settings(tmp_path: Path) -> None:
+def test_selection_uses_the_model_of_the_task_with_all_its_settings(tmp_path: Path) -> None:
     config = GenerateConfig(top_p=0.5, max_tokens=32, extra_body={"top_k": 3})
     model = get_model("player/p", config=config, memoize=False, strength="high")
-    log = evaluated(tmp_path, model=model, task_args={"samples": 3}, seed=7)
+    log = eval_log(tmp_path, model=model, task_args={"samples": 3}, seed=7)
     assert log.status == "success"
-    told = {(c.top_p, c.max_tokens, c.seed, str(c.extra_body)) for _, c in Player.asked}
-    assert told == {(0.5, 32, 7, "{'top_k': 3}")}
-    assert {config.temperature for _, config in Player.asked} == {0.0, 1.0}
+    settings = {(c.top_p, c.max_tokens, c.seed, str(c.extra_body)) for _, c in Player.requests}
+    assert settings == {(0.5, 32, 7, "{'top_k': 3}")}
+    assert {config.temperature for _, config in Player.requests} == {0.0, 1.0}
     assert Player.strengths == {"high"}
-    (usage,) = log.stats.model_usage.values()  # that of selection is in the log
-    assert usage.total_tokens == TOKENS * len(Player.asked) > TOKENS * 2 * 3
+    (usage,) = log.stats.model_usage.values()  # includes selection
+    assert usage.total_tokens == TOKENS * len(Player.requests) > TOKENS * 2 * 3
 
 
-def test_another_configuration_has_another_dataset(tmp_path: Path) -> None:
-    def selecting(**options: Any) -> int:
-        before = len(Player.asked)
-        evaluated(tmp_path, task_args={"samples": 2}, **options)
-        return sum(config.temperature == 0 for _, config in Player.asked[before:])
+def test_each_configuration_has_its_own_dataset(tmp_path: Path) -> None:
+    def n_selection_requests(**options: Any) -> int:
+        n_requests = len(Player.requests)
+        eval_log(tmp_path, task_args={"samples": 2}, **options)
+        return sum(config.temperature == 0 for _, config in Player.requests[n_requests:])
 
-    assert selecting(top_p=0.5) > 0
-    assert selecting(top_p=0.5, max_retries=4) == 0
-    assert selecting(top_p=0.6) > 0
+    assert n_selection_requests(top_p=0.5) > 0
+    assert n_selection_requests(top_p=0.5, max_retries=4) == 0
+    assert n_selection_requests(top_p=0.6) > 0
 
 
-def test_fault_while_the_dataset_is_found_is_tried_again(tmp_path: Path, impatient: None) -> None:
+def test_faults_during_selection_are_retried(tmp_path: Path, impatient: None) -> None:
     faults = [EMPTY, ModelOutput(model="p-1", error="overloaded"), ModelOutput(model="p-1")]
     Player.respond = lambda request: faults.pop() if faults else mixed(request)
-    log = evaluated(tmp_path, task_args={"samples": 3})
+    log = eval_log(tmp_path, task_args={"samples": 3})
     assert (log.status, faults) == ("success", [])
     assert not any(sample.error for sample in log.samples or ())
 
 
-def test_faults_of_a_provider_are_no_answers_and_are_not_kept(impatient: None) -> None:
-    """One that fails under the changed rules alone looked as if it dropped all its habits."""
+def test_provider_faults_are_no_answers_and_are_not_cached(impatient: None) -> None:
+    """A model that fails only under the changed rules must not seem to drop its habits."""
     spec = Spec(model="player/p", n=3, temperature=0.0)
     Player.respond = lambda request: EMPTY if is_changed(request) else mixed(request)
     with pytest.raises(Incomplete, match="ended for an unknown reason"):
@@ -158,11 +158,9 @@ def test_faults_of_a_provider_are_no_answers_and_are_not_kept(impatient: None) -
         (every_condition(rules="rooks-as-bishops"), "positions for bishops-as-knights"),
     ],
 )
-def test_run_with_another_solver_than_the_tasks_own_fails(
-    tmp_path: Path, solver: Any, reason: str
-) -> None:
+def test_run_with_another_solver_fails(tmp_path: Path, solver: Any, reason: str) -> None:
     Player.respond = lambda request: mixed(request) if moves_in(request) else "a2a3"
-    log = evaluated(tmp_path, limit=2, solver=solver)
+    log = eval_log(tmp_path, limit=2, solver=solver)
     assert log.status == "error"
     assert log.samples
     assert reason in str(log.samples[0].error)
@@ -170,45 +168,45 @@ def test_run_with_another_solver_than_the_tasks_own_fails(
 
 def test_tasks_are_found_by_their_file_and_by_import(tmp_path: Path) -> None:
     file = Path(tasks.__file__)
-    found = list_tasks(str(file.name), root_dir=file.parent)
-    assert sorted(task.name for task in found) == NAMES == sorted(package.__all__)
+    listed = list_tasks(str(file.name), root_dir=file.parent)
+    assert sorted(task.name for task in listed) == NAMES == sorted(package.__all__)
     task = f"{file}@cant_do_that_anymore_small"
-    log = evaluated(tmp_path, task, limit=1)
+    log = eval_log(tmp_path, task, limit=1)
     assert (log.status, log.eval.task) == ("success", "cant_do_that_anymore_small")
 
 
 def test_same_model_can_be_evaluated_twice_in_one_process(tmp_path: Path) -> None:
-    """Its requests wait for each other, and every eval has an event loop of its own."""
+    """Its requests wait for each other, and each eval has its own event loop."""
     model = get_model("cdta/pocket")
     for task in ("all_diagonal", "all_small"):
-        log = evaluated(tmp_path, f"cant_do_that_anymore/{task}", model, task_args={"samples": 3})
+        log = eval_log(tmp_path, f"cant_do_that_anymore/{task}", model, task_args={"samples": 3})
         assert (log.status, log.error) == ("success", None)
 
 
-def test_task_can_be_changed_like_any_other(tmp_path: Path) -> None:
-    """It needs no model until it runs, and can run again."""
+def test_task_can_be_modified_and_run_again(tmp_path: Path) -> None:
+    """It needs no model until it runs."""
     task = task_with(package.cant_do_that_anymore(samples=2), epochs=2, name="twice")
     for model in ("player/p", "player/p", "player/q"):
-        log = evaluated(tmp_path, task, model=model)
+        log = eval_log(tmp_path, task, model=model)
         assert log.results
         assert log.results.completed_samples == 4
 
 
-def test_log_says_what_was_measured(measured: EvalLog) -> None:
-    spec = measured.eval
+def test_log_describes_the_measurement(shared_log: EvalLog) -> None:
+    spec = shared_log.eval
     assert re.fullmatch(r"\d+-[A-Z]", str(spec.task_version))
     assert spec.dataset.name == "bishops-as-knights/all"
-    described = getattr(spec, "task_description", None)  # of newer versions of Inspect
+    description = getattr(spec, "task_description", None)  # in newer versions of Inspect
     question = "Does a model drop a habit of chess when the rules forbid it?"
-    assert described in (None, f"{question} 1,000 positions.")
+    assert description in (None, f"{question} 1,000 positions.")
     assert spec.tags
     assert spec.metadata
     assert (spec.metadata["rules"], spec.metadata["protocol"]) == ("bishops-as-knights", "3")
-    names = [name for name in numbers(measured) if not name.endswith(("stderr", "_low", "_high"))]
+    names = [name for name in numbers(shared_log) if not name.endswith(("stderr", "_low", "_high"))]
     assert names[:3] == ["rule_uptake", "variant_impact_factor", "adaptation_rate"]
-    for sample in measured.samples or ():
+    for sample in shared_log.samples or ():
         assert sample.scores
-        assert "num_previous_moves" not in sample.scores["habit"].as_dict()  # it is no score
+        assert "num_previous_moves" not in sample.scores["habit"].as_dict()  # it is not a score
         assert sample.metadata["num_previous_moves"] == len(sample.metadata["moves"])
         assert sample.metadata["earlier_moves_of_changed_piece"] >= 0
         spans = [event.name for event in sample.events if isinstance(event, SpanBeginEvent)]
@@ -216,9 +214,9 @@ def test_log_says_what_was_measured(measured: EvalLog) -> None:
         assert [name for name in spans if name in conditions] == conditions
 
 
-def test_eval_set_measures_what_a_limit_left_out(tmp_path: Path) -> None:
-    def measured(**options: Any) -> tuple[EvalLog, int]:
-        asked = len(Player.asked)
+def test_eval_set_measures_the_samples_beyond_a_limit(tmp_path: Path) -> None:
+    def run_eval_set(**options: Any) -> tuple[EvalLog, int]:
+        n_requests = len(Player.requests)
         with inspect_evals.quickly():
             done, (log,) = eval_set(
                 TASK,
@@ -230,37 +228,35 @@ def test_eval_set_measures_what_a_limit_left_out(tmp_path: Path) -> None:
                 **options,
             )
         assert done
-        return log, sum(config.temperature != 0 for _, config in Player.asked[asked:])
+        return log, sum(config.temperature != 0 for _, config in Player.requests[n_requests:])
 
-    few, asked_first = measured(limit=3)
-    assert (few.eval.dataset.samples, asked_first) == (8, 2 * 3)
-    whole, asked_then = measured()
-    assert whole.results
-    assert (whole.eval.dataset.samples, whole.results.completed_samples) == (8, 8)
-    assert asked_then == 2 * (8 - 3)
-    assert measured()[1] == 0  # complete
+    few, n_first = run_eval_set(limit=3)
+    assert (few.eval.dataset.samples, n_first) == (8, 2 * 3)
+    complete, n_second = run_eval_set()
+    assert complete.results
+    assert (complete.eval.dataset.samples, complete.results.completed_samples) == (8, 8)
+    assert n_second == 2 * (8 - 3)
+    assert run_eval_set()[1] == 0  # already complete
 
 
-def test_parameters_have_names_types_and_defaults_and_are_in_logs_and_docs(
-    measured: EvalLog,
-) -> None:
+def test_parameters_are_typed_logged_and_documented(shared_log: EvalLog) -> None:
     parameters = dict(signature(package.cant_do_that_anymore_small).parameters)
     parameters.pop("arguments")
     assert parameters["samples"].default == 100
     assert parameters["diagnose"].annotation is bool
-    assert parameters["temperature"].default is None  # as `inspect eval` says
-    args = measured.eval.task_args
+    assert parameters["temperature"].default is None  # set by `inspect eval`
+    args = shared_log.eval.task_args
     assert args.keys() == parameters.keys()
     assert (args["samples"], args["rules"], args["seed"]) == (6, "bishops-as-knights", 20_220_722)
     documented = Path(__file__).parents[2].joinpath("docs/inspect.md").read_text(encoding="utf-8")
     assert [name for name in parameters if f"`{name}`" not in documented] == []
 
 
-def test_score_again_needs_no_argument_and_takes_another_reading(measured: EvalLog) -> None:
-    again = score_again(measured, habit(), action="overwrite")
-    assert numbers(again) == pytest.approx(numbers(measured))
-    exact = score_again(measured, habit(reading="exact"), action="overwrite")
-    assert numbers(exact).keys() == numbers(measured).keys()
+def test_score_again_needs_no_argument_and_accepts_another_reading(shared_log: EvalLog) -> None:
+    rescored = score_again(shared_log, habit(), action="overwrite")
+    assert numbers(rescored) == pytest.approx(numbers(shared_log))
+    exact = score_again(shared_log, habit(reading="exact"), action="overwrite")
+    assert numbers(exact).keys() == numbers(shared_log).keys()
 
 
 @pytest.mark.parametrize("reading", ["Exact", ""])
@@ -269,11 +265,11 @@ def test_unknown_reading_is_refused(reading: Any) -> None:
         habit(reading=reading)
 
 
-def test_answers_are_not_scored_under_other_rules(measured: EvalLog, tmp_path: Path) -> None:
-    score_again(measured, habit(rules="bishops-as-knights"))
+def test_answers_are_not_scored_under_other_rules(shared_log: EvalLog, tmp_path: Path) -> None:
+    score_again(shared_log, habit(rules="bishops-as-knights"))
     options = ["--scorer", "cant_do_that_anymore/habit", "-S", "rules=nonsense", "--display"]
     options += ["none", "--action", "append", "--output-file", str(tmp_path / "scored.eval")]
-    done = CliRunner().invoke(inspect, ["score", measured.location, *options])
+    done = CliRunner().invoke(inspect, ["score", shared_log.location, *options])
     assert done.exit_code == 2
     assert done.output.splitlines()[-1] == (
         "Error: these answers were given under bishops-as-knights, so they cannot be scored "
@@ -282,37 +278,37 @@ def test_answers_are_not_scored_under_other_rules(measured: EvalLog, tmp_path: P
 
 
 @pytest.mark.parametrize("reducer", ["max", "at_least_1", ["mean", "max"]])
-def test_epochs_reducer_other_than_the_mean_is_refused_before_anything_is_asked(
+def test_epochs_reducer_other_than_the_mean_is_refused_before_any_request(
     tmp_path: Path, reducer: Any
 ) -> None:
     with pytest.raises(click.UsageError, match=r"the epochs reducer '\w+' .* 'mean'"):
-        evaluated(tmp_path, task_args={"samples": 2}, epochs=Epochs(2, reducer))
+        eval_log(tmp_path, task_args={"samples": 2}, epochs=Epochs(2, reducer))
     with pytest.raises(click.UsageError, match="the epochs reducer"):
         task_with(package.cant_do_that_anymore(samples=2), epochs=Epochs(2, reducer))
-    assert not Player.asked
+    assert not Player.requests
 
 
-def test_metrics_are_those_of_all_epochs_whatever_the_reducer(tmp_path: Path) -> None:
-    """A log may have another one by another version, and `score` takes any."""
+def test_metrics_cover_all_epochs_with_any_reducer(tmp_path: Path) -> None:
+    """A log of another version may have another reducer, and `score` accepts any."""
     answers = cycle(["a2a3", "h2h3", None])
     Player.respond = lambda request: next(answers) or SPECIAL.get(moves_in(request), "a2a3")
-    log = evaluated(
+    log = eval_log(
         tmp_path,
         task_args={"samples": 4, "dataset": "gpt-4-0314"},
         epochs=Epochs(3, "mean"),
         max_samples=1,
     )
-    again = score_again(log, habit(), epochs_reducer="max", action="overwrite")
+    rescored = score_again(log, habit(), epochs_reducer="max", action="overwrite")
     assert 0 < numbers(log)["predicted_move_proportion"] < 1
-    assert numbers(again) == numbers(log)
+    assert numbers(rescored) == numbers(log)
 
 
 def test_draws_of_a_position_are_samples_of_one_cluster(tmp_path: Path) -> None:
-    """A model that repeats itself is not known better, however often it is asked."""
+    """Repeated identical answers give no more certainty."""
     Player.respond = staticmethod(wavering)
     args = {"samples": 6, "dataset": "gpt-4-0314"}
     once, thrice = (
-        evaluated(tmp_path / str(draws), task_args=args | {"draws": draws}) for draws in (1, 3)
+        eval_log(tmp_path / str(draws), task_args=args | {"draws": draws}) for draws in (1, 3)
     )
     assert len(ids(thrice)) == 3 * len(ids(once)) == 18
     for name in ("predicted_move_proportion", "rule_uptake", "stderr"):
@@ -320,37 +316,37 @@ def test_draws_of_a_position_are_samples_of_one_cluster(tmp_path: Path) -> None:
     assert numbers(once)["stderr"]
 
 
-def test_groups_by_earlier_moves_of_the_changed_piece(measured: EvalLog) -> None:
+def test_groups_by_earlier_moves_of_the_changed_piece(shared_log: EvalLog) -> None:
     by_piece = {"delta": [grouped(mean(), "earlier_moves_of_changed_piece")]}
-    log = score_again(measured, habit(), metrics=[by_piece], action="overwrite")
-    counts = {s.metadata["earlier_moves_of_changed_piece"] for s in measured.samples or ()}
+    log = score_again(shared_log, habit(), metrics=[by_piece], action="overwrite")
+    counts = {s.metadata["earlier_moves_of_changed_piece"] for s in shared_log.samples or ()}
     assert log.results
     (delta,) = (score for score in log.results.scores if score.name == "delta")
     assert {name.split("_")[-1] for name in delta.metrics} == {"all", *map(str, counts)}
 
 
-def test_junk_under_the_changed_rules_is_told_in_the_log(tmp_path: Path) -> None:
+def test_off_task_replies_get_a_warning_in_the_log(tmp_path: Path) -> None:
     Player.respond = lambda request: "I resign." if is_changed(request) else wavering(request)
-    log = evaluated(tmp_path, task_args={"samples": 30, "dataset": "gpt-3.5-turbo-0125"})
-    warned = [
+    log = eval_log(tmp_path, task_args={"samples": 30, "dataset": "gpt-3.5-turbo-0125"})
+    warnings = [
         event.message.message
         for sample in log.samples or ()
         for event in sample.events
         if isinstance(event, LoggerEvent)
     ]
-    assert len([each for each in warned if "the drop is not adaptation" in each]) == 1
-    found = numbers(log)
-    assert found["changed_unusable_proportion"] == 1
-    assert found["variant_impact_factor"] == -1
-    assert found["variant_impact_factor_high"] > 0  # the answers could have been anything
-    assert found["rule_uptake"] <= 0 < found["rule_uptake_high"]  # the headline
+    assert len([warning for warning in warnings if "the drop is not adaptation" in warning]) == 1
+    metrics = numbers(log)
+    assert metrics["changed_unusable_proportion"] == 1
+    assert metrics["variant_impact_factor"] == -1
+    assert metrics["variant_impact_factor_high"] > 0  # the answers could have been anything
+    assert metrics["rule_uptake"] <= 0 < metrics["rule_uptake_high"]  # the headline
 
 
-def test_mock_runs_without_a_dataset_of_its_own(tmp_path: Path) -> None:
-    said = ModelOutput.from_content("mock", "a2a3")
-    said.usage = ModelUsage()  # else Inspect's mock counts tokens, over the network
-    model = get_model("mockllm/model", custom_outputs=lambda *_: said)
-    log = evaluated(tmp_path, model=model, limit=1)
+def test_mock_model_needs_no_dataset(tmp_path: Path) -> None:
+    output = ModelOutput.from_content("mock", "a2a3")
+    output.usage = ModelUsage()  # otherwise Inspect counts tokens over the network
+    model = get_model("mockllm/model", custom_outputs=lambda *_: output)
+    log = eval_log(tmp_path, model=model, limit=1)
     assert log.status == "success"
     assert log.samples
     sample = log.samples[0]

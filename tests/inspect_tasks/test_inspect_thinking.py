@@ -1,4 +1,4 @@
-"""Reasoning models within Inspect: its own options, the same numbers, the reasoning in the log."""
+"""Reasoning models in Inspect: its options, the same numbers, and reasoning in the log."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ from reasoning_servers import Thinker, Unfinished
 from testing import Serve, measure, positions, wavering
 
 NAME = "openai-api/loop/thinker"
-Evaluated = Callable[..., EvalLog]
+RunEval = Callable[..., EvalLog]
 
 
 @pytest.fixture
@@ -25,36 +25,36 @@ def thinker(serve: Serve, request: pytest.FixtureRequest, monkeypatch: pytest.Mo
 
 
 @pytest.fixture
-def evaluated(thinker: Thinker, tmp_path: Path) -> Evaluated:
-    """The log of an eval of the thinker."""
+def run_eval(thinker: Thinker, tmp_path: Path) -> RunEval:
+    """Runs an eval of the reasoning model and returns its log."""
 
-    def evaluate(task_args: dict[str, Any], *, status: str = "success", **config: Any) -> EvalLog:
+    def run(task_args: dict[str, Any], *, status: str = "success", **config: Any) -> EvalLog:
         model = get_model(NAME, memoize=False, config=GenerateConfig(**config))
         task = "cant_do_that_anymore/all_small"
         log = inspect_evals.evaluated(tmp_path / "logs", task, model, task_args=task_args)
         assert log.status == status, log.error
         return log
 
-    return evaluate
+    return run
 
 
 @pytest.mark.parametrize("thinker", [Thinker, Unfinished], indirect=True)
-def test_it_gets_the_numbers_of_cdta_run(
-    evaluated: Evaluated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_reasoning_models_get_the_numbers_of_cdta_run(
+    run_eval: RunEval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    of_log = inspect_evals.numbers(evaluated({"samples": 4}))
+    logged = inspect_evals.numbers(run_eval({"samples": 4}))
     monkeypatch.setenv("CDTA_HOME", str(tmp_path / "another home"))
     metrics = measure(NAME, eval="all_small", n=4, max_connections=1).results.metrics
     for name in ("variant_impact_factor", "rule_uptake", "predicted_move_proportion"):
-        assert of_log[name] == pytest.approx(metrics[name])
+        assert logged[name] == pytest.approx(metrics[name])
     assert metrics["predicted_move_proportion"] not in (0, None)
 
 
-def test_inspects_own_options_hold_for_selecting_and_measuring(
-    thinker: Thinker, evaluated: Evaluated
+def test_inspect_options_apply_to_selection_and_measurement(
+    thinker: Thinker, run_eval: RunEval
 ) -> None:
     options: dict[str, Any] = {"reasoning_effort": "high", "temperature": 0.5}
-    log = evaluated({"samples": 3}, extra_body={"top_k": 3}, **options)
+    log = run_eval({"samples": 3}, extra_body={"top_k": 3}, **options)
     assert {request["reasoning_effort"] for request in thinker.requests} == {"high"}
     assert {request["temperature"] for request in thinker.requests} == {0.0, 0.5}
     assert {request["top_k"] for request in thinker.requests} == {3}
@@ -67,17 +67,17 @@ def test_inspects_own_options_hold_for_selecting_and_measuring(
     assert metrics["temptation_rate"] == 0
 
 
-def test_with_a_given_dataset_the_reasoning_budget_is_learned_within_the_task(
-    thinker: Thinker, evaluated: Evaluated
+def test_reasoning_budget_is_detected_with_a_given_dataset(
+    thinker: Thinker, run_eval: RunEval
 ) -> None:
-    evaluated({"dataset": str(positions(4))})
+    run_eval({"dataset": str(positions(4))})
     assert set(thinker.limits) == {16, 16_016}
     assert thinker.limits.count(16_016) == 8
 
 
-def test_it_stops_early_when_replies_are_cut_off(thinker: Thinker, evaluated: Evaluated) -> None:
+def test_eval_stops_early_when_replies_are_truncated(thinker: Thinker, run_eval: RunEval) -> None:
     arguments = {"dataset": str(positions(200)), "samples": 200, "reasoning_tokens": 100}
-    log = evaluated(arguments, status="error", max_connections=2)
+    log = run_eval(arguments, status="error", max_connections=2)
     assert log.error
     assert "raise --reasoning-tokens (now 100)" in log.error.message
     assert len(thinker.requests) < 120
