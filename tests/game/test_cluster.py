@@ -13,36 +13,36 @@ from cant_do_that_anymore.game.mining.miner import map_cluster
 from pgn_styles import plain, pool_games
 from processes import cdta
 
-pytestmark = pytest.mark.filterwarnings("default")  # Ray's own warnings are not ours to mend
+pytestmark = pytest.mark.filterwarnings("default")  # do not fail on Ray's own warnings
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
-    """The address of a cluster of two machines, as far as Ray can tell."""
+    """Address of a cluster that looks to Ray like two machines."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        patch.delenv("TMPDIR", raising=False)  # its logs need no memory
+        patch.delenv("TMPDIR", raising=False)  # its logs need not be in memory
         from ray.cluster_utils import Cluster
 
         machine: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
         machine |= {"include_log_monitor": False, "no_monitor": True}
         head = machine | {"include_dashboard": False}
-        two = Cluster(initialize_head=True, head_node_args=head)
+        ray_cluster = Cluster(initialize_head=True, head_node_args=head)
         try:
-            two.add_node(**machine)
-            yield two.address
+            ray_cluster.add_node(**machine)
+            yield ray_cluster.address
         finally:
-            two.shutdown()  # type: ignore[no-untyped-call]
+            ray_cluster.shutdown()  # type: ignore[no-untyped-call]
 
 
-def test_the_work_is_done_on_both_machines_and_comes_back_in_order(cluster: str) -> None:
-    def where(number: int) -> tuple[int, str]:
+def test_work_runs_on_both_machines_and_returns_in_order(cluster: str) -> None:
+    def locate(number: int) -> tuple[int, str]:
         import ray
 
         return number, ray.get_runtime_context().get_node_id()
 
     machines = set()
-    results = map_cluster(where, count(), cluster)
+    results = map_cluster(locate, count(), cluster)
     for expected in range(10_000):
         number, machine = next(results)
         assert number == expected
@@ -53,14 +53,14 @@ def test_the_work_is_done_on_both_machines_and_comes_back_in_order(cluster: str)
     assert len(machines) == 2
 
 
-def test_the_blocks_give_what_one_process_finds(
+def test_a_cluster_finds_the_same_positions(
     cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inputs, "CHUNK_BYTES", 2**13)
     games = tmp_path / "games.pgn"
     games.write_text("".join(map(plain, pool_games(100, Random(2)))) * 4, encoding="utf-8")
-    local, spread = (
+    local, distributed = (
         cdta("mine", games, *options, code=0).stdout for options in ([], ["--cluster", cluster])
     )
-    assert spread == local
+    assert distributed == local
     assert len(local.splitlines()) == 100

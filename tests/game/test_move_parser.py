@@ -1,4 +1,4 @@
-"""From replies to moves: the rules of the reader, hard replies, and what must never be read."""
+"""Moves read from replies: the parser's rules, hard replies, and what must never be read."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ BOARD = board_after(MOVES)
 
 
 def read(reply: str, *, cut_off: bool = False) -> str | None:
-    """What a reply after 1. e4 e6 2. Nf3 c5 3. c3 b6 is read as, when bishops jump."""
+    """Read a reply after 1. e4 e6 2. Nf3 c5 3. c3 b6 when bishops move like knights."""
     move = move_in(reply, BOARD, BISHOPS_AS_KNIGHTS, cut_off=cut_off, previous=MOVES[-1])
     return move.uci() if move else None
 
@@ -31,26 +31,26 @@ EXAMPLES = documented("*Rules.*", "If boxes or tags", r"^\| `(\w+)` \|")
 
 @pytest.mark.parametrize(("rule", "reply", "move"), EXAMPLES)
 def test_each_rule_reads_its_examples_in_the_protocol(rule: str, reply: str, move: str) -> None:
-    whole = Reply(plain_text(reply), BOARD, BISHOPS_AS_KNIGHTS, False, MOVES[-1])
+    parsed = Reply(plain_text(reply), BOARD, BISHOPS_AS_KNIGHTS, False, MOVES[-1])
     assert read(reply) == (None if move == "none" else move)
-    decides = next((each.__name__ for each in EXTRACTORS if each(whole) is not None), "none")
-    assert decides == (move if move == "none" else rule)
+    matches = (e.__name__ for e in EXTRACTORS if e(parsed) is not None)
+    assert next(matches, "none") == (move if move == "none" else rule)
 
 
 def test_the_protocol_has_examples_of_every_rule_in_order() -> None:
     assert list(dict.fromkeys(name for name, _, _ in EXAMPLES)) == [
-        each.__name__ for each in EXTRACTORS
+        extractor.__name__ for extractor in EXTRACTORS
     ]
 
 
-def test_each_word_that_the_rules_know_counts() -> None:
+def test_every_known_word_is_read() -> None:
     replies = filled("meant")
     assert len(replies) > 1000
-    misread = {reply: (read(reply), meant) for reply, meant in replies if read(reply) != meant}
+    misread = {reply: (read(reply), move) for reply, move in replies if read(reply) != move}
     assert misread == {}
 
 
-def _read(row: dict[str, Any]) -> str | None:
+def read_row(row: dict[str, Any]) -> str | None:
     if row.get("cut_off"):
         moves = row["moves"].split()
         rules = rules_named(row["rules"])
@@ -61,18 +61,18 @@ def _read(row: dict[str, Any]) -> str | None:
     )
 
 
-def test_hard_replies_are_read_as_a_person_reads_them_or_as_before() -> None:
-    """A row that is not read as it is meant says what it is read as; a better reader updates it."""
-    read = [(row["reply"], _read(row), row.get("read", row["meant"])) for row in HARD_MOVES]
-    assert [each for each in read if each[1] != each[2]] == []
+def test_hard_replies_are_read_as_recorded() -> None:
+    """A row that is misread records the wrong reading; update it when the parser improves."""
+    readings = [(row["reply"], read_row(row), row.get("read", row["meant"])) for row in HARD_MOVES]
+    assert [reading for reading in readings if reading[1] != reading[2]] == []
 
 
-def test_few_hard_replies_are_unread_and_hardly_any_misread() -> None:
+def test_few_hard_replies_are_unread_or_misread() -> None:
     rows = [(row["meant"], row.get("read", row["meant"])) for row in HARD_MOVES]
-    with_move = [(meant, read) for meant, read in rows if meant]
-    assert sum(read == meant for meant, read in with_move) / len(with_move) > 0.93
-    assert sum(read not in (None, meant) for meant, read in with_move) / len(with_move) < 0.003
-    assert sum(read is not None for meant, read in rows if not meant) < 6
+    with_move = [(move, read) for move, read in rows if move]
+    assert sum(read == move for move, read in with_move) / len(with_move) > 0.93
+    assert sum(read not in (None, move) for move, read in with_move) / len(with_move) < 0.003
+    assert sum(read is not None for move, read in rows if not move) < 6
 
 
 CHOSEN = (
@@ -96,27 +96,25 @@ REJECTED = (
     *("If {} were legal, I would play it.", "Instead of {}", "Is {} legal?", "Rather than {}"),
     *("{} isn't allowed here.", "{} (illegal)", "{}? No longer legal.", "I cannot play {} now."),
 )
-LEGAL = sorted(
-    move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(BOARD) if move.uci() not in ("f1b5",)
-)
+LEGAL = sorted(move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(BOARD))
 
 
 @given(st.sampled_from(CHOSEN), st.sampled_from(LEGAL))
-def test_a_legal_move_is_read_from_every_form(form: str, uci: str) -> None:
-    assert read(form.format(uci)) == uci
+def test_a_legal_move_is_read_from_every_template(template: str, uci: str) -> None:
+    assert read(template.format(uci)) == uci
 
 
 @given(st.sampled_from(CHOSEN), st.sampled_from(sorted(BOARD.legal_moves, key=str)))
-def test_a_move_in_standard_notation_is_read_from_every_form(form: str, move: chess.Move) -> None:
+def test_san_is_read_from_every_template(template: str, move: chess.Move) -> None:
     if move.uci() != "f1b5":
-        assert read(form.format(BOARD.san(move))) == move.uci()
+        assert read(template.format(BOARD.san(move))) == move.uci()
 
 
 @given(st.sampled_from(REJECTED), st.sampled_from(LEGAL), st.booleans())
-def test_a_rejected_move_is_never_read(form: str, uci: str, in_san: bool) -> None:
+def test_a_rejected_move_is_never_read(template: str, uci: str, in_san: bool) -> None:
     move = chess.Move.from_uci(uci)
-    written = BOARD.san(move) if in_san and STANDARD.is_legal(BOARD, move) else uci
-    assert read(form.format(written)) is None
+    notation = BOARD.san(move) if in_san and STANDARD.is_legal(BOARD, move) else uci
+    assert read(template.format(notation)) is None
 
 
 @given(st.sampled_from(REJECTED), st.sampled_from(CHOSEN[:11]), st.sampled_from(["d2d4", "f1g3"]))
@@ -126,9 +124,9 @@ def test_a_rejected_habit_does_not_hide_the_answer(rejected: str, chosen: str, u
 
 
 @pytest.mark.parametrize("habit", ["f1b5", "Bb5", "4. Bb5", "bishop to b5"])
-@pytest.mark.parametrize("then", [" a6", " a7a6", "\n\na7a6", "\na6", " 4... a6", "\nUser: a7a6"])
-def test_a_habit_and_the_reply_to_it_are_two_moves(habit: str, then: str) -> None:
-    assert read(habit + then) == "f1b5"
+@pytest.mark.parametrize("tail", [" a6", " a7a6", "\n\na7a6", "\na6", " 4... a6", "\nUser: a7a6"])
+def test_the_reply_to_the_habit_is_not_part_of_it(habit: str, tail: str) -> None:
+    assert read(habit + tail) == "f1b5"
 
 
 @pytest.mark.parametrize(
@@ -144,44 +142,44 @@ def test_a_habit_and_the_reply_to_it_are_two_moves(habit: str, then: str) -> Non
         ("I play f1", None),
     ],
 )
-def test_a_cut_off_reply_is_read_as_far_as_it_reaches(reply: str, move: str | None) -> None:
+def test_a_truncated_reply_is_read_as_far_as_it_goes(reply: str, move: str | None) -> None:
     assert read(reply, cut_off=True) == move
     if move:
         assert read(reply) == move
 
 
-def test_standard_notation_means_a_move_of_standard_chess_if_it_can() -> None:
+def test_san_means_a_standard_move_if_possible() -> None:
     for rules in (STANDARD, BISHOPS_AS_KNIGHTS):
         assert move_in("Be2", BOARD, rules) == chess.Move.from_uci("f1e2")
     assert move_in("Bg3", BOARD, BISHOPS_AS_KNIGHTS) == chess.Move.from_uci("f1g3")
     assert move_in("Bg3", BOARD, STANDARD) is None
 
 
-def test_a_reply_that_names_too_many_moves_names_none() -> None:
+def test_a_reply_with_too_many_moves_is_unreadable() -> None:
     assert read("I play d2d4. " + "f1b5 is illegal. " * 1_999) == "d2d4"
     assert read("I play d2d4. " + "f1b5 is illegal. " * 2_000) is None
 
 
-def test_squares_over_white_space_are_one_move_only_if_it_is_legal() -> None:
+def test_two_squares_with_a_space_are_one_move_only_if_legal() -> None:
     resolver = Resolver(BOARD, STANDARD)
-    assert [each.text for each in mentions_in("d2 d4", resolver)] == ["d2 d4"]
-    assert [each.text for each in mentions_in("Bb5 a6", resolver)] == ["Bb5", "a6"]
-    assert [each.text for each in mentions_in("d2 d5", resolver)] == ["d2", "d5"]
+    assert [mention.text for mention in mentions_in("d2 d4", resolver)] == ["d2 d4"]
+    assert [mention.text for mention in mentions_in("Bb5 a6", resolver)] == ["Bb5", "a6"]
+    assert [mention.text for mention in mentions_in("d2 d5", resolver)] == ["d2", "d5"]
     assert mentions_in("the a2-g8 diagonal, a4-a5-a6", resolver) == []
 
 
-def test_the_text_tells_the_language_of_piece_letters_or_none() -> None:
+def test_piece_letters_follow_the_language_of_the_text() -> None:
     assert piece_letters("Ich spiele Sf3. Mein Zug.")["S"] == "N"
     assert piece_letters("Je joue mon coup")["F"] == "B"
     assert piece_letters("I play Nf3.") == {}
 
 
-def test_named_moves_are_those_of_running_text_whatever_is_said_of_them() -> None:
-    found = named_moves("Bb5? Not f1b5. The bishop to b5, d4, exd5 or O-O.", BOARD, STANDARD)
-    assert list(found) == ["Bb5", "f1b5", "exd5", "O-O"]
+def test_named_moves_include_rejected_ones() -> None:
+    moves = named_moves("Bb5? Not f1b5. The bishop to b5, d4, exd5 or O-O.", BOARD, STANDARD)
+    assert list(moves) == ["Bb5", "f1b5", "exd5", "O-O"]
 
 
-def test_a_position_may_be_given_as_fen_with_the_moves_before_it() -> None:
+def test_a_position_can_be_a_fen_with_the_moves_before_it() -> None:
     fen = BOARD.fen()
     assert read_move("Bb5", fen=fen) == "f1b5"
     assert read_move("b7b6 d2d4", fen=fen, moves=["b7b6"]) == "d2d4"
@@ -191,7 +189,7 @@ def test_a_position_may_be_given_as_fen_with_the_moves_before_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_as", "problem"),
+    ("arguments", "message"),
     [
         ({"fen": "nonsense"}, "not a position in FEN: 'nonsense'"),
         ({"moves": "e2e9"}, "e2e9"),
@@ -200,6 +198,6 @@ def test_a_position_may_be_given_as_fen_with_the_moves_before_it() -> None:
         ({"fen": chess.STARTING_FEN, "moves": "hm"}, "not a move in UCI such as 'e2e4': 'hm'"),
     ],
 )
-def test_bad_input_is_named_in_one_sentence(given_as: dict[str, str], problem: str) -> None:
-    with pytest.raises(InvalidInput, match=problem):
-        read_move("e2e4", **given_as)
+def test_invalid_input_is_explained(arguments: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        read_move("e2e4", **arguments)

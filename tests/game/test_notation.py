@@ -1,4 +1,4 @@
-"""Moves in words and text made visible: nothing a model says can break them."""
+"""Moves in words, and visible text: no reply of a model can break them."""
 
 import unicodedata
 
@@ -26,9 +26,9 @@ def test_any_move_can_be_written(position: Position, start: str, end: str, promo
 
 @given(st.text(st.characters(), max_size=50))
 def test_visible_text_has_no_invisible_characters(text: str) -> None:
-    shown = visible(text).replace("\n", "").replace("\t", "")
-    kinds = {unicodedata.category(character) for character in shown}
-    assert not kinds & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    output = visible(text).replace("\n", "").replace("\t", "")
+    categories = {unicodedata.category(character) for character in output}
+    assert not categories & {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
 @given(st.text(max_size=50))

@@ -1,4 +1,4 @@
-"""Position files: the original's formats in, one format out, and faults named by line."""
+"""Position files: the original's formats in, one format out, and errors that name the line."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ KING_INTO_CHECK = {
 }
 
 
-def written(folder: Path, *lines: object) -> Path:
+def write_lines(folder: Path, *lines: object) -> Path:
     path = folder / "positions.jsonl"
     texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
     path.write_text("\n".join(texts), encoding="utf-8")
@@ -42,16 +42,16 @@ def written(folder: Path, *lines: object) -> Path:
 )
 def test_all_formats_of_the_original_are_read(tmp_path: Path, extra: dict[str, object]) -> None:
     line = {"game_idx": 4, "previous_moves": ["e2e4", "b7b6", "d2d4"], **extra}
-    assert read_positions(written(tmp_path, line), BISHOPS_AS_KNIGHTS) == [POSITION]
+    assert read_positions(write_lines(tmp_path, line), BISHOPS_AS_KNIGHTS) == [POSITION]
 
 
 @pytest.mark.parametrize("name", ["positions.jsonl", "positions.jsonl.gz"])
-def test_what_is_written_is_read_back(tmp_path: Path, name: str) -> None:
+def test_written_positions_are_read_back(tmp_path: Path, name: str) -> None:
     other = Position(5, ("e2e4", "e7e5"), ("f1b5", "f1c4"), "https://lichess.org/x")
     write_positions(tmp_path / name, [POSITION, other])
     assert read_positions(tmp_path / name, BISHOPS_AS_KNIGHTS) == [POSITION, other]
-    assert [Position.from_json(each.to_json()) for each in (POSITION, other)] == [POSITION, other]
-    assert POSITION.to_json() == GOOD  # the keys of the original
+    assert [Position.from_json(p.to_json()) for p in (POSITION, other)] == [POSITION, other]
+    assert POSITION.to_json() == GOOD  # the original's keys
 
 
 @pytest.mark.parametrize(
@@ -72,25 +72,25 @@ def test_what_is_written_is_read_back(tmp_path: Path, name: str) -> None:
         (KING_INTO_CHECK, "'e2e3' is not a special move: it is not one of the bishop moves"),
     ],
 )
-def test_a_bad_line_is_named_with_its_reason(tmp_path: Path, line: object, reason: str) -> None:
-    path = written(tmp_path, GOOD, line)
+def test_a_bad_line_is_reported_with_its_reason(tmp_path: Path, line: object, reason: str) -> None:
+    path = write_lines(tmp_path, GOOD, line)
     with pytest.raises(InvalidInput) as problem:
         read_positions(path, BISHOPS_AS_KNIGHTS)
     assert f"{path}, line 2" in str(problem.value)
     assert reason in str(problem.value)
 
 
-def test_a_listed_move_may_leave_its_king_in_check(tmp_path: Path) -> None:
+def test_a_special_move_may_leave_the_king_in_check(tmp_path: Path) -> None:
     """After 1. d4 e6 2. Bf4 Bb4+ a bishop moves, and the king stays in check."""
     moves = ["d2d4", "e7e6", "c1f4", "f8b4"]
     line = {"game_idx": 4, "previous_moves": moves, "next_filtered_moves": ["f4d2", "f4g5"]}
-    (read,) = read_positions(written(tmp_path, line), BISHOPS_AS_KNIGHTS)
-    assert read.special_moves == ("f4d2", "f4g5")
-    assert not STANDARD.is_legal(read.board(), chess.Move.from_uci("f4g5"))
+    (position,) = read_positions(write_lines(tmp_path, line), BISHOPS_AS_KNIGHTS)
+    assert position.special_moves == ("f4d2", "f4g5")
+    assert not STANDARD.is_legal(position.board(), chess.Move.from_uci("f4g5"))
 
 
 @pytest.mark.parametrize(
-    "damage",
+    "changes",
     [
         *({"game_idx": game} for game in ("4", 4.0, True, None)),
         *({"previous_moves": moves} for moves in ("e2e4", None, 3, {"e2e4": 1}, ["e2e4", None])),
@@ -99,9 +99,9 @@ def test_a_listed_move_may_leave_its_king_in_check(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_fields_of_another_kind_are_no_position(damage: dict[str, object]) -> None:
+def test_fields_of_a_wrong_type_are_refused(changes: dict[str, object]) -> None:
     with pytest.raises(ValueError):
-        Position.from_json(GOOD | damage)
+        Position.from_json(GOOD | changes)
 
 
 @given(st.binary(max_size=300))
@@ -115,13 +115,13 @@ def test_arbitrary_bytes_are_refused_in_one_sentence(content: bytes) -> None:
             assert "\n" not in str(problem)
 
 
-def test_the_id_depends_on_the_moves_alone() -> None:
+def test_the_id_depends_only_on_the_moves() -> None:
     assert POSITION.id == Position(99, POSITION.moves, POSITION.special_moves, "x").id
     assert POSITION.id != Position(4, POSITION.moves[:2], POSITION.special_moves).id
     assert POSITION.id == "280c6254fd4e"
 
 
-def test_the_shipped_pool_is_the_original_one_and_every_position_has_a_special_move() -> None:
+def test_the_shipped_pool_is_the_original_and_has_special_moves() -> None:
     lengths = [len(position.moves) for position in POOL]
     assert len(POOL) == len({position.id for position in POOL}) == 19_841
     assert (round(mean(lengths), 2), round(pstdev(lengths), 2), max(lengths)) == (9.09, 3.61, 37)
@@ -131,7 +131,7 @@ def test_the_shipped_pool_is_the_original_one_and_every_position_has_a_special_m
         assert BISHOPS_AS_KNIGHTS.is_special(board, board.parse_uci(special))
 
 
-def test_the_shipped_datasets_are_members_of_the_pool() -> None:
+def test_the_shipped_datasets_come_from_the_pool() -> None:
     datasets = shipped_datasets(POOL)
     assert {version: len(dataset.positions) for version, dataset in datasets.items()} == {
         "gpt-3.5-turbo-0125": 1_000,

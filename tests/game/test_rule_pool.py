@@ -1,4 +1,4 @@
-"""The games inside the package: pools drawn from them for any rules, and an example of each."""
+"""The bundled games: pools drawn from them for any rules, and an example of each rule."""
 
 from hashlib import sha256
 from itertools import islice, pairwise
@@ -19,7 +19,7 @@ from cant_do_that_anymore.game.rules import CATALOG, STANDARD, Rules, board_afte
 
 DOCS = Path(__file__).parents[2] / "docs"
 every_rule = pytest.mark.parametrize("rules", CATALOG.values(), ids=lambda rules: rules.key)
-DRAWN = {
+POOL_DIGESTS = {
     "knights-as-bishops": "83ee8ac43287",
     "knights-as-rooks": "83ee8ac43287",
     "knights-as-queens": "83ee8ac43287",
@@ -34,57 +34,57 @@ DRAWN = {
     "pawns-one-step": "6f911ec53c87",
     "knights-cannot-jump": "b8fde099b3f7",
 }
-"""The first hundred positions of every pool: others are another edition."""
+"""Digests of the first 100 positions of every pool: other positions need a new POOL_VERSION."""
 
 
 def test_there_are_fifty_thousand_games_in_a_small_file() -> None:
-    played = shipped_games()
-    assert len(played) == 50_000
-    assert all(one < other for one, other in pairwise(played))
-    assert max(map(len, played)) == 50
+    games = shipped_games()
+    assert len(games) == 50_000
+    assert all(first < second for first, second in pairwise(games))
+    assert max(map(len, games)) == 50
     assert len(rule_pool.FILE.read_bytes()) < 2_000_000
 
 
-def test_the_games_are_games_of_standard_chess() -> None:
+def test_the_games_are_standard_chess() -> None:
     for game in shipped_games()[::250]:
         board_after([move_of(character).uci() for character in game], STANDARD)
 
 
-@pytest.mark.parametrize("key", DRAWN)
-def test_the_same_positions_are_drawn_everywhere(key: str) -> None:
+@pytest.mark.parametrize("key", POOL_DIGESTS)
+def test_the_first_positions_of_a_pool_are_fixed(key: str) -> None:
     rules = rules_named(key)
-    found = list(islice(positions_in_games(rules), 100))
-    ids = " ".join(position.id for position in found)
-    assert sha256(ids.encode()).hexdigest()[:12] == DRAWN[key]
-    for position in found:
+    positions = list(islice(positions_in_games(rules), 100))
+    ids = " ".join(position.id for position in positions)
+    assert sha256(ids.encode()).hexdigest()[:12] == POOL_DIGESTS[key]
+    for position in positions:
         (special,) = position.special_moves
         assert rules.is_special(position.board(), chess.Move.from_uci(special))
 
 
-def test_positions_differ_and_reach_from_the_opening_into_the_middlegame() -> None:
-    found = list(islice(positions_in_games(rules_named("pawns-one-step")), 600))
-    assert len({position.moves for position in found}) == len({p.game for p in found}) == 600
-    plies = sorted(len(position.moves) for position in found)
+def test_positions_differ_and_range_from_opening_to_middlegame() -> None:
+    positions = list(islice(positions_in_games(rules_named("pawns-one-step")), 600))
+    assert len({p.moves for p in positions}) == len({p.game for p in positions}) == 600
+    plies = sorted(len(position.moves) for position in positions)
     assert plies[0] == 0 and plies[-1] >= 45
     assert plies[60] < 10 and 10 < plies[300] < 30
 
 
-def test_a_pool_is_full_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pool_stops_at_its_full_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rule_pool, "POOL_SIZE", 5)
     assert len(list(positions_in_games(rules_named("no-castling")))) == 5
 
 
 def test_positions_without_a_legal_move_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Knights that move as queens give mate by Nxf7: whoever takes it could not have adapted."""
+    """Knights that move like queens give mate with Nxf7, so Black has no legal move to adapt to."""
     moves = "e2e4 e7e5 g1f3 b8c6 d2d4 e5d4 f1c4 f8c5 f3g5 g8h6 g5f7 h6f7"
     game = "".join(character_of(chess.Move.from_uci(uci)) for uci in moves.split())
     monkeypatch.setattr(rule_pool, "shipped_games", lambda: [game] * 10)
-    found = positions_in_games(rules_named("knights-as-queens"))
-    assert sorted(len(position.moves) for position in found) == [2, 3, 8, 9, 10]
+    positions = positions_in_games(rules_named("knights-as-queens"))
+    assert sorted(len(position.moves) for position in positions) == [2, 3, 8, 9, 10]
 
 
 @every_rule
-def test_the_example_is_a_move_that_the_rules_forbid(rules: Rules) -> None:
+def test_the_example_shows_a_forbidden_move(rules: Rules) -> None:
     example = example_of(rules)
     assert bool(example) == rules.forbids_something
     if example:
@@ -94,14 +94,14 @@ def test_the_example_is_a_move_that_the_rules_forbid(rules: Rules) -> None:
 
 
 @every_rule
-def test_the_documentation_shows_the_rule_as_it_is(rules: Rules) -> None:
-    """As ``tools/rule_pictures.py`` writes it."""
+def test_the_docs_show_every_rule(rules: Rules) -> None:
+    """As ``tools/rule_pictures.py`` writes them."""
     row = f"| `{rules.key}` | {rules.statement} |"
     assert (row in (DOCS / "rules.md").read_text(encoding="utf-8")) == rules.forbids_something
     assert (DOCS / "images" / "rules" / f"{rules.key}.png").exists() == rules.forbids_something
 
 
-def test_the_example_is_the_one_that_shows_most_moves() -> None:
+def test_the_example_shows_the_most_moves() -> None:
     example = example_of(rules_named("bishops-as-knights"))
     assert example
     assert (len(example.moves), example.special_moves) == (20, ("c4b5",))

@@ -38,14 +38,14 @@ POSITIONS = (
     "4k2r/2r1b3/4n3/1q2P3/1b5N/2NP1n2/4B1PP/R2QK2R w KQk - 0 1",
     "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1",
 )
-"""The first one, and others full of promotions, castling, pins and checks."""
-WALKED = {"bishops-as-knights", *RESTRICTIONS}
-"""Fairy-Stockfish takes 2 ms a position, so the other swaps, which share their code with the first,
-are walked less far."""
+"""The starting position, and others with many promotions, castlings, pins and checks."""
+WELL_TESTED = {"bishops-as-knights", *RESTRICTIONS}
+"""Fairy-Stockfish takes 2 ms per position, so the other swaps, which share their code with the
+first, are tested on fewer positions."""
 
 
-def swap_for_fairy_stockfish(key: str) -> str:
-    """A custom piece takes the letter of the old one."""
+def swap_config(key: str) -> str:
+    """Fairy-Stockfish's settings: a custom piece takes the letter of the old one."""
     piece, like = key.split("-as-")
     return (
         f"{piece.removesuffix('s')} = -\n"
@@ -56,28 +56,27 @@ def swap_for_fairy_stockfish(key: str) -> str:
 
 @pytest.fixture(scope="module", autouse=True)
 def fairy_stockfish() -> None:
-    """Teach Fairy-Stockfish all changes."""
+    """Load all rule changes into Fairy-Stockfish."""
     for rules in CHANGES:
-        changes = RESTRICTIONS.get(rules.key) or swap_for_fairy_stockfish(rules.key)
+        changes = RESTRICTIONS.get(rules.key) or swap_config(rules.key)
         pyffish.load_variant_config(f"[{rules.key}:chess]\n{changes}\n")
 
 
 @every_change
-def test_legal_moves_equal_those_of_fairy_stockfish(rules: Rules) -> None:
-    """In random play from each position, with all its pins and checks."""
+def test_legal_moves_match_fairy_stockfish(rules: Rules) -> None:
+    """In random games from each position, with all their pins and checks."""
     random = Random(1)
-    for fen in POSITIONS:
-        board = chess.Board(fen)
-        for _ in range(80 if rules.key in WALKED else 15):
-            here = board.fen(
-                en_passant="fen"
-            )  # standard chess may forbid the capture, not the rules
-            ours = sorted(move.uci() for move in rules.legal_moves(board))
-            assert ours == sorted(pyffish.legal_moves(rules.key, here, [])), here
-            if not ours:
-                board = chess.Board(fen)
+    for start in POSITIONS:
+        board = chess.Board(start)
+        for _ in range(80 if rules.key in WELL_TESTED else 15):
+            # Standard chess may forbid an en passant capture that these rules allow.
+            fen = board.fen(en_passant="fen")
+            moves = sorted(move.uci() for move in rules.legal_moves(board))
+            assert moves == sorted(pyffish.legal_moves(rules.key, fen, [])), fen
+            if not moves:
+                board = chess.Board(start)
             else:
-                board.push(chess.Move.from_uci(random.choice(ours)))
+                board.push(chess.Move.from_uci(random.choice(moves)))
 
 
 @cache
@@ -86,16 +85,16 @@ def standard_positions() -> list[chess.Board]:
 
 
 @every_change
-def test_positions_of_standard_games_are_judged_alike(rules: Rules) -> None:
+def test_legal_moves_match_in_positions_of_standard_games(rules: Rules) -> None:
     """The pool's positions come from standard games and are asked about under changed rules."""
-    for board in standard_positions()[:: 1 if rules.key in WALKED else 3]:
+    for board in standard_positions()[:: 1 if rules.key in WELL_TESTED else 3]:
         if rules.key == "pawns-one-step":
             board = board.copy()
-            board.ep_square = None  # with one, Fairy-Stockfish captures all the same
-        theirs = set(pyffish.legal_moves(rules.key, board.fen(), []))
+            board.ep_square = None  # otherwise Fairy-Stockfish still captures en passant
+        expected = set(pyffish.legal_moves(rules.key, board.fen(), []))
         king = chess.square_name(chess.msb(board.kings & board.occupied_co[not board.turn]))
-        ours = {move.uci() for move in rules.legal_moves(board)}
-        assert ours == {move for move in theirs if move[2:4] != king}, board.fen()
+        moves = {move.uci() for move in rules.legal_moves(board)}
+        assert moves == {move for move in expected if move[2:4] != king}, board.fen()
 
 
 @every_rule
@@ -139,7 +138,7 @@ KNIGHT_BEHIND_A_ROOK = "4k3/8/8/8/8/5n2/5R2/4K3 w - - 0 1"
 
 
 @pytest.mark.parametrize(
-    ("key", "fen", "uci", "before", "now"),
+    ("key", "fen", "uci", "before", "after"),
     [
         ("bishops-as-knights", OPEN_GAME, "f1c4", True, False),
         ("bishops-as-knights", OPEN_GAME, "f1g3", False, True),
@@ -149,26 +148,26 @@ KNIGHT_BEHIND_A_ROOK = "4k3/8/8/8/8/5n2/5R2/4K3 w - - 0 1"
         ("bishops-as-knights", CHECKED_BY_NO_BISHOP, "d6e8", False, False),
         ("rooks-as-bishops", ROOKS_AT_HOME, "e1g1", True, True),
         ("rooks-as-bishops", ROOKS_AT_HOME, "e1c1", True, True),
-        # Without double steps nothing is captured en passant.
+        # Without double steps there is no en passant.
         ("pawns-one-step", "4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1", "e5d6", True, False),
-        # The knight on f3 attacks e1 by way of f2: the king may stay only if a piece is there.
+        # The knight on f3 attacks e1 through f2, so a piece on f2 prevents check.
         ("knights-cannot-jump", KNIGHT_BEHIND_A_PAWN, "a2a3", False, True),
         ("knights-cannot-jump", KNIGHT_BEHIND_A_PAWN, "f2g3", False, False),
         ("knights-cannot-jump", KNIGHT_BEHIND_A_PAWN.replace("4P2", "7"), "a2a3", False, False),
-        # Whatever blocks a knight is pinned.
+        # A piece that blocks a knight is pinned.
         ("knights-cannot-jump", KNIGHT_BEHIND_A_ROOK, "f2a2", False, False),
         ("knights-cannot-jump", KNIGHT_BEHIND_A_ROOK, "f2f3", True, True),
     ],
 )
-def test_legal_before_and_now(key: str, fen: str, uci: str, before: bool, now: bool) -> None:
+def test_legal_before_and_after(key: str, fen: str, uci: str, before: bool, after: bool) -> None:
     board, rules, move = chess.Board(fen), rules_named(key), chess.Move.from_uci(uci)
-    assert (STANDARD.is_legal(board, move), rules.is_legal(board, move)) == (before, now)
-    assert (move in set(rules.legal_moves(board))) == now
-    assert rules.forbids(board, move) == (before and not now)
+    assert (STANDARD.is_legal(board, move), rules.is_legal(board, move)) == (before, after)
+    assert (move in set(rules.legal_moves(board))) == after
+    assert rules.forbids(board, move) == (before and not after)
     assert not rules.is_special(board, move) or rules.affects(board, move)
 
 
-def test_history_may_be_legal_under_either_rule_set_but_not_a_mixture() -> None:
+def test_a_history_may_follow_either_rule_set_but_not_mix_them() -> None:
     standard, changed = ["e2e4", "e7e5", "f1c4"], ["f1g3", "e7e5", "g3f5"]
     assert board_after(standard, STANDARD, BISHOPS_AS_KNIGHTS).piece_at(chess.C4)
     assert board_after(changed, STANDARD, BISHOPS_AS_KNIGHTS).piece_at(chess.F5)
@@ -177,21 +176,21 @@ def test_history_may_be_legal_under_either_rule_set_but_not_a_mixture() -> None:
 
 
 @pytest.mark.parametrize("moves", [["e2e9"], ["e7e5"], ["0000"], [""], ["e2e4", "e4e5"]])
-def test_impossible_history_is_named(moves: list[str]) -> None:
+def test_an_impossible_move_in_the_history_is_named(moves: list[str]) -> None:
     with pytest.raises(InvalidInput, match=f"move {len(moves)}"):
         board_after(moves)
 
 
 def test_every_pair_of_pieces_has_rules() -> None:
     assert len(CATALOG) == 1 + 4 * 3 + len(RESTRICTIONS)
-    kept_all = [rules.key for rules in CHANGES if not rules.forbids_something]
-    assert kept_all == ["bishops-as-queens", "rooks-as-queens"]
+    without_effect = [rules.key for rules in CHANGES if not rules.forbids_something]
+    assert without_effect == ["bishops-as-queens", "rooks-as-queens"]
     assert placebo_of(rules_named("knights-as-queens")) == rules_named("rooks-as-bishops")
 
 
 @every_change
-def test_a_placebo_forbids_other_moves_in_about_as_many_words(rules: Rules) -> None:
-    """It leaves the others legal, but for a check that only the placebo gives, or a pin."""
+def test_a_placebo_forbids_other_moves_in_a_statement_of_similar_length(rules: Rules) -> None:
+    """The special moves stay legal, except for checks and pins that only the placebo causes."""
     placebo = placebo_of(rules)
     assert placebo.forbids_something and placebo != rules
     if rules.forbids_something:
@@ -206,15 +205,15 @@ def test_a_placebo_forbids_other_moves_in_about_as_many_words(rules: Rules) -> N
 
 
 @every_rule
-def test_rules_are_values_that_travel_to_other_processes(rules: Rules) -> None:
-    travelled = pickle.loads(pickle.dumps(rules))
-    assert travelled == rules
-    assert {travelled: 1}[rules] == 1
-    assert [other for other in CATALOG.values() if other == travelled] == [rules]
+def test_rules_survive_pickling(rules: Rules) -> None:
+    unpickled = pickle.loads(pickle.dumps(rules))
+    assert unpickled == rules
+    assert {unpickled: 1}[rules] == 1
+    assert [other for other in CATALOG.values() if other == unpickled] == [rules]
 
 
 @every_rule
-def test_a_view_is_a_new_board_that_may_be_changed(rules: Rules) -> None:
+def test_changing_a_view_leaves_the_board_unchanged(rules: Rules) -> None:
     board = board_after(["e2e4", "e7e5"])
     before = board.fen(), list(board.move_stack)
     view = rules.view(board)
@@ -224,8 +223,8 @@ def test_a_view_is_a_new_board_that_may_be_changed(rules: Rules) -> None:
     assert (board.fen(), board.move_stack) == before
 
 
-def test_a_special_move_is_of_the_kind_that_the_change_is_about() -> None:
-    """The bishop on c5 attacks e4 and d3 as a knight, so that the king may not go there."""
+def test_only_moves_of_the_changed_kind_are_special() -> None:
+    """The bishop on c5 attacks e4 and d3 as a knight, so the king may not go there."""
     board = chess.Board("4k3/8/8/2b5/8/8/4K3/5B2 w - - 0 1")
     king, bishop = chess.Move.from_uci("e2d3"), chess.Move.from_uci("f1h3")
     assert BISHOPS_AS_KNIGHTS.forbids(board, king) and BISHOPS_AS_KNIGHTS.forbids(board, bishop)

@@ -55,7 +55,7 @@ def engine() -> Iterator[SimpleEngine]:
         yield engine
 
 
-def script(folder: Path, *lines: str) -> Path:
+def write_script(folder: Path, *lines: str) -> Path:
     path = folder / "engine"
     path.write_text("\n".join(("#!/bin/sh", *lines)))
     path.chmod(0o755)
@@ -71,7 +71,7 @@ def stratum(position: Position) -> int:
     return min(8, earlier_moves(position, BISHOPS_AS_KNIGHTS))
 
 
-def few_and_apart(positions: Sequence[Position]) -> bool:
+def are_spread_out(positions: Sequence[Position]) -> bool:
     games: dict[int, list[int]] = {}
     for position in positions:
         games.setdefault(position.game, []).append(stratum(position))
@@ -81,10 +81,10 @@ def few_and_apart(positions: Sequence[Position]) -> bool:
 # The shipped pool
 
 
-def test_the_pool_is_large_even_over_earlier_bishop_moves_and_legal() -> None:
+def test_the_pool_is_large_balanced_and_legal() -> None:
     assert len({position.moves for position in POOL}) == len(POOL) >= 2000
     assert len({position.game for position in POOL}) >= 1000
-    assert few_and_apart(POOL)
+    assert are_spread_out(POOL)
     strata = Counter(map(stratum, POOL))
     assert set(strata) == set(range(9))
     for size in strata.values():
@@ -94,7 +94,7 @@ def test_the_pool_is_large_even_over_earlier_bishop_moves_and_legal() -> None:
         assert any(BISHOPS_AS_KNIGHTS.legal_moves(board))
 
 
-def test_the_pool_lists_every_diagonal_move_and_all_are_otherwise_possible() -> None:
+def test_the_pool_lists_all_diagonal_moves_that_are_otherwise_legal() -> None:
     for position in POOL[1::6]:
         board = position.board()
         diagonal = {
@@ -112,22 +112,22 @@ def test_the_pool_lists_every_diagonal_move_and_all_are_otherwise_possible() -> 
             assert not BISHOPS_AS_KNIGHTS.view(after).is_check()
 
 
-def test_the_pool_is_a_valid_file_that_its_record_describes(tmp_path: Path) -> None:
+def test_the_pool_file_is_valid_and_matches_its_record(tmp_path: Path) -> None:
     copy = tmp_path / "diagonal.jsonl.gz"
     copy.write_bytes((DATA / "diagonal.jsonl.gz").read_bytes())
-    read = parse_positions(copy)
-    assert [replace(position, where="") for position in read] == POOL
-    assert [checked(each, BISHOPS_AS_KNIGHTS) for each in read[2::6]] == POOL[2::6]
+    positions = parse_positions(copy)
+    assert [replace(position, where="") for position in positions] == POOL
+    assert [checked(position, BISHOPS_AS_KNIGHTS) for position in positions[2::6]] == POOL[2::6]
     assert RECORD["play"] == asdict(selfplay.POOL_PLAY)
     assert RECORD["positions"] == len(POOL)
     assert RECORD["games"] == len({position.game for position in POOL})
 
 
-def test_the_recorded_engine_plays_the_pool_again(engine: SimpleEngine) -> None:
+def test_the_recorded_engine_reproduces_the_pool(engine: SimpleEngine) -> None:
     if engine.id["name"] != RECORD["engine"]:
-        pytest.skip(f"made with {RECORD['engine']}, here is {engine.id['name']}")
-    again = selfplay.play_positions(engine, BISHOPS_AS_KNIGHTS, RECORD["positions"], RECORD["seed"])
-    assert list(islice(again, 6)) == POOL[:6]
+        pytest.skip(f"needs {RECORD['engine']}, but this is {engine.id['name']}")
+    fresh = selfplay.play_positions(engine, BISHOPS_AS_KNIGHTS, RECORD["positions"], RECORD["seed"])
+    assert list(islice(fresh, 6)) == POOL[:6]
 
 
 # Games
@@ -145,17 +145,17 @@ def test_games_are_legal_and_end_properly(engine: SimpleEngine, rules: PieceSwap
         assert rules.piece not in {move.promotion for move in moves if move.promotion}
 
 
-def test_the_same_seed_plays_the_same_games_and_another_seed_others(engine: SimpleEngine) -> None:
-    def positions(seed: int) -> list[Position]:
+def test_the_seed_decides_the_games(engine: SimpleEngine) -> None:
+    def play(seed: int) -> list[Position]:
         return list(selfplay.play_positions(engine, BISHOPS_AS_KNIGHTS, 5, seed, QUICK))
 
-    assert positions(1) == positions(1) != positions(2)
+    assert play(1) == play(1) != play(2)
 
 
-def test_positions_are_few_a_game_and_even_over_the_strata(engine: SimpleEngine) -> None:
-    found = list(selfplay.play_positions(engine, BISHOPS_AS_KNIGHTS, 18, 3, QUICK))
-    assert Counter(map(stratum, found)) == dict.fromkeys(range(9), 2)
-    assert few_and_apart(found)
+def test_positions_are_few_per_game_and_balanced(engine: SimpleEngine) -> None:
+    positions = list(selfplay.play_positions(engine, BISHOPS_AS_KNIGHTS, 18, 3, QUICK))
+    assert Counter(map(stratum, positions)) == dict.fromkeys(range(9), 2)
+    assert are_spread_out(positions)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_rules_that_forbid_nothing_or_swap_nothing_are_refused(key: str, reason:
         next(selfplay.play_positions(unused, CATALOG[key], 1, seed=0))
 
 
-def test_play_gives_up(engine: SimpleEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_play_stops_after_idle_games(engine: SimpleEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selfplay, "MAX_IDLE_GAMES", 3)
     too_short = selfplay.Play(max_plies=1)
     with pytest.raises(Incomplete, match="3 games in a row"):
@@ -181,7 +181,7 @@ def test_play_gives_up(engine: SimpleEngine, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    ("fen", "changed", "over"),
+    ("fen", "key", "is_over"),
     [
         ("6rk/5Bpp/8/8/8/8/8/7K b - - 0 1", "bishops-as-knights", True),  # mate by a jump to h8
         ("6rk/5Bpp/8/8/8/8/8/7K b - - 0 1", "queens-as-knights", False),
@@ -194,8 +194,8 @@ def test_play_gives_up(engine: SimpleEngine, monkeypatch: pytest.MonkeyPatch) ->
         ("7k/8/5K2/8/8/8/8/Q7 w - - 100 80", "bishops-as-knights", True),  # 50 moves
     ],
 )
-def test_a_game_ends_as_the_changed_rules_say(fen: str, changed: str, over: bool) -> None:
-    assert selfplay.is_over(engine_board(fen, CATALOG[changed])) is over
+def test_a_game_ends_by_the_changed_rules(fen: str, key: str, is_over: bool) -> None:
+    assert selfplay.is_over(engine_board(fen, CATALOG[key])) is is_over
 
 
 def test_a_game_ends_with_the_third_repetition() -> None:
@@ -213,7 +213,7 @@ def test_a_game_ends_with_the_third_repetition() -> None:
     st.sampled_from([key for key in CATALOG if isinstance(CATALOG[key], PieceSwap)]),
     st.randoms(use_true_random=False),
 )
-def test_special_moves_are_all_lost_moves_or_none_if_in_doubt(key: str, random: Random) -> None:
+def test_special_moves_are_all_moves_lost_or_none_if_in_doubt(key: str, random: Random) -> None:
     rules = CATALOG[key]
     assert isinstance(rules, PieceSwap)
     board = chess.Board()
@@ -229,12 +229,12 @@ def test_special_moves_are_all_lost_moves_or_none_if_in_doubt(key: str, random: 
         for end in board.attacks(start)
         if board.color_at(end) != board.turn and end not in view.attacks(start)
     ]
-    doubtful = [move for move in lost if leaves_doubt(board, move, rules)]
+    doubtful = [move for move in lost if is_doubtful(board, move, rules)]
     expected = () if doubtful else tuple(sorted(move.uci() for move in lost))
     assert selfplay.special_moves(board, rules) == expected
 
 
-def leaves_doubt(board: chess.Board, move: chess.Move, rules: Rules) -> bool:
+def is_doubtful(board: chess.Board, move: chess.Move, rules: Rules) -> bool:
     after = board.copy()
     after.push(move)
     after.turn = board.turn
@@ -248,13 +248,13 @@ def leaves_doubt(board: chess.Board, move: chess.Move, rules: Rules) -> bool:
         ("standard", 0),
         ("bishops-as-knights", 3),
         ("knights-as-bishops", 2),
-        ("rooks-as-bishops", 0),  # castling is a king's move
+        ("rooks-as-bishops", 0),  # castling is a king move
         ("no-castling", 1),
         ("pawns-one-step", 2),
         ("knights-cannot-jump", 2),
     ],
 )
-def test_earlier_moves_are_those_that_the_change_concerns(key: str, count: int) -> None:
+def test_earlier_moves_are_those_the_change_affects(key: str, count: int) -> None:
     moves = ("e2e4", "e7e5", "f1c4", "f8c5", "g1f3", "g8f6", "e1g1", "c5b6")
     assert earlier_moves(Position(0, moves, ("c4f7",)), CATALOG[key]) == count
 
@@ -272,27 +272,27 @@ def test_the_command_writes_a_pool_and_its_record(engine: SimpleEngine, tmp_path
 def test_ctrl_c_leaves_a_valid_file(
     engine: SimpleEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*args: object) -> Iterator[Position]:
+    def interrupted_play(*args: object) -> Iterator[Position]:
         yield from POOL[:5]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "play_positions", interrupted)
+    monkeypatch.setattr(command, "play_positions", interrupted_play)
     output = tmp_path / "pool.jsonl"
     cdta("selfplay", "-o", output, code=1)
     assert read_positions(output, BISHOPS_AS_KNIGHTS) == POOL[:5]
 
 
-def test_without_an_engine_a_sentence_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_engine_the_error_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     with pytest.raises(InvalidInput, match="apt install stockfish"):
         selfplay.find_engine()
 
 
 @needs_posix
-def test_an_engine_is_found_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_engine_may_be_off_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("on-path", "managed"):
         (tmp_path / name).mkdir()
-        script(tmp_path / name, "exit 0").rename(tmp_path / name / "stockfish")
+        write_script(tmp_path / name, "exit 0").rename(tmp_path / name / "stockfish")
     monkeypatch.setattr(selfplay, "ENGINE_FOLDERS", (str(tmp_path / "managed"),))
     monkeypatch.setenv("PATH", str(tmp_path / "on-path"))
     assert selfplay.find_engine() == tmp_path / "on-path" / "stockfish"
@@ -300,7 +300,7 @@ def test_an_engine_is_found_where_it_is(tmp_path: Path, monkeypatch: pytest.Monk
     assert selfplay.find_engine() == tmp_path / "managed" / "stockfish"
 
 
-PLAYING = (
+ENGINE_SCRIPT = (
     "while read line; do case $line in",
     "  uci) echo option name MultiPV type spin default 1 min 1 max 9; echo uciok;;",
     "  isready) echo readyok;;",
@@ -311,20 +311,20 @@ PLAYING = (
 
 @needs_posix
 @pytest.mark.parametrize(
-    ("reply", "code", "problem"),
+    ("reply", "code", "message"),
     [
         ("", 2, "engine is not a UCI engine"),
         ("exit 3", 1, "failed"),
         ("echo bestmove e2e4", 1, "failed"),
     ],
 )
-def test_a_bad_engine_is_one_sentence(tmp_path: Path, reply: str, code: int, problem: str) -> None:
-    path = script(tmp_path, "\n".join(PLAYING).format(reply) if reply else "exit 0")
-    done = cdta("selfplay", "--engine", path, "-o", tmp_path / "pool.jsonl", code=code)
-    assert problem in done.stderr
+def test_a_bad_engine_is_reported(tmp_path: Path, reply: str, code: int, message: str) -> None:
+    path = write_script(tmp_path, "\n".join(ENGINE_SCRIPT).format(reply) if reply else "exit 0")
+    result = cdta("selfplay", "--engine", path, "-o", tmp_path / "pool.jsonl", code=code)
+    assert message in result.stderr
     assert not (tmp_path / "pool.jsonl").exists()
 
 
-def test_a_place_that_cannot_be_written_is_refused_before_any_play(tmp_path: Path) -> None:
+def test_an_unwritable_output_is_refused_before_any_play(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     cdta("selfplay", "-o", tmp_path / "file" / "pool.jsonl", code=2)
