@@ -27,28 +27,28 @@ def lengths(**options: Any) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("plies", "fits"),
+    ("plies", "allowed"),
     [("8-12", range(8, 13)), ("20-", range(20, 99)), ("-6", range(7)), ("9-9", range(9, 10))],
 )
-def test_a_pool_keeps_positions_of_these_lengths_alone(plies: str, fits: range) -> None:
-    assert sorted(lengths(plies=plies)) == sorted(n for n in lengths() if n in fits)
+def test_plies_filter_the_pool(plies: str, allowed: range) -> None:
+    assert sorted(lengths(plies=plies)) == sorted(n for n in lengths() if n in allowed)
     assert lengths(plies=plies, eval="all_diagonal") == [
-        n for n in lengths(eval="all_diagonal") if n in fits
+        n for n in lengths(eval="all_diagonal") if n in allowed
     ]
 
 
 @pytest.mark.parametrize("plies", ["12-8", "-", "8", "a-b", "8-12-16", "-1-3", "８-９"])
-def test_what_is_no_range_is_refused_in_one_sentence(plies: str) -> None:
+def test_an_invalid_range_is_refused(plies: str) -> None:
     with pytest.raises(InvalidInput, match=r"plies must be MIN-MAX, MIN- or -MAX, such as 30-60"):
         Spec(plies=plies)
 
 
 def test_one_range_has_one_spelling() -> None:
-    """It is part of the pool's name, and runs on other pools are not ranked together."""
+    """It is part of the pool's name, and runs on different pools are not ranked together."""
     assert [Spec(plies=plies).plies for plies in ("08-012", "0-6", "020-")] == ["8-12", "-6", "20-"]
 
 
-def test_a_range_without_positions_says_which_there_are() -> None:
+def test_an_empty_or_conflicting_range_is_refused() -> None:
     with pytest.raises(InvalidInput, match="after 90-99 plies; its positions are after 2 to 37"):
         positions_for(Spec(plies="90-99"))
     with pytest.raises(InvalidInput, match="give plies or a dataset, not both"):
@@ -66,25 +66,25 @@ def test_the_range_is_part_of_the_identity_of_pool_and_dataset(tmp_path: Path) -
     assert len({entry.category for entry in entries_of([run, other])}) == 2
 
 
-def test_bundled_games_give_long_positions_and_the_default_pool_stays(
+def test_bundled_games_give_long_positions_and_do_not_change_the_default_pool(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("cant_do_that_anymore.game.rule_pool.POOL_SIZE", 60)
     rules = CATALOG["no-castling"]
-    usual, late = list(positions_in_games(rules)), lengths(rules=rules, plies="30-60", pool="games")
+    pool, late = list(positions_in_games(rules)), lengths(rules=rules, plies="30-60", pool="games")
     assert len(late) == 60 and min(late) >= 30
-    assert positions_for(Spec(rules=rules)).positions == usual
+    assert positions_for(Spec(rules=rules)).positions == pool
     assert lengths(rules=rules, plies="30-60", pool="games") == late  # cached
 
 
-def by_plies(step: int) -> Any:
-    """The rule is forgotten in longer games: none to three quarters of habits are kept."""
+def forgetting(step: int) -> Any:
+    """Outcomes of a model that forgets the rule in longer games: up to 3/4 are special."""
     return lambda number: "special" if number % 4 < min(3, number // step) else "adapted"
 
 
-def test_the_report_shows_rule_uptake_by_length_where_the_range_allows() -> None:
-    by_length_sorted = sorted(POOL[:400], key=lambda position: len(position.moves))
-    run = played(after=by_plies(100), positions=by_length_sorted)
+def test_the_report_shows_rule_uptake_by_length_if_lengths_vary_enough() -> None:
+    shortest_first = sorted(POOL[:400], key=lambda position: len(position.moves))
+    run = played(after=forgetting(100), positions=shortest_first)
     groups = by_length(run.answered, run.plan)
     assert shows_trend(groups)
     assert groups[0].uptake.value == pytest.approx(1.0, abs=0.05)
@@ -95,29 +95,29 @@ def test_the_report_shows_rule_uptake_by_length_where_the_range_allows() -> None
     assert "Rule uptake by length" not in page(played(positions=POOL[:15]))
 
 
-def test_inside_and_outside_the_common_pool(tmp_path: Path) -> None:
+def test_rule_uptake_inside_and_outside_the_common_pool(tmp_path: Path) -> None:
     inside = [p for p in POOL if p.id in COMMON][:30]
     outside = [p for p in POOL if p.id not in COMMON][:50]
     after: Any = ["adapted"] * 30 + ["special"] * 50
     run = played(after=after, positions=[*inside, *outside])
     pools = run_json(run)["rule_uptake_by"]["pool"]
-    assert {name: (each["n"], each["value"]) for name, each in pools.items()} == {
+    assert {name: (uptake["n"], uptake["value"]) for name, uptake in pools.items()} == {
         "in the common pool": (30, 1.0),
         "not in it": (50, 0.0),
     }
     assert pools["not in it"]["low"] <= 0 <= pools["not in it"]["high"]
     assert "It is another population" in page(run)
-    alone = played(positions=inside)
-    assert by_common(alone.answered, alone.plan, alone.dataset) == []
-    assert "pool" not in run_json(alone)["rule_uptake_by"]
-    assert "It is another population" not in page(alone)
+    only_inside = played(positions=inside)
+    assert by_common(only_inside.answered, only_inside.plan, only_inside.dataset) == []
+    assert "pool" not in run_json(only_inside)["rule_uptake_by"]
+    assert "It is another population" not in page(only_inside)
     assert run_json(run_of([]))["rule_uptake_by"] == {}
 
 
 def test_the_estimate_says_that_the_common_pool_is_another_population(small_pools: None) -> None:
     options = ["estimate", "--model", "openai/gpt-4o", "--reasoning-effort", "none"]
-    suggested = cdta(*options, code=0).stdout
-    chosen = cdta(*options, "--pool", "common", code=0).stdout
-    for said in (suggested, chosen):
-        assert "common measures another population" in " ".join(said.split())
+    default = cdta(*options, code=0).stdout
+    common = cdta(*options, "--pool", "common", code=0).stdout
+    for output in (default, common):
+        assert "common measures another population" in " ".join(output.split())
     assert "another population" not in cdta(*options, "--pool", "games", code=0).stdout

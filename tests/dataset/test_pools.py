@@ -1,4 +1,4 @@
-"""Where positions come from: shipped, mined when first wanted, or read from a file."""
+"""Where positions come from: shipped, mined when first needed, or read from a file."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,13 +26,13 @@ def pool_of(**fields: object) -> Pool:
     return pool
 
 
-def test_the_default_rules_have_the_originals_pool_unless_that_of_the_games_is_wanted() -> None:
+def test_the_default_rules_use_the_original_pool_unless_games_are_wanted() -> None:
     assert (pool_of().name, len(pool_of().positions)) == ("shipped", 19_841)
-    of_games = pool_of(pool="games")
-    assert (of_games.name, len(of_games.positions)) == ("games", 40)
+    games = pool_of(pool="games")
+    assert (games.name, len(games.positions)) == ("games", 40)
 
 
-def test_a_pool_is_mined_once_and_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pool_is_mined_once_and_cached(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mined = pool_of(rules="queens-as-knights")
     (file,) = home.glob("pools/*")
     assert file.name.startswith(f"queens-as-knights.{rule_pool.POOL_VERSION}.")
@@ -40,16 +40,16 @@ def test_a_pool_is_mined_once_and_kept(home: Path, monkeypatch: pytest.MonkeyPat
     assert pool_of(rules="queens-as-knights") == mined
 
 
-def test_a_pool_of_games_is_in_random_order_already() -> None:
+def test_a_pool_of_games_keeps_its_order() -> None:
     spec = Spec(rules="no-castling")
     info = RandomModel().info
-    for pool, mixed in ((pool_of(rules="no-castling"), True), (pool_of(), False)):
+    for pool, keeps_order in ((pool_of(rules="no-castling"), True), (pool_of(), False)):
         ordered = SelectionConfig(info, pool, plan_for(spec, info)).ordered
-        assert (ordered == list(pool.positions)) == mixed
+        assert (ordered == list(pool.positions)) == keeps_order
 
 
 @pytest.mark.parametrize(
-    "damaged",
+    "damage",
     [
         lambda lines: [lines[0][:-9]],
         lambda lines: lines[:30],
@@ -59,20 +59,20 @@ def test_a_pool_of_games_is_in_random_order_already() -> None:
     ],
     ids=["torn", "cut", "in another order", "edited", "empty"],
 )
-def test_a_damaged_pool_is_mined_again_and_that_is_said_once(
-    damaged: Callable[[list[bytes]], list[bytes]], home: Path, caplog: pytest.LogCaptureFixture
+def test_a_damaged_pool_is_mined_again_with_one_warning(
+    damage: Callable[[list[bytes]], list[bytes]], home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     mined = pool_of(rules="no-castling")
     (file,) = home.glob("pools/*")
-    whole = file.read_bytes()
-    file.write_bytes(b"".join(damaged(whole.splitlines(keepends=True))))
+    content = file.read_bytes()
+    file.write_bytes(b"".join(damage(content.splitlines(keepends=True))))
     assert [pool_of(rules="no-castling") for _ in range(2)] == [mined, mined]
-    assert file.read_bytes() == whole
+    assert file.read_bytes() == content
     assert list(home.glob("pools/*")) == [file]
     assert caplog.messages == [f"the pool {file} is damaged and is mined again"]
 
 
-def test_a_pool_that_cannot_be_kept_is_a_problem(home: Path) -> None:
+def test_a_pool_that_cannot_be_saved_is_an_error(home: Path) -> None:
     home.mkdir()
     (home / "pools").write_text("in the way")
     with pytest.raises(UserError, match="cannot save the pool"):
@@ -87,30 +87,30 @@ class NothingNew(NoEnPassant):
 
 
 def test_rules_that_no_game_breaks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    some = rule_pool.shipped_games()[:9]
-    monkeypatch.setattr(rule_pool, "shipped_games", lambda: some)
+    games = rule_pool.shipped_games()[:9]
+    monkeypatch.setattr(rule_pool, "shipped_games", lambda: games)
     with pytest.raises(InvalidInput, match="nothing-new forbids no move of the bundled games"):
         pool_of(rules=NothingNew())
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("options", "message"),
     [
         (["--rules", "queens-as-rooks"], "cdta selfplay --rules queens-as-rooks -o FILE"),
         (["--rules", "no-castling"], "no standard engine plays no-castling; use --eval all"),
         (["--pool", "games"], "cdta selfplay --rules bishops-as-knights -o FILE"),
     ],
 )
-def test_games_under_other_rules_have_to_be_played_first(options: list[str], sentence: str) -> None:
-    done = cdta("run", "--eval", "all_diagonal", *options, code=2)
-    assert sentence in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+def test_games_under_other_rules_must_be_played_first(options: list[str], message: str) -> None:
+    result = cdta("run", "--eval", "all_diagonal", *options, code=2)
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
 
 
-def test_a_question_under_standard_rules_is_asked_once_for_all_changes(server: Loopback) -> None:
-    """Both changes forbid the bishops' moves of the pool, and only they differ in their text.
+def test_rule_changes_share_requests_under_standard_rules(server: Loopback) -> None:
+    """Both changes forbid the bishop moves of the pool, and only their prompts differ.
 
-    But for the first, by which it is seen that it is still the same model.
+    The second run also sends one identity check.
     """
     for rules, sent in (("bishops-as-knights", 90), ("bishops-as-rooks", 30 + 1)):
         before = len(server.requests)
@@ -119,42 +119,42 @@ def test_a_question_under_standard_rules_is_asked_once_for_all_changes(server: L
 
 
 @pytest.fixture
-def with_one_bad(tmp_path: Path) -> Path:
-    """A file whose tenth position has a special move that is allowed."""
+def bad_file(tmp_path: Path) -> Path:
+    """A file whose tenth position has a special move that the rules allow."""
     tenth = Position(10, ("e2e4", "e7e5"), ("g1f3",))
     write_positions(tmp_path / "positions.jsonl", [*POOL[:9], tenth, *POOL[10:30]])
     return tmp_path / "positions.jsonl"
 
 
-def test_a_bad_line_is_named_before_any_request(serve: Serve, with_one_bad: Path) -> None:
+def test_a_bad_line_is_named_and_never_asked_about(serve: Serve, bad_file: Path) -> None:
     server = serve(lambda request: SPECIAL.get(moves_in(request), "g1f3"))
-    for given in ("dataset", "pool"):
+    for option in ("dataset", "pool"):
         with pytest.raises(InvalidInput, match=r"positions.jsonl, line 10: 'g1f3' is not a"):
-            measure(server, n=30, **{given: with_one_bad})
+            measure(server, n=30, **{option: bad_file})
     assert ("e2e4", "e7e5") not in [moves_in(request) for request in server.requests]
 
 
 def test_the_first_of_several_bad_lines_is_named(server: Loopback, tmp_path: Path) -> None:
     bad = [Position(game, ("e2e4", "e7e5"), ("g1f3",)) for game in range(20)]
     write_positions(tmp_path / "positions.jsonl", [*POOL[:4], *bad])
-    for given in ("dataset", "pool"):
+    for option in ("dataset", "pool"):
         with pytest.raises(InvalidInput, match=r"positions.jsonl, line 5: 'g1f3' is not a"):
-            measure(server, n=20, **{given: tmp_path / "positions.jsonl"})
+            measure(server, n=20, **{option: tmp_path / "positions.jsonl"})
 
 
-def test_only_what_is_used_is_played_through(with_one_bad: Path) -> None:
-    run = measure("cdta/random", dataset=with_one_bad, n=5, seed=0)
+def test_only_used_positions_are_checked(bad_file: Path) -> None:
+    run = measure("cdta/random", dataset=bad_file, n=5, seed=0)
     assert POOL[9] not in [sample.position for sample in run.samples]
     assert all(sample.position in POOL[:30] for sample in run.samples)
 
 
-def test_an_estimate_needs_no_pool_to_be_there(home: Path) -> None:
-    found = estimate(Spec(model="openai/gpt-4o", rules="knights-cannot-jump", n=20))
-    assert found.dataset.requests.low < 40 <= found.dataset.requests.high  # the whole pool
+def test_an_estimate_mines_a_missing_pool(home: Path) -> None:
+    forecast = estimate(Spec(model="openai/gpt-4o", rules="knights-cannot-jump", n=20))
+    assert forecast.dataset.requests.low < 40 <= forecast.dataset.requests.high  # the whole pool
     assert list(home.glob("pools/*"))
 
 
-def test_a_line_that_is_no_position_is_named_at_once(server: Loopback, tmp_path: Path) -> None:
+def test_an_invalid_line_is_named_before_any_request(server: Loopback, tmp_path: Path) -> None:
     path = tmp_path / "pool.jsonl"
     path.write_text('{"game_idx": 1}\n')
     with pytest.raises(InvalidInput, match="line 1"):
