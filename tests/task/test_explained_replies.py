@@ -1,4 +1,4 @@
-"""Models that say why: what they do decides their scores, not how they put it."""
+"""Models that explain their moves: the move decides the score, not the explanation."""
 
 from collections.abc import Callable
 from itertools import product
@@ -19,7 +19,7 @@ from testing import (
     positions,
 )
 
-EXPLAINED = (
+TEMPLATES = (
     "{move}\n\n({habit} is illegal now.)",
     "Instead of {habit}, I play {move}.",
     "{habit}? No longer possible. {move}.",
@@ -29,7 +29,7 @@ EXPLAINED = (
     "Bishops can no longer move diagonally, which rules out {habit}.\n\n{move}",
     "I'll go with {move} rather than {habit}, since bishops cannot move diagonally.",
 )
-WAYS = [*product(EXPLAINED, (False, True))]
+STYLES = [*product(TEMPLATES, (False, True))]
 
 
 def notate(request: Body, uci: str, *, in_san: bool) -> str:
@@ -38,18 +38,19 @@ def notate(request: Body, uci: str, *, in_san: bool) -> str:
 
 
 def adapts(request: Body) -> str:
-    """A legal move, explained in every way and notation in turn."""
+    """A legal move, with each explanation and notation in turn."""
     if not is_changed(request):
         return habit(request)
     moves = moves_in(request)
-    text, in_san = WAYS[number_of(moves) % len(WAYS)]
-    old = notate(request, habit(request), in_san=in_san)
-    return text.format(move=notate(request, legal_under_both(moves)[0], in_san=in_san), habit=old)
+    template, in_san = STYLES[number_of(moves) % len(STYLES)]
+    ucis = legal_under_both(moves)[0], habit(request)
+    move, old_move = (notate(request, uci, in_san=in_san) for uci in ucis)
+    return template.format(move=move, habit=old_move)
 
 
-def test_a_model_that_always_adapts_and_says_why_is_perfect() -> None:
+def test_a_model_that_adapts_and_explains_is_perfect() -> None:
     run = measure(adapts, dataset=positions(60))
-    assert len({number_of(sample.position.moves) % len(WAYS) for sample in run.samples}) == 16
+    assert len({number_of(sample.position.moves) % len(STYLES) for sample in run.samples}) == 16
     metrics = run.results.metrics
     assert (metrics["variant_impact_factor"], metrics["adaptation_rate"]) == (-1, 1)
 
@@ -67,8 +68,8 @@ def both_sides_in_uci(request: Body) -> str:
     return f"{habit(request)}\n\n{min(board.legal_moves, key=str).uci()}"
 
 
-@pytest.mark.parametrize("plays", [two_half_moves, both_sides_in_uci])
-def test_a_model_that_plays_on_for_both_sides_scores_0(plays: Callable[[Body], str]) -> None:
-    run = measure(plays, dataset=positions(12))
+@pytest.mark.parametrize("player", [two_half_moves, both_sides_in_uci])
+def test_a_model_that_plays_both_sides_scores_0(player: Callable[[Body], str]) -> None:
+    run = measure(player, dataset=positions(12))
     assert run.results.metrics["variant_impact_factor"] == 0
     assert run.results.outcomes["changed"]["special"] == len(run.samples)

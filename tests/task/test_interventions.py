@@ -1,4 +1,4 @@
-"""What may help a model to follow the rule: prompts of interventions, their replies, effects."""
+"""Interventions that may help a model follow the rule: prompts, replies and effects."""
 
 import json
 import re
@@ -64,52 +64,49 @@ CHANGES = [rules for rules in CATALOG.values() if rules.forbids_something]
 
 
 @pytest.mark.parametrize("rules", [*CHANGES, NoEnPassant()], ids=lambda rules: rules.key)
-def test_every_intervention_has_a_valid_prompt_for_every_rule_form_and_wording(
-    rules: Rules,
-) -> None:
+def test_every_intervention_has_valid_prompts(rules: Rules) -> None:
     assert interventions() == ALL
     start, black, white = (Position(0, moves, ()) for moves in ((), POOL[0].moves, POOL[1].moves))
     assert len(black.moves) % 2 != len(white.moves) % 2
-    different = (start, black, white, example_of(rules) or start)
+    choices = (start, black, white, example_of(rules) or start)
     for number, name in enumerate((DEFAULT.name, *SHIPPED_WORDINGS)):
         wording = shipped_wording(name)
-        for place, form in enumerate(FORMS.values(), number):
-            position = different[place % len(different)]
+        for index, form in enumerate(FORMS.values(), number):
+            position = choices[index % len(choices)]
             conditions = conditions_for(["changed", *ALL], rules, wording, form=form)
-            asked = {condition.name: condition.question(position) for condition in conditions}
-            for asking in asked.values():
-                _check_prompt(asking.messages, wording.role, drawn=form.name == "board")
-            _check_texts(position, rules, asked)
+            questions = {condition.name: condition.question(position) for condition in conditions}
+            for prompt in questions.values():
+                _check_prompt(prompt.messages, wording.role, has_board=form.name == "board")
+            _check_texts(position, rules, questions)
 
 
-def _check_prompt(messages: Sequence[Message], role: str, drawn: bool) -> None:
+def _check_prompt(messages: Sequence[Message], role: str, has_board: bool) -> None:
     roles = [message.role for message in messages]
     assert roles[0] == role
     turns = [role for role in roles if role != "system"]
     assert all(first != second for first, second in pairwise(turns))
     assert not turns or turns[-1] == "user"
-    odd = r"\{\w*\}|None" + (r"" if drawn else r"|\.\.|\S  \S|[a-z] \.|[a-z]\. [a-z]")
-    assert not any(re.search(odd, message.content) for message in messages)
+    suspicious = r"\{\w*\}|None" + (r"" if has_board else r"|\.\.|\S  \S|[a-z] \.|[a-z]\. [a-z]")
+    assert not any(re.search(suspicious, message.content) for message in messages)
 
 
-def _check_texts(position: Position, rules: Rules, asked: Mapping[str, Question]) -> None:
-    texts = {name: "\n".join(m.content for m in q.messages) for name, q in asked.items()}
+def _check_texts(position: Position, rules: Rules, questions: Mapping[str, Question]) -> None:
+    texts = {name: "\n".join(m.content for m in q.messages) for name, q in questions.items()}
     assert len(set(texts.values())) == len(texts)
     board = position.board()
     *_, listed = texts["legal-moves"].partition("The legal moves in this position are: ")
     legal = sorted(move.uci() for move in rules.legal_moves(board))
     assert listed == f"{', '.join(legal)}."
-    twice = texts["repeated"].split("Here are the task and the position once more.")
-    assert [text.split() for text in twice] == [texts["changed"].split()] * 2
+    copies = texts["repeated"].split("Here are the task and the position once more.")
+    assert [text.split() for text in copies] == [texts["changed"].split()] * 2
 
 
 @pytest.mark.parametrize("rules", CHANGES, ids=lambda rules: rules.key)
 def test_the_worked_example_is_right_and_about_another_piece(rules: Rules) -> None:
     text = question(POOL[0], rules, "example").messages[0].content
-    (found,) = re.findall(
+    ((fen, usual, reply),) = re.findall(
         r"of that game, (.+) in FEN, the usual move (\w+) would .* reply was (\w+)\.$", text
     )
-    fen, usual, reply = found
     board, placebo = chess.Board(fen), placebo_of(rules)
     assert placebo.statement in text
     assert placebo.is_special(board, chess.Move.from_uci(usual))
@@ -117,19 +114,19 @@ def test_the_worked_example_is_right_and_about_another_piece(rules: Rules) -> No
     assert usual[:2] == reply[:2]
     special = example_of(rules)
     if special:
-        ours = special.board().piece_type_at(chess.parse_square(special.special_moves[0][:2]))
-        assert board.piece_type_at(chess.parse_square(usual[:2])) != ours
+        piece = special.board().piece_type_at(chess.parse_square(special.special_moves[0][:2]))
+        assert board.piece_type_at(chess.parse_square(usual[:2])) != piece
 
 
 class WithoutPlacebo(NoEnPassant):
-    """Rules whose placebo forbids nothing, so that it gives no example."""
+    """Rules whose placebo forbids nothing, so it gives no example."""
 
     key = "without-placebo"
     placebo = STANDARD
 
 
 @pytest.mark.parametrize("rules", [NoEnPassant(), WithoutPlacebo()], ids=lambda rules: rules.key)
-def test_rules_of_ones_own_have_an_example(rules: Rules) -> None:
+def test_custom_rules_have_an_example(rules: Rules) -> None:
     text = question(POOL[0], rules, "example").messages[0].content
     assert "No king may castle any more" in text
     assert "the usual move e1c1 would have broken its rule. A correct reply was e1" in text
@@ -150,31 +147,29 @@ def test_rules_of_ones_own_have_an_example(rules: Rules) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["check-first", "reason-first"])
-def test_the_move_is_read_in_the_last_line(
+def test_the_move_is_read_from_the_last_line(
     name: str, reply: str, outcome: str, move: str | None
 ) -> None:
     position = Position(4, ("e2e4", "b7b6", "d2d4"), ("c8b7",))
     (condition,) = conditions_for([name], BISHOPS_AS_KNIGHTS, DEFAULT)
     score = condition.read(Answer(reply), position, BISHOPS_AS_KNIGHTS, "lenient")
     assert (score.outcome, score.move) == (outcome, move)
-    cut_off = condition.read(Answer(reply, "length"), position, BISHOPS_AS_KNIGHTS, "lenient")
-    assert (cut_off.outcome, cut_off.move) == ("truncated", None)
+    truncated = condition.read(Answer(reply, "length"), position, BISHOPS_AS_KNIGHTS, "lenient")
+    assert (truncated.outcome, truncated.move) == ("truncated", None)
 
 
 # How often each of three interventions makes the planted model follow the rule.
-HELPS = {"The legal moves": 0.9, "end your reply with": 0.6, "Check your move": 0.35}
-
-
+FOLLOW_RATES = {"The legal moves": 0.9, "end your reply with": 0.6, "Check your move": 0.35}
 N = 100
 
 
 def reacting(request: Body) -> str:
-    """Follows the rule in one of ten positions, and more often with three of the interventions."""
+    """Follows the rule in 10% of positions, and more often with three of the interventions."""
     text, moves = str(request["messages"]), moves_in(request)
     moves = moves if moves in SPECIAL else moves[len(moves) // 2 :]  # the repeated prompt
-    helped = max([0.1, *(share for words, share in HELPS.items() if words in text)])
+    chance = max([0.1, *(rate for words, rate in FOLLOW_RATES.items() if words in text)])
     follows = (
-        "rules of this game differ" in text and Random(f"{moves} {text[-40:]}").random() < helped
+        "rules of this game differ" in text and Random(f"{moves} {text[-40:]}").random() < chance
     )
     move = legal_under_both(moves)[0] if follows else SPECIAL[moves]
     if "end your reply with" in text:
@@ -183,7 +178,7 @@ def reacting(request: Body) -> str:
 
 
 def effects_in(run: Run) -> list[SimpleNamespace]:
-    """What ``run.json`` says about each intervention."""
+    """The effect of each intervention in ``run.json``."""
     return [SimpleNamespace(**effect) for effect in run_json(run)["interventions"]]
 
 
@@ -193,7 +188,7 @@ def planted() -> Run:
         return measure(server, dataset=positions(N), interventions="all", price="2,8", n=N)
 
 
-def test_the_three_interventions_that_help_are_named(planted: Run, tmp_path: Path) -> None:
+def test_the_three_interventions_that_help_are_reported(planted: Run, tmp_path: Path) -> None:
     effects = effects_in(planted)
     assert [effect.name for effect in effects[:3]] == [
         "legal-moves",
@@ -202,14 +197,14 @@ def test_the_three_interventions_that_help_are_named(planted: Run, tmp_path: Pat
     ]
     significant = [effect.is_significant for effect in planted.results.interventions]
     assert significant == [True] * 3 + [False] * 4
-    for effect, uptake in zip(effects, HELPS.values(), strict=False):
+    for effect, uptake in zip(effects, FOLLOW_RATES.values(), strict=False):
         assert effect.low < uptake < effect.high
         assert effect.closes_low < (uptake - 0.1) / 0.9 < effect.closes_high
         assert effect.difference_low < uptake - 0.1 < effect.difference_high
-    without = run_json(planted)["metrics"]["rule_uptake"]
+    baseline = run_json(planted)["metrics"]["rule_uptake"]
     for effect in effects:
-        assert effect.rule_uptake - without == pytest.approx(effect.difference)
-        assert effect.difference / (1 - without) == pytest.approx(effect.closes)
+        assert effect.rule_uptake - baseline == pytest.approx(effect.difference)
+        assert effect.difference / (1 - baseline) == pytest.approx(effect.closes)
     differences = [effect.difference for effect in effects]
     assert differences == sorted(differences, reverse=True)
     assert re.fullmatch(
@@ -232,20 +227,18 @@ def test_the_three_interventions_that_help_are_named(planted: Run, tmp_path: Pat
     save_with_page(planted, tmp_path / "run")
     loaded = load(tmp_path / "run")
     assert run_json(loaded) == run_json(planted)
-    shown = text_of(page(loaded))
-    assert helps_sentence(planted) in shown
-    assert all(shown.count(f"{name} ") for name in ALL)
-    assert "closes 8" in shown
-    assert "{legal_moves}" in shown
-    printed = cdta("rescore", tmp_path / "run", "--out", tmp_path / "again", code=0).stdout
-    assert "Listing the legal moves closes" in printed
-    assert re.search(
-        r"legal-moves +0\.\d+ +\+\d\d\.\d +\+\d\d\.\d to \+\d\d\.\d +< 0\.001", printed
-    )
+    text = text_of(page(loaded))
+    assert helps_sentence(planted) in text
+    assert all(text.count(f"{name} ") for name in ALL)
+    assert "closes 8" in text
+    assert "{legal_moves}" in text
+    output = cdta("rescore", tmp_path / "run", "--out", tmp_path / "again", code=0).stdout
+    assert "Listing the legal moves closes" in output
+    assert re.search(r"legal-moves +0\.\d+ +\+\d\d\.\d +\+\d\d\.\d to \+\d\d\.\d +< 0\.001", output)
 
 
-def test_replies_that_could_not_be_read_widen_the_interval(planted: Run) -> None:
-    """A third of the replies without a move could have been legal."""
+def test_unreadable_replies_widen_the_interval(planted: Run) -> None:
+    """The replies without a move could all have been legal."""
 
     def silent(request: Body) -> str:
         reply = reacting(request)
@@ -260,46 +253,46 @@ def test_replies_that_could_not_be_read_widen_the_interval(planted: Run) -> None
     with answering(silent) as server:
         run = measure(server, dataset=positions(N), interventions="legal-moves", n=N)
     (effect,) = effects_in(run)
-    (clear,) = [e for e in effects_in(planted) if e.name == "legal-moves"]
-    assert effect.rule_uptake == clear.rule_uptake
-    assert effect.low <= clear.low
+    (readable,) = [e for e in effects_in(planted) if e.name == "legal-moves"]
+    assert effect.rule_uptake == readable.rule_uptake
+    assert effect.low <= readable.low
     assert effect.high == 1
 
 
-def test_replies_with_room_have_their_own_token_limit_and_cache_key(
+def test_longer_replies_have_their_own_token_limit_and_cache_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def limits(**options: object) -> list[int]:
-        before = len(server.requests)
+        sent = len(server.requests)
         measure(server, dataset=positions(2), n=2, interventions="all", **options)
-        return sorted(request["max_tokens"] for request in server.requests[before:])
+        return sorted(request["max_tokens"] for request in server.requests[sent:])
 
     with answering(reacting) as server:
         assert limits() == [16] * 14 + [100] * 2 + [1000] * 2
-        same_model = [16]  # one request that checks that the model is the same
-        assert limits() == same_model
+        identity_check = [16]
+        assert limits() == identity_check
         spec = Spec(model="m", base_url=server.url, dataset=positions(2), n=2, interventions="all")
         assert estimate(spec).total.requests.high == 0
-        less = replace(CONDITIONS["reason-first"], tokens=900)
-        monkeypatch.setitem(CONDITIONS, "reason-first", less)
-        assert limits() == same_model + [900] * 2
+        shorter = replace(CONDITIONS["reason-first"], tokens=900)
+        monkeypatch.setitem(CONDITIONS, "reason-first", shorter)
+        assert limits() == identity_check + [900] * 2
 
 
 @pytest.mark.usefixtures("impatient")
-def test_batches_have_the_limit_of_each_reply_and_give_the_same_results(planted: Run) -> None:
+def test_batches_use_the_same_limits_and_give_the_same_results(planted: Run) -> None:
     with serving(BatchServer(reacting)) as server:
         run = measure(server, dataset=positions(40), interventions="all", batch=True)
-    in_batches = map(json.loads, (server.charged - server.live).elements())
-    limits = Counter(body["max_tokens"] for body in in_batches)
-    one_by_one = {sample.position: sample.replies for sample in planted.samples}
-    assert all(sample.replies == one_by_one[sample.position] for sample in run.samples)
+    bodies = map(json.loads, (server.charged - server.live).elements())
+    limits = Counter(body["max_tokens"] for body in bodies)
+    expected = {sample.position: sample.replies for sample in planted.samples}
+    assert all(sample.replies == expected[sample.position] for sample in run.samples)
     assert limits.keys() == {16, 100, 1000}
     assert limits[1000] > 10
     assert server.twice == []
 
 
-def test_replies_that_are_cut_off_while_reasoning_are_a_result_and_end_no_run() -> None:
-    """Whatever moves they name; a bare move is an answer also where the limit ends it."""
+def test_truncated_reasoning_is_an_outcome_and_does_not_end_the_run() -> None:
+    """Whatever moves the replies name. A truncated bare move still counts as an answer."""
     with answering(reacting, finish_reason="length") as server:
         run = measure(server, dataset=positions(30), n=30, interventions="reason-first")
     assert run.results.outcomes["reason-first"]["truncated"] == 30
@@ -308,26 +301,24 @@ def test_replies_that_are_cut_off_while_reasoning_are_a_result_and_end_no_run() 
     assert not run.results.interventions[0].is_significant
 
 
-def test_the_budget_reserves_the_longer_reply_and_the_forecast_counts_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_budget_and_forecast_include_longer_replies() -> None:
     options: dict[str, Any] = {"dataset": str(positions(3)), "n": 3, "price": "0,100"}
     with answering(reacting) as server:
-        given = {"model": "m", "base_url": server.url, **options}
-        plain, helped = (
-            estimate(Spec(**given, reasoning_effort="none", interventions=value)).total
+        fields = {"model": "m", "base_url": server.url, **options}
+        plain, full = (
+            estimate(Spec(**fields, reasoning_effort="none", interventions=value)).total
             for value in ((), "all")
         )
-        assert (plain.requests.high, helped.requests.low) == (6, 27)
+        assert (plain.requests.high, full.requests.low) == (6, 27)
         assert plain.output_tokens.high == pytest.approx(30)
-        # On average over nine conditions, 1,100 tokens of room, of which a tenth at least is used.
-        assert 27 * (5 + 110 / 9) < helped.output_tokens.low < helped.output_tokens.high < 27 * 128
+        # Averaged over nine conditions: 1,100 more tokens, of which at least a tenth is used.
+        assert 27 * (5 + 110 / 9) < full.output_tokens.low < full.output_tokens.high < 27 * 128
         with pytest.raises(Interrupted, match=r"the next request may cost \$0\.10"):
             measure(server, max_cost=0.09, interventions="reason-first", **options)
         assert measure(server, max_cost=0.2, interventions="reason-first", **options).samples
 
 
-def test_an_intervention_of_ones_own(tmp_path: Path) -> None:
+def test_a_custom_intervention(tmp_path: Path) -> None:
     calm = ConditionTemplate(
         name="calm",
         label="asking for calm",
@@ -349,25 +340,25 @@ def test_an_intervention_of_ones_own(tmp_path: Path) -> None:
     assert run_json(loaded) == run_json(run)
     assert set(loaded.plan.interventions) == {"repeated", "calm"}
     assert helps_sentence(loaded).startswith("Calm and repeating the prompt have no detectable")
-    other: dict[str, Any] = {"added": lambda *_: "Hurry."}
-    for wrong, sentence in (
+    hurry: dict[str, Any] = {"added": lambda *_: "Hurry."}
+    for invalid, message in (
         ([replace(calm, name="placebo")], "must ask for a move .* and have a name"),
         ([replace(calm, name="")], "must ask for a move .* and have a name"),
-        ([calm, replace(calm, **other)], "two interventions are named 'calm'"),
+        ([calm, replace(calm, **hurry)], "two interventions are named 'calm'"),
         ([replace(calm, tokens=-5)], "must be a whole number from 0, not -5"),
         ([replace(calm, added=lambda *_: None)], "added of 'calm' must return a text, not None"),  # type: ignore[arg-type]
         ([replace(calm, text=lambda *_: 5)], "text of 'calm' must return a text, not 5"),  # type: ignore[arg-type]
     ):
-        with pytest.raises(InvalidInput, match=sentence):
-            measure("cdta/random", dataset=positions(4), interventions=wrong)
+        with pytest.raises(InvalidInput, match=message):
+            measure("cdta/random", dataset=positions(4), interventions=invalid)
 
 
-def _json(*command: object) -> dict[str, Any]:
+def json_output(*command: object) -> dict[str, Any]:
     results: dict[str, Any] = json.loads(cdta(*command, code=0).stdout)
     return results
 
 
-def test_the_order_of_interventions_makes_no_other_run() -> None:
+def test_the_order_of_interventions_does_not_matter() -> None:
     runs = [
         measure("cdta/random", dataset=positions(4), interventions=names)
         for names in ("legal-moves,repeated", ["repeated", "legal-moves"])
@@ -375,82 +366,84 @@ def test_the_order_of_interventions_makes_no_other_run() -> None:
     assert not runs[0].plan.differences(runs[1].plan)
 
 
-def test_interventions_are_named_at_the_command_line() -> None:
-    given = ("run", "--model", "cdta/random", "--dataset", positions(2), "-n", 2, "--json")
+def test_interventions_on_the_command_line() -> None:
+    command = ("run", "--model", "cdta/random", "--dataset", positions(2), "-n", 2, "--json")
     names = {
-        options: [each["name"] for each in _json(*given, *options)["interventions"]]
+        options: [effect["name"] for effect in json_output(*command, *options)["interventions"]]
         for options in (
             ("--interventions",),
             ("--interventions", "repeated,example"),
             ("--interventions", "repeated", "--interventions", "example"),
         )
     }
-    every, some, same = names.values()
+    every, listed, repeated = names.values()
     assert sorted(every) == sorted(ALL)
-    assert sorted(some) == sorted(same) == ["example", "repeated"]
-    assert "interventions" not in _json(*given)
-    wrong = cdta(*given, "--interventions", "exmple", code=2)
-    assert wrong.stderr == "cdta: unknown intervention: 'exmple' (did you mean 'example'?)\n"
+    assert sorted(listed) == sorted(repeated) == ["example", "repeated"]
+    assert "interventions" not in json_output(*command)
+    mistyped = cdta(*command, "--interventions", "exmple", code=2)
+    assert mistyped.stderr == "cdta: unknown intervention: 'exmple' (did you mean 'example'?)\n"
 
 
 def swayed(request: Body) -> str:
-    """Drops most of all its habits, fewer when reminded, and none where the conflict is named."""
-    dropped = 4 if is_reminded(request) else 6
+    """Drops most habits, fewer when reminded, and none when the conflict is named."""
+    eighths = 4 if is_reminded(request) else 6
     if "Some moves that are usual" in str(request) or not is_changed(request):
-        dropped = 0
-    drops = number_of(moves_in(request)) // 2 % 8 < dropped
+        eighths = 0
+    drops = number_of(moves_in(request)) // 2 % 8 < eighths
     return Planted(lambda _: drops, knows_the_rule)(request)
 
 
-def test_with_a_diagnosis_interventions_are_also_asked_at_control_positions(tmp_path: Path) -> None:
+def test_a_diagnosis_includes_interventions_at_control_positions(tmp_path: Path) -> None:
     options: dict[str, Any] = {"n": 12, "interventions": ("conflict-named", "reminded")}
     run = measure(swayed, diagnose=True, **options)
     names = {"standard", "changed", "placebo", *options["interventions"]}
     assert {*run.controls[0].replies} == names
     effects = {effect.name: effect for effect in run.results.interventions}
     for name, effect in effects.items():
-        plays = [Counter(c.plays_special(each) for c in run.controls) for each in ("changed", name)]
-        assert effect.controls == pytest.approx(plays[1][True] / plays[0][True] - 1)
+        pair = ("changed", name)
+        before, after = (sum(c.plays_special(n) for c in run.controls) for n in pair)
+        assert effect.controls == pytest.approx(after / before - 1)
         changes = [c.plays_special(name) - c.plays_special("changed") for c in run.controls]
-        alone = p_value(changes, [control.position.game for control in run.controls])
-        assert alone <= effect.controls_p_holm <= min(1, 2 * alone) + 1e-12
-    both: dict[str, Any] = {"controls_low": -0.6, "controls_high": -0.1}
-    moved = replace(effects["conflict-named"], **both, controls_p_holm=0.04)
-    still = replace(effects["reminded"], **both, controls_p_holm=0.06)
-    told = helps_sentence(replace(run, results=replace(run.results, interventions=[moved, still])))
-    assert "At control positions, the usual move also changes with naming" in told
-    assert "reminder" not in told.partition("At control")[2]
+        p = p_value(changes, [control.position.game for control in run.controls])
+        assert p <= effect.controls_p_holm <= min(1, 2 * p) + 1e-12
+    interval: dict[str, Any] = {"controls_low": -0.6, "controls_high": -0.1}
+    clear = replace(effects["conflict-named"], **interval, controls_p_holm=0.04)
+    unclear = replace(effects["reminded"], **interval, controls_p_holm=0.06)
+    results = replace(run.results, interventions=[clear, unclear])
+    sentence = helps_sentence(replace(run, results=results))
+    assert "At control positions, the usual move also changes with naming" in sentence
+    assert "reminder" not in sentence.partition("At control")[2]
     save_with_page(run, tmp_path / "run")
     assert load(tmp_path / "run").results == run.results
-    without = measure(swayed, **options)
-    assert [effect.controls for effect in without.results.interventions] == [None, None]
-    assert "control" not in helps_sentence(without)
+    undiagnosed = measure(swayed, **options)
+    assert [effect.controls for effect in undiagnosed.results.interventions] == [None, None]
+    assert "control" not in helps_sentence(undiagnosed)
 
 
-def test_unreadable_replies_are_no_reason_to_name_an_intervention() -> None:
-    """Nine are better with it and two worse, and forty without it could not be read."""
+def test_unreadable_replies_do_not_make_an_effect_significant() -> None:
+    """With it, nine replies are better and two are worse. Without it, forty are unreadable."""
 
     def answer(request: Body) -> str:
-        number, more = place[moves_in(request)], "Some moves that are usual" in str(request)
+        number, is_named = numbers[moves_in(request)], "Some moves that are usual" in str(request)
         if not is_changed(request) or number >= 191:
             return habit(request)
         if number < 40:
-            return adapting(request) if more else "Let me think about it."
-        kept = number < 49 if not more else 49 <= number < 51
-        return habit(request) if kept else adapting(request)
+            return adapting(request) if is_named else "Let me think about it."
+        keeps_habit = number < 49 if not is_named else 49 <= number < 51
+        return habit(request) if keeps_habit else adapting(request)
 
-    place = {position.moves: number for number, position in enumerate(POOL[:200])}
+    numbers = {position.moves: number for number, position in enumerate(POOL[:200])}
     run = measure(answer, dataset=positions(200), interventions=("conflict-named",))
     (effect,) = run.results.interventions
     assert effect.p > 0.05 and not effect.is_significant
 
 
-def test_one_of_ones_own_may_get_a_reply_that_cannot_be_read() -> None:
-    own = ConditionTemplate(name="louder", added=lambda *_: "PLEASE!")
+def test_a_custom_intervention_may_get_unreadable_replies() -> None:
+    louder = ConditionTemplate(name="louder", added=lambda *_: "PLEASE!")
     run = measure(
         lambda request: "Hm." if "PLEASE!" in str(request) else habit(request),
         dataset=positions(12),
-        interventions=[own],
+        interventions=[louder],
     )
     (effect,) = run.results.interventions
     assert effect.name == "louder" and not effect.is_significant

@@ -1,4 +1,4 @@
-"""What the model is told, and how the moves so far are laid out."""
+"""Prompts: their texts, and how the moves so far are laid out."""
 
 import json
 import re
@@ -20,7 +20,7 @@ from testing import POOL, measure, positions
 
 PLAIN = Wording("plain", "Standard.", "Changed: {change}")
 PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
-ASKED_WORD_FOR_WORD = {
+PROMPT_DIGESTS = {
     "standard": "44fbf1b7e04f",
     "changed": "54bce1884707",
     "placebo": "aafd83258b9a",
@@ -28,7 +28,7 @@ ASKED_WORD_FOR_WORD = {
     "knows_forbidden": "b8e96112ebaa",
     "knows_allowed": "480e15e20992",
 }
-"""Digests of the questions: a new one belongs to a change of the protocol and to the changelog."""
+"""Digests of the prompts: a new one changes the protocol and belongs in the changelog."""
 
 
 def messages(*moves: str) -> tuple[Message, ...]:
@@ -46,7 +46,7 @@ def test_the_side_to_move_is_the_assistant_and_the_last_turn_is_the_users() -> N
     assert messages() == (Message("system", "Standard."),)
 
 
-def test_a_user_turn_is_put_first_only_where_the_assistant_would_begin() -> None:
+def test_a_user_turn_is_added_only_where_the_assistant_would_begin() -> None:
     white_to_move, black_to_move = messages("e2e4", "e7e5"), messages("e2e4")
     assert [m.role for m in user_first(white_to_move)] == ["system", "user", "assistant", "user"]
     assert user_first(white_to_move)[2:] == white_to_move[1:]
@@ -56,23 +56,23 @@ def test_a_user_turn_is_put_first_only_where_the_assistant_would_begin() -> None
 
 def test_the_protocol_quotes_the_default_wording() -> None:
     text = PROTOCOL.read_text(encoding="utf-8")
-    task, change, placebo, asked = re.findall(r"```text\n(.*?)\n```", text, re.S)
+    task, change, placebo, yes_no = re.findall(r"```text\n(.*?)\n```", text, re.S)
     changed = task.replace("chess", "chess with one rule changed")
     assert DEFAULT.standard_prompt() == task
     assert DEFAULT.changed_prompt(BISHOPS_AS_KNIGHTS) == f"{changed}\n{change}"
-    (told,) = conditions_for(["placebo"], BISHOPS_AS_KNIGHTS, DEFAULT)
-    assert told.prompts[0].text == f"{changed}\n{placebo}"
-    assert DEFAULT.question == asked
+    (condition,) = conditions_for(["placebo"], BISHOPS_AS_KNIGHTS, DEFAULT)
+    assert condition.prompts[0].text == f"{changed}\n{placebo}"
+    assert DEFAULT.question == yes_no
 
 
-@pytest.mark.parametrize("condition", ASKED_WORD_FOR_WORD)
-def test_every_question_is_asked_in_the_words_it_always_was(condition: str) -> None:
+@pytest.mark.parametrize("condition", PROMPT_DIGESTS)
+def test_prompts_do_not_change(condition: str) -> None:
     changes = [rules for rules in CATALOG.values() if rules != STANDARD]
-    asked = [
+    questions = [
         question(position, change, condition) for position, change in product(POOL[:4], changes)
     ]
-    words = [f"{m.role}: {m.content}" for each in asked for m in each.messages]
-    assert sha256("\n".join(words).encode()).hexdigest()[:12] == ASKED_WORD_FOR_WORD[condition]
+    lines = [f"{m.role}: {m.content}" for q in questions for m in q.messages]
+    assert sha256("\n".join(lines).encode()).hexdigest()[:12] == PROMPT_DIGESTS[condition]
 
 
 SOURCE = '''"""Texts."""
@@ -84,16 +84,16 @@ TASK_DESCRIPTION_VARIANT = "Another"
 
 @pytest.mark.parametrize("packed", [True, False])
 def test_the_originals_texts_are_read_without_importing_them(tmp_path: Path, packed: bool) -> None:
-    inside = "evals/elsuite/cant_do_that_anymore/defaults.py"
+    name = "evals/elsuite/cant_do_that_anymore/defaults.py"
     if packed:
-        place = tmp_path / "evals-3.0.1-py3-none-any.whl"
-        with zipfile.ZipFile(place, "w") as wheel:
-            wheel.writestr(inside, SOURCE)
+        path = tmp_path / "evals-3.0.1-py3-none-any.whl"
+        with zipfile.ZipFile(path, "w") as wheel:
+            wheel.writestr(name, SOURCE)
     else:
-        place = tmp_path / "unpacked"
-        (place / inside).parent.mkdir(parents=True)
-        (place / inside).write_text(SOURCE)
-    (wording,) = wordings_named(f"openai-evals:{place}")
+        path = tmp_path / "unpacked"
+        (path / name).parent.mkdir(parents=True)
+        (path / name).write_text(SOURCE)
+    (wording,) = wordings_named(f"openai-evals:{path}")
     assert wording.standard == 'One\n"quoted" text'
     assert wording.changed_prompt(BISHOPS_AS_KNIGHTS) == "Another"
     with pytest.raises(InvalidInput, match="states only bishops-as-knights, not rooks-as-bishops"):
@@ -101,7 +101,7 @@ def test_the_originals_texts_are_read_without_importing_them(tmp_path: Path, pac
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"),
+    ("name", "message"),
     [
         ("defualt", "unknown wording: 'defualt' .*'default'"),
         ("nowhere.toml", "cannot read the wording 'nowhere.toml'"),
@@ -112,18 +112,18 @@ def test_the_originals_texts_are_read_without_importing_them(tmp_path: Path, pac
         ("../../etc/passwd", "unknown wording"),
     ],
 )
-def test_a_wording_that_is_not_there_is_named(
-    name: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_unreadable_wording_is_named(
+    name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for file, text in {"half.toml": "standard = 'x'", "bad.toml": "[", "zero.toml": "\0"}.items():
         Path(file).write_text(text)
-    with pytest.raises(InvalidInput, match=sentence):
+    with pytest.raises(InvalidInput, match=message):
         wordings_named(name)
 
 
-def written_to(path: Path, **texts: object) -> str:
-    """A file with these texts, and the usual two where they are not given."""
+def write_wording(path: Path, **texts: object) -> str:
+    """Write a file with these texts and the two required ones, and return its path."""
     texts = {"standard": "Play.", "changed": "Play. {change}", **texts}
     lines = [f"{key} = {json.dumps(text)}\n" for key, text in texts.items()]
     path.write_text("".join(lines))
@@ -131,7 +131,7 @@ def written_to(path: Path, **texts: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("texts", "sentence"),
+    ("texts", "message"),
     [
         ({"standard": 3}, "'standard' in .* must be a text, not 3"),
         ({"changed": "{Change}"}, r"in 'changed' of .*: '{Change}' \(did you mean '{change}'"),
@@ -158,23 +158,23 @@ def written_to(path: Path, **texts: object) -> str:
         ({"standard": "\boxed{}"}, r"'standard' of .* control character '\\x08'.*single quotes"),
     ],
 )
-def test_a_bad_wording_is_refused(tmp_path: Path, texts: dict[str, object], sentence: str) -> None:
-    with pytest.raises(InvalidInput, match=sentence) as refused:
-        wordings_named(written_to(tmp_path / "bad.toml", **texts))
-    assert "bad.toml" in str(refused.value)
+def test_a_bad_wording_is_refused(tmp_path: Path, texts: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message) as error:
+        wordings_named(write_wording(tmp_path / "bad.toml", **texts))
+    assert "bad.toml" in str(error.value)
 
 
-def test_braces_that_are_no_placeholder_are_sent_as_they_are(tmp_path: Path) -> None:
+def test_braces_other_than_placeholders_are_sent_unchanged(tmp_path: Path) -> None:
     braces = r'{"move": "e2e4"} {} {e2e4} {from: e2} \boxed{move} {two words}'
     texts = {"standard": f"Play. {braces}", "changed": f"Play. {{change}} {braces}"}
-    (wording,) = wordings_named(written_to(tmp_path / "braces.toml", **texts))
+    (wording,) = wordings_named(write_wording(tmp_path / "braces.toml", **texts))
     assert wording.standard == f"Play. {braces}"
     statement = BISHOPS_AS_KNIGHTS.statement
     assert wording.changed_prompt(BISHOPS_AS_KNIGHTS) == f"Play. {statement} {braces}"
 
 
-def test_a_wording_is_read_from_toml_even_with_a_byte_order_mark(tmp_path: Path) -> None:
-    path = Path(written_to(tmp_path / "bom.toml"))
+def test_a_wording_file_may_have_a_byte_order_mark(tmp_path: Path) -> None:
+    path = Path(write_wording(tmp_path / "bom.toml"))
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     (wording,) = wordings_named(str(path))
     assert wording.standard == "Play."
@@ -182,8 +182,8 @@ def test_a_wording_is_read_from_toml_even_with_a_byte_order_mark(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("changed", "notes"), [("Play. {change}", 0), ("Bishops jump.", 1)])
-def test_a_change_without_placeholder_is_noted(tmp_path: Path, changed: str, notes: int) -> None:
-    wording = written_to(tmp_path / "mine.toml", changed=changed)
+def test_a_missing_placeholder_is_noted(tmp_path: Path, changed: str, notes: int) -> None:
+    wording = write_wording(tmp_path / "mine.toml", changed=changed)
     run = measure("cdta/random", wording=wording, dataset=positions(2))
-    told = "without {change}; check that they mean bishops-as-knights"
-    assert sum(told in note for note in run.notes) == notes
+    warning = "without {change}; check that they mean bishops-as-knights"
+    assert sum(warning in note for note in run.notes) == notes

@@ -1,4 +1,4 @@
-"""From replies to moves and outcomes; tests/game/test_move_parser.py has the rules of reading."""
+"""Moves and outcomes of replies; tests/game/test_move_parser.py tests the parser's rules."""
 
 import chess
 import pytest
@@ -26,7 +26,7 @@ UNREADABLE = (
     *("", " ", "f1", "f1b5 or d2d4", "f1b5 is illegal now, so Nf3", "I resign", "f1b5f1b5"),
     *("Xf1b5X", "0000", "e2e9", "Bb5 Bc4", "<script>alert(1)</script>"),
     "The pawn on e4 and the knight on f3 stand well.",
-    *("B1.c4", "e5. d5", "Nf3. e5", "d4 12. e5"),  # numbers within replies number no move
+    *("B1.c4", "e5. d5", "Nf3. e5", "d4 12. e5"),  # numbers inside replies are not move numbers
 )
 
 
@@ -46,14 +46,12 @@ UNREADABLE = (
         *((KNIGHT_ON_G5, "N1f3", "g1f3"), (KNIGHT_ON_G5, "N5f3", "g5f3")),
     ],
 )
-def test_a_move_is_read_through_decoration_and_in_any_notation(
-    moves: str, reply: str, move: str | None
-) -> None:
-    read = move_in(reply, board_after(moves.split()), STANDARD)
-    assert (read and read.uci()) == move
+def test_decorated_moves_are_read_in_any_notation(moves: str, reply: str, move: str | None) -> None:
+    parsed = move_in(reply, board_after(moves.split()), STANDARD)
+    assert (parsed and parsed.uci()) == move
 
 
-def test_the_exact_reading_takes_a_bare_uci_move_alone() -> None:
+def test_exact_reading_accepts_only_a_bare_uci_move() -> None:
     def exact(reply: str) -> chess.Move | None:
         return answered_move(Answer(reply), POSITION, STANDARD, "exact")
 

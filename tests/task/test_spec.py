@@ -1,4 +1,4 @@
-"""The options of a run: what cannot work is refused in one sentence, wherever it is given."""
+"""The options of a run: every interface refuses invalid values in one sentence."""
 
 from dataclasses import Field, fields, replace
 from pathlib import Path
@@ -16,8 +16,8 @@ from cant_do_that_anymore.task.spec import OPTIONS, parse_option
 from custom_rules import NoEnPassant
 from testing import cdta, oaieval
 
-OF_NO_KIND = [object(), b"5", 1j, {5}, [1j], (None,), NoEnPassant]
-WRONG: dict[Any, list[object]] = {
+INVALID = [object(), b"5", 1j, {5}, [1j], (None,), NoEnPassant]
+WRONG_TYPES: dict[Any, list[object]] = {
     int: ["5", 2.5, True],
     float: ["1", True, float("inf"), float("nan")],
     bool: [1, 0.0, "yes"],
@@ -28,40 +28,40 @@ BOUNDS = [
     ("max_samples", Ge(1)),
 ]
 COMMON = "the pool 'common' is for bishops-as-knights and the evals all and all_small, not for {};"
-NOT_ESTIMATED = ("max_cost", "estimate")
-each_field = pytest.mark.parametrize("field", fields(Spec), ids=lambda field: field.name)
+NOT_OFFERED = ("max_cost", "estimate")
+every_field = pytest.mark.parametrize("field", fields(Spec), ids=lambda field: field.name)
 
 
-@each_field
-def test_a_field_takes_its_default_and_refuses_other_types(field: Field[Any]) -> None:
+@every_field
+def test_a_field_accepts_its_default_and_refuses_other_types(field: Field[Any]) -> None:
     default: Any = field.default
     assert Spec(**{field.name: default}) == Spec()
     hint = get_type_hints(Spec)[field.name]
-    kinds = {*get_args(hint)} - {NoneType} or {hint}
-    wrong: list[Any] = [*OF_NO_KIND, *(WRONG.get(kinds.pop(), []) if len(kinds) == 1 else [])]
-    for value in wrong:
-        with pytest.raises(InvalidInput) as told:
+    types = {*get_args(hint)} - {NoneType} or {hint}
+    values: list[Any] = [*INVALID, *(WRONG_TYPES.get(types.pop(), []) if len(types) == 1 else [])]
+    for value in values:
+        with pytest.raises(InvalidInput) as error:
             Spec(**{field.name: value})
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(("name", "bound"), BOUNDS, ids=str)
 def test_a_number_beyond_a_bound_is_refused(name: str, bound: Ge | Gt | Le | Lt) -> None:
     word = fields(bound)[0].name
     limit = getattr(bound, word)
-    said, step = {"ge": ("at least", -1), "gt": ("above", 0), "le": ("at most", 1)}.get(
+    phrase, step = {"ge": ("at least", -1), "gt": ("above", 0), "le": ("at most", 1)}.get(
         word, ("below", 0)
     )
     outside = limit + step
     if step:
         assert getattr(Spec(**{name: limit}), name) == limit
     for build in (lambda: Spec(**{name: outside}), lambda: parse_option(name, str(outside))):
-        with pytest.raises(InvalidInput, match=rf"^{name} must be {said} \S+, not '?{outside}"):
+        with pytest.raises(InvalidInput, match=rf"^{name} must be {phrase} \S+, not '?{outside}"):
             build()
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("options", "message"),
     [
         ({"n": "5"}, "n must be a whole number, not '5'"),
         ({"fresh": "no"}, "fresh must be true or false, not 'no'"),
@@ -105,17 +105,17 @@ def test_a_number_beyond_a_bound_is_refused(name: str, bound: Ge | Gt | Le | Lt)
         ),
     ],
 )
-def test_a_spec_that_cannot_work_is_refused_in_a_sentence_without_secrets(
-    given: dict[str, Any], sentence: str
+def test_an_invalid_spec_is_refused_without_showing_secrets(
+    options: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InvalidInput) as told:
-        Spec(**given)
-    assert str(told.value).startswith(sentence)
-    assert "secret" not in str(told.value)
+    with pytest.raises(InvalidInput) as error:
+        Spec(**options)
+    assert str(error.value).startswith(message)
+    assert "secret" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("given", "same"),
+    ("options", "same"),
     [
         ({"temperature": 1, "max_cost": 5}, {"temperature": 1.0, "max_cost": 5.0}),
         ({"price": [5, 20]}, {"price": "5,20"}),
@@ -127,25 +127,25 @@ def test_a_spec_that_cannot_work_is_refused_in_a_sentence_without_secrets(
         ({"model": "m@http://x"}, {"model": "m", "base_url": "http://x"}),
     ],
 )
-def test_values_that_mean_the_same_are_taken(given: dict[str, Any], same: dict[str, Any]) -> None:
-    spec = Spec(**given)
-    assert spec == Spec(**same) == replace(spec) == replace(Spec(), **given)
+def test_equivalent_values_give_equal_specs(options: dict[str, Any], same: dict[str, Any]) -> None:
+    spec = Spec(**options)
+    assert spec == Spec(**same) == replace(spec) == replace(Spec(), **options)
     assert hash(spec) == hash(Spec(**same))
 
 
-def test_a_field_of_several_types_takes_each_of_them() -> None:
+def test_a_field_of_several_types_accepts_each() -> None:
     Spec(dataset=Path(__file__), rules=NoEnPassant(), n=None, ask_above=None, seed=1)
     Spec(dataset="gpt-4-0314", rules=CATALOG["no-castling"], n=1, ask_above=1)
 
 
 @pytest.mark.parametrize("seed", [0, 2**63 - 1])
-def test_a_run_with_any_seed_that_is_taken_can_be_read(seed: int) -> None:
+def test_a_run_with_an_extreme_seed_can_be_loaded(seed: int) -> None:
     run = evaluate(Spec(model="cdta/random", eval="all_diagonal", n=2, seed=seed), quiet=True)
     assert load(run.save()).samples == run.samples
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "sentence"),
+    ("name", "value", "message"),
     [
         ("max_tokens", 0, "max_tokens must be at least 1, not "),
         ("reasoning_tokens", 1.5, "reasoning_tokens must be a whole number, not "),
@@ -154,17 +154,17 @@ def test_a_run_with_any_seed_that_is_taken_can_be_read(seed: int) -> None:
         ("extra_body", "{", "extra_body must be a JSON object such as "),
     ],
 )
-def test_every_interface_agrees(name: str, value: object, sentence: str, tmp_path: Path) -> None:
+def test_every_interface_agrees(name: str, value: object, message: str, tmp_path: Path) -> None:
     flag, file = f"--{name.replace('_', '-')}", tmp_path / "mine.toml"
     file.write_text(f"{name} = {value!r}\n")
     commands = [("run",), ("experiment",), ("estimate",), ("dataset", "build")]
-    for done in (
-        *(cdta(*names, flag, value) for names in commands if (name, *names) != NOT_ESTIMATED),
+    for result in (
+        *(cdta(*names, flag, value) for names in commands if (name, *names) != NOT_OFFERED),
         oaieval("cdta/random", "cant_do_that_anymore", "--completion_args", f"{name}={value}"),
     ):
-        assert done.returncode == 2
-        assert f": {sentence}" in done.stderr
-    assert f"mine.toml: {sentence}" in cdta("experiment", file, code=2).stderr
-    with pytest.raises(InvalidInput) as told:
+        assert result.returncode == 2
+        assert f": {message}" in result.stderr
+    assert f"mine.toml: {message}" in cdta("experiment", file, code=2).stderr
+    with pytest.raises(InvalidInput) as error:
         spec_for("all", {name: value}, None)
-    assert str(told.value).startswith(f"-T {name}={value} is not valid: {sentence}")
+    assert str(error.value).startswith(f"-T {name}={value} is not valid: {message}")

@@ -1,4 +1,4 @@
-"""Answers on disk: the same to everybody who looks, and not in memory."""
+"""Answers spilled to disk: equal to those in memory, without taking memory."""
 
 import copy
 import pickle
@@ -41,30 +41,30 @@ def open_files() -> int:
     return len(list(Path("/dev/fd").iterdir()))
 
 
-def test_a_sample_whose_answers_lie_on_disk_is_the_same_sample() -> None:
-    here, there = Sample(POOL[0], 0, {}, ANSWERS), spilled(SpillFile())
-    assert there.stored is not ANSWERS
-    assert there.answers == ANSWERS
-    assert there == here == there == spilled(SpillFile())
-    assert repr(there) == repr(here)
-    assert there != spilled(SpillFile(), ANSWERS | {"changed": Answer()})
-    for again in (pickle.loads(pickle.dumps(there)), copy.deepcopy(there)):
-        assert again == here
-        assert again.stored == ANSWERS
+def test_a_spilled_sample_equals_the_original() -> None:
+    original, sample = Sample(POOL[0], 0, {}, ANSWERS), spilled(SpillFile())
+    assert sample.stored is not ANSWERS
+    assert sample.answers == ANSWERS
+    assert sample == original == sample == spilled(SpillFile())
+    assert repr(sample) == repr(original)
+    assert sample != spilled(SpillFile(), ANSWERS | {"changed": Answer()})
+    for duplicate in (pickle.loads(pickle.dumps(sample)), copy.deepcopy(sample)):
+        assert duplicate == original
+        assert duplicate.stored == ANSWERS
 
 
 @pytest.mark.parametrize(
     "text",
     ["", "e2e4", "é♘" * MAX_CHARACTERS_IN_MEMORY, "\ud83d" * 999, "x" * 2**20],
-    ids=["empty", "short", "not ASCII", "halves of characters", "long"],
+    ids=["empty", "short", "not ASCII", "lone surrogates", "long"],
 )
-def test_any_text_comes_back_among_others(text: str) -> None:
+def test_any_text_is_restored(text: str) -> None:
     file, texts = SpillFile(), [LONG, text, "y" * (MAX_CHARACTERS_IN_MEMORY + 1), text]
-    samples = [spilled(file, {"standard": Answer(each)}) for each in texts]
+    samples = [spilled(file, {"standard": Answer(content)}) for content in texts]
     assert [answer.text for answer in answers_of(samples)] == texts
 
 
-def test_a_few_short_answers_need_no_disk_and_many_do() -> None:
+def test_a_few_short_answers_stay_in_memory_and_many_do_not() -> None:
     file, answers = SpillFile(), {name: Answer("e2e4") for name in ANSWERS}
     samples = [spilled(file, answers) for _ in range(MAX_ANSWERS_IN_MEMORY)]
     half = MAX_ANSWERS_IN_MEMORY // 2
@@ -73,9 +73,9 @@ def test_a_few_short_answers_need_no_disk_and_many_do() -> None:
 
 
 @needs_posix
-def test_files_go_with_their_last_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_close_with_the_last_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(spill, "_files", WeakSet())  # others may hold runs
+    monkeypatch.setattr(spill, "_files", WeakSet())  # other tests may hold files
     before = open_files()
     samples = [spilled(SpillFile()) for _ in range(2)]
     assert (open_files(), list(tmp_path.iterdir())) == (before + 2, [])
@@ -92,28 +92,28 @@ def test_files_go_with_their_last_answer(tmp_path: Path, monkeypatch: pytest.Mon
 
 @needs_posix
 @pytest.mark.parametrize("full", [True, False])
-def test_it_needs_no_disk(full: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_is_optional(full: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import resource
 
-    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     if full:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, usual[1]))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, limits[1]))
     else:
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     try:
         assert spilled(SpillFile()).stored is ANSWERS
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-def test_a_run_holds_no_reasoning_in_memory_measured_or_loaded(tmp_path: Path) -> None:
+def test_measured_and_loaded_runs_hold_no_reasoning_in_memory(tmp_path: Path) -> None:
     with answering(Thinker(wavering, thinks=lambda _: TOKENS)) as server:
         save_run(measure(server, dataset=positions(12)), tmp_path / "run")
-        load(tmp_path / "run")  # what is made once is there by then
+        load(tmp_path / "run")  # fills all caches
         tracemalloc.start()
         runs = [measure(server, dataset=positions(12)), load(tmp_path / "run")]
-        held, _ = tracemalloc.get_traced_memory()
+        memory, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-    letters = [len(answer.reasoning) for run in runs for answer in answers_of(run.samples)]
-    assert letters == [LETTERS * TOKENS] * 2 * 2 * 12
-    assert held < sum(letters) / 4
+    lengths = [len(answer.reasoning) for run in runs for answer in answers_of(run.samples)]
+    assert lengths == [LETTERS * TOKENS] * 2 * 2 * 12
+    assert memory < sum(lengths) / 4
