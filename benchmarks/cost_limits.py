@@ -65,7 +65,7 @@ from cant_do_that_anymore.client.pricing import BATCH_RATE
 from cant_do_that_anymore.comparison import experiment
 from cant_do_that_anymore.costs import approval
 from cant_do_that_anymore.costs.forecast import Figures, estimate
-from cant_do_that_anymore.costs.simulation import Draw, StepModel
+from cant_do_that_anymore.costs.simulation import Draw, StepDraws
 from cant_do_that_anymore.costs.tokens import reasoning_tokens_at
 from cant_do_that_anymore.errors import (
     InvalidInput,
@@ -475,18 +475,18 @@ def _print_late_reasoning() -> None:
         with suppress(NeedsApproval):
             evaluate(spec, quiet=True)
         for share in (0.0, 0.02, 0.05, 1 / 3):
-            with patch.object(StepModel, "draw", _make_late_draw(share)):
+            with patch.object(StepDraws, "draw", _make_late_draw(share)):
                 low, _, high = estimate(spec).total.dollars or NOTHING
             print_row(f"{share:.0%}", f"${low:,.2f}", f"${high:,.2f}", f"{high / low:.0f}")
 
 
 def _make_late_draw(share: float) -> Callable[..., Draw]:
-    """Return `StepModel.draw` with this share of runs drawn as for a reasoning model."""
-    draw, random = StepModel.draw, Random(0)
+    """Return `StepDraws.draw` with this share of runs drawn as for a reasoning model."""
+    draw, random = StepDraws.draw, Random(0)
     low, high, _ = reasoning_tokens_at(None)
     both_steps = (is_late for _ in count() for is_late in [random.random() < share] * 2)
 
-    def draw_late(model: StepModel, *args: Any, **more: Any) -> Draw:
+    def draw_late(model: StepDraws, *args: Any, **more: Any) -> Draw:
         answer = model.answer
         if next(both_steps):
             model.answer = answer._replace(low=low, high=high)

@@ -18,7 +18,7 @@ import onnxruntime  # type: ignore[import-untyped]
 
 from cant_do_that_anymore.game.position import DATA, shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
-from cant_do_that_anymore.providers.pocket import BATCH, NO_TEXT, Scores, Tokens, load_network
+from cant_do_that_anymore.providers.pocket import BATCH, NO_TEXT, Logits, Tokens, load_network
 from cant_do_that_anymore.task.prompts import DEFAULT, shipped_wording
 
 POSITION_STEP = 60
@@ -42,7 +42,7 @@ def prompts() -> list[tuple[Tokens, list[Tokens]]]:
     return [(text, same_length) for text in tokens for same_length in by_length.values()]
 
 
-def compute_scores(threads: int, batch_size: int) -> Scores:
+def compute_scores(threads: int, batch_size: int) -> Logits:
     """Return the scores of all prompts."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -55,7 +55,7 @@ def compute_scores(threads: int, batch_size: int) -> Scores:
     return np.concatenate(scores)
 
 
-def print_difference(name: str, ours: Scores, theirs: Scores) -> None:
+def print_difference(name: str, ours: Logits, theirs: Logits) -> None:
     """Print the largest difference, the number of changed replies, and the smallest margin."""
     difference, by_score = np.abs(ours - theirs).max(), np.sort(ours, axis=1)
     changed = int((ours.argmax(1) != theirs.argmax(1)).sum())

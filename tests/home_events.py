@@ -36,10 +36,10 @@ from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import (
     CONTROLS,
     SAMPLES,
-    line_of,
     load_run,
     rescored,
     run_json,
+    sample_line,
     save_run,
 )
 from cant_do_that_anymore.task.types import Reading
@@ -73,7 +73,7 @@ class Ended:
 
 def numbers_of(run: Run) -> Numbers:
     """All that does not depend on the moment: metrics, samples, judged replies."""
-    return _numbers(run_json(run), map(line_of, (*run.samples, *run.controls)))
+    return _numbers(run_json(run), map(sample_line, (*run.samples, *run.controls)))
 
 
 def numbers_in(folder: Path) -> Numbers:

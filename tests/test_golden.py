@@ -16,7 +16,7 @@ import pytest
 
 from cant_do_that_anymore import shipped_pool
 from cant_do_that_anymore.providers import pocket
-from cant_do_that_anymore.providers.pocket import NO_TEXT, POCKET, READER, Scores, Tokens
+from cant_do_that_anymore.providers.pocket import NO_TEXT, POCKET, READER, Logits, Tokens
 from testing import Body, Run, is_changed, measure, moves_in, number_of, serving
 
 # Processors, batches and versions of onnxruntime change scores by less (docs/pocket.md).
@@ -94,13 +94,13 @@ def test_a_network_that_cannot_read_keeps_its_habit(golden: Any) -> None:
 def test_reader_runs_match_despite_float_differences(
     golden: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def with_noise(scores: Scores, text: Tokens, game: Tokens) -> Scores:
+    def with_noise(scores: Logits, text: Tokens, game: Tokens) -> Logits:
         """Add noise that depends on the position but not on its batch."""
         random = np.random.default_rng(crc32(repr((text, game)).encode()))
         return scores + random.uniform(-TOLERANCE, TOLERANCE, scores.shape).astype(np.float32)
 
     class NoisyNetwork(pocket.Network):
-        def scores(self, positions: Sequence[Tokens], text: Tokens = NO_TEXT) -> Scores:
+        def scores(self, positions: Sequence[Tokens], text: Tokens = NO_TEXT) -> Logits:
             rows = zip(super().scores(positions, text), positions, strict=True)
             return np.stack([with_noise(row, text, game) for row, game in rows])
 

@@ -68,7 +68,7 @@ def test_which_cached_answer_is_used(
         assert save(store, settings, answer) == first.setdefault(settings, answer)
     cache = ModelCache(MODEL, store)
     assert cache.answer(REQUEST, requested) == expected
-    requests = cache.same_limit_for([replace(REQUEST, draw=9), REQUEST], requested)
+    requests = cache.same_limit_if_cut([replace(REQUEST, draw=9), REQUEST], requested)
     assert [request.same_limit_only for request in requests] == [was_truncated] * 2
     has_same_limit = limit_of((), requested) in (limit_of((), settings) for settings in first)
     same_limit_only = replace(REQUEST, same_limit_only=True)
@@ -87,7 +87,7 @@ def test_an_answer_to_any_request_variant_is_used(store: Store) -> None:
     other = replace(REQUEST, draw=2)
     save(store, LARGE, replace(TRUNCATED, conceded=("no system",)), draw=2)
     # No smaller limit truncated it.
-    assert ModelCache(MODEL, store).same_limit_for([other], LARGE) == [other]
+    assert ModelCache(MODEL, store).same_limit_if_cut([other], LARGE) == [other]
 
 
 def test_variants_are_cached_by_model_effort_and_body(store: Store) -> None:

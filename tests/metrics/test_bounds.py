@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.comparison.pairwise import Paired, paired
+from cant_do_that_anymore.comparison.pairwise import MeasureComparison, paired
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.metrics.bounds import (
     answered,
@@ -214,14 +214,15 @@ def test_extremes_include_the_difference_on_answered_samples() -> None:
 
 def test_without_a_habit_there_is_no_impact_to_compare() -> None:
     never = samples_of([{"standard": "legal", "changed": "legal"}] * 5)
-    assert paired(MEASURES["variant_impact_factor"], never, never) == Paired((None, None), p=1)
+    undefined = MeasureComparison((None, None), p=1)
+    assert paired(MEASURES["variant_impact_factor"], never, never) == undefined
 
 
 def test_a_model_whose_habit_is_unknown_has_no_value_to_compare() -> None:
     measure, known = MEASURES["rule_uptake"], samples_with_habit("sssll")
     unknown = samples_of([{"standard": "unreadable", "changed": "legal"}] * 5)
-    assert paired(measure, known, unknown) == Paired((2 / 5, None))
-    assert paired(measure, unknown, known) == Paired((None, 2 / 5))
+    assert paired(measure, known, unknown) == MeasureComparison((2 / 5, None))
+    assert paired(measure, unknown, known) == MeasureComparison((None, 2 / 5))
     with pytest.raises(ValueError, match="shorter"):
         paired(measure, known, unknown[:4])
 

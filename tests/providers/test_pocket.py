@@ -25,9 +25,9 @@ from cant_do_that_anymore.providers.pocket import (
     POCKET,
     POCKET_RULES,
     READER,
+    Logits,
     Network,
     PocketModel,
-    Scores,
     Tokenizer,
     Tokens,
     likelihoods_of,
@@ -287,7 +287,7 @@ class TestBatching:
         batch_sizes: list[int] = []
         scores = Network.scores
 
-        def count_and_score(network: Network, positions: list[Tokens], *text: Tokens) -> Scores:
+        def count_and_score(network: Network, positions: list[Tokens], *text: Tokens) -> Logits:
             batch_sizes.append(len(positions))
             return scores(network, positions, *text)
 
@@ -331,7 +331,7 @@ class TestBatching:
         assert likelihoods_of([]) == []
 
     def test_an_error_reaches_the_whole_batch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def fail(network: Network, *_: object) -> Scores:
+        def fail(network: Network, *_: object) -> Logits:
             raise RuntimeError("out of memory")
 
         monkeypatch.setattr(Network, "scores", fail)

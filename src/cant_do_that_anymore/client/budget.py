@@ -118,7 +118,7 @@ class Budget:
         return self.known + self.unknown
 
     @property
-    def foreseen(self) -> float:
+    def reforecast_above(self) -> float:
         """A higher total than this, of the last forecast or allowed, calls for another forecast."""
         return inf if self.high == inf else min(self.high, self.limit, self.approved or inf)
 
@@ -277,11 +277,11 @@ def budget_for(spec: Spec, model: ModelInfo | None = None) -> Budget:
 
 
 # The cost of answers to come is that of so many recent ones.
-RECENT = 50
+RECENT_ANSWERS = 50
 # So many answers show what changed.
-LATEST = 10
+LATEST_ANSWERS = 10
 # Answers that take so many times the tokens of the first ones are a change worth naming.
-LONGER = 1.5
+LONGER_FACTOR = 1.5
 
 
 @dataclass
@@ -333,7 +333,7 @@ class RunningCost:
         """Return the expected cost of these requests; None if it cannot be told."""
         expected: list[float | None] = []
         for costs, requests in zip(self._costs.values(), (to_search, to_measure), strict=True):
-            recent = (costs or self._costs["dataset"])[-RECENT:]
+            recent = (costs or self._costs["dataset"])[-RECENT_ANSWERS:]
             cost = add_costs(*recent) if recent else None
             if requests:
                 expected.append(None if cost is None else requests * cost / len(recent))
@@ -349,8 +349,8 @@ class RunningCost:
         if budget.paid == self._paid or seen < self._next_check:  # from the cache, or checked
             return
         expected = self.expected(to_search, to_measure) or 0.0
-        if budget.known + budget.later.expected + expected > budget.foreseen:
-            self._paid, self._next_check = budget.paid, seen + max(LATEST, seen // 5)
+        if budget.known + budget.later.expected + expected > budget.reforecast_above:
+            self._paid, self._next_check = budget.paid, seen + max(LATEST_ANSWERS, seen // 5)
             fewer = "" if self._costs["measuring"] else ": fewer positions qualify than expected"
             longer = longer_answers(self.meter.lengths) or longer_answers(self._lengths)
             self.on_change(longer or fewer)
@@ -358,7 +358,7 @@ class RunningCost:
 
 def longer_answers(lengths: Sequence[int]) -> str:
     """Say that the latest answers are longer than the first; empty if they are not."""
-    first, last = lengths[:RECENT], lengths[-LATEST:]
-    if not lengths or fmean(last) <= LONGER * fmean(first):
+    first, last = lengths[:RECENT_ANSWERS], lengths[-LATEST_ANSWERS:]
+    if not lengths or fmean(last) <= LONGER_FACTOR * fmean(first):
         return ""
     return f": answers now take about {fmean(last):,.0f} tokens, the first took {fmean(first):,.0f}"

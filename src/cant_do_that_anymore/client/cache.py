@@ -1,7 +1,7 @@
 """Cache keys, and the cached answers and request variants of one model."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
@@ -74,7 +74,7 @@ class ModelCache:
         self._model = model
         self._store = store
         self._variants: dict[str, RequestVariant] = {}
-        self._mode_of = cache(self._digest_mode)
+        self._effort_key_of = cache(self._effort_key)
         self._used = cache(self._find_used)
         self._cached_variants = cache(self._find_cached_variants)
         self._cached_variant = cache(self._describe_variant)
@@ -86,7 +86,7 @@ class ModelCache:
 
     def variant(self, settings: Settings) -> RequestVariant:
         """Return the request variant that the model accepts, as far as known."""
-        mode = self._mode_of(settings)
+        mode = self._effort_key_of(settings)
         if mode not in self._variants:
             self._variants[mode] = tuple(self._store.get("variant", mode) or ())
         return self._variants[mode]
@@ -94,8 +94,8 @@ class ModelCache:
     def set_variant(self, settings: Settings, variant: RequestVariant) -> None:
         """Use that request variant from now on."""
         if set(variant) != set(self.variant(settings)):
-            self._variants[self._mode_of(settings)] = variant
-            self._store.write("variant", {self._mode_of(settings): variant})
+            self._variants[self._effort_key_of(settings)] = variant
+            self._store.write("variant", {self._effort_key_of(settings): variant})
 
     def answer(self, request: Request, settings: Settings) -> Answer | None:
         """Return the cached answer, or one that a smaller token limit did not truncate."""
@@ -110,11 +110,12 @@ class ModelCache:
                 return None if smaller and saved.stop_reason == "length" else saved
         return None
 
-    def same_limit_for(self, requests: list[Request], settings: Settings) -> list[Request]:
+    def same_limit_if_cut(self, related: Iterable[Request], settings: Settings) -> list[Request]:
         """Return the requests; answers of other limits no longer count if one was truncated.
 
         That is, if the next smaller token limit truncated the answer to any of the requests.
         """
+        requests = list(related)
         for request in requests:
             first, *others = self.cached_variants(request.settings(settings))
             smaller_limits = (cached.digest for cached in others if cached.limit < first.limit)
@@ -138,7 +139,7 @@ class ModelCache:
 
     def record_variant(self, settings: Settings, variant: RequestVariant) -> None:
         """Record that answers exist in that request variant."""
-        mode = self._mode_of(settings)
+        mode = self._effort_key_of(settings)
         used = settings.max_tokens, settings.reasoning_tokens, *sorted(variant)
         if used not in self._used(mode):
             self._store.write("used variant", {f"{mode} {json.dumps(used)}": used})
@@ -166,7 +167,7 @@ class ModelCache:
         A larger limit counts only if the user did not set a smaller one: the reasoning budget is
         our choice.
         """
-        used = self._used(self._mode_of(settings))
+        used = self._used(self._effort_key_of(settings))
         return self._cached_variants(settings, self.variant(settings), *used)
 
     def _find_cached_variants(
@@ -192,7 +193,7 @@ class ModelCache:
     def _find_used(self, mode: str) -> list[tuple[Any, ...]]:
         return [*map(tuple, self._store.group("used variant", mode))]
 
-    def _digest_mode(self, settings: Settings) -> str:
+    def _effort_key(self, settings: Settings) -> str:
         identity = dict(self._model.identity)
         return digest([identity, settings.reasoning_effort, settings.extra_body])
 

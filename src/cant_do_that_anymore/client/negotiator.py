@@ -33,7 +33,7 @@ from ..providers.request_variants import (
 # How often the reasoning budget is raised for answers that are still cut off.
 MAX_BUDGET_RAISES = 3
 # Seconds after which the first probe is given up, if no other request is open that could decide.
-LONE_PROBE_PATIENCE = 60.0
+LONE_PROBE_TIMEOUT = 60.0
 
 # Sends one request in a variant, or in the current one for None.
 AskWith = Callable[[RequestVariant | None], Awaitable[Answer]]
@@ -63,7 +63,7 @@ class Negotiator:
         self._has_answered = False
         self.probe_started = asyncio.Event()
         self._probe_decided = asyncio.Event()
-        self._patience: float | None = LONE_PROBE_PATIENCE
+        self._timeout: float | None = LONE_PROBE_TIMEOUT
         self._open = 0
         self._raises_left = MAX_BUDGET_RAISES
 
@@ -175,11 +175,11 @@ class Negotiator:
         try:
             while not (probe.done() or decided.done()):
                 await asyncio.wait(
-                    (probe, decided), timeout=self._patience, return_when=asyncio.FIRST_COMPLETED
+                    (probe, decided), timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED
                 )
                 if self._open == 1 and not probe.done():
                     self.probe_started.clear()  # a later reply that is cut off is probed again
-                    self._patience = None
+                    self._timeout = None
                     return before
             return probe.result() if probe.done() else before
         finally:

@@ -114,12 +114,12 @@ class Pricing:
     Attributes:
         at: the price at a time.
         changes: the times at which it may change.
-        is_own: whether it is the user's own price, which includes any discount.
+        is_user_price: whether it is the user's own price, which includes any discount.
     """
 
     at: Callable[[datetime], Price]
     changes: Sequence[datetime] = ()
-    is_own: bool = False
+    is_user_price: bool = False
 
     def __post_init__(self) -> None:
         prices = [astuple(self.at(moment)) for moment in (datetime.now(UTC), *self.changes)]
@@ -139,7 +139,7 @@ class Pricing:
 
         A price that the user sets counts for all answers, also for earlier ones.
         """
-        if answer.cost is not None and not self.is_own:
+        if answer.cost is not None and not self.is_user_price:
             return answer.cost
         price = self.now
         is_known = is_counted(answer) or not (price.input or price.output)
@@ -148,7 +148,7 @@ class Pricing:
     @property
     def in_batch(self) -> "Pricing":
         """The prices of the same requests in a batch."""
-        if self.is_own:
+        if self.is_user_price:
             return self
         return Pricing(lambda moment: self.at(moment).in_batch, self.changes)
 
@@ -158,7 +158,7 @@ def pricing_for(spec: Spec, model: ModelInfo) -> Pricing | None:
     if not spec.price:
         return list_pricing(model)
     price = Price(*(float(dollars) / MILLION for dollars in spec.price))
-    return Pricing(lambda _: price, is_own=True)
+    return Pricing(lambda _: price, is_user_price=True)
 
 
 def list_pricing(model: ModelInfo) -> Pricing | None:

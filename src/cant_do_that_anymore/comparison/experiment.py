@@ -14,7 +14,7 @@ from ..client.session import model_info
 from ..costs.approval import check_approval, forecast_of_spec
 from ..costs.forecast import Figures, Forecast
 from ..datasets.pools import positions_drawn, positions_for
-from ..datasets.storage import Dataset, is_own
+from ..datasets.storage import Dataset, belongs_to
 from ..errors import InvalidInput, NeedsApproval, NoHabit, Stopped, UserError
 from ..files import safe_name
 from ..game.rules import BISHOPS_AS_KNIGHTS, CATALOG, Rules
@@ -49,7 +49,7 @@ class Dimension(NamedTuple):
     plural: str
     text: Callable[[Spec], str]
     default: str = ""
-    unsaid: str = ""
+    omitted: str = ""
 
 
 def _form(spec: Spec) -> str:
@@ -60,7 +60,7 @@ def _form(spec: Spec) -> str:
 # function, folders and messages follow.
 DIMENSIONS = {
     "eval": Dimension(
-        "evals", attrgetter("eval"), "all,all_diagonal; with --rules or --pool all", unsaid="all"
+        "evals", attrgetter("eval"), "all,all_diagonal; with --rules or --pool all", omitted="all"
     ),
     "rules": Dimension(
         "rules", attrgetter("change.key"), f"{BISHOPS_AS_KNIGHTS.key}; all: every rule"
@@ -172,7 +172,7 @@ def run_all(
 
 def _describe(model: str, spec: Spec) -> str:
     """Describe a run, without the defaults."""
-    texts = (d.text(spec) for d in DIMENSIONS.values() if d.text(spec) != d.unsaid)
+    texts = (d.text(spec) for d in DIMENSIONS.values() if d.text(spec) != d.omitted)
     return ", ".join((model, *texts, f"seed {spec.seed}"))
 
 
@@ -291,5 +291,5 @@ def _has_positions_of(spec: Spec, plan: Plan, run: Run) -> bool:
         return measured_ids == (all_ids[: len(measured_ids)] if plan.precision else all_ids)
     same_pool = run.dataset.pool_name == source.display_name(spec.change)
     pool = {position.id for position in source.positions}
-    own = is_own(run.dataset, versions_of(run.samples), run.endpoint)
+    own = belongs_to(run.dataset, versions_of(run.samples), run.endpoint)
     return own and same_pool and pool.issuperset(measured_ids)

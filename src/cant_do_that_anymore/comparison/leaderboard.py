@@ -86,12 +86,12 @@ def ranking_of(*groups: Sequence[Run]) -> Ranking:
     check_comparable(runs)
     entries = pool_runs(runs)
     if len(entries) < 2:
-        entries = _pool_apart(groups)
+        entries = _pool_by_group(groups)
     [ranking] = _ranked([sorted(entries, key=rank)])
     return ranking
 
 
-def _pool_apart(groups: Sequence[Sequence[Run]]) -> list[Entry]:
+def _pool_by_group(groups: Sequence[Sequence[Run]]) -> list[Entry]:
     """Pool each group of runs of one model and plan, and name the entries by date and time.
 
     Raises:

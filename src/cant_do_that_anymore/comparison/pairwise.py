@@ -26,7 +26,7 @@ from .entries import Entry, one_protocol
 
 
 @dataclass(frozen=True)
-class Paired:
+class MeasureComparison:
     """The comparison of two models' answers to the same requests in one measure.
 
     Attributes:
@@ -51,7 +51,7 @@ def paired(
     first: Sequence[Sample],
     second: Sequence[Sample],
     critical_factor: float = 1.0,
-) -> Paired:
+) -> MeasureComparison:
     """Compare two models by their samples of the same positions, in the same order."""
     answered = [pair for pair in zip(first, second, strict=True) if all(s.answered for s in pair)]
     first_answered, second_answered = ([pair[side] for pair in answered] for side in (0, 1))
@@ -59,13 +59,13 @@ def paired(
     values = ratios[0].value, ratios[1].value
     observed = _difference(*ratios, games_of(first_answered), critical_factor)
     if not observed:
-        return Paired(values)
-    as_scored = Paired(values, observed.interval, observed.interval, observed.p)
+        return MeasureComparison(values)
+    as_scored = MeasureComparison(values, observed.interval, observed.interval, observed.p)
     if not any(any_unusable(side, measure.needs) for side in (first, second)):
         return as_scored
     first_extremes, second_extremes = _extremes(measure, first), _extremes(measure, second)
     if not first_extremes or not second_extremes:
-        return Paired(
+        return MeasureComparison(
             (values[0] if first_extremes else None, values[1] if second_extremes else None)
         )
     games = games_of(first)
@@ -150,7 +150,7 @@ Verdict = Literal["different", "equivalent", "inconclusive"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairComparison(Paired):
+class PairComparison(MeasureComparison):
     """The comparison of two models in one measure on the positions they share.
 
     Attributes:

@@ -13,7 +13,7 @@ from ..client.pricing import FREE, pricing_for
 from ..client.session import create_model, model_info, open_client
 from ..datasets.pools import positions_for
 from ..datasets.selection import PROBED_POSITIONS
-from ..datasets.storage import Dataset, is_own
+from ..datasets.storage import Dataset, belongs_to
 from ..errors import InvalidInput, NeedsApproval
 from ..formatting import between, dollars, pluralize
 from ..interrupts import run_interruptible
@@ -32,7 +32,7 @@ MIN_ANSWERS = 5
 # A limit is refused if the low end of the forecast is this many times as much.
 REFUSAL_FACTOR = 2
 # A new forecast is shown if it is so many times the high end of the one before.
-NOTABLE = 1.2
+FORECAST_WARNING_FACTOR = 1.2
 # So few samples are not worth suggesting.
 MIN_SAMPLES = 10
 # Maximum cost of the first requests, as a share of what may be spent without approval.
@@ -156,7 +156,7 @@ def check_approval(
     total = budget.known + (cost.high if is_first else cost.expected)
     earlier, budget.high = budget.high, budget.known + cost.high
     if limit is not None and spent + cost.low > limit:
-        affordable = int(spec.to_draw * (limit - spent) / cost.expected)
+        affordable = int(spec.n_positions * (limit - spent) / cost.expected)
         is_worthwhile = is_first and not spec.dataset and affordable >= MIN_SAMPLES
         fewer = f", or about -n {affordable} within this limit" if is_worthwhile else ""
         too_little = (
@@ -174,7 +174,7 @@ def check_approval(
             approve=_round_up(1.02 * max(cost.high, 2 * cost.expected)),  # the next has checks, too
             cached=not spec.fresh,
         )
-    elif not is_first and total > NOTABLE * earlier:
+    elif not is_first and total > FORECAST_WARNING_FACTOR * earlier:
         log.warning(projected())
 
 
@@ -216,7 +216,7 @@ def cost_of(
         return Cost()
     answers = (answer for answer in answers_of(samples) if not answer.error)
     measuring, finding = add_costs(*map(pricing.of, answers)), None
-    built_it = dataset.asked and is_own(dataset, versions, client.model.info.endpoint)
+    built_it = dataset.asked and belongs_to(dataset, versions, client.model.info.endpoint)
     if built_it:
         finding = pricing.of(Answer(usage=dataset.usage, cost=dataset.cost), dataset.asked or 0)
     spent = client.meter.spent

@@ -129,7 +129,7 @@ def _replay(spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache) -> Remai
             positions = selecting.search()
     trials = trials_for(positions, controls, plan) if plan.draws else []
     for index, (trial, conditions) in enumerate(trials):
-        requests = cache.same_limit_for(list(trial.requests(conditions)), plan.settings)
+        requests = cache.same_limit_if_cut(trial.requests(conditions), plan.settings)
         answers = [cache.answer(request, plan.settings) for request in requests]
         for request, answer in zip(requests, answers, strict=True):
             measuring.add(request, answer)
@@ -150,7 +150,7 @@ class _Selecting(NamedTuple):
     def search(self) -> list[Position]:
         """Search up to the first request without an answer; return what will be measured."""
         spec, config, rest = self.spec, self.config, self.rest
-        expected_positions = expected_sample_size(spec.precision, spec.to_draw)
+        expected_positions = expected_sample_size(spec.precision, spec.n_positions)
         rest.search = search = Search(config, config.plan.wanted, expected_positions)
         for request in search.requests():
             answer = self._answer(request)

@@ -30,7 +30,7 @@ from ..task.plan import plan_for
 from ..task.spec import Spec
 from ..task.types import Plan
 from .dry_run import Remaining, remaining
-from .simulation import DRAWS, SEED, Draw, SearchModel, StepModel, pace_note
+from .simulation import DRAWS, SEED, Draw, SearchDraws, StepDraws, pace_note
 from .tokens import AnswerLength
 
 # A precision that tells whether a habit is mostly dropped or mostly kept.
@@ -104,7 +104,7 @@ class Forecast(NamedTuple):
     @property
     def cheaper(self) -> list[str]:
         """Options that usually make evaluating the same model cheaper."""
-        spec, most, info = self.spec, self.spec.to_draw, model_info(self.spec)
+        spec, most, info = self.spec, self.spec.n_positions, model_info(self.spec)
         measures = self.measuring.requests.high > 0
         is_default = spec.change == BISHOPS_AS_KNIGHTS and spec.eval != "all_diagonal"
         can_stop = spec.precision is None and expected_sample_size(ROUGH_PRECISION, most) < most
@@ -174,13 +174,13 @@ def forecast(
     firsts = rest.samples[:: plan.draws or 1]  # further draws of a position may add little
     sizes = sample_sizes(plan.precision, plan.wanted, firsts)
     batches = 1 + sum(rest.wanted < look <= sizes[1] for look in looks(plan.wanted))
-    dataset = StepModel(spec, info, rest.dataset, rest.measuring, 2 * batches)
-    measuring = StepModel(spec, info, rest.measuring, rest.dataset, batches)
+    dataset = StepDraws(spec, info, rest.dataset, rest.measuring, 2 * batches)
+    measuring = StepDraws(spec, info, rest.measuring, rest.dataset, batches)
     for model in (dataset, measuring):
         if like and model.answer.at_once:
             model.answer = like.answer
     random = Random(SEED)
-    search = SearchModel(spec, info, rest.search, rest.dataset, random) if rest.search else None
+    search = SearchDraws(spec, info, rest.search, rest.dataset, random) if rest.search else None
     unsure = dataset.answer.at_once or measuring.answer.at_once
     draws: list[tuple[Draw, Draw]] = []
     for number in range(DRAWS):
@@ -206,7 +206,7 @@ def forecast(
         *_format_basis("input", {title: model.input_basis for title, model in pending.items()}),
         *_format_basis("answers", {title: model.answer.basis for title, model in pending.items()}),
         pace_note(spec, info),
-        *expected_samples_notes(spec.precision, spec.to_draw, firsts),
+        *expected_samples_notes(spec.precision, spec.n_positions, firsts),
         *(draws_notes(searching.rate, rest.per_sample) if searching and plan.draws == 1 else []),
         diagnosis_note() if spec.diagnose else "",
         "" if known_price else unknown_price_note(info),

@@ -10,7 +10,7 @@ from statistics import fmean, median
 from ..client.batch.client import MIN_BATCH
 from ..client.pricing import BATCH_RATE, FREE, pricing_for, searches_whole_pool
 from ..datasets.futility import MAX_REQUESTS_PER_HIT, too_rare_after
-from ..datasets.search import Search, batch_size, positions_in_batches
+from ..datasets.search import Search, asked_in_batches, batch_size
 from ..datasets.storage import RATES_ON_ALL, RATES_ON_COMMON
 from ..providers.base import ModelInfo, Usage
 from ..providers.request_variants import NO_TEMPERATURE
@@ -46,7 +46,7 @@ FASTEST_BATCH, SLOWEST_BATCH = 3600.0, 24 * 3600.0
 Draw = tuple[float, ...]
 
 
-class SearchModel:
+class SearchDraws:
     """How many requests it takes to find positions, given the hits so far and how models differ.
 
     Attributes:
@@ -89,7 +89,7 @@ class SearchModel:
         (rate,) = random.choices(HIT_RATES, self._weights)
         needed = missing / rate + random.gauss(0, sqrt(missing * (1 - rate)) / rate)
         if self._spec.batch and needed > MIN_BATCH:
-            needed = positions_in_batches(round(missing + len(search.hits)), rate) - search.searched
+            needed = asked_in_batches(round(missing + len(search.hits)), rate) - search.searched
         searched = max(needed, missing)
         found: float | None = min(missing, search.left * rate)
         until = random.choice(self._until_given_up(rate))
@@ -142,7 +142,7 @@ class SearchModel:
         )
 
 
-class StepModel:
+class StepDraws:
     """How many tokens, dollars and seconds the requests of a step take."""
 
     def __init__(self, spec: Spec, info: ModelInfo, step: Step, other: Step, waves: int) -> None:

@@ -5,7 +5,7 @@ from math import exp, sqrt
 from statistics import mean, stdev
 from typing import NamedTuple
 
-from ..client.budget import LATEST
+from ..client.budget import LATEST_ANSWERS
 from ..formatting import pluralize
 from ..providers.base import DEFAULT_REASONING_TOKENS, Effort, ModelInfo, Question, Usage
 from ..providers.request_variants import limit_of, reasoning_budget
@@ -192,7 +192,7 @@ def _measured(cached: Cached, *, same_step: bool) -> AnswerLength:
     # If so many of the latest answers, or twice or four times as many, and so on, are significantly
     # longer than all together, only they count, and the lengths of later answers may differ from
     # theirs as much as in the other step.
-    latest = LATEST
+    latest = LATEST_ANSWERS
     while latest < len(tokens):
         change = mean(tokens[-latest:]) - mean(tokens)
         if change > WIDTH * stdev(tokens) / sqrt(latest):

@@ -229,7 +229,7 @@ def drawn(dataset: Dataset, spec: Spec) -> list[tuple[int, Position]]:
         InvalidInput: if a position is invalid under the rules.
     """
     positions = dataset.positions
-    chosen = Random(spec.seed).sample(positions, min(spec.to_draw, len(positions)))
+    chosen = Random(spec.seed).sample(positions, min(spec.n_positions, len(positions)))
     numbers = list(range(len(chosen)))
     if spec.max_samples:
         Random(CUT_SEED).shuffle(numbers)

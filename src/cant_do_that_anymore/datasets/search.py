@@ -41,7 +41,7 @@ MIN_FIRST_BATCH = 300
 SHORTFALL_DEVIATIONS = 0.84
 
 
-def positions_in_batches(wanted: int, rate: float) -> int:
+def asked_in_batches(wanted: int, rate: float) -> int:
     """Return how many positions are asked about, in batches, to find ``wanted`` at a hit rate.
 
     >>> positions_in_batches(1000, 0.075)

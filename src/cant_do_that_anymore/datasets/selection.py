@@ -128,7 +128,7 @@ def first_requests(
     """Yield requests that show how long the answers of a run are, while no position is found."""
     plan, first = config.plan, config.ordered[:PROBED_POSITIONS]
     for trial, conditions in trials_for([checked(p, plan.change) for p in first], [], plan):
-        for request in cache.same_limit_for(list(trial.requests(conditions)), plan.settings):
+        for request in cache.same_limit_if_cut(trial.requests(conditions), plan.settings):
             yield trial.position, request
 
 

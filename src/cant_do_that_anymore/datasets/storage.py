@@ -281,7 +281,7 @@ def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
     return replace(dataset, positions=positions), facts
 
 
-def is_own(dataset: Dataset, versions: Collection[str], endpoint: str) -> bool:
+def belongs_to(dataset: Dataset, versions: Collection[str], endpoint: str) -> bool:
     """Whether a dataset belongs to the model that answers at the endpoint as these versions.
 
     A model with several versions may have had another one when its dataset was built, and one that

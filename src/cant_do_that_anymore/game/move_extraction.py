@@ -121,7 +121,7 @@ class Reply:
         rejected = self.analysis.stances[index] is Stance.REJECTED
         return not (rejected or example or self.analysis.is_rejected_later(index))
 
-    def is_own(self, index: int) -> bool:
+    def is_own_piece(self, index: int) -> bool:
         """Whether a mention does not move an opponent's piece."""
         move = self.mentions[index].move
         return not move or self.board.color_at(move.from_square) != (not self.board.turn)
@@ -327,7 +327,7 @@ def leading_move(reply: Reply) -> chess.Move | None:
     if not reply.mentions or re.search(r"[^\W\d]", reply.text[: reply.mentions[0].start]):
         return None
     first, rest = reply.mentions[0], reply.text[reply.mentions[0].end :]
-    if not _EXPLAINED.match(rest) or not reply.stands(0) or not reply.is_own(0):
+    if not _EXPLAINED.match(rest) or not reply.stands(0) or not reply.is_own_piece(0):
         return None
     if not first.move or reply.is_echo(first) or reply.analysis.rejects(first.move):
         return None
@@ -349,7 +349,7 @@ def only_move(reply: Reply) -> chess.Move | None:
     moves = {reply.mentions[index].move for index in plain}
     if len(moves) != 1 or any(reply.analysis.rejects(move) for move in moves):
         return None
-    if not all(reply.stands(index) and reply.is_own(index) for index in plain):
+    if not all(reply.stands(index) and reply.is_own_piece(index) for index in plain):
         return None
     if reply.cut_off and not all(reply.analysis.is_finished(index) for index in plain):
         return None

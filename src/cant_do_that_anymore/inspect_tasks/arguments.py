@@ -21,7 +21,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 # Options of ``inspect eval`` that are fields of the spec; ``-T`` takes precedence.
 CONFIG_OPTIONS = ("temperature", "max_tokens", "reasoning_effort", "reasoning_tokens", "extra_body")
 # What Inspect has instead: the task's name, the model's own options, and the log with its answers.
-ELSEWHERE = {
+INSPECT_EQUIVALENTS = {
     **{"model": "--model", "base_url": "--model-base-url", "batch": "--batch"},
     **{"max_connections": "--max-connections", "max_error_rate": "--fail-on-error"},
     "eval": "the task",
@@ -32,7 +32,7 @@ ONLY_CDTA = ("header", "tag", "fresh", "interventions", "precision")
 ARGUMENTS = {
     "samples" if name == "n" else name: name
     for name in OPTIONS
-    if name not in (*ELSEWHERE, *ONLY_CDTA)
+    if name not in (*INSPECT_EQUIVALENTS, *ONLY_CDTA)
 }
 _NAMES = {name: argument for argument, name in ARGUMENTS.items()}
 # An option of ``cdta`` in a message, with its value if one follows.
@@ -44,12 +44,12 @@ _OPTION = re.compile(
 
 def _in_terms_of_inspect(option: re.Match[str]) -> str:
     name, value = (option[1] or "n").replace("-", "_"), option[2]
-    if name in CONFIG_OPTIONS or not {name} & {*OPTIONS, *ELSEWHERE}:
+    if name in CONFIG_OPTIONS or not {name} & {*OPTIONS, *INSPECT_EQUIVALENTS}:
         return option[0]
     if name in ONLY_CDTA:
         return f"cdta run {option[0]}"
-    if name in ELSEWHERE:
-        return " ".join(filter(None, (ELSEWHERE[name], value)))
+    if name in INSPECT_EQUIVALENTS:
+        return " ".join(filter(None, (INSPECT_EQUIVALENTS[name], value)))
     value = value or ("" if OPTIONS[name].metavar else "true")
     return f"-T {_NAMES[name]}" + f"={value}" * bool(value)
 

@@ -78,7 +78,7 @@ class SearchedSamples(SampleSource):
     async def next_samples(self) -> list[InspectSample] | None:
         """Return the samples of the next step, or None when there are no more."""
         spec = spec_for(self._eval, self._arguments, get_model())
-        steps_left, returned = _PROGRESS.get((steps(spec.to_draw), set()))
+        steps_left, returned = _PROGRESS.get((steps(spec.n_positions), set()))
         _PROGRESS.set((steps_left, returned))
         for size in steps_left:
             selection = await self._select(spec, size)

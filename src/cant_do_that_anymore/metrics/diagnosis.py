@@ -219,13 +219,13 @@ class Contrast(Metric):
     """A comparison of two measures over groups without common samples.
 
     Attributes:
-        change: a measure, and ``beside`` the measure it is compared with.
+        measure: a measure, and ``reference`` the measure it is compared with.
         kind: how the two are combined.
         perfect: the value of a model that follows the rules perfectly.
     """
 
-    change: Measure
-    beside: Measure
+    measure: Measure
+    reference: Measure
     kind: type[Quotient]
     perfect: float | None = None
     remark: str = ""
@@ -234,7 +234,7 @@ class Contrast(Metric):
     @property
     def needs(self) -> tuple[str, ...]:
         """The conditions whose answers the contrast uses."""
-        return tuple(dict.fromkeys((*self.change.needs, *self.beside.needs)))
+        return tuple(dict.fromkeys((*self.measure.needs, *self.reference.needs)))
 
     def estimate(
         self, arms: Arms, grouping: Grouping, critical_factor: float
@@ -257,7 +257,7 @@ class Contrast(Metric):
 
     def _groups(self, arms: Arms) -> list[tuple[Measure, Samples]]:
         """Pair each of the two measures with its samples or controls."""
-        return [(measure, arms[measure.of_controls]) for measure in (self.change, self.beside)]
+        return [(measure, arms[measure.of_controls]) for measure in (self.measure, self.reference)]
 
     def _over(
         self, groups: Sequence[Samples], grouping: Grouping, critical_factor: float
@@ -265,9 +265,10 @@ class Contrast(Metric):
         """Return the value and its interval over the samples of each measure."""
         first, second = (
             ratio_of(measure, group).tally(grouping(group), critical_factor)
-            for measure, group in zip((self.change, self.beside), groups, strict=True)
+            for measure, group in zip((self.measure, self.reference), groups, strict=True)
         )
-        combined, null = self.kind(first, second) if first and second else None, self.kind.of_equals
+        null = self.kind.null_value
+        combined = self.kind(first, second) if first and second else None
         if not combined or combined.value is None or not (interval := combined.interval):
             return None, None
         shifted = Interval(interval.low - null, interval.high - null, interval.method)

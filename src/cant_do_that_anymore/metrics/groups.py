@@ -66,8 +66,8 @@ MOST_OPENINGS = 12
 OPENING_PLIES = 2
 USUAL_BINS = 5
 # Samples with at least this many earlier moves of the changed piece form one group.
-MANY = 8
-EARLIER = (*map(str, range(MANY)), f"{MANY} or more")
+MAX_EARLIER = 8
+EARLIER_LABELS = (*map(str, range(MAX_EARLIER)), f"{MAX_EARLIER} or more")
 # A trend by length needs this many groups with this many samples each.
 ENOUGH_GROUPS, ENOUGH_IN_GROUP = 3, 20
 COMMON_LABELS = ("in the common pool", "not in it")
@@ -148,8 +148,9 @@ def uptake_by_group(
 
 def by_affected_moves(samples: Samples, change: Rules, critical_factor: float) -> list[Group]:
     """Group by the number of earlier moves that the rule change affects, ascending."""
-    labels = [EARLIER[min(MANY, earlier_moves(sample.position, change))] for sample in samples]
-    return _grouped(samples, labels, EARLIER, critical_factor)
+    earlier = (min(MAX_EARLIER, earlier_moves(sample.position, change)) for sample in samples)
+    labels = [EARLIER_LABELS[number] for number in earlier]
+    return _grouped(samples, labels, EARLIER_LABELS, critical_factor)
 
 
 def by_human_frequency(samples: Samples, plan: Plan) -> list[Group]:

@@ -71,7 +71,7 @@ def moved_alias_notes(dataset: Dataset, versions: Collection[str]) -> list[str]:
 
 
 # A habit is weak below this share of special moves under the standard rules.
-WEAK = 0.3
+WEAK_HABIT_SHARE = 0.3
 # With fewer samples, no note describes the habit or what replaced it.
 ENOUGH = 20
 
@@ -122,7 +122,7 @@ def _on_habit(results: Results, plan: Plan) -> list[str]:
     metrics = results.metrics
     p, impact = metrics["predicted_move_proportion"], metrics[IMPACT]
     notes = []
-    if p and p < WEAK and plan.eval != "all_diagonal":
+    if p and p < WEAK_HABIT_SHARE and plan.eval != "all_diagonal":
         notes.append(
             f"the habit is weak: the model played the special move in {percentage(p)} of the "
             "positions under the standard rules; random play gives "

@@ -208,22 +208,22 @@ class Name:
         Raises:
             InvalidInput: if there is no such model, or a key is missing.
         """
-        if service := self._service():
+        if service := self._provider():
             model = service.load(self._server_info(service), self._access(service))
         else:
-            model = self._own() or self._hosted()
+            model = self._built_in_model() or self._inspect_model()
         return ChainOfThought(model, self.thinking_tokens) if self.thinking_tokens else model
 
     def info(self) -> ModelInfo:
         """Return the information about the model that needs no key and no request."""
-        if service := self._service():
+        if service := self._provider():
             info = self._server_info(service)
         else:
-            own = self._own()
+            own = self._built_in_model()
             info = own.info if own else inspect_info(str(self.model), tag=self.tag)
         return with_chain_of_thought(info, self.thinking_tokens) if self.thinking_tokens else info
 
-    def _service(self) -> Provider | None:
+    def _provider(self) -> Provider | None:
         """Return the server or the provider that needs no Inspect AI, if it is one."""
         if self.base_url:
             return Provider(self.base_url, "", SERVER_KEY_VARIABLE)
@@ -253,13 +253,13 @@ class Name:
             has_batches=service.load is _openai_api,
         )
 
-    def _own(self) -> Model | None:
+    def _built_in_model(self) -> Model | None:
         create = BUILT_IN_MODELS.get(self.model or "")
         if create and (self.tag or self.headers):
             raise InvalidInput(f"{self.model} runs on this machine; leave out --tag and --header")
         return create(str(self.model)) if create else None
 
-    def _hosted(self) -> Model:
+    def _inspect_model(self) -> Model:
         try:
             from .inspect_api import HostedModel  # takes 2 s to import
         except ModuleNotFoundError:

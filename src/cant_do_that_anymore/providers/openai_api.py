@@ -74,10 +74,10 @@ class ServerModel(Model):
 
     def __init__(self, info: ModelInfo, access: Access) -> None:
         self.info = info
-        self._served_as = self._version = str(info.identity["name"])
+        self._model_name = self._version = str(info.identity["name"])
         self._api: Api = "completions" if info.identity["api"] == "completions" else "chat"
         self._access = access
-        self._redact = Redactor(*access.secrets, shown=self._served_as)
+        self._redact = Redactor(*access.secrets, shown=self._model_name)
         self._has_answered = False
         self._fingerprint = self._suggestion = ""
         self._context_length: int | None = None  # of prompt and reply, if the server's list says it
@@ -99,8 +99,8 @@ class ServerModel(Model):
         if response.status == 404:
             with suppress(UserError):
                 served = await self.models_served()
-                if served and self._served_as not in served:
-                    self._suggestion = f"; {nearest(self._served_as, served)}"
+                if served and self._model_name not in served:
+                    self._suggestion = f"; {nearest(self._model_name, served)}"
         return self.answer_in(response, variant)
 
     async def close(self) -> None:
@@ -127,7 +127,7 @@ class ServerModel(Model):
                 f"the server at {self.info.endpoint} does not list its models{received}; "
                 f"{self.naming_hint}{self._v1_hint}"
             ) from None
-        length = listed.get(self._served_as, {}).get("max_model_len")  # of vLLM and SGLang
+        length = listed.get(self._model_name, {}).get("max_model_len")  # of vLLM and SGLang
         self._context_length = length if isinstance(length, int) else None
         return listed
 
@@ -143,11 +143,11 @@ class ServerModel(Model):
         """Return a warning if the server lists models, but not this one."""
         with suppress(UserError):
             listed = list(await self.models_served())
-            names = (self._served_as, f"{self._served_as}:latest")  # Ollama adds the tag
+            names = (self._model_name, f"{self._model_name}:latest")  # Ollama adds the tag
             if listed and not any(fnmatchcase(name, card) for card in listed for name in names):
                 return [
-                    f"{self.info.endpoint} does not list {self._served_as!r}, so another model may "
-                    f"answer in its name; it lists {shortlist(listed)}"
+                    f"{self.info.endpoint} does not list {self._model_name!r}, so another model "
+                    f"may answer in its name; it lists {shortlist(listed)}"
                 ]
         return []
 
@@ -159,7 +159,7 @@ class ServerModel(Model):
         """
         facts: dict[str, Any] = {"system_fingerprint": self._fingerprint}
         with suppress(UserError):
-            card = (await self.models_served()).get(self._served_as, {})
+            card = (await self.models_served()).get(self._model_name, {})
             facts |= {name: card.get(name) for name in ("created", "root")}
             created = facts["created"]
             if isinstance(created, int | float):
@@ -172,7 +172,7 @@ class ServerModel(Model):
     ) -> dict[str, Any]:
         """Build the request body for a question, settings and a request variant."""
         messages = arrange_messages(question.messages, variant)
-        request: dict[str, Any] = {"model": self._served_as}
+        request: dict[str, Any] = {"model": self._model_name}
         if self._api == "completions":
             request |= {"prompt": as_text(messages), "stop": list(STOP_SEQUENCES)}
         else:
@@ -245,7 +245,7 @@ class ServerModel(Model):
         """
         if response.is_success:
             try:
-                answer = parse_completion(response.body, self._api, self._served_as, variant)
+                answer = parse_completion(response.body, self._api, self._model_name, variant)
             except ValueError:
                 if EVENT_STREAM.match(response.body) and not self._has_answered:
                     raise self._streams_only("an event stream") from None

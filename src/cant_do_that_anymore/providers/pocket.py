@@ -42,7 +42,7 @@ OTHER = "<other>"  # any letter that is not in the alphabet above
 
 Tokens: TypeAlias = tuple[int, ...]
 NO_TEXT: Tokens = (-1,)
-Scores: TypeAlias = NDArray[np.float32]
+Logits: TypeAlias = NDArray[np.float32]
 
 
 class Tokenizer:
@@ -101,7 +101,7 @@ class Network:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         self._session = onnxruntime.InferenceSession(packed, options)
-        self.cache: dict[tuple[Tokens, Tokens], Scores] = {}
+        self.cache: dict[tuple[Tokens, Tokens], Logits] = {}
 
     def read(self, messages: Sequence[Message]) -> tuple[Tokens, Tokens]:
         """Return the tokens of a conversation: those of its text, and those of its game.
@@ -133,14 +133,14 @@ class Network:
         last = moves[excess + excess % 2 :]  # whole pairs, since the parity tells the side
         return (start, *(self.token.get(move, start) for move in last))
 
-    def scores(self, positions: Sequence[Tokens], text: Tokens = NO_TEXT) -> Scores:
+    def scores(self, positions: Sequence[Tokens], text: Tokens = NO_TEXT) -> Logits:
         """Return a row of scores per position; all must have one length, so none needs padding."""
         tokens, words = np.array(positions, dtype=np.int64), np.array([text], dtype=np.int64)
         parts = (tokens[start : start + BATCH] for start in range(0, len(tokens), BATCH))
         inputs = ({"text": words, "tokens": part} for part in parts)
         return np.concatenate([self._session.run(None, batch)[0] for batch in inputs])
 
-    def share(self, scores: Scores, moves: Sequence[str]) -> float:
+    def share(self, scores: Logits, moves: Sequence[str]) -> float:
         """Return the total probability of these moves among all moves."""
         scores = scores[: len(self.moves)]
         likelihoods = np.exp((scores - scores.max()).astype(np.float64))
@@ -167,7 +167,7 @@ load_network = cache(Network)
 class _Batch:
     """Positions of one length that the network will evaluate together, with one text."""
 
-    evaluation: asyncio.Task[Scores]
+    evaluation: asyncio.Task[Logits]
     positions: list[Tokens] = field(default_factory=list)
 
 
@@ -211,7 +211,7 @@ class PocketModel(Model):
             scores = scores[[network.token[move] for move in moves]]
         return _pick(moves, scores, settings) if moves else ""
 
-    async def scores(self, text: Tokens, game: Tokens) -> Scores:
+    async def scores(self, text: Tokens, game: Tokens) -> Logits:
         """Return the scores of a position, evaluated with all waiting ones of its kind."""
         cache = self._network.cache
         if (text, game) in cache:
@@ -227,13 +227,13 @@ class PocketModel(Model):
             self._open[kind] = batch
         row = len(batch.positions)
         batch.positions.append(game)
-        scores: Scores = (await asyncio.shield(batch.evaluation))[row]
+        scores: Logits = (await asyncio.shield(batch.evaluation))[row]
         if len(cache) >= MAX_CACHED_POSITIONS:
             del cache[next(iter(cache))]
         cache[text, game] = scores
         return scores
 
-    async def _evaluate(self, kind: tuple[Tokens, int]) -> Scores:
+    async def _evaluate(self, kind: tuple[Tokens, int]) -> Logits:
         async with self._workers:
             positions = self._open.pop(kind).positions
             return await asyncio.to_thread(self._network.scores, positions, kind[0])
@@ -256,7 +256,7 @@ def likelihoods_of(queries: Sequence[tuple[Sequence[str], Sequence[str]]]) -> li
     return run_interruptible(shares())
 
 
-def _pick(replies: Sequence[str], scores: Scores, settings: Settings) -> str:
+def _pick(replies: Sequence[str], scores: Logits, settings: Settings) -> str:
     if not settings.temperature:
         return replies[int(scores.argmax())]
     relative = (scores - scores.max()).astype(np.float64)

@@ -18,7 +18,7 @@ from ..client.session import create_model, open_client
 from ..costs.approval import cost_of, follow_cost, lost_answer_notes, require_approval
 from ..datasets.pools import Pool, positions_for
 from ..datasets.selection import Selection, select_positions
-from ..datasets.storage import Dataset, is_own, notes_on_dataset
+from ..datasets.storage import Dataset, belongs_to, notes_on_dataset
 from ..errors import Interrupted
 from ..interrupts import run_interruptible
 from ..metrics.compute import compute
@@ -69,7 +69,7 @@ async def _run(
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     of_controls = control_conditions(plan) if spec.diagnose else ()
     per_position = plan.draws * (len(plan.conditions) + len(of_controls))
-    expected = expected_sample_size(spec.precision, spec.to_draw)  # positions
+    expected = expected_sample_size(spec.precision, spec.n_positions)  # positions
     async with open_client(spec, model, budget) as client:
         identity_notes = await model.warnings()
         for warning in identity_notes:
@@ -95,7 +95,7 @@ async def _run(
     _check_failures("samples", samples, spec.max_error_rate)
     _check_failures("controls", controls, spec.max_error_rate)
     results, versions = compute(samples, plan, controls), versions_of(all_samples)
-    if not is_own(dataset, versions, model.info.endpoint):
+    if not belongs_to(dataset, versions, model.info.endpoint):
         dataset = replace(dataset, seconds=0.0)
     seconds_now = time.monotonic() - started
     of_answers = dataset.seconds + sum(answer.seconds for answer in answers_of(all_samples))
@@ -142,7 +142,7 @@ async def _measure(
     requests = (
         request
         for trial, conditions in trials
-        for request in client.cache.same_limit_for(list(trial.requests(conditions)), plan.settings)
+        for request in client.cache.same_limit_if_cut(trial.requests(conditions), plan.settings)
     )
     roomy = {condition.name for condition in plan.conditions if condition.tokens}
     dataset, n = selection.dataset, len(selection.positions) // plan.draws
@@ -199,5 +199,5 @@ async def select_async(
     """Do the same in a running event loop, after approval of the cost of the billed plan."""
     await require_approval(spec, replace(billed, draws=0), client, quiet=quiet)
     running_cost = follow_cost(spec, replace(plan, draws=0), client, 0)
-    expected = expected_sample_size(spec.precision, spec.to_draw)
+    expected = expected_sample_size(spec.precision, spec.n_positions)
     return await select_positions(spec, plan, source, client, running_cost, expected, quiet=quiet)

@@ -147,8 +147,8 @@ def _answered(
         requests = _measuring_requests(positions_drawn(source, spec, plan), plan)
     else:
         requests, selected_by = _measuring_requests(source.positions, plan), source.version
-    pairs = ((request, client.cache.answer(request, settings)) for request in requests)
-    others = ((ask, answer) for ask, answer in pairs if answer and answer.version != selected_by)
+    cache = ((request, client.cache.answer(request, settings)) for request in requests)
+    others = ((ask, answer) for ask, answer in cache if answer and answer.version != selected_by)
     answered = list(islice(others, MAX_PROBES))
     return answered, settings, {answer.version for _, answer in answered}
 

@@ -18,7 +18,7 @@ from ..metrics.measures import IMPACT, UPTAKE
 from ..metrics.stats.intervals import Interval
 from ..providers.base import Effort
 from .results import Run
-from .storage import RUN_JSON, RunFile, read_facts, writing_run
+from .storage import RUN_JSON, RunFile, read_run_json, writing_run
 
 
 def new_run_dir(run: Run) -> Path:
@@ -165,7 +165,7 @@ def summaries_of(folders: Iterable[Path]) -> tuple[list[RunSummary], list[Invali
     summaries, damaged = [], []
     for folder in folders:
         try:
-            summaries.append(_summary(folder, read_facts(folder)))
+            summaries.append(_summary(folder, read_run_json(folder)))
         except InvalidInput as error:
             damaged.append(error)
     summaries.sort(key=lambda run: (run.started_at, run.folder.name), reverse=True)

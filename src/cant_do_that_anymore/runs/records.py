@@ -48,7 +48,7 @@ Line = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Sampling:
+class SamplingEvent:
     """The data of a ``sampling`` event: a request and its reply."""
 
     prompt: str | list[dict[str, Any]]
@@ -59,7 +59,7 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class Metrics:
+class MetricsEvent:
     """The data of a ``metrics`` event: a position, and whether its replies are special moves.
 
     Only records of our ``oaieval`` contain the outcomes.
@@ -115,15 +115,15 @@ def _read(path: Path) -> Run:
 
 
 def _run(spec: Line, events: Sequence[Line]) -> Run:
-    sampling: dict[str, list[Sampling]] = {}
-    metrics: dict[str, Metrics] = {}
+    sampling: dict[str, list[SamplingEvent]] = {}
+    metrics: dict[str, MetricsEvent] = {}
     for event in events:
         sample, kind = str(event["sample_id"]), event["type"]
         sampling.setdefault(sample, [])
         if kind == "sampling":
-            sampling[sample].append(parse(Sampling, event["data"], "a sampling event"))
+            sampling[sample].append(parse(SamplingEvent, event["data"], "a sampling event"))
         elif kind == "metrics":
-            metrics[sample] = parse(Metrics, event["data"], "a metrics event")
+            metrics[sample] = parse(MetricsEvent, event["data"], "a metrics event")
     if not metrics:
         raise ValueError("it has no samples")
     requests = [sampling[sample] for sample in metrics]
@@ -157,7 +157,7 @@ def _run(spec: Line, events: Sequence[Line]) -> Run:
 
 
 def _scored(
-    spec: Line, metrics: Sequence[Metrics], sampling: Sequence[Sequence[Sampling]]
+    spec: Line, metrics: Sequence[MetricsEvent], sampling: Sequence[Sequence[SamplingEvent]]
 ) -> tuple[Plan, list[Sample]]:
     """Return the plan, and the samples scored by the reading that gives what the record says."""
     positions, answers = [*map(_position, metrics)], [*map(_answers, sampling)]
@@ -173,7 +173,7 @@ def _scored(
             trial.sample(replies, conditions, reading)
             for trial, replies in zip(trials_of(positions), answers, strict=True)
         ]
-        if all(map(Metrics.agrees_with, metrics, samples)):
+        if all(map(MetricsEvent.agrees_with, metrics, samples)):
             plan = Plan(
                 eval="all_diagonal" if diagonal else split,
                 change=BISHOPS_AS_KNIGHTS,
@@ -188,12 +188,12 @@ def _scored(
     raise ValueError("its replies contradict its metrics events")
 
 
-def _position(metrics: Metrics) -> Position:
+def _position(metrics: MetricsEvent) -> Position:
     position = Position(0, tuple(metrics.previous_moves), tuple(metrics.move), where="a position")
     return checked(position, BISHOPS_AS_KNIGHTS)
 
 
-def _answers(sampling: Sequence[Sampling]) -> list[Answer]:
+def _answers(sampling: Sequence[SamplingEvent]) -> list[Answer]:
     """Return the answer under each condition: one request, or two with a chain of thought."""
     half, odd = divmod(len(sampling), len(RULES))
     if odd or not half:
@@ -201,7 +201,7 @@ def _answers(sampling: Sequence[Sampling]) -> list[Answer]:
     return [_answer(sampling[:half]), _answer(sampling[half:])]
 
 
-def _answer(requests: Sequence[Sampling]) -> Answer:
+def _answer(requests: Sequence[SamplingEvent]) -> Answer:
     *thinking, reply = requests
     counts = [request.usage or {} for request in requests]
     return Answer(
@@ -217,7 +217,7 @@ def _answer(requests: Sequence[Sampling]) -> Answer:
     )
 
 
-def _prompt(request: Sampling, position: Position) -> Prompt:
+def _prompt(request: SamplingEvent, position: Position) -> Prompt:
     """Return the text before the moves; "" if it is not a message of its own."""
     if isinstance(request.prompt, str):
         turns = as_text(tuple(MOVES.render(position)))

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from ..costs.approval import Cost
-from ..datasets.storage import Dataset, is_own
+from ..datasets.storage import Dataset, belongs_to
 from ..metrics.notes import versions_of
 from ..metrics.types import Results
 from ..providers.base import BASE_MODEL_TOKENS, CHAT_TOKENS
@@ -96,7 +96,7 @@ def command_of(run: Run, model_id: str) -> str:
     """Return a command that repeats the run; an own server is ``URL``, an own file ``FILE``."""
     plan, dataset, settings = run.plan, run.dataset, run.plan.settings
     pool, _, plies = dataset.pool_name.partition(", ")
-    built_for_it = is_own(dataset, versions_of(run.samples), run.endpoint)
+    built_for_it = belongs_to(dataset, versions_of(run.samples), run.endpoint)
     as_text = run.identity.get("api") == "completions"
     usual_tokens = BASE_MODEL_TOKENS if as_text else CHAT_TOKENS
     selected_alike = plan.select_effort == settings.reasoning_effort

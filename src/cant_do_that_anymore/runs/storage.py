@@ -97,7 +97,7 @@ def save_run(run: Run, folder: Path) -> None:
     with writing_run(run, folder), atomic_dir(folder) as temporary:
         for name, samples in files.items():
             with atomic_write(temporary / name) as file:
-                file.writelines(line_of(sample).encode() for sample in samples)
+                file.writelines(sample_line(sample).encode() for sample in samples)
         atomic_write_text(temporary / RUN_JSON, json.dumps(run_json(run), indent=2) + "\n")
 
 
@@ -153,7 +153,7 @@ def temperatures(run: Run) -> dict[str, object]:
     }
 
 
-def line_of(sample: Sample) -> str:
+def sample_line(sample: Sample) -> str:
     """Return the sample as a line of the file."""
     answers = sample.answers
     facts = {
@@ -168,7 +168,7 @@ def line_of(sample: Sample) -> str:
     return json.dumps(facts) + "\n"
 
 
-def read_facts(folder: Path) -> RunFile:
+def read_run_json(folder: Path) -> RunFile:
     """Read ``run.json``.
 
     Raises:
@@ -210,7 +210,7 @@ def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
             modified, or belongs to other rules.
     """
     folder = Path(folder)
-    file = read_facts(folder)
+    file = read_run_json(folder)
     change = _rules_named(file.rules, rules, folder)
     try:
         plan = _plan_in(file, change)

@@ -59,5 +59,5 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
             max_tokens=spec.max_tokens or model.max_tokens,
         ),
         select_effort=spec.select_effort or spec.reasoning_effort,
-        wanted=min(spec.to_draw, spec.max_samples or spec.to_draw),
+        wanted=min(spec.n_positions, spec.max_samples or spec.n_positions),
     )

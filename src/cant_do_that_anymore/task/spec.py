@@ -284,7 +284,7 @@ class Spec:
             )
 
     @property
-    def to_draw(self) -> int:
+    def n_positions(self) -> int:
         """How many positions to draw."""
         return SAMPLES[self.eval] if self.n is None else self.n
 

@@ -219,7 +219,7 @@ class Quotient:
     first: Tally
     second: Tally
     lowest: ClassVar[float] = 0.0
-    of_equals: ClassVar[float] = 1.0
+    null_value: ClassVar[float] = 1.0
 
     @property
     def value(self) -> float | None:
@@ -299,7 +299,7 @@ class Difference(Quotient):
     """The first ratio minus the second."""
 
     lowest = -inf
-    of_equals = 0.0
+    null_value = 0.0
 
     @property
     def value(self) -> float:

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 
 from ...comparison.entries import Entry
 from ...formatting import brief, minus, percentage
-from ...metrics.groups import EARLIER, Share, by_affected_moves
+from ...metrics.groups import EARLIER_LABELS, MAX_EARLIER, Share, by_affected_moves
 from ...metrics.measures import FORBIDDEN_SHARE, MEASURES, SPECIAL_SHARE, UNUSABLE_SHARE
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from ..columns import marked
@@ -168,7 +168,7 @@ def line_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
         by_count = by_affected_moves(entry.answered, entry.change, entry.critical_factor)
         # Side by side, so that equal shares do not hide each other.
         offset = 0.7 * ((number + 0.5) / len(group) - 0.5)
-        xs = [EARLIER.index(bucket.label) + offset for bucket in by_count]
+        xs = [EARLIER_LABELS.index(bucket.label) + offset for bucket in by_count]
         for axes, condition in zip(both, SPECIAL_SHARE, strict=True):
             shares = [bucket.shares[condition] for bucket in by_count]
             _forbidden_line(axes, xs, shares, number)
@@ -177,7 +177,7 @@ def line_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
         handles.append(line)
     for axes, condition in zip(both, SPECIAL_SHARE, strict=True):
         axes.set_title(f"{condition} rules", loc="left", fontsize=10)
-        axes.set_xticks(range(len(EARLIER)), [*EARLIER[:-1], f"{len(EARLIER) - 1}+"])
+        axes.set_xticks(range(MAX_EARLIER + 1), [*EARLIER_LABELS[:-1], f"{MAX_EARLIER}+"])
         axes.set_xlabel(f"earlier {group[0].change.affected_moves_label}")
         grid(axes, "y")
     end, cut = end_of_axis(max(axes.dataLim.y1 for axes in both))
