@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # few tests need a browser
 
 pytest.register_assert_rewrite("testing")  # snapshots that differ are shown line by line
 
-MORE_THAN_CORES = 1
+MORE_THAN_CORES = 2
 """So many processes more than cores: tests wait for servers, browsers and processes, too."""
 
 

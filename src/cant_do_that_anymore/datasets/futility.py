@@ -46,14 +46,15 @@ class FutilityTest:
         """Update the bet with the next position."""
         self.observe_until_futile((hit,))
 
-    def observe_until_futile(self, hits: Iterable[bool]) -> int:
+    def observe_until_futile(self, observed: Iterable[bool]) -> int:
         """Update the bet with the next positions, and return how many it took or there were."""
-        left, seen, found, stake = self._left, self._seen, self._hits, self._stake
+        left, seen, hits, stake = self._left, self._seen, self._hits, self._stake
         before, needed, hopeless = seen, self._needed, 1 / FUTILITY_ERROR
-        for hit in hits:
-            if found < needed:
-                fair = min(1.0, (needed - found) / left)
-                guess = min(fair, (found + 0.5) / (seen + 1))  # never bet on more
+        for hit in observed:
+            if hits < needed:
+                fair, guess = (needed - hits) / left, (hits + 0.5) / (seen + 1)
+                fair = fair if fair < 1 else 1.0  # min() would take a third of the time
+                guess = guess if guess < fair else fair  # never bet on more
                 if hit:
                     stake *= guess / fair
                 elif fair < 1:
@@ -62,10 +63,10 @@ class FutilityTest:
                     stake = hopeless
             left -= 1
             seen += 1
-            found += hit
+            hits += hit
             if stake >= hopeless:
                 break
-        self._left, self._seen, self._hits, self._stake = left, seen, found, stake
+        self._left, self._seen, self._hits, self._stake = left, seen, hits, stake
         return seen - before
 
 
