@@ -34,8 +34,8 @@ from cant_do_that_anymore.runs.identity_check import (
 )
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import (
-    CONTROLS,
-    SAMPLES,
+    CONTROLS_FILE,
+    SAMPLES_FILE,
     load_run,
     rescored,
     run_json,
@@ -78,7 +78,7 @@ def numbers_of(run: Run) -> Numbers:
 
 def numbers_in(folder: Path) -> Numbers:
     """The same of a run that was saved."""
-    files = [folder / name for name in (SAMPLES, CONTROLS) if (folder / name).exists()]
+    files = [folder / name for name in (SAMPLES_FILE, CONTROLS_FILE) if (folder / name).exists()]
     lines = chain(*(file.read_text().splitlines() for file in files))
     return _numbers(json.loads((folder / "run.json").read_text()), lines)
 

@@ -190,7 +190,7 @@ def test_an_amount_per_answer_is_one_entry(tmp_path: Path, monkeypatch: pytest.M
     )
     monkeypatch.setitem(measures.AMOUNTS, rank.name, rank)
     queens = queen_measure()
-    for table in (measures.MEASURES, scorer.MEASURES):
+    for table in (measures.MEASURES, scorer.SCORED):
         monkeypatch.setitem(table, queens.name, queens)
 
     run = save_and_load(measure("cdta/random", dataset=positions(12)), tmp_path / "run")

@@ -26,11 +26,12 @@ def any_name(*names: str) -> m.OneOf[Any]:
 UNCHANGED = m.OneOf(
     *(m.Annotation(), m.Decorator(), m.Import(), m.ImportFrom(), m.Raise(), m.Assert()),
     m.Expr(m.SimpleString() | m.ConcatenatedString()),
-    m.Arg(keyword=any_name("meaning", "title", "remark", "compared")),
+    m.Arg(keyword=any_name("meaning", "title", "remark", "compared", "column")),
     m.Call(any_name("UserError", "TypeVar") | m.Attribute(m.Name("log"))),
     m.Subscript(any_name("Callable", "Literal")),
 )
-TABLE_ROW, TITLE = m.Call(any_name("Measure", "Statistic")), m.Arg(m.SimpleString(), keyword=None)
+TABLE_ROW = m.Call(any_name("Measure", "Statistic", "Amount"))
+TITLE = m.Arg(m.SimpleString(), keyword=None)
 HAS_OPTIONAL_ARGUMENTS = any_name(
     "getattr", "max", "min", "next", "range", "round", "sum"
 ) | m.Attribute(

@@ -98,7 +98,7 @@ def brief(value: Number) -> str:
     return "–" if value is None else f"{round(value, 2) + 0:.2f}"
 
 
-def p_value(p: Number) -> str:
+def p_number(p: Number) -> str:
     """Format a p-value for a table, with a dash for None."""
     if p is None:
         return "–"

@@ -84,7 +84,7 @@ def spend(server: Loopback, limit: float, model: str = "priced") -> None:
 def test_the_cost_limit_holds(kind: str, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a given dataset, many requests are in flight before any cost is known."""
     if kind == "hanging":
-        for name in ("TIME_OUT", "LONG_TIME_OUT"):
+        for name in ("TIMEOUT", "LONG_TIMEOUT"):
             monkeypatch.setattr(openai_api, name, aiohttp.ClientTimeout(total=0.5))
     make_server, limits = SERVERS[kind]
     for limit, unspent in limits.items():

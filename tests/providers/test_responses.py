@@ -254,7 +254,7 @@ def test_a_lost_answer_counts_as_possibly_billed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Inspect's own client would silently send three requests."""
-    monkeypatch.setattr(openai_api, "TIME_OUT", aiohttp.ClientTimeout(total=0.3))
+    monkeypatch.setattr(openai_api, "TIMEOUT", aiohttp.ClientTimeout(total=0.3))
     monkeypatch.setattr(openai_api, "MAX_RESPONSE_BYTES", 10_000)
     monkeypatch.setenv("INSPECT_HTTP_REQUEST_TIMEOUT", "0.3")
     with pytest.raises(TransientError, match=message or None) as error:

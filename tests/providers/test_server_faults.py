@@ -42,7 +42,7 @@ pytestmark = pytest.mark.usefixtures("impatient")
 
 @pytest.fixture
 def short_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_api, "TIME_OUT", aiohttp.ClientTimeout(total=0.4))
+    monkeypatch.setattr(openai_api, "TIMEOUT", aiohttp.ClientTimeout(total=0.4))
 
 
 def run_on(server: Loopback, n: int, **options: object) -> Run:
@@ -171,7 +171,7 @@ def test_repeated_refusals_do_not_end_a_run_with_other_answers(serve: Serve) -> 
 
 @pytest.mark.usefixtures("short_timeout")
 def test_a_long_answer_has_a_longer_timeout(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_api, "LONG_TIME_OUT", aiohttp.ClientTimeout(total=60))
+    monkeypatch.setattr(openai_api, "LONG_TIMEOUT", aiohttp.ClientTimeout(total=60))
     server = serve(wavering, delay=0.6)  # longer than the timeout of 0.4 seconds
     run_on(server, 1, max_tokens=8_000)
     assert len(server.requests) == 2

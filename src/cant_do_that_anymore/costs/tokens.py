@@ -34,7 +34,7 @@ REASONING_TOKENS: dict[str, dict[str, int]] = {
         "deepseek-r1": 4_585,
     },
 }
-SOURCE = "tables published by llm_chess, 2026-11-15"
+REASONING_SOURCE = "tables published by llm_chess, 2026-11-15"
 
 
 class AnswerLength(NamedTuple):
@@ -178,8 +178,8 @@ def _assumed(spec: Spec, info: ModelInfo, step: Step) -> AnswerLength:
     if limit:
         low, high = min(low, limit), min(high, limit)
     reasoning = (
-        f"{low:,} to {high:,} tokens with reasoning, {source} ({SOURCE}); to estimate from "
-        "its own answers, run cdta run -n 10 first"
+        f"{low:,} to {high:,} tokens with reasoning, {source} ({REASONING_SOURCE}); to estimate "
+        "from its own answers, run cdta run -n 10 first"
     )
     if reasoning_budget(step.variant, step.settings) or is_known_to_reason(info.name):
         return AnswerLength(low, high, reply, reasoning)

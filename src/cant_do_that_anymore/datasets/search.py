@@ -44,7 +44,7 @@ SHORTFALL_DEVIATIONS = 0.84
 def asked_in_batches(wanted: int, rate: float) -> int:
     """Return how many positions are asked about, in batches, to find ``wanted`` at a hit rate.
 
-    >>> positions_in_batches(1000, 0.075)
+    >>> asked_in_batches(1000, 0.075)
     14369
     """
     first = batch_size(wanted, 0, 0)

@@ -12,7 +12,7 @@ from inspect_ai.model import GenerateConfig, Model, get_model
 from inspect_ai.model._generate_config import active_generate_config  # has no public name
 
 from ..errors import InvalidInput, UserError, unknown_value
-from ..task.spec import OPTIONS, SAMPLES, Spec, parse_option
+from ..task.spec import DEFAULT_SAMPLES, OPTIONS, Spec, parse_option
 from ..task.types import Eval
 
 Arguments = Mapping[str, Any]
@@ -78,7 +78,7 @@ def click_errors() -> Iterator[None]:
 def parameters_of(eval: Eval) -> dict[str, Parameter]:
     """Return the parameters of a task, from the fields of `Spec`."""
     types = get_type_hints(Spec)
-    defaults = {item.name: item.default for item in fields(Spec)} | {"n": SAMPLES[eval]}
+    defaults = {item.name: item.default for item in fields(Spec)} | {"n": DEFAULT_SAMPLES[eval]}
     defaults |= dict.fromkeys(CONFIG_OPTIONS)  # as ``inspect eval`` or the model says
     return {
         argument: Parameter(

@@ -33,7 +33,7 @@ from ..task.spec import Spec
 from ..task.types import Eval
 from .arguments import Arguments, inspect_terms, spec_for
 from .model import TaskModel
-from .scorer import CONTROL, DRAW, GAME, LENGTH, MOVES, RULES
+from .scorer import CONTROL_KEY, DRAW, GAME, LENGTH, MOVES_KEY, RULES_KEY
 
 # Inspect's model for trying out a task. It has no habits, so its samples are the pool itself.
 MOCK = "mockllm/"
@@ -148,15 +148,15 @@ def _sample(trial: Trial, change: Rules, *, control: bool) -> InspectSample:
         target=list(position.special_moves),
         id=f"{position.id}-{trial.number + 1}" if trial.number else position.id,
         metadata={
-            RULES: change.key,
+            RULES_KEY: change.key,
             GAME: position.game,
-            MOVES: list(position.moves),
+            MOVES_KEY: list(position.moves),
             "special_moves": list(position.special_moves),
             "source": position.source,
             LENGTH: len(position.moves),
             "earlier_moves_of_changed_piece": earlier_moves(position, change),
             DRAW: trial.number,
-            **({CONTROL: True} if control else {}),
+            **({CONTROL_KEY: True} if control else {}),
         },
     )
 

@@ -23,7 +23,7 @@ from ..game.notation import notate
 from ..game.position import Position
 from ..game.rules import rules_named
 from ..metrics.bounds import games_of, ratio_of, unusable_share
-from ..metrics.compute import Estimate, estimates_of
+from ..metrics.compute import Estimated, estimates_of
 from ..metrics.diagnosis import DIAGNOSIS, Arms
 from ..metrics.measures import (
     AMOUNTS,
@@ -43,13 +43,13 @@ from ..task.samples import Trial
 from ..task.types import UNUSABLE_OUTCOMES, Reading, Sample, Samples, ScoredAnswer
 from .arguments import click_errors
 
-# Keys of a sample's metadata. DRAW numbers the repetitions of a position, CONTROL marks controls,
-# LENGTH is the number of moves before the position, RULES the changed rules it was selected for.
-GAME, MOVES, DRAW, CONTROL = "game", "moves", "draw", "control"
-LENGTH, RULES = "num_previous_moves", "rules"
-MEASURES: dict[str, Measure] = {m.name: m for m in (*HABIT, *STRICT, *TEMPTATION, *DIAGNOSIS)}
+# Keys of a sample's metadata. DRAW numbers the repetitions of a position. LENGTH is the number of
+# moves before the position, and RULES_KEY the changed rules that it was selected for.
+GAME, MOVES_KEY, DRAW, CONTROL_KEY = "game", "moves", "draw", "control"
+LENGTH, RULES_KEY = "num_previous_moves", "rules"
+SCORED: dict[str, Measure] = {m.name: m for m in (*HABIT, *STRICT, *TEMPTATION, *DIAGNOSIS)}
 # First in the list of metrics, since Inspect sometimes shows only a few.
-HEADLINES = (UPTAKE, IMPACT, "adaptation_rate")
+HEADLINE_NAMES = (UPTAKE, IMPACT, "adaptation_rate")
 LENGTHS = ("avg_num_previous_moves", "std_num_previous_moves")
 # End of keys of a score's metadata, by condition: its outcome. Others are the names of means.
 OUTCOME = "_outcome"
@@ -70,12 +70,12 @@ def habit_metrics() -> Metric:
     def compute(scores: list[SampleScore]) -> Value:
         arms: tuple[list[Sample], list[Sample]] = ([], [])
         for score in scores:
-            arms[CONTROL in (score.sample_metadata or {})].append(_sample_in(score))
+            arms[CONTROL_KEY in (score.sample_metadata or {})].append(_sample_in(score))
         numbers: dict[str, float] = {}
         for name, (value, interval, _) in _estimates(arms).items():
             numbers[name] = nan if value is None else value
             if name == UPTAKE:  # Inspect uses a metric of this name as the headline's error bar
-                numbers["stderr"] = _standard_error(MEASURES[name], arms[0])
+                numbers["stderr"] = _standard_error(SCORED[name], arms[0])
             if interval:
                 numbers |= {f"{name}_low": interval.low, f"{name}_high": interval.high}
         return numbers
@@ -103,19 +103,19 @@ def _sample_in(score: SampleScore) -> Sample:
     return Sample(position_in(metadata), metadata[DRAW], replies, answers)
 
 
-def _estimates(arms: Arms) -> dict[str, Estimate]:
+def _estimates(arms: Arms) -> dict[str, Estimated]:
     """Compute all metrics of samples and controls, the headlines first, with their intervals."""
     names = list(arms[0][0].replies) if arms[0] else list(UNUSABLE_SHARE)
-    ordered = dict.fromkeys((*HEADLINES, *MEASURES))
-    measures = [MEASURES[name] for name in ordered if {*MEASURES[name].needs} <= {*names}]
+    ordered = dict.fromkeys((*HEADLINE_NAMES, *SCORED))
+    measures = [SCORED[name] for name in ordered if {*SCORED[name].needs} <= {*names}]
     estimates = estimates_of(measures, names, arms)
     unusable = {UNUSABLE_SHARE[name]: unusable_share(arms[0], name) for name in UNUSABLE_SHARE}
     lengths = {name: STATISTICS[name].value(arms[0]) for name in LENGTHS}
     return {
         **{m.name: estimates[m.name] for m in measures if m.name in estimates},
-        **{name: Estimate(value, None) for name, value in unusable.items()},
+        **{name: Estimated(value, None) for name, value in unusable.items()},
         **estimates,
-        **{name: Estimate(value, None) for name, value in lengths.items()},
+        **{name: Estimated(value, None) for name, value in lengths.items()},
     }
 
 
@@ -164,7 +164,7 @@ def habit(rules: str | None = None, reading: Reading | None = None) -> Scorer:
             return Score.unscored(reason="no_response", explanation=error)
         texts = _replies_text(sample)
         return Score(
-            value=_values(sample, control=CONTROL in state.metadata),
+            value=_values(sample, control=CONTROL_KEY in state.metadata),
             answer=" / ".join(texts.values()),
             explanation="\n\n".join(
                 f"**{condition.rules.title if len(conditions) == 2 else condition.name}:** "
@@ -200,7 +200,7 @@ def _request_info(state: TaskState, rules: str | None) -> dict[str, Any]:
 
 def position_in(metadata: dict[str, Any]) -> Position:
     """Return the position of a sample from its metadata."""
-    moves, special_moves = tuple(metadata[MOVES]), tuple(metadata["special_moves"])
+    moves, special_moves = tuple(metadata[MOVES_KEY]), tuple(metadata["special_moves"])
     return Position(metadata[GAME], moves, special_moves, metadata["source"])
 
 
@@ -213,7 +213,7 @@ def _values(sample: Sample, *, control: bool) -> dict[str, str | int | float | b
     has_reasoning = any(answer.has_reasoning for answer in sample.answers.values())
     measures = [
         m
-        for m in MEASURES.values()
+        for m in SCORED.values()
         if m.of_controls == control
         and set(m.needs) <= sample.replies.keys()
         and (has_reasoning or not m.optional)
@@ -225,7 +225,7 @@ def _values(sample: Sample, *, control: bool) -> dict[str, str | int | float | b
         for condition, name in UNUSABLE_SHARE.items()
         if not control
     }
-    headlines = {name: parts[name] for name in HEADLINES if name in parts}
+    headlines = {name: parts[name] for name in HEADLINE_NAMES if name in parts}
     return {**headlines, **parts, **unusable, **wholes}
 
 

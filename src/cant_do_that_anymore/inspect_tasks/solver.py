@@ -12,7 +12,7 @@ from inspect_ai.util import span
 from ..client.cache import open_cache, with_request_seed
 from ..client.negotiator import Negotiator
 from ..errors import InvalidInput, UserError
-from ..metrics.notes import ENOUGH, is_broken
+from ..metrics.notes import MIN_SAMPLES_FOR_NOTES, is_broken
 from ..providers.base import Answer, TransientError
 from ..task.conditions import control_conditions
 from ..task.plan import plan_for
@@ -20,7 +20,7 @@ from ..task.samples import QualityGuard, Trial
 from ..task.types import Eval, Sample
 from .arguments import Arguments, inspect_terms, spec_for
 from .model import TRANSCRIPT, TaskModel, TaskVariants, Transcript
-from .scorer import CONTROL, DRAW, REQUEST_INFO, RULES, position_in
+from .scorer import CONTROL_KEY, DRAW, REQUEST_INFO, RULES_KEY, position_in
 
 log = logging.getLogger(__name__)
 
@@ -60,12 +60,12 @@ def every_condition(eval: Eval = "all", **arguments: Any) -> Solver:
 
 async def _solve(state: TaskState, model_state: ModelState) -> TaskState:
     plan, negotiator = model_state.plan, model_state.negotiator
-    if plan.change.key != state.metadata[RULES]:
+    if plan.change.key != state.metadata[RULES_KEY]:
         raise InvalidInput(
-            f"the task has positions for {state.metadata[RULES]}, but its solver uses "
+            f"the task has positions for {state.metadata[RULES_KEY]}, but its solver uses "
             f"{plan.change.key}; give both the same rules"
         )
-    control = CONTROL in state.metadata
+    control = CONTROL_KEY in state.metadata
     conditions = control_conditions(plan) if control else plan.conditions
     number = state.metadata[DRAW] + (state.epoch - 1) * DRAWS_PER_EPOCH
     trial = Trial(position_in(state.metadata), number)
@@ -109,7 +109,7 @@ class DropMonitor:
         if self._warned or not sample.had_habit or sample.kept_habit:
             return
         self._dropped.append(sample)
-        if len(self._dropped) >= ENOUGH and is_broken(self._dropped):
+        if len(self._dropped) >= MIN_SAMPLES_FOR_NOTES and is_broken(self._dropped):
             self._warned = True
             log.warning(
                 "the drop is not adaptation: most of the first %s dropped habits were replaced "

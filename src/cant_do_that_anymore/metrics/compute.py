@@ -30,7 +30,7 @@ from .wordings import by_wording
 _Value = TypeVar("_Value")
 
 
-class Estimate(NamedTuple):
+class Estimated(NamedTuple):
     """A number with its 95% interval and its bounds, where it has them."""
 
     value: Number
@@ -40,7 +40,7 @@ class Estimate(NamedTuple):
 
 def estimates_of(
     measures: Sequence[Measure], names: Sequence[str], all_arms: Arms, critical_factor: float = 1.0
-) -> dict[str, Estimate]:
+) -> dict[str, Estimated]:
     """Estimate measures, and the contrasts and means that the named conditions allow for.
 
     Args:
@@ -50,21 +50,22 @@ def estimates_of(
     games, ratios = [games_of(arm) for arm in arms], dict[str, Ratio]()
     for of_controls, arm in enumerate(arms):  # in one pass, since answers may be in a file
         ratios |= ratios_of([m for m in measures if m.of_controls == of_controls], arm)
-    computed: dict[str, Estimate] = {}
+    computed: dict[str, Estimated] = {}
     for m in measures:
         ratio, samples = ratios[m.name], all_arms[m.of_controls]
         if ratio.value is not None or not m.optional:
             bounds = bounds_of(m, samples, critical_factor) if m.bounded else None
             interval = ratio.interval(games[m.of_controls], critical_factor)
-            computed[m.name] = Estimate(ratio.value, interval and widened(interval, bounds), bounds)
+            widest = interval and widened(interval, bounds)
+            computed[m.name] = Estimated(ratio.value, widest, bounds)
     for c in contrasts_for(names):
         bounds = c.bounds(all_arms, critical_factor)
         value, interval = c.estimate(arms, games_of, critical_factor)
-        computed[c.name] = Estimate(value, interval and widened(interval, bounds), bounds)
+        computed[c.name] = Estimated(value, interval and widened(interval, bounds), bounds)
     for mean in chain(*means_for(names, arms[0]).values()):
         values = [mean.of(sample) for sample in arms[0]]
         interval = mean_interval(values, games[0], mean.signed, critical_factor)
-        computed[mean.name] = Estimate(fmean(values), interval)
+        computed[mean.name] = Estimated(fmean(values), interval)
     return computed
 
 

@@ -35,7 +35,7 @@ from .measures import HABIT, IMPACT
 from .types import Results
 
 # At most this many versions are listed in a note.
-SHOWN = 3
+MAX_LISTED = 3
 
 
 def versions_of(samples: Iterable[Sample]) -> Counter[str]:
@@ -54,7 +54,7 @@ def version_notes(versions: Counter[str]) -> list[str]:
     """Return a note if more than one version answered."""
     if len(versions) < 2:
         return []
-    listed = [f"{version} ({count})" for version, count in versions.most_common(SHOWN)]
+    listed = [f"{version} ({count})" for version, count in versions.most_common(MAX_LISTED)]
     n_others = len(versions) - len(listed)
     text = ", ".join(listed) + f" and {n_others:,} more" * bool(n_others)
     return [f"more than one model version answered: {text}"]
@@ -73,7 +73,7 @@ def moved_alias_notes(dataset: Dataset, versions: Collection[str]) -> list[str]:
 # A habit is weak below this share of special moves under the standard rules.
 WEAK_HABIT_SHARE = 0.3
 # With fewer samples, no note describes the habit or what replaced it.
-ENOUGH = 20
+MIN_SAMPLES_FOR_NOTES = 20
 
 
 def notes_on(samples: Samples, results: Results, plan: Plan, controls: Samples) -> list[str]:
@@ -112,7 +112,7 @@ def _on_habit_and_drop(samples: Samples, results: Results, plan: Plan) -> list[s
     """Return notes on the habit and on what replaced it, or one note that samples are too few."""
     notes = [*_on_habit(results, plan), *_on_broken_answers(samples, plan)]
     n = int(results.metrics["n_samples"] or 0)
-    if notes and n < ENOUGH:
+    if notes and n < MIN_SAMPLES_FOR_NOTES:
         few = "1 sample is" if n == 1 else f"{n} samples are"
         return [f"{few} too few to tell how strong the habit is or what replaces it"]
     return notes

@@ -24,14 +24,14 @@ from ..formatting import Number
 from ..runs.lookup import check_writable
 from ..startup import StrictCommand, log_to, read_env_file, report_errors
 from ..task.plan import plan_for
-from ..task.spec import DEFAULT_SEED, OPTIONS, SAMPLES, Spec, parse_option
+from ..task.spec import DEFAULT_SAMPLES, DEFAULT_SEED, OPTIONS, Spec, parse_option
 from ..task.types import Eval
 from ..validation import check
 from .record import append_rows, begin_record, events_of, final_report
 from .solvers import COMPLETION_ARGS, solver_named
 
 BASE_EVAL = "cant_do_that_anymore"
-EVALS: dict[str, Eval] = {BASE_EVAL: "all", **{f"{BASE_EVAL}.{split}": split for split in SAMPLES}}
+EVALS: dict[str, Eval] = {BASE_EVAL: "all", **{f"{BASE_EVAL}.{s}": s for s in DEFAULT_SAMPLES}}
 DEFAULT_MODEL_DATASET = "gpt-3.5-turbo-0125"
 
 EVAL_PARAMS = {
@@ -53,7 +53,7 @@ def eval_named(name: str, extra_params: str) -> tuple[Eval, dict[str, Any]]:
     split = EVALS[name]
     params: dict[str, Any] = {
         "default_model_dataset": DEFAULT_MODEL_DATASET,
-        "n_samples": SAMPLES[split],
+        "n_samples": DEFAULT_SAMPLES[split],
     }
     if split == "all_diagonal":
         params["diagonal_variation"] = True

@@ -44,8 +44,8 @@ from .responses import (
 )
 
 MAX_RESPONSE_SECONDS = 1800  # some models reason for ten minutes and more
-TIME_OUT = aiohttp.ClientTimeout(total=600, sock_connect=30)
-LONG_TIME_OUT = aiohttp.ClientTimeout(total=MAX_RESPONSE_SECONDS, sock_connect=30)
+TIMEOUT = aiohttp.ClientTimeout(total=600, sock_connect=30)
+LONG_TIMEOUT = aiohttp.ClientTimeout(total=MAX_RESPONSE_SECONDS, sock_connect=30)
 OVERLOAD_STATUSES = {429, 503, 529}
 # A gateway timed out: the answer may have been generated and billed.
 GATEWAY_TIMEOUT_STATUSES = {408, 499, 504, 524}
@@ -65,7 +65,7 @@ _STREAMS_ONLY = re.compile(
     r"\bstream.*(only|must|enable|require|support|false|true)|only.*\bstream"
 )
 MAX_RESPONSE_BYTES = 2**25
-LIST_TIME_OUT = aiohttp.ClientTimeout(total=60, sock_connect=30)  # for ``/models``
+LIST_TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=30)  # for ``/models``
 LISTING_TIME_TOLERANCE = 60  # seconds
 
 
@@ -93,9 +93,9 @@ class ServerModel(Model):
             room = f"{self._context_length:,} tokens for prompt and reply"
             refused = f"{self.info.endpoint} has {room}, so it cannot grant {limit:,} for the reply"
             raise RequestRejected(refused, f"the context has {room}")
-        time_out = LONG_TIME_OUT if limit > MIN_REASONING_TOKENS else TIME_OUT
+        timeout = LONG_TIMEOUT if limit > MIN_REASONING_TOKENS else TIMEOUT
         request = self.request(question, settings, variant)
-        response = await self.send("POST", self.path, time_out=time_out, json=request)
+        response = await self.send("POST", self.path, timeout=timeout, json=request)
         if response.status == 404:
             with suppress(UserError):
                 served = await self.models_served()
@@ -116,7 +116,7 @@ class ServerModel(Model):
         """
         received = ""
         try:
-            response = await self.send("GET", "/models", time_out=LIST_TIME_OUT)
+            response = await self.send("GET", "/models", timeout=LIST_TIMEOUT)
             if response.status in ACCESS_STATUSES:
                 raise self.fault(response)
             received = "" if response.is_success else f" (HTTP {response.status})"
@@ -191,7 +191,7 @@ class ServerModel(Model):
         method: str,
         path: str,
         *,
-        time_out: aiohttp.ClientTimeout,
+        timeout: aiohttp.ClientTimeout,
         longest: int | None = None,
         **body: Any,
     ) -> Response:
@@ -203,7 +203,7 @@ class ServerModel(Model):
         """
         url, longest = url_for(self.info.endpoint, path), longest or MAX_RESPONSE_BYTES
         request = self._client().request(
-            method, url, timeout=time_out, allow_redirects=False, **body
+            method, url, timeout=timeout, allow_redirects=False, **body
         )
         try:
             async with request as response:
@@ -310,7 +310,7 @@ class ServerModel(Model):
             self._session = aiohttp.ClientSession(
                 connector=Connector(limit=0, socket_factory=keepalive_socket),
                 headers=self._access.sent,
-                timeout=TIME_OUT,
+                timeout=TIMEOUT,
                 proxy=proxy_for(self.info.endpoint),
             )
         return self._session

@@ -37,7 +37,7 @@ from .run_page import main_measures
 
 Json = dict[str, Any]
 SCHEMA, LIBRARY, BENCHMARK = "0.3.0", "cant-do-that-anymore", "cant_do_that_anymore"
-SOURCE = "https://github.com/cant-do-that-anymore/cant-do-that-anymore"
+PROJECT_URL = "https://github.com/cant-do-that-anymore/cant-do-that-anymore"
 # Measures without a perfect value of which less is better all the same.
 LESS_IS_BETTER = ("delta", "reminder_effect")
 # The measure whose mean over the samples is that of the scores under a condition.
@@ -172,7 +172,7 @@ class _Evaluation:
             "eval_library": {
                 "name": LIBRARY,
                 "version": run.versions[LIBRARY],
-                "additional_details": versions | {"protocol": run.protocol, "url": SOURCE},
+                "additional_details": versions | {"protocol": run.protocol, "url": PROJECT_URL},
             },
             "model_info": self._model(),
             "evaluation_results": [
@@ -193,7 +193,7 @@ class _Evaluation:
             "source_data": {
                 "dataset_name": f"positions of chess games ({dataset.provenance})",
                 "source_type": "url",
-                "url": [SOURCE],
+                "url": [PROJECT_URL],
                 "additional_details": _texts({"pool": entry.pool, "games": games}),
             },
             "metric_config": _metric(measure),

@@ -24,7 +24,7 @@ from ..formatting import (
     in_points,
     minus,
     number,
-    p_value,
+    p_number,
     percentage,
     rounded,
     visible,
@@ -118,7 +118,7 @@ def prose(text: str) -> Markup:
 
 _FILTERS: tuple[Callable[..., object], ...] = (
     *(amount, bounds, brief, dollars, duration, format_p, in_points, interval),
-    *(minus, number, p_value, percentage, prose, rounded),
+    *(minus, number, p_number, percentage, prose, rounded),
 )
 # Filters by their names in the templates.
 FILTERS = {function.__name__: function for function in _FILTERS} | {"plain": format_setting}

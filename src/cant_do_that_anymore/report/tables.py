@@ -17,7 +17,7 @@ from ..formatting import (
     format_setting,
     in_points,
     number,
-    p_value,
+    p_number,
     percentage,
     range_in_points,
 )
@@ -153,7 +153,7 @@ def _what_helps(run: Run) -> Iterator[RenderableType]:
             number(effect.rule_uptake),
             in_points(effect.difference),
             "" if low is None or high is None else range_in_points(low, high),
-            p_value(effect.p_holm),
+            p_number(effect.p_holm),
             percentage(effect.closes, 0),
             "–" if effect.extra_tokens is None else f"{effect.extra_tokens:+,.0f}",
         )
@@ -334,7 +334,7 @@ def _pairs(ranking: Ranking) -> Table:
             Text(f"{uptake.second.label} over {uptake.first.label}"),
             number(uptake.n_samples),
             _difference(uptake),
-            p_value(uptake.corrected_p),
+            p_number(uptake.corrected_p),
             Text(VERDICTS[uptake.verdict], style="bold" if uptake.is_significant else ""),
             Text(in_points(impact.difference) + ("*" if impact.is_significant else "")),
         )

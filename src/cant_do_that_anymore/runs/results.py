@@ -17,7 +17,7 @@ from ..providers.request_variants import NO_TEMPERATURE
 from ..task.conditions import KNOWS_FORBIDDEN
 from ..task.option_info import POOLS
 from ..task.plan import PLAN_OPTIONS
-from ..task.spec import SAMPLES, SETTINGS, SHIPPED, Spec
+from ..task.spec import DEFAULT_SAMPLES, SETTINGS, SHIPPED, Spec
 from ..task.types import Plan, Sample, answers_of
 
 # Changes whenever scores are no longer comparable with those of earlier versions.
@@ -118,7 +118,7 @@ def command_of(run: Run, model_id: str) -> str:
     own_server = run.endpoint and model_id.startswith("unknown/")
     words = ["cdta", "run", "--model", run.model if own_server else model_id]
     words += ["--base-url", "URL"] if own_server else []
-    words += ["-n", str(plan.wanted)] if plan.wanted != SAMPLES[plan.eval] else []
+    words += ["-n", str(plan.wanted)] if plan.wanted != DEFAULT_SAMPLES[plan.eval] else []
     for name, value in options.items():
         if value != getattr(Spec, name):
             words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]

@@ -46,7 +46,7 @@ from .results import OWN_TEMPERATURE, PROTOCOL, Run, versions_here
 
 # Version of the file format; other versions are rejected.
 FORMAT = 4
-RUN_JSON, SAMPLES, CONTROLS = "run.json", "samples.jsonl", "controls.jsonl"
+RUN_JSON, SAMPLES_FILE, CONTROLS_FILE = "run.json", "samples.jsonl", "controls.jsonl"
 RERUN_ADVICE = "run its command again; cached answers are used"
 FILE_CHANGED = f"the file was changed; {RERUN_ADVICE}"
 
@@ -93,7 +93,7 @@ def save_run(run: Run, folder: Path) -> None:
     Raises:
         UserError: if it cannot be written.
     """
-    files = {SAMPLES: run.samples, **({CONTROLS: run.controls} if run.controls else {})}
+    files = {SAMPLES_FILE: run.samples, **({CONTROLS_FILE: run.controls} if run.controls else {})}
     with writing_run(run, folder), atomic_dir(folder) as temporary:
         for name, samples in files.items():
             with atomic_write(temporary / name) as file:
@@ -214,12 +214,12 @@ def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
     change = _rules_named(file.rules, rules, folder)
     try:
         plan = _plan_in(file, change)
-        samples = _read_samples(folder / SAMPLES, file.outcomes)
-        controls = _read_samples(folder / CONTROLS, file.control_outcomes or {})
+        samples = _read_samples(folder / SAMPLES_FILE, file.outcomes)
+        controls = _read_samples(folder / CONTROLS_FILE, file.control_outcomes or {})
         results = compute(samples, plan, controls)
         if file.protocol == PROTOCOL:  # other protocols score and measure differently
-            _check_scores(samples, plan, folder / SAMPLES)
-            _check_scores(controls, plan, folder / CONTROLS)
+            _check_scores(samples, plan, folder / SAMPLES_FILE)
+            _check_scores(controls, plan, folder / CONTROLS_FILE)
             _check_numbers(file, results, folder / RUN_JSON)
     except (ArithmeticError, LookupError) as error:
         raise InvalidInput(f"{folder / RUN_JSON} is damaged: {error!r}") from None

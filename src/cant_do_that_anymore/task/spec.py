@@ -56,7 +56,7 @@ UNBOUNDED_FIELDS = {
     *("search_parameters", "web_search", "web_search_options"),
 }
 MAX_DRAWS, MAX_PLIES = 100, 9999
-SAMPLES: dict[Eval, int] = {"all": 1000, "all_small": 100, "all_diagonal": 1000}
+DEFAULT_SAMPLES: dict[Eval, int] = {"all": 1000, "all_small": 100, "all_diagonal": 1000}
 
 
 def _parse_rules(value: Any) -> str | Rules:
@@ -158,7 +158,7 @@ class Spec:
     server_seed: bool = option(
         False, MODEL, "", "Send a seed with every request, so that servers may repeat answers."
     )
-    eval: Eval = option("all", TASK, "E", _join(*SAMPLES))
+    eval: Eval = option("all", TASK, "E", _join(*DEFAULT_SAMPLES))
     rules: str | Rules = option(
         BISHOPS_AS_KNIGHTS.key, TASK, "KEY", "Rule change; see cdta rules.", parse=_parse_rules
     )
@@ -286,7 +286,7 @@ class Spec:
     @property
     def n_positions(self) -> int:
         """How many positions to draw."""
-        return SAMPLES[self.eval] if self.n is None else self.n
+        return DEFAULT_SAMPLES[self.eval] if self.n is None else self.n
 
     @property
     def lengths(self) -> range | None:

@@ -24,7 +24,7 @@ from ..approval import with_approval_of
 from ..help import JSON, OUTPUT, PATH, QUIET, Command, Option, output_option
 from ..options import CLICK_OPTIONS, spec_options
 
-SHOWN = 5  # positions
+POSITIONS_SHOWN = 5
 # Options of the measurement alone.
 NOT_IN_BUILD = (
     *("temperature", "eval", "dataset", "diagnose", "precision", "seed", "max_error_rate"),
@@ -63,7 +63,7 @@ def show_command(name: str, as_json: bool) -> None:
     """
     dataset, facts = dataset_named(name)
     facts = facts | {"positions": len(dataset.positions)}
-    first = dataset.positions[:SHOWN]
+    first = dataset.positions[:POSITIONS_SHOWN]
     if as_json:
         positions = [{"id": position.id, **position.to_json()} for position in first]
         click.echo(json.dumps({"dataset": name, **facts, "first": positions}))

@@ -30,7 +30,7 @@ from ...providers.responses import Response, error_message
 MAX_REQUESTS = 50_000
 MAX_BYTES = 200_000_000
 MAX_RESULT_BYTES = 2**31
-TIME_OUT = aiohttp.ClientTimeout(total=1800, sock_connect=30, sock_read=300)
+BATCH_TIMEOUT = aiohttp.ClientTimeout(total=1800, sock_connect=30, sock_read=300)
 MAX_PAGES = 50
 FINAL_STATUSES = {"completed", "failed", "expired", "cancelled", "canceled"}
 # OpenAI's error code for too many enqueued tokens: a smaller batch may be accepted.
@@ -160,7 +160,7 @@ class BatchApi:
     async def _send(self, method: str, path: str, *, may_lack: bool = False, **body: Any) -> Any:
         """Return the body of the response; None if the server may, and does, lack the object."""
         response = await self._model.send(
-            method, path, time_out=TIME_OUT, longest=MAX_RESULT_BYTES, **body
+            method, path, timeout=BATCH_TIMEOUT, longest=MAX_RESULT_BYTES, **body
         )
         if response.is_success:
             return response.body

@@ -139,7 +139,7 @@ def _exit_with_parent() -> None:
 
 
 # More than any tournament game on record; each position repeats all the moves before it.
-MAX_PLIES = 1000
+MAX_GAME_PLIES = 1000
 MAX_SOURCE_LENGTH = 300  # every position of a game repeats its source, and a tag can be long
 _CACHE_KB = 64_000  # memory for digests of positions; SQLite moves the rest to a temporary file
 
@@ -270,8 +270,8 @@ def _positions(
             if not wanted.every:
                 break
         moves.append(uci)
-        if len(moves) > MAX_PLIES:
-            raise Damaged(f"more than {MAX_PLIES:,} moves")
+        if len(moves) > MAX_GAME_PLIES:
+            raise Damaged(f"more than {MAX_GAME_PLIES:,} moves")
     return positions
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ...comparison.leaderboard import Ranking
 from ...comparison.pairwise import of_measure
 from ...comparison.verdict import verdict
-from ...formatting import in_points, number, p_value, range_in_points, visible
+from ...formatting import in_points, number, p_number, range_in_points, visible
 from ...metrics.measures import UPTAKE
 from ..columns import VERDICTS, cells_in
 from ..document import matrix_cells, matrix_of
@@ -33,7 +33,7 @@ def comparison(ranking: Ranking) -> str:
             number(lead.n_samples),
             in_points(lead.difference),
             range_in_points(lead.interval.low, lead.interval.high) if lead.interval else "–",
-            p_value(lead.corrected_p),
+            p_number(lead.corrected_p),
             VERDICTS[lead.verdict],
         )
         for pair in ranking.pairs
