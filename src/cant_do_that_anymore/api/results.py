@@ -44,7 +44,7 @@ _PLOTS = ("rules", "curve", "headline")
 
 
 class Result(ABC):
-    """What runs, comparisons and experiments have in common."""
+    """Base class of runs, comparisons and experiments: summaries, tables, plots and files."""
 
     @property
     @abstractmethod
@@ -203,7 +203,7 @@ class Comparison(Result, Ranking):
 
     @property
     def rankings(self) -> Sequence[Ranking]:
-        """Its only leaderboard."""
+        """The only leaderboard of the comparison."""
         return [self]
 
     def report(self, path: Path | str) -> Path:

@@ -38,7 +38,7 @@ def with_approval(
 
 
 def with_approval_of(spec: Spec, work: Callable[[Spec], T]) -> T:
-    """Run ``work`` on a spec, with the user's approval of its cost; raises as above."""
+    """Run ``work`` on a spec, with the user's approval of its cost, as `with_approval` does."""
     return with_approval(
         spec.ask_above, lambda above: work(replace(spec, ask_above=above)), cached=not spec.fresh
     )

@@ -142,7 +142,7 @@ class Budget:
 
 @dataclass
 class Meter:
-    """Pays for the requests of one command to one model.
+    """Reserves, counts and pays the cost of the requests of one command to one model.
 
     Dollars are reserved only for requests in flight. These end by themselves, so waiting for the
     budget cannot deadlock.

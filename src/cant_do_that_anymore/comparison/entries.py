@@ -58,7 +58,7 @@ class Entry:
 
     @property
     def category(self) -> Category:
-        """Its category; numbers of different categories cannot be ranked together."""
+        """The category of its numbers, which can only be ranked within it."""
         return self.eval, identity_of(self.change), self.form, self.selection, self.pool
 
     @property

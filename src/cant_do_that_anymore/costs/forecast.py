@@ -120,7 +120,7 @@ class Forecast(NamedTuple):
 
     @property
     def advice(self) -> list[str]:
-        """The same, if the run may need approval."""
+        """Cheaper options, if the cost of the run may need approval."""
         cost = self.total.dollars
         return self.cheaper if cost and cost.high > (Spec.ask_above or 0.0) else []
 

@@ -41,7 +41,7 @@ def human_frequency(positions: Sequence[Position]) -> list[int]:
 
 
 def compute_human_frequency(positions: Iterable[Position]) -> list[int]:
-    """Compute the same percentages with the bundled network."""
+    """Compute how common special moves are in human games, in percent, by the bundled network."""
     games = [(position.moves, position.special_moves) for position in positions]
     if not games:
         return []

@@ -161,7 +161,7 @@ def one_each(_: Sample) -> int:
 
 @dataclass(frozen=True)
 class Metric:
-    """What every number of a run has.
+    """A number of a run, with its name and its explanation.
 
     Attributes:
         name: the key in ``run.json``; the original's name where it has one.

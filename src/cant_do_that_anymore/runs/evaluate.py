@@ -196,7 +196,7 @@ def select(spec: Spec, *, quiet: bool) -> Selection:
 async def select_async(
     spec: Spec, plan: Plan, source: Dataset | Pool, client: Client, *, billed: Plan, quiet: bool
 ) -> Selection:
-    """Do the same in a running event loop, after approval of the cost of the billed plan."""
+    """Find or build a dataset in a running event loop; the user approves the billed plan first."""
     await require_approval(spec, replace(billed, draws=0), client, quiet=quiet)
     running_cost = follow_cost(spec, replace(plan, draws=0), client, 0)
     expected = expected_sample_size(spec.precision, spec.n_positions)

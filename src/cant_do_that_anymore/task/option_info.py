@@ -1,4 +1,4 @@
-"""How users meet an option of a run: heading, name of its value, help and parser; some parsers."""
+"""Metadata of the options of a run (heading, value name, help, parser), and some parsers."""
 
 import json
 import re

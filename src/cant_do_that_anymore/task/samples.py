@@ -1,4 +1,4 @@
-"""Trials to requests, answers to samples, and an early stop if too many answers are unusable."""
+"""Turn positions into requests and answers into samples; stop if too many are unusable."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

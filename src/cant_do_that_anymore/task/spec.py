@@ -341,5 +341,9 @@ def validate_option(name: str, value: Any, *, text: bool = False) -> Any:
 
 
 def parse_option(name: str, value: Any) -> Any:
-    """Validate the value of an option that a user typed or wrote into a file; raises as above."""
+    """Validate the value of an option that a user typed or wrote into a file.
+
+    Raises:
+        InvalidInput: saying what the option can be.
+    """
     return validate_option(name, value, text=isinstance(value, str))
