@@ -60,7 +60,7 @@ def test_progress_lines_appear_periodically_and_at_the_end(
                 advance(step, facts=partial(list, [fact]))
     lines = capsys.readouterr().err.splitlines()
     assert lines[-len(expected) :] == [f"measuring m: {line}" for line in expected]
-    assert len(lines) == len(expected) or total == 1000
+    assert len(lines) == (30 if total == 1000 else len(expected))
 
 
 def test_a_slow_model_shows_that_work_has_started(

@@ -42,7 +42,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return addresses
 
 
-def test_runs_are_listed_with_names_that_commands_accept(workdir: Path) -> None:
+def test_runs_are_listed_with_names_that_commands_accept(workdir: Path, tmp_path: Path) -> None:
     done = cdta("runs")
     header, *lines = done.stdout.splitlines()
     assert " ".join(header.split()) == "date model rules eval n rule uptake notes cost time run"
@@ -54,8 +54,8 @@ def test_runs_are_listed_with_names_that_commands_accept(workdir: Path) -> None:
     interval = run.results.intervals["rule_uptake"]
     value = run.results.metrics["rule_uptake"]
     assert f"{value:.3f} [{interval.low:.3f}, {interval.high:.3f}]" in pocket
-    cdta("rescore", name, "--out", workdir / name, code=0)
-    listed = json.loads(cdta("runs", "--json", workdir / name).stdout)
+    cdta("rescore", name, "--out", tmp_path / name, code=0)
+    listed = json.loads(cdta("runs", "--json", tmp_path / name).stdout)
     assert [(row["model"], row["uptake"]) for row in listed] == [("cdta/pocket", value)]
 
 

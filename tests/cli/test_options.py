@@ -180,6 +180,9 @@ def test_invalid_arguments_give_a_one_sentence_error(
 ) -> None:
     error = cdta(*arguments, code=2).stderr
     assert error.startswith(f"cdta: {sentence}") and error.count("\n") == 1
+
+
+def test_a_missing_command_gives_the_usage_and_oaieval_one_sentence() -> None:
     assert "Usage: cdta dataset" in cdta("dataset").stderr
     stderr = oaieval("a", "b", "--max_samples", "x", code=2).stderr
     assert stderr.startswith("oaieval: invalid value for '--max_samples': 'x' is not a valid in")

@@ -85,8 +85,8 @@ def test_a_run_with_failed_samples_and_its_repetition_are_counted_once(failed: l
     for runs in ([incomplete, complete], [complete, incomplete], [incomplete, incomplete]):
         (entry,) = entries_of(runs)
         assert len(entry.samples) == 20
-        (shorter,) = entries_of([incomplete, replace(complete, samples=complete.samples[:8])])
-        assert len(shorter.answered) == len({s.position.id for s in shorter.answered})
+    (shorter,) = entries_of([incomplete, replace(complete, samples=complete.samples[:8])])
+    assert len(shorter.answered) == len({s.position.id for s in shorter.answered})
 
 
 def test_without_a_habit_there_is_no_impact_factor_and_no_seed_error() -> None:

@@ -115,17 +115,18 @@ def in_flight(tokens: int) -> float:
 
 
 @pytest.mark.parametrize(
-    ("when", "dataset", "sentence"),
+    ("n_before", "dataset", "sentence"),
     [
-        (is_changed, None, "the rest will cost"),
-        (after(100), positions(300), "answers now take about .* tokens, the first took 2"),
-        (after(100), None, "answers now take about .* tokens, the first took 2"),
+        (None, None, "the rest will cost"),
+        (100, positions(300), "answers now take about .* tokens, the first took 2"),
+        (100, None, "answers now take about .* tokens, the first took 2"),
     ],
 )
 def test_a_model_that_starts_to_reason_is_stopped_near_the_limit(
-    when: Callable[[Body], bool], dataset: Path | None, sentence: str, serve: Serve
+    n_before: int | None, dataset: Path | None, sentence: str, serve: Serve
 ) -> None:
     """At a fiftieth of the usual price, an answer with reasoning costs 6 cents."""
+    when = after(n_before) if n_before else is_changed
     server = serve(Charging(in_every_second, thinks=reasoning(3_000, when)))
     limits: dict[str, Any] = {"ask_above": 1.0, "max_connections": CONNECTIONS}
     with pytest.raises(NeedsApproval, match=sentence) as error:

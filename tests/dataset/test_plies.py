@@ -1,6 +1,5 @@
 """Positions by length: the filter on pools, and rule uptake by length and by pool in reports."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,7 +54,7 @@ def test_an_empty_or_conflicting_range_is_refused() -> None:
         Spec(plies="8-12", dataset="gpt-4-0314")
 
 
-def test_the_range_is_part_of_the_identity_of_pool_and_dataset(tmp_path: Path) -> None:
+def test_the_range_is_part_of_the_identity_of_pool_and_dataset() -> None:
     pools = [positions_for(Spec(plies=plies)) for plies in (None, "8-12", "8-13")]
     digests = {SelectionConfig(RandomModel.info, p, plan_of()).digest for p in pools}  # type: ignore
     assert len(digests) == 3
@@ -95,7 +94,7 @@ def test_the_report_shows_rule_uptake_by_length_if_lengths_vary_enough() -> None
     assert "Rule uptake by length" not in page(played(positions=POOL[:15]))
 
 
-def test_rule_uptake_inside_and_outside_the_common_pool(tmp_path: Path) -> None:
+def test_rule_uptake_inside_and_outside_the_common_pool() -> None:
     inside = [p for p in POOL if p.id in COMMON][:30]
     outside = [p for p in POOL if p.id not in COMMON][:50]
     after: Any = ["adapted"] * 30 + ["special"] * 50

@@ -12,6 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
@@ -426,7 +427,12 @@ def test_ctrl_c_saves_the_positions_found_so_far(
     program = str(Path(sys.executable).with_name("cdta"))
     command = [program, "mine", "-", "--jobs", str(jobs), "-o", str(output)]
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        command,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        # A shell that starts pytest in the background makes all its children ignore Ctrl-C.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdin
     # More than the pipe and the blocks in flight can hold, so some blocks are mined by now.
@@ -476,8 +482,9 @@ def test_invalid_input_is_explained_and_leaves_the_old_file(
     Path("empty.pgn").touch()
     Path("noise.pgn").write_bytes(Random(1).randbytes(2**16))
     Path("pool.jsonl").write_text("the old one")
-    result = cdta("mine", *arguments, code=2)
-    assert message in result.stderr
+    *others, error = cdta("mine", *arguments, code=2).stderr.splitlines()
+    assert error.startswith("cdta: ") and message in error
+    assert bool(others) == ("noise.pgn" in arguments)  # its damaged game and the progress
     assert Path("pool.jsonl").read_text() == "the old one"
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"games.pgn", "empty.pgn", "noise.pgn", "pool.jsonl"}

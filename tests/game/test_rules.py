@@ -197,10 +197,11 @@ def test_a_placebo_forbids_other_moves_in_a_statement_of_similar_length(rules: R
         assert 0.75 < len(placebo.statement) / len(rules.statement) < 1.35
     still_legal = Counter(
         placebo.is_legal(board, move)
-        for board in (position.board() for position in shipped_pool("pool")[::200])
+        for board in (chess.Board(ROOKS_AT_HOME), *(p.board() for p in shipped_pool("pool")[::200]))
         for move in STANDARD.legal_moves(board)
         if rules.affects(board, move) and rules.forbids(board, move)
     )
+    assert bool(still_legal[True]) == rules.forbids_something
     assert still_legal[False] <= 0.02 * still_legal[True]
 
 

@@ -321,7 +321,7 @@ ENGINE_SCRIPT = (
 def test_a_bad_engine_is_reported(tmp_path: Path, reply: str, code: int, message: str) -> None:
     path = write_script(tmp_path, "\n".join(ENGINE_SCRIPT).format(reply) if reply else "exit 0")
     result = cdta("selfplay", "--engine", path, "-o", tmp_path / "pool.jsonl", code=code)
-    assert message in result.stderr
+    assert message in result.stderr and result.stderr.count("\n") == 1
     assert not (tmp_path / "pool.jsonl").exists()
 
 

@@ -169,6 +169,7 @@ def test_one_of_21_samples_may_fail_and_is_not_scored(
     (first, *_) = failed = [sample for sample in samples if sample.error]
     assert first.error and "no answer under the standard rules" in first.error.message
     assert not any(sample.scores for sample in failed)
+    assert bool(log.results) == bool(scored)
     if log.results:
         assert log.results.scores[0].scored_samples == scored
         lengths = [len(sample.metadata["moves"]) for sample in samples if not sample.error]

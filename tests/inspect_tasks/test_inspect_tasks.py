@@ -91,8 +91,12 @@ def ids(log: EvalLog) -> set[object]:
 
 @pytest.fixture(scope="module")
 def shared_log(tmp_path_factory: pytest.TempPathFactory) -> EvalLog:
-    """A log that several tests read."""
-    Player.requests, Player.strengths, Player.respond = [], set(), staticmethod(wavering)
+    """A log that several tests read. Under the changed rules an exact reading finds no move."""
+
+    def respond(request: Body) -> str:
+        return f"**{wavering(request)}**" if is_changed(request) else wavering(request)
+
+    Player.requests, Player.strengths, Player.respond = [], set(), staticmethod(respond)
     return eval_log(tmp_path_factory.mktemp("shared_log"), task_args={"samples": 6})
 
 
@@ -257,6 +261,8 @@ def test_score_again_needs_no_argument_and_accepts_another_reading(shared_log: E
     assert numbers(rescored) == pytest.approx(numbers(shared_log))
     exact = score_again(shared_log, habit(reading="exact"), action="overwrite")
     assert numbers(exact).keys() == numbers(shared_log).keys()
+    unusable = [numbers(log)["changed_unusable_proportion"] for log in (shared_log, exact)]
+    assert unusable == [0, 1]
 
 
 @pytest.mark.parametrize("reading", ["Exact", ""])

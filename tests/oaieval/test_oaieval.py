@@ -223,7 +223,7 @@ def test_a_failed_sample_is_an_error_event_and_in_no_metric(temp_dir: Path) -> N
 
     record = temp_dir / "record.jsonl"
     with openai_server(mixed, model="gpt-4-0314", fault=refuse_once):
-        done = oaieval("gpt-4", EVAL, "--max_samples", 30, "--record_path", record)
+        done = oaieval("gpt-4", EVAL, "--max_samples", 30, "--record_path", record, code=0)
     counts = [len(events_in(record, kind)) for kind in ("sampling", "error", "metrics")]
     assert counts == [59, 1, 29]
     assert "HTTP 400: no" in events_in(record, "error")[0]["message"]
@@ -235,15 +235,15 @@ def test_cdta_run_and_oaieval_give_the_same_numbers() -> None:
     arguments = (*PARAMS, "n_samples=12", "--completion_args", "temperature=0")
     with openai_server(mixed, model="gpt-4-0314"):
         cdta_metrics = json.loads(cdta("run", "--model", "openai/gpt-4", *options).stdout)
-        done = oaieval("openai/gpt-4", EVAL, *arguments)
+        done = oaieval("openai/gpt-4", EVAL, *arguments, code=0)
     assert report_in(done) == {name: cdta_metrics[name] for name in report_in(done)}
 
 
 def test_the_diagonal_eval_is_selected_by_name_or_parameter() -> None:
-    by_name = oaieval("cdta/random", DIAGONAL, "--max_samples", 10)
+    by_name = oaieval("cdta/random", DIAGONAL, "--max_samples", 10, code=0)
     parameters = (*PARAMS, "diagonal_variation=True", "--max_samples", 10)
     assert report_in(by_name)["n_samples"] == 10
-    assert report_in(by_name) == report_in(oaieval("cdta/random", EVAL, *parameters))
+    assert report_in(by_name) == report_in(oaieval("cdta/random", EVAL, *parameters, code=0))
 
 
 @pytest.mark.parametrize("solver", ["../../../x", "a/../../../x", "/x", "generation/direct/../x"])
@@ -265,7 +265,7 @@ def test_a_dry_run_records_nothing_and_the_log_can_be_a_file(temp_dir: Path, hom
     assert not (temp_dir / "evallogs").exists()
     assert not (home / "runs").exists()
     log = temp_dir / "log"
-    done = oaieval("cdta/random", DIAGONAL, "--max_samples", 2, "--log_to_file", log)
+    done = oaieval("cdta/random", DIAGONAL, "--max_samples", 2, "--log_to_file", log, code=0)
     assert "Final report" not in done.stderr
     assert "] n_samples: 2\n" in log.read_text()
 

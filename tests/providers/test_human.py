@@ -89,7 +89,7 @@ def test_any_notation_is_read_and_anything_else_prompts_again(
     type_text(f"{typed}\ng1f3\n")
     assert ask(human).text == "g1f3"
     stderr = capsys.readouterr().err
-    assert refusal.format(typed) in stderr
+    assert refusal.format(typed) in stderr if refusal else repr(typed) not in stderr
     assert stderr.count("Your move") == 1 + bool(refusal)
 
 

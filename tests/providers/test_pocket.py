@@ -182,7 +182,8 @@ class TestReader:
     """`cdta/reader` sees only the messages, and their text changes its moves."""
 
     @pytest.fixture(scope="class")
-    def habits(self) -> list[Position]:
+    @classmethod
+    def habits(cls) -> list[Position]:
         """Return positions where it plays a special move if no rule is stated."""
         positions = shipped_pool("pool")[::120]
         moves = moves_of(POCKET, [position.moves for position in positions])
@@ -249,7 +250,8 @@ class TestTrainingTexts:
     """The training texts must not contain what the shipped prompts measure."""
 
     @pytest.fixture(scope="class")
-    def texts(self) -> ModuleType:
+    @classmethod
+    def texts(cls) -> ModuleType:
         folder = Path(__file__).parents[2] / "training"
         with pytest.MonkeyPatch.context() as patch:
             patch.syspath_prepend(str(folder))
@@ -318,7 +320,7 @@ class TestBatching:
         moves_of(POCKET, [first])
         assert batch_sizes == [1, 1, 1]
 
-    def test_likelihoods_follow_from_the_scores(self, batch_sizes: list[int]) -> None:
+    def test_likelihoods_follow_from_the_scores(self) -> None:
         network = load_network()
         cases = [(p.moves, p.special_moves) for p in POSITIONS[:30]]
         likelihoods = likelihoods_of(cases)

@@ -244,9 +244,7 @@ def test_unreadable_replies_widen_the_interval(planted: Run) -> None:
         reply = reacting(request)
         return (
             "Hm."
-            if "The legal moves" in str(request)
-            and len(reply) % 2 == 0
-            and SPECIAL[moves_in(request)] == reply
+            if "The legal moves" in str(request) and SPECIAL[moves_in(request)] == reply
             else reply
         )
 
