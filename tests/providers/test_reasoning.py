@@ -129,7 +129,7 @@ def endless_at_some(request: Body) -> int:
 
 def test_the_reasoning_budget_is_raised_only_a_few_times(serve: Serve) -> None:
     server = serve(Thinker(perfect, thinks=endless_at_some))
-    run = measure(server, n=25)
+    run = measure(server, n=150)
     assert server.limits.count(64_016) <= 3 + 4  # requests in flight may all be raised
     assert run.results.outcomes["standard"]["truncated"] == 0  # none of these was selected
     assert "16,000 and then" not in " ".join(run.notes)
@@ -216,7 +216,7 @@ def test_one_slow_probe_does_not_delay_the_others(
     long_index: int, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One reply is cut off, and the others end: no budget, and no waiting for the probe."""
-    monkeypatch.setattr(negotiator, "LONE_PROBE_PATIENCE", 0.3)
+    monkeypatch.setattr(negotiator, "LONE_PROBE_TIMEOUT", 0.3)
 
     class SlowVerbose(Verbose):
         async def _answer(self, request: Body, number: int) -> web.StreamResponse:

@@ -199,7 +199,7 @@ class Negotiator:
         if settings.reasoning_tokens is not None:
             return None
         if budget := reasoning_budget(variant, settings):
-            may_raise = cut_off and budget <= DEFAULT_REASONING_TOKENS and self._raises_left
+            may_raise = cut_off and budget <= DEFAULT_REASONING_TOKENS and self._raises_left > 0
             larger = with_reasoning_budget(variant, REASONING_GROWTH * budget)
             return larger if may_raise else None
         with_budget = current
