@@ -1,7 +1,7 @@
-"""Games written as PGN in many styles, and a plain walk of them for comparison."""
+"""Games written as PGN in many styles, and a simple miner to compare with."""
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 import chess
@@ -10,15 +10,15 @@ import chess.pgn
 from cant_do_that_anymore import Rules, shipped_pool
 from cant_do_that_anymore.game.rules import board_after
 
-Line = tuple[int, list[str], str]
-"""A position: the game's index, the moves so far and the special move."""
+MinedLine = tuple[int, list[str], str]
+"""The index of a game, the moves so far, and the special move."""
 
 TAGS = '[Event "Open"]\n[White "Müller, J."]\n[Black "N.N."]\n\n'
 SET_UP = '[Event "Odds"]\n[SetUp "1"]\n[FEN "4k3/8/8/8/8/8/8/2B1K3 w - - 0 1"]\n\n1. Bg5 Kd7 *\n\n'
 VARIANT = '[Event "Wild"]\n[Variant "Atomic"]\n\n1. e4 e5 2. Bc4 *\n\n'
 
 
-def played(choices: Sequence[int]) -> list[chess.Move]:
+def game_from_choices(choices: Sequence[int]) -> list[chess.Move]:
     """A legal game in which each number chooses one of the legal moves."""
     board = chess.Board()
     for choice in choices:
@@ -32,20 +32,20 @@ def played(choices: Sequence[int]) -> list[chess.Move]:
 def random_positions(rules: Rules, count: int, seed: int) -> list[chess.Board]:
     """Positions of random games played under ``rules``."""
     random = Random(seed)
-    found: list[chess.Board] = []
+    boards: list[chess.Board] = []
     board = chess.Board()
-    while len(found) < count:
+    while len(boards) < count:
         moves = sorted(rules.legal_moves(board), key=chess.Move.uci)
         if not moves or board.ply() > 120:
             board = chess.Board()
             continue
-        found.append(board.copy(stack=False))
+        boards.append(board.copy(stack=False))
         board.push(random.choice(moves))
-    return found
+    return boards
 
 
 def pool_games(count: int, random: Random) -> Iterator[list[chess.Move]]:
-    """Real openings that go on at random."""
+    """Real openings, continued with random moves."""
     for position in shipped_pool("pool")[:count]:
         board = board_after(position.moves)
         board.push_uci(position.special_moves[0])
@@ -54,39 +54,39 @@ def pool_games(count: int, random: Random) -> Iterator[list[chess.Move]]:
         yield board.move_stack
 
 
-def special_moves(games: Sequence[Sequence[chess.Move]], rules: Rules, every: bool) -> list[Line]:
-    """What is to be found in games: their special moves."""
-    found = []
+def special_moves(games: Iterable[list[chess.Move]], rules: Rules, every: bool) -> list[MinedLine]:
+    """The special moves in games, or only the first of each game."""
+    lines = []
     for index, moves in enumerate(games):
         board = chess.Board()
         for move in moves:
             if rules.is_special(board, move):
-                found.append((index, [m.uci() for m in board.move_stack], move.uci()))
+                lines.append((index, [m.uci() for m in board.move_stack], move.uci()))
                 if not every:
                     break
             board.push(move)
-    return found
+    return lines
 
 
 def read_by_python_chess(pgn: str) -> list[list[chess.Move]]:
-    """The games of a file as python-chess reads them."""
+    """The games of a file, as python-chess reads them."""
     file = io.StringIO(pgn)
     games = iter(lambda: chess.pgn.read_game(file), None)
     return [list(game.mainline_moves()) for game in games]
 
 
-def plain(moves: Sequence[chess.Move]) -> str:
-    """A game as most files have it."""
+def plain_pgn(moves: Sequence[chess.Move]) -> str:
+    """A game in the usual style."""
     return TAGS + chess.Board().variation_san(moves) + " *\n\n"
 
 
-def styled(moves: Sequence[chess.Move], random: Random) -> str:
-    """The same game as somebody else might write it."""
+def styled_pgn(moves: Sequence[chess.Move], random: Random) -> str:
+    """The same game in a random style."""
     board = chess.Board()
     tokens = []
     for move in moves:
         tokens.append(_number(board, random) + _san(board, move, random))
-        tokens += _asides(random)
+        tokens += _annotations(random)
         board.push(move)
     tokens.append(random.choice(["1-0", "0-1", "1/2-1/2", "*"]))
     text = "".join(token + random.choice([" ", " ", " ", "\n"]) for token in tokens)
@@ -123,7 +123,7 @@ def _san(board: chess.Board, move: chess.Move, random: Random) -> str:
     return random.choice(styles)
 
 
-def _asides(random: Random) -> list[str]:
+def _annotations(random: Random) -> list[str]:
     return random.choice(
         [
             *[[]] * 8,

@@ -10,7 +10,7 @@ import pytest
 
 from cant_do_that_anymore.game.mining import inputs
 from cant_do_that_anymore.game.mining.miner import map_cluster
-from pgn_styles import plain, pool_games
+from pgn_styles import plain_pgn, pool_games
 from processes import cdta
 
 pytestmark = pytest.mark.filterwarnings("default")  # do not fail on Ray's own warnings
@@ -58,7 +58,7 @@ def test_a_cluster_finds_the_same_positions(
 ) -> None:
     monkeypatch.setattr(inputs, "CHUNK_BYTES", 2**13)
     games = tmp_path / "games.pgn"
-    games.write_text("".join(map(plain, pool_games(100, Random(2)))) * 4, encoding="utf-8")
+    games.write_text("".join(map(plain_pgn, pool_games(100, Random(2)))) * 4, encoding="utf-8")
     local, distributed = (
         cdta("mine", games, *options, code=0).stdout for options in ([], ["--cluster", cluster])
     )

@@ -39,13 +39,13 @@ from pgn_styles import (
     SET_UP,
     TAGS,
     VARIANT,
-    Line,
-    plain,
-    played,
+    MinedLine,
+    game_from_choices,
+    plain_pgn,
     pool_games,
     read_by_python_chess,
     special_moves,
-    styled,
+    styled_pgn,
 )
 from testing import cdta, needs_linux, needs_posix, open_pipe
 
@@ -54,7 +54,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-GAMES = st.lists(st.integers(0, 2**16), max_size=60).map(played)
+GAMES = st.lists(st.integers(0, 2**16), max_size=60).map(game_from_choices)
 CHANGES = st.sampled_from([rules for rules in CATALOG.values() if rules is not STANDARD])
 CRITERIA = MiningCriteria(BISHOPS_AS_KNIGHTS)
 GAME_COUNT = 300
@@ -71,7 +71,7 @@ def many_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A PGN file of many games."""
     path = tmp_path_factory.mktemp("collection") / "games.pgn"
-    path.write_text("".join(map(plain, pool_games(GAME_COUNT, Random(1)))), encoding="utf-8")
+    path.write_text("".join(map(plain_pgn, pool_games(GAME_COUNT, Random(1)))), encoding="utf-8")
     return path
 
 
@@ -112,7 +112,7 @@ def mine_text(text: str | bytes, criteria: MiningCriteria = CRITERIA) -> MiningR
         return mine_input(path, criteria)
 
 
-def positions_in(result: MiningResult) -> list[Line]:
+def positions_in(result: MiningResult) -> list[MinedLine]:
     fields = [json.loads(position.line) for position in result.found]
     return [(f["game_idx"], f["previous_moves"], *f["next_filtered_moves"]) for f in fields]
 
@@ -126,7 +126,7 @@ def test_matches_python_chess(collection: Path, games: list[list[chess.Move]], e
 
 @given(st.lists(GAMES, max_size=4), st.booleans(), st.randoms(use_true_random=False))
 def test_any_pgn_style_is_read(games: list[list[chess.Move]], every: bool, random: Random) -> None:
-    text = "".join(styled(moves, random) for moves in games)
+    text = "".join(styled_pgn(moves, random) for moves in games)
     text = random.choice([text, text.rstrip("\n"), "\n\n" + text, "% escaped\n; comment\n" + text])
     text = text.replace("\n", random.choice(["\n", "\r\n", "\r"]))
     encoding = random.choice(["utf-8", "utf-8-sig", "utf-16", "latin-1"])
@@ -139,7 +139,7 @@ def test_any_pgn_style_is_read(games: list[list[chess.Move]], every: bool, rando
 
 @given(st.lists(GAMES.filter(bool), min_size=1, max_size=4))
 def test_games_without_tags_are_separated(games: list[list[chess.Move]]) -> None:
-    text = "".join(plain(moves).removeprefix(TAGS) for moves in games)
+    text = "".join(plain_pgn(moves).removeprefix(TAGS) for moves in games)
     assert positions_in(mine_text(text)) == special_moves(games, BISHOPS_AS_KNIGHTS, every=False)
 
 
