@@ -14,7 +14,7 @@ from cant_do_that_anymore.game.move_extraction import EXTRACTORS, Reply
 from cant_do_that_anymore.game.move_parser import move_in, named_moves
 from cant_do_that_anymore.game.reply_text import piece_letters, plain_text
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, rules_named
-from replies import HARD_MOVES, documented, filled
+from replies import HARD_MOVES, documented_examples, replies_with_words
 
 MOVES = ["e2e4", "e7e6", "g1f3", "c7c5", "c2c3", "b7b6"]
 BOARD = board_after(MOVES)
@@ -26,7 +26,7 @@ def read(reply: str, *, cut_off: bool = False) -> str | None:
     return move.uci() if move else None
 
 
-EXAMPLES = documented("*Rules.*", "If boxes or tags", r"^\| `(\w+)` \|")
+EXAMPLES = documented_examples("*Rules.*", "If boxes or tags", r"^\| `(\w+)` \|")
 
 
 @pytest.mark.parametrize(("rule", "reply", "move"), EXAMPLES)
@@ -44,7 +44,7 @@ def test_the_protocol_has_examples_of_every_rule_in_order() -> None:
 
 
 def test_every_known_word_is_read() -> None:
-    replies = filled("meant")
+    replies = replies_with_words("meant")
     assert len(replies) > 1000
     misread = {reply: (read(reply), move) for reply, move in replies if read(reply) != move}
     assert misread == {}

@@ -22,7 +22,7 @@ def _rows(name: str) -> list[dict[str, Any]]:
 HARD_MOVES, HARD_YES_NO, WORDS = _rows("moves.jsonl"), _rows("yes_no.jsonl"), _rows("words.jsonl")
 
 
-def filled(key: str) -> list[tuple[str, Any]]:
+def replies_with_words(key: str) -> list[tuple[str, Any]]:
     """Return each reply with its expected reading, for every word and for an unknown one."""
     rows = [row for row in WORDS if key in row]
     with_word = [
@@ -32,7 +32,7 @@ def filled(key: str) -> list[tuple[str, Any]]:
     return with_word + [(reply.replace("{}", "quux"), reading) for reply, reading in others.items()]
 
 
-def documented(start: str, end: str, rule: str) -> list[tuple[str, str, str]]:
+def documented_examples(start: str, end: str, rule: str) -> list[tuple[str, str, str]]:
     """Return the examples in a part of the protocol as (rule, reply, reading)."""
     text = PROTOCOL.read_text(encoding="utf-8").partition(start)[2].partition(end)[0]
     parts = re.split(rule, text, flags=re.MULTILINE)

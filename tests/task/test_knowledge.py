@@ -15,13 +15,13 @@ from cant_do_that_anymore.task.conditions import QUESTIONS, conditions_for
 from cant_do_that_anymore.task.prompts import DEFAULT, answers_for
 from cant_do_that_anymore.task.scorer import allowed_move, forbidden_move
 from cant_do_that_anymore.task.yes_no import READERS, read_yes_no
-from replies import HARD_YES_NO, documented, filled
+from replies import HARD_YES_NO, documented_examples, replies_with_words
 
 POOL = shipped_pool("pool")[:300]
 FORBIDDEN, ALLOWED = conditions_for(QUESTIONS, BISHOPS_AS_KNIGHTS, DEFAULT)
 
 
-EXAMPLES = documented("### Yes or no", "A **statement** is", r"^(\d)\. \*\*")
+EXAMPLES = documented_examples("### Yes or no", "A **statement** is", r"^(\d)\. \*\*")
 
 
 @pytest.mark.parametrize(("rule", "reply", "word"), EXAMPLES)
@@ -36,7 +36,7 @@ def test_the_protocol_has_examples_of_every_rule() -> None:
 
 
 def test_every_known_word_is_read() -> None:
-    replies = filled("says")
+    replies = replies_with_words("says")
     assert len(replies) > 300
     misread = {reply: expected for reply, expected in replies if read_yes_no(reply) is not expected}
     assert misread == {}
