@@ -15,7 +15,7 @@ from pathlib import Path
 from markdown_tables import print_heading, print_row
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from simulated_interventions import HELPFUL, named_in
+from simulated_interventions import HELPFUL, significant_interventions
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
     with ProcessPoolExecutor() as pool:
         for per_game, none_helps in product((1, 3), (False, True)):
             helpful: set[str] = set() if none_helps else HELPFUL
-            simulate = partial(named_in, per_game=per_game, harmless=none_helps)
+            simulate = partial(significant_interventions, per_game=per_game, no_effect=none_helps)
             named = list(pool.map(simulate, seeds, chunksize=10))
             found = sum(names >= helpful for names in named) / len(seeds)
             others = sum(bool(names - helpful) for names in named) / len(seeds)
