@@ -163,9 +163,9 @@ class Server(BatchServer):
             self.ledger[-1] += BATCH_RATE * charge(usage)
         return completion if self.counts else completion | {"usage": None}
 
-    def made(self, wanted: dict[str, Any]) -> dict[str, Any]:
+    def create_batch(self, wanted: dict[str, Any]) -> dict[str, Any]:
         self.ledger.append(0.0)
-        return super().made(wanted)
+        return super().create_batch(wanted)
 
 
 @dataclass(frozen=True)

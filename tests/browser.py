@@ -1,4 +1,4 @@
-"""Headless Chromium for the tests of pages, if this machine has one."""
+"""Headless Chromium for the tests of reports, if this machine has it."""
 
 import os
 import shutil
@@ -34,15 +34,14 @@ MISSING = (
 )
 
 
-class NoBrowser(Exception):
-    """This machine has no browser that could be found; the sentence says how to get one."""
+class BrowserNotFound(Exception):
+    """No browser was found on this machine; the message says how to get one."""
 
 
 def find_browser() -> Path | None:
-    """The browser that ``CHROMIUM`` names, else one on PATH or among a Mac's applications."""
-    named = os.environ.get("CHROMIUM")
-    if named:
-        return Path(named)
+    """The browser named by ``CHROMIUM``, or one on PATH or among the applications of a Mac."""
+    if path := os.environ.get("CHROMIUM"):
+        return Path(path)
     on_path = (shutil.which(name) for name in NAMES)
     in_applications = (
         folder / f"{name}.app" / "Contents" / "MacOS" / name
@@ -55,18 +54,18 @@ def find_browser() -> Path | None:
 
 @contextmanager
 def browser_or_skip() -> Iterator[Browser]:
-    """The browser of this machine; without one the test is skipped."""
+    """Launch the browser of this machine; skip the test if there is none."""
     with ExitStack() as stack:
         try:
-            found = stack.enter_context(opened_browser())
-        except NoBrowser as problem:
+            browser = stack.enter_context(launch_browser())
+        except BrowserNotFound as problem:
             pytest.skip(str(problem))
-        yield found
+        yield browser
 
 
 @contextmanager
-def opened_browser() -> Iterator[Browser]:
-    """The browser of this machine, or Playwright's own if that was installed.
+def launch_browser() -> Iterator[Browser]:
+    """Launch the browser of this machine, or Playwright's own if that is installed.
 
     Raises:
         NoBrowser: if there is none.
@@ -77,15 +76,15 @@ def opened_browser() -> Iterator[Browser]:
             browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         except Error as problem:
             if path is None:
-                raise NoBrowser(MISSING) from None
-            raise NoBrowser(f"{path} does not start: {problem.message}") from None
+                raise BrowserNotFound(MISSING) from None
+            raise BrowserNotFound(f"{path} does not start: {problem.message}") from None
         yield browser
         browser.close()
 
 
 @dataclass
-class Opened:
-    """A page in the browser, and what it did that it should not."""
+class OpenPage:
+    """A page in the browser, with its requests and errors."""
 
     page: Page
     requests: list[str] = field(default_factory=list)
@@ -95,34 +94,34 @@ class Opened:
         return self.page.locator(selector).text_content() or ""
 
     @property
-    def place(self) -> str:
+    def current_sample(self) -> str:
         return self.text("#samples output")
 
-    def expect_place(self, place: str) -> None:
-        """After a link, which the browser follows in its own time."""
-        expect(self.page.locator("#samples output")).to_have_text(place)
+    def expect_current_sample(self, text: str) -> None:
+        """Wait for it, for example after a click on a link."""
+        expect(self.page.locator("#samples output")).to_have_text(text)
 
 
 class Opener:
-    """Opens files in windows, and at the end checks that each one behaved.
+    """Opens files in browser pages, and at the end checks that none made requests or errors.
 
-    A window that did is used again: to make one takes as long as to open and look at two pages.
+    Pages are reused because creating one takes as long as loading and checking two files.
     """
 
-    def __init__(self, browser: Browser, free: list[Opened]) -> None:
+    def __init__(self, browser: Browser, free: list[OpenPage]) -> None:
         self.browser = browser
         self.free = free
-        self.opened: list[Opened] = []
+        self.opened: list[OpenPage] = []
 
-    def __call__(self, path: Path, link: str = "", width: int = 1280) -> Opened:
-        opened = self.free.pop() if self.free else self._new()
+    def __call__(self, path: Path, link: str = "", width: int = 1280) -> OpenPage:
+        opened = self.free.pop() if self.free else self._new_page()
         opened.page.set_viewport_size({"width": width, "height": 900})
         opened.page.goto(path.as_uri() + link)
         self.opened.append(opened)
         return opened
 
-    def _new(self) -> Opened:
-        opened = Opened(self.browser.new_page(reduced_motion="reduce"))
+    def _new_page(self) -> OpenPage:
+        opened = OpenPage(self.browser.new_page(reduced_motion="reduce"))
         opened.page.on("request", lambda request: opened.requests.append(request.url))
         opened.page.on("console", lambda message: opened.errors.append(message.text))
         opened.page.on("pageerror", lambda error: opened.errors.append(str(error)))
@@ -135,7 +134,7 @@ class Opener:
             assert [url for url in opened.requests if not url.startswith("file://")] == []
             assert len(opened.requests) == 1
             assert opened.page.evaluate("window.hacked") is None
-            opened.page.goto("about:blank")  # else another link into the same page would not load
+            opened.page.goto("about:blank")  # otherwise a link into the same file would not load
             opened.page.emulate_media(media="null", color_scheme="null")
             opened.page.mouse.move(0, 0)
             opened.requests.clear()
@@ -143,7 +142,7 @@ class Opener:
 
 
 def check_fits(page: Page, *, tables_from: int = 320) -> None:
-    """Nothing is wider than any screen; tables scroll sideways only on smaller ones."""
+    """Nothing is wider than the screen; tables scroll sideways only below a width."""
     scrolling = (
         "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1)"
         ".map(e => e.firstElementChild.className)"
@@ -158,10 +157,10 @@ SCREENS: tuple[tuple[int, Literal["light", "dark"]], ...] = ((390, "light"), (14
 
 
 def check_accessible(page: Page) -> None:
-    """axe-core finds nothing that keeps somebody from reading the page.
+    """axe-core finds no serious accessibility problem.
 
-    Plots are emptied first, which halves the time: they are images with a label, and axe-core looks
-    at no text in SVG.
+    Plots are emptied first, which halves the time. They are images with a label, and axe-core
+    ignores text in SVG.
     """
     page.evaluate("document.querySelectorAll('svg.plot').forEach(plot => plot.replaceChildren())")
     page.evaluate(AXE.read_text(encoding="utf-8"))
@@ -178,7 +177,7 @@ def check_accessible(page: Page) -> None:
         assert not serious, "\n".join(serious)
 
 
-def saved(run: Run, folder: Path) -> Path:
+def save_report(run: Run, folder: Path) -> Path:
     path = folder / "report.html"
     write_page(run, path)
     return path

@@ -17,52 +17,51 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:  # few tests need a browser
     from playwright.sync_api import Browser
 
-    from browser import Opened, Opener
+    from browser import Opener, OpenPage
     from cant_do_that_anymore.client.store import Store
     from testing import Loopback, Run, Serve
 
 pytest.register_assert_rewrite("testing")  # snapshots that differ are shown line by line
 
-MORE_THAN_CORES = 2
-"""So many processes more than cores: tests wait for servers, browsers and processes, too."""
+EXTRA_WORKERS = 2
+"""More worker processes than cores, since tests also wait for servers, browsers and processes."""
 
-
-MEMORY = Path("/dev/shm")
-if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 2 * 2**30:
-    os.environ["TMPDIR"] = str(MEMORY)  # waiting for a disk takes a third of all time
+RAMDISK = Path("/dev/shm")
+if "TMPDIR" not in os.environ and RAMDISK.is_dir() and shutil.disk_usage(RAMDISK).free > 2 * 2**30:
+    os.environ["TMPDIR"] = str(RAMDISK)  # waiting for the disk takes a third of the time
     tempfile.tempdir = None
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    return (os.cpu_count() or 1) + MORE_THAN_CORES
+    return (os.cpu_count() or 1) + EXTRA_WORKERS
 
 
 def pytest_xdist_setupnodes() -> None:
-    """Let workers and the processes they start cache bytecode, which saves compiling it again."""
+    """Let workers and their child processes cache bytecode, to compile it only once."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage seldom, and not among what was imported: that took a tenth of all time."""
+    """Collect garbage rarely, and skip imported modules, which took a tenth of the time."""
     gc.freeze()
     gc.set_threshold(50_000)
 
 
 settings.register_profile(
     "any machine",
-    deadline=None,  # a busy machine is no fault
+    deadline=None,  # tests are slower on a busy machine
     suppress_health_check=[HealthCheck.too_slow],
-    derandomize=bool(os.environ.get("CI")),  # what lands does not depend on luck
+    derandomize=bool(os.environ.get("CI")),  # CI must not depend on luck
 )
 settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def home_of_wider_fixtures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What several tests share is made before any of them has its home."""
+def home_for_shared_fixtures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A home for fixtures with a wider scope, which are created before the home of any test."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CDTA_HOME", str(tmp_path_factory.mktemp("shared") / "home"))
-        # All certificates are loaded once, not for every model that Inspect calls.
+        # Load all certificates once, not for every model that Inspect calls.
         patch.setattr(ssl, "create_default_context", cache(ssl.create_default_context))
         yield
 
@@ -77,8 +76,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What failed is tried again at once, and a batch is looked at at once."""
+def no_retry_delay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failed requests are retried, and batches polled, without delay."""
     from cant_do_that_anymore.client import client
     from cant_do_that_anymore.client.batch import jobs
 
@@ -89,16 +88,16 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch has more than four requests, not twenty."""
-    from batch_server import SINGLY
+    """Batches need only more than four requests, not twenty."""
+    from batch_server import SINGLE_REQUESTS
     from cant_do_that_anymore.client.batch import client
 
-    monkeypatch.setattr(client, "MIN_BATCH", SINGLY)
+    monkeypatch.setattr(client, "MIN_BATCH", SINGLE_REQUESTS)
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> "Iterator[Store]":
-    """An empty store of answers."""
+    """An empty cache of answers."""
     from cant_do_that_anymore.client.store import Store
 
     with closing(Store(tmp_path / "answers.sqlite")) as store:
@@ -109,42 +108,42 @@ WITHOUT_HTTP = {
     *("comparison", "costs", "dataset", "metrics", "report", "runs"),
     *("test_disk", "test_wrong_numbers"),
 }
-"""Folders and files whose tests are not about HTTP, which takes most of the time. If another
-process asks the server, a test needs `serve_http`."""
+"""Folders and files whose tests are not about HTTP, which takes most of the time. A test in which
+another process calls the server needs `serve_http`."""
 
 
 @pytest.fixture
 def serve_http() -> "Iterator[Serve]":
-    """Call it with whatever answers to have it served over HTTP until the test ends."""
+    """Serve a server or a responder over HTTP until the test ends."""
     from testing import serving
 
     with ExitStack() as stack:
 
-        def start(answering: Any, **fields: Any) -> Any:
-            return stack.enter_context(serving(answering, **fields))
+        def start(source: Any, **fields: Any) -> Any:
+            return stack.enter_context(serving(source, **fields))
 
         yield start
 
 
 @pytest.fixture
 def serve(request: pytest.FixtureRequest, serve_http: "Serve") -> "Iterator[Serve]":
-    """As `serve_http`, but without HTTP where tests are not about it."""
+    """Like `serve_http`, but without HTTP where tests are not about it."""
     import testing
 
     is_about_http = not {request.path.parent.name, request.path.stem} & WITHOUT_HTTP
     with ExitStack() as stack:
 
-        def start(answering: Any, **fields: Any) -> Any:
-            if is_about_http or hasattr(answering, "batches"):
-                return serve_http(answering, **fields)
-            return stack.enter_context(testing.answering(answering, **fields))
+        def start(source: Any, **fields: Any) -> Any:
+            if is_about_http or hasattr(source, "batches"):
+                return serve_http(source, **fields)
+            return stack.enter_context(testing.serving_in_process(source, **fields))
 
         yield start
 
 
 @pytest.fixture
 def server(serve: "Serve") -> "Loopback":
-    """A server whose model always plays its habit; set ``server.respond`` to another player."""
+    """A server whose model always plays its habit; set ``server.respond`` to change it."""
     from testing import habit
 
     return serve(habit)
@@ -152,7 +151,7 @@ def server(serve: "Serve") -> "Loopback":
 
 @pytest.fixture
 def priced() -> Iterator[None]:
-    """The price list knows the model "priced" behind loopback addresses."""
+    """The price list has the model "priced" at loopback addresses."""
     from priced_servers import price_list
 
     with price_list():
@@ -161,7 +160,7 @@ def priced() -> Iterator[None]:
 
 @pytest.fixture
 def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rule that the shipped pool is not for gets 40 positions, quickly."""
+    """Pools generated for other rules than those of the shipped pool have only 40 positions."""
     from cant_do_that_anymore.game import rule_pool
 
     monkeypatch.setattr(rule_pool, "POOL_SIZE", 40)
@@ -169,7 +168,7 @@ def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_plots() -> Iterator[None]:
-    """Experiments write everything but their plots, which take most of their time."""
+    """Experiments write everything except plots, which take most of the time."""
     from testing import without_plots
 
     with without_plots():
@@ -178,7 +177,7 @@ def no_plots() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def pocket_run() -> "Run":
-    """A run of the built-in language model over 20 samples, made once."""
+    """A run of the bundled language model with 20 samples, made once."""
     from testing import measure
 
     return measure("cdta/pocket", n=20)
@@ -188,27 +187,27 @@ def pocket_run() -> "Run":
 def browser() -> "Iterator[Browser]":
     from browser import browser_or_skip
 
-    with browser_or_skip() as found:
-        yield found
+    with browser_or_skip() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="module")
-def free_windows(browser: "Browser") -> "list[Opened]":
+def idle_pages(browser: "Browser") -> "list[OpenPage]":
     return []
 
 
 @pytest.fixture
-def open_page(browser: "Browser", free_windows: "list[Opened]") -> "Iterator[Opener]":
+def open_page(browser: "Browser", idle_pages: "list[OpenPage]") -> "Iterator[Opener]":
     from browser import Opener
 
-    opener = Opener(browser, free_windows)
+    opener = Opener(browser, idle_pages)
     yield opener
     opener.check()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A machine may lack what a test needs, but not the one that decides what lands."""
+    """With NO_SKIPS, as in CI, tests may not be skipped because the machine lacks something."""
     report = yield
     if report.skipped and os.environ.get("NO_SKIPS"):
         report.outcome = "failed"

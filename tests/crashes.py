@@ -1,4 +1,4 @@
-"""Processes that are killed while they write: half a file, or a statement that is not executed."""
+"""Processes that are killed while writing, in the middle of a file or before a SQL statement."""
 
 import os
 import signal
@@ -12,68 +12,68 @@ from typing import Any
 
 from cant_do_that_anymore.errors import UserError
 
-_CHANGES = ("os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.truncate")
-_WRITING = os.O_WRONLY | os.O_RDWR
+_WRITE_EVENTS = ("os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.truncate")
+_WRITE_FLAGS = os.O_WRONLY | os.O_RDWR
 _STATEMENTS = ("BEGIN", "COMMIT", "CREATE", "DELETE", "INSERT", "PRAGMA")
 
 
-def started(work: Callable[[], object], said: Path, die_at: int | None = None) -> int:
-    """A copy of this process that does some work: its id.
+def start(work: Callable[[], object], error_file: Path, die_at: int | None = None) -> int:
+    """Do some work in a fork of this process and return its process id.
 
-    It dies before its step of writing of that number, and at most half of what it was about to make
-    sure of is on disk. What it ends with, if that is no death and no result, is in a file: a
-    sentence, or a stack trace.
+    The fork is killed before its write step number ``die_at``. If it was about to sync a file, only
+    half of the file is on disk. If the work raises an exception, its message or traceback is
+    written to ``error_file``.
     """
     process = os.fork()
     if process:
         return process
     try:
         if die_at:
-            _die(die_at)
+            _kill_at(die_at)
         work()
     except UserError as problem:
-        said.write_text(f"{type(problem).__name__}: {problem}")
+        error_file.write_text(f"{type(problem).__name__}: {problem}")
     except BaseException:
-        said.write_text(traceback.format_exc())
+        error_file.write_text(traceback.format_exc())
     finally:
         os._exit(0)
 
 
-def has_died(process: int) -> bool:
-    """Wait for its end: whether it was killed."""
+def was_killed(process: int) -> bool:
+    """Wait for a process to end and return whether it was killed."""
     _, status = os.waitpid(process, 0)
     return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
 
 
-def _die(at: int) -> None:
-    """Kill this process before its step of writing of that number."""
-    steps, really_sync, really_connect = count(1), os.fsync, sqlite3.connect
+def _kill_at(at: int) -> None:
+    """Kill this process before its write step of this number."""
+    steps, original_fsync, original_connect = count(1), os.fsync, sqlite3.connect
 
-    def step() -> bool:
+    def is_last_step() -> bool:
         return next(steps) == at
 
     def kill() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    def sync(file: int) -> None:
-        if step():
+    def fsync(file: int) -> None:
+        if is_last_step():
             os.ftruncate(file, os.fstat(file).st_size // 2)
             kill()
-        really_sync(file)
+        original_fsync(file)
 
-    def see(statement: str) -> None:
-        if statement.lstrip().upper().startswith(_STATEMENTS) and step():
+    def trace(statement: str) -> None:
+        if statement.lstrip().upper().startswith(_STATEMENTS) and is_last_step():
             kill()
 
-    def connect(*given: Any, **named: Any) -> sqlite3.Connection:
-        connection: sqlite3.Connection = really_connect(*given, **named)
-        connection.set_trace_callback(see)
+    def connect(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = original_connect(*args, **kwargs)
+        connection.set_trace_callback(trace)
         return connection
 
-    def audit(event: str, facts: tuple[Any, ...]) -> None:
-        writes = event in _CHANGES or (event == "open" and (facts[2] or 0) & _WRITING)
-        if writes and step():
+    def audit(event: str, arguments: tuple[Any, ...]) -> None:
+        writes = event in _WRITE_EVENTS or (event == "open" and (arguments[2] or 0) & _WRITE_FLAGS)
+        if writes and is_last_step():
             kill()
 
-    os.fsync, sqlite3.connect = sync, connect  # type: ignore[assignment]
+    os.fsync, sqlite3.connect = fsync, connect  # type: ignore[assignment]
     sys.addaudithook(audit)

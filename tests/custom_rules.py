@@ -20,7 +20,7 @@ class NoEnPassant(Rules):
         return board.is_en_passant(move)
 
 
-class _FurtherBoard(chess.Board):
+class _LongKnightBoard(chess.Board):
     def attacks_mask(self, square: chess.Square) -> chess.Bitboard:
         if not self.knights & chess.BB_SQUARES[square]:
             return super().attacks_mask(square)
@@ -34,11 +34,11 @@ class _FurtherBoard(chess.Board):
 
 
 class KnightsJumpFurther(Rules):
-    """Knights make moves that no piece makes in chess."""
+    """Knights move as no chess piece does."""
 
     key = "knights-jump-further"
     title = "Knights jump three squares and one"
     statement = "Knights now jump three squares straight and one aside, and no longer as usual."
 
     def view(self, board: chess.Board) -> chess.Board:
-        return copy_as(_FurtherBoard, board)
+        return copy_as(_LongKnightBoard, board)

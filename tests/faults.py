@@ -1,4 +1,4 @@
-"""Faults on the way to an answer, for the loopback server and the proxy."""
+"""Server faults, for the loopback server and the proxy."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,7 @@ Body = dict[str, Any]
 
 
 class Reset(web.Response):
-    """The connection is gone without a word."""
+    """The connection is reset without a response."""
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
         assert request.transport
@@ -20,7 +20,7 @@ class Reset(web.Response):
 
 
 class CutOff(web.Response):
-    """The server dies while it sends the reply."""
+    """The server dies while sending the response."""
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
         transport = request.transport
@@ -31,27 +31,27 @@ class CutOff(web.Response):
 
 
 class Silence(web.Response):
-    """The server takes the question and never answers."""
+    """The server accepts the request and never responds."""
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        while not _is_gone(request):
+        while not _is_disconnected(request):
             await asyncio.sleep(0.01)
         return await super().prepare(request)
 
 
 class Drip(web.StreamResponse):
-    """One byte at a time, for ever."""
+    """The server sends one byte at a time, forever."""
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
         writer = await super().prepare(request)
-        while not _is_gone(request):
+        while not _is_disconnected(request):
             await self.write(b" ")
             await asyncio.sleep(0.01)
         return writer
 
 
-def _is_gone(request: web.BaseRequest) -> bool:
-    """Whether the client has left."""
+def _is_disconnected(request: web.BaseRequest) -> bool:
+    """Whether the client has disconnected."""
     return request.transport is None or request.transport.is_closing()
 
 
@@ -59,10 +59,10 @@ def error(status: int, message: str) -> web.Response:
     return web.json_response({"error": {"message": message}}, status=status)
 
 
-def fails(
+def error_when(
     when: Callable[[Body, int], object], message: str = "no", status: int = 500
 ) -> Callable[[Body, int], Awaitable[web.StreamResponse | None]]:
-    """A server's fault where this holds of a request and its number: an error with that message."""
+    """A fault for a server: an error if the condition holds for a request and its number."""
 
     async def fault(request: Body, number: int) -> web.StreamResponse | None:
         return error(status, message) if when(request, number) else None
@@ -104,4 +104,4 @@ FAULTS: dict[str, Callable[[], web.StreamResponse]] = {
     ),
 }
 ENDLESS = ("silence", "slow drip")
-"""Those that last until the client leaves."""
+"""Faults that last until the client disconnects."""

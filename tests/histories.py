@@ -1,11 +1,11 @@
-"""Random histories of one CDTA_HOME: after every step, all numbers equal those of a fresh one.
+"""Random histories of a CDTA_HOME: after every step, all numbers equal those of a fresh home.
 
-A history is a list of steps that a seed decides: runs, stops, kills, two processes at once, other
-models behind an address, edited files, damage. Whatever has happened before, a run must end as the
-same command does in a new and empty home, and ask for nothing that is on disk.
+A history is a list of steps chosen by a seed: runs, interrupts, kills, two processes at once, model
+changes behind an address, edited files, damage. Whatever happened before, a run must end like the
+same command in a new, empty home, and must not repeat requests whose answers are on disk.
 
-    python tests/histories.py 1000             a thousand of them
-    python tests/histories.py 1 --first 42     that of seed 42
+    python tests/histories.py 1000             a thousand histories
+    python tests/histories.py 1 --first 42     the history of seed 42
 """
 
 import argparse
@@ -24,13 +24,14 @@ from unittest.mock import patch
 
 from cant_do_that_anymore.client import client
 from cant_do_that_anymore.providers import http
-from home_events import Fault, Fresh, Home, Options
+from home_events import CheckFailed, FreshHomes, Home, Options
 from loopback import serving
-from random_servers import EDITIONS, FILES, Coins
+from random_servers import EDITIONS, FILES, RandomServer
 
+Servers = Sequence[RandomServer]
 STEPS = 3
-"""Of a history, before all that was run in it is run once more."""
-USUAL: Options = {
+"""The number of steps in a history before every run is repeated."""
+DEFAULT_OPTIONS: Options = {
     "server": 0,
     "positions": "pool",
     "rules": "bishops-as-knights",
@@ -50,10 +51,10 @@ USUAL: Options = {
     "draws": 1,
     "interventions": (),
 }
-OTHERS: dict[str, list[Any]] = {
+OTHER_VALUES: dict[str, list[Any]] = {
     "server": [1, 2],
     "positions": ["dataset", "diagonal"],
-    "rules": ["bishops-as-rooks", "own"],
+    "rules": ["bishops-as-rooks", "custom"],
     "wording": ["file", "terse,user-turn"],
     "n": [5, 40],
     "seed": [2],
@@ -74,99 +75,101 @@ OTHERS: dict[str, list[Any]] = {
 
 @dataclass(frozen=True)
 class Step:
-    """Something that happens: the name of a method of `Home`, and what it takes."""
+    """An event: the name of a method of `Home` and its arguments."""
 
     name: str
-    taken: tuple[Any, ...] = ()
+    arguments: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.name}({', '.join(map(_told, self.taken))})"
+        return f"{self.name}({', '.join(map(_described, self.arguments))})"
 
 
-def _told(taken: object) -> str:
-    """Of options, those that are not as usual."""
-    if isinstance(taken, dict):
-        return str({key: value for key, value in taken.items() if value != USUAL[key]})
-    return repr(taken)
+def _described(argument: object) -> str:
+    """The representation of an argument; options are shown without their default values."""
+    if isinstance(argument, dict):
+        return str({key: value for key, value in argument.items() if value != DEFAULT_OPTIONS[key]})
+    return repr(argument)
 
 
 def history(seed: int, steps: int = STEPS) -> list[Step]:
-    """The steps that a seed decides, so many of them, and then all that was run once more."""
+    """Return this many steps, chosen by the seed, and then a repeat of all runs."""
     random = Random(seed)
-    usual = _changed(USUAL, random, random.randint(0, 1))
-    known = [usual, _changed(usual, random, 1)]
+    choice, share = random.choice, random.random
+    first = _changed(DEFAULT_OPTIONS, random, random.randint(0, 1))
+    option_sets = [first, _changed(first, random, 1)]
 
     def options() -> Options:
-        if random.random() < 0.1:
-            known.append(_changed(random.choice(known), random, 1))
-        return random.choice(known)
+        if share() < 0.1:
+            option_sets.append(_changed(choice(option_sets), random, 1))
+        return choice(option_sets)
 
-    def usually() -> Options:
-        return options() | {"rules": USUAL["rules"]}  # those of one's own need a program
+    def catalog_options() -> Options:
+        return options() | {"rules": DEFAULT_OPTIONS["rules"]}  # custom rules need a program
 
-    makers: dict[str, tuple[int, Callable[[], tuple[Any, ...]]]] = {
+    events: dict[str, tuple[int, Callable[[], tuple[Any, ...]]]] = {
         "run": (6, lambda: (options(),)),
-        "stop": (2, lambda: (options(), random.randint(1, 15))),
+        "interrupt": (2, lambda: (options(), random.randint(1, 15))),
         "kill": (3, lambda: (options(), random.randint(1, 80))),
-        "kill_experiment": (1, lambda: (usually(), 2, random.randint(1, 120))),
-        "both": (1, lambda: (options(), options())),
-        "fail": (2, lambda: (options(), random.randrange(5))),
-        "experiment": (3, lambda: (usually(), random.randint(1, 2))),
-        "become": (3, lambda: (usual["server"], random.randrange(EDITIONS))),
-        "edit": (3, lambda: (random.choice([*FILES, "own"]), random.randrange(EDITIONS))),
-        "damage": (2, lambda: (random.random(), random.choice([1, 30, 3000]))),
-        "spoil": (1, lambda: (random.random(), random.choice(["delete", "cut", "garbage"]))),
-        "look": (1, lambda: (random.random(), random.choice(["report", "rescore"]))),
+        "kill_experiment": (1, lambda: (catalog_options(), 2, random.randint(1, 120))),
+        "run_two": (1, lambda: (options(), options())),
+        "run_with_failures": (2, lambda: (options(), random.randrange(5))),
+        "experiment": (3, lambda: (catalog_options(), random.randint(1, 2))),
+        "replace_model": (3, lambda: (first["server"], random.randrange(EDITIONS))),
+        "edit": (3, lambda: (choice([*FILES, "custom"]), random.randrange(EDITIONS))),
+        "damage_cache": (2, lambda: (share(), choice([1, 30, 3000]))),
+        "damage_dataset": (1, lambda: (share(), choice(["delete", "cut", "garbage"]))),
+        "reread": (1, lambda: (share(), choice(["report", "rescore"]))),
     }
-    often = [weight for weight, _ in makers.values()]
-    names = random.choices(list(makers), often, k=steps)
-    happened = [Step(name, makers[name][1]()) for name in names]
-    again = [step for step in happened if step.name == "experiment"][-1:]
-    return [*happened, *again, *(Step("run", (each,)) for each in known)]
+    names = random.choices(list(events), [weight for weight, _ in events.values()], k=steps)
+    chosen = [Step(name, events[name][1]()) for name in names]
+    last_experiment = [step for step in chosen if step.name == "experiment"][-1:]
+    return [*chosen, *last_experiment, *(Step("run", (options,)) for options in option_sets)]
 
 
 def _changed(options: Options, random: Random, times: int) -> Options:
-    for name in random.sample(list(OTHERS), times):
-        others = [value for value in (USUAL[name], *OTHERS[name]) if value != options[name]]
-        options = options | {name: random.choice(others)}
+    for name in random.sample(list(OTHER_VALUES), times):
+        values = DEFAULT_OPTIONS[name], *OTHER_VALUES[name]
+        other_values = [value for value in values if value != options[name]]
+        options = options | {name: random.choice(other_values)}
     return options
 
 
-def passed(seed: int, servers: Sequence[Coins], fresh: Fresh, steps: Sequence[Step]) -> str:
-    """Go through the steps in a new home: what broke, or "" if nothing did."""
+def failure_of(seed: int, servers: Servers, fresh: FreshHomes, steps: Sequence[Step]) -> str:
+    """Perform the steps in a new home and return a description of the failure, or ""."""
     with TemporaryDirectory() as folder:
         home = Home(Path(folder), servers, fresh)
         for number, step in enumerate(steps, 1):
-            if any(isinstance(each, dict) and not home.is_told_apart(each) for each in step.taken):
+            options = [each for each in step.arguments if isinstance(each, dict)]
+            if not all(map(home.detects_change, options)):
                 continue
             try:
-                home.let(step.name, step.taken)
-            except Exception as fault:
-                before = "\n".join(map(str, steps[:number]))
-                told = traceback.format_exc() if not isinstance(fault, Fault) else str(fault)
-                return f"history {seed}, step {number}:\n{before}\n{told}"
+                home.apply(step.name, step.arguments)
+            except Exception as error:
+                performed = "\n".join(map(str, steps[:number]))
+                message = str(error) if isinstance(error, CheckFailed) else traceback.format_exc()
+                return f"history {seed}, step {number}:\n{performed}\n{message}"
     return ""
 
 
-def shortest(seed: int, servers: Sequence[Coins], fresh: Fresh, steps: Sequence[Step]) -> str:
-    """What broke, with no step that it does not take."""
-    told, place = passed(seed, servers, fresh, steps), 0
-    while told and place < len(steps):
-        fewer = [*steps[:place], *steps[place + 1 :]]
-        if again := passed(seed, servers, fresh, fewer):
-            steps, told = fewer, again
+def shortest_failure(seed: int, servers: Servers, fresh: FreshHomes, steps: Sequence[Step]) -> str:
+    """The failure, without the steps that it does not need."""
+    failure, index = failure_of(seed, servers, fresh, steps), 0
+    while failure and index < len(steps):
+        fewer = [*steps[:index], *steps[index + 1 :]]
+        if shorter := failure_of(seed, servers, fresh, fewer):
+            steps, failure = fewer, shorter
         else:
-            place += 1
-    return told
+            index += 1
+    return failure
 
 
 @contextmanager
-def three_servers() -> Iterator[list[Coins]]:
-    """Two models of one name, and one that thinks; what fails is tried once more, at once.
+def three_servers() -> Iterator[list[RandomServer]]:
+    """Two models of one name, and a reasoning model; failed requests are retried once, at once.
 
-    Connections are reused from the first request on: to open them takes a good part of the time.
+    Connections are reused from the first request on, since opening them takes much of the time.
     """
-    servers = [Coins(0), Coins(1), Coins(2, thinks=True)]
+    servers = [RandomServer(0), RandomServer(1), RandomServer(2, is_reasoning=True)]
     with ExitStack() as stack:
         stack.enter_context(patch.multiple(client, FIRST_WAIT=0.001, MAX_FAILED_ATTEMPTS=2))
         stack.enter_context(patch.object(http, "REUSE_AFTER_REQUESTS", 0))
@@ -177,18 +180,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("histories", type=int)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--steps", type=int, default=STEPS, help="of each history")
-    given = parser.parse_args()
+    parser.add_argument("--steps", type=int, default=STEPS, help="steps per history")
+    options = parser.parse_args()
     logging.disable(logging.ERROR)
-    broken = 0
+    failures = 0
     with three_servers() as servers, TemporaryDirectory() as inputs:
-        fresh = Fresh(Path(inputs))
-        for seed in range(given.first, given.first + given.histories):
-            if told := shortest(seed, servers, fresh, history(seed, given.steps)):
-                print(told, flush=True)
-                broken += 1
-    print(f"{given.histories} histories, {broken} broken, {time.process_time():.0f} s of processor")
-    sys.exit(broken > 0)
+        fresh = FreshHomes(Path(inputs))
+        for seed in range(options.first, options.first + options.histories):
+            if failure := shortest_failure(seed, servers, fresh, history(seed, options.steps)):
+                print(failure, flush=True)
+                failures += 1
+    print(f"{options.histories} histories, {failures} failures, {time.process_time():.0f} s CPU")
+    sys.exit(failures > 0)
 
 
 if __name__ == "__main__":

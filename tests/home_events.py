@@ -1,4 +1,4 @@
-"""Events in the life of a CDTA_HOME, the checks after each, and the numbers of its runs."""
+"""Events in the history of a CDTA_HOME, and the checks after each of them."""
 
 import json
 import os
@@ -43,41 +43,40 @@ from cant_do_that_anymore.runs.storage import (
     save_run,
 )
 from cant_do_that_anymore.task.types import Reading
-from crashes import has_died, started
+from crashes import start, was_killed
 from loopback import Body
-from random_servers import FILES, OWN_RULES, Coins, write
+from random_servers import CUSTOM_RULES, FILES, RandomServer, write_edition
 
 Options = dict[str, Any]
-"""Of a run, as plain values: ``server`` is the number of one, ``positions`` a file's name."""
+"""Options of a run as plain values; ``server`` is an index, ``positions`` the name of a file."""
 
-AHEAD = 4
-"""So many questions for each connection may be begun before it is known that they are needed."""
-LOOKS = MAX_PROBES + DIFFERENCES_TO_REJECT * REPEATS
-"""So often it may be looked whether it is the same model; once, if the first answer is the same."""
-
+MAX_EXTRA = 4
+"""Requests per connection that may be sent before it is known that they are needed."""
+MAX_IDENTITY_REQUESTS = MAX_PROBES + DIFFERENCES_TO_REJECT * REPEATS
+"""The most requests of an identity check; it needs one if the first answer is the same."""
 
 Numbers = dict[str, Any]
 
-OF_THE_MOMENT = ("started_at", "seconds", "seconds_now", "notes", "cost", "dataset", "temperature")
+VOLATILE = ("started_at", "seconds", "seconds_now", "notes", "cost", "dataset", "temperature")
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a run ended: its numbers or a sentence, its requests, and the keys of cached answers."""
+class RunResult:
+    """How a run ended: its numbers or an error message, and its requests and cache keys."""
 
     numbers: Numbers | None
-    sentence: str
-    asked: int = 0
+    message: str
+    requests: int = 0
     keys: frozenset[str] = frozenset()
 
 
 def numbers_of(run: Run) -> Numbers:
-    """All that does not depend on the moment: metrics, samples, judged replies."""
+    """Everything that does not depend on the time: metrics, samples, scored replies."""
     return _numbers(run_json(run), map(sample_line, (*run.samples, *run.controls)))
 
 
 def numbers_in(folder: Path) -> Numbers:
-    """The same of a run that was saved."""
+    """The same for a saved run."""
     files = [folder / name for name in (SAMPLES_FILE, CONTROLS_FILE) if (folder / name).exists()]
     lines = chain(*(file.read_text().splitlines() for file in files))
     return _numbers(json.loads((folder / "run.json").read_text()), lines)
@@ -87,10 +86,10 @@ def _numbers(facts: dict[str, Any], lines: Iterable[str]) -> Numbers:
     samples = [json.loads(line) for line in lines]
     for sample in samples:
         for reply in sample["replies"].values():
-            del reply["conceded"]  # a form that was learnt may be learnt before the first question
-    chosen = {key: facts["dataset"][key] for key in ("version", "origin", "pool", "pool_name")}
-    kept = {key: value for key, value in facts.items() if key not in OF_THE_MOMENT}
-    return json.loads(json.dumps(kept | {"samples": samples, "dataset": chosen}))  # type: ignore[no-any-return]
+            del reply["conceded"]  # the request variant may already be known
+    dataset = {key: facts["dataset"][key] for key in ("version", "origin", "pool", "pool_name")}
+    stable = {key: value for key, value in facts.items() if key not in VOLATILE}
+    return json.loads(json.dumps(stable | {"samples": samples, "dataset": dataset}))  # type: ignore[no-any-return]
 
 
 def bytes_in(folder: Path) -> str:
@@ -100,7 +99,7 @@ def bytes_in(folder: Path) -> str:
 
 
 def keys_in(store: Path) -> frozenset[str]:
-    """Of the whole answers in a store; looked up in a copy, so that nothing is mended by that."""
+    """The keys of the intact answers in a cache, read from a copy so that nothing is repaired."""
     if not store.exists():
         return frozenset()
     with TemporaryDirectory() as folder:
@@ -111,150 +110,150 @@ def keys_in(store: Path) -> frozenset[str]:
         return frozenset(key for kind, key, *_ in intact_rows(copy) if kind == "answer")
 
 
-def difference(ours: Any, theirs: Any, at: str = "") -> str:
+def difference(actual: Any, expected: Any, at: str = "") -> str:
     """The first place where two values differ."""
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        for key in ours.keys() | theirs.keys():
-            if ours.get(key) != theirs.get(key):
-                return difference(ours.get(key), theirs.get(key), f"{at}.{key}")
-    if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        for place, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+    if isinstance(actual, dict) and isinstance(expected, dict):
+        for key in actual.keys() | expected.keys():
+            if actual.get(key) != expected.get(key):
+                return difference(actual.get(key), expected.get(key), f"{at}.{key}")
+    if isinstance(actual, list) and isinstance(expected, list) and len(actual) == len(expected):
+        for index, (one, other) in enumerate(zip(actual, expected, strict=True)):
             if one != other:
-                return difference(one, other, f"{at}[{place}]")
-    return f"{at} is {ours!r:.300} and not {theirs!r:.300}"
+                return difference(one, other, f"{at}[{index}]")
+    return f"{at} is {actual!r:.300} and not {expected!r:.300}"
 
 
-class Fault(AssertionError):
-    """A promise that was broken."""
+class CheckFailed(AssertionError):
+    """A home is not as it should be."""
 
 
 class Home:
-    """One home, what it should hold, and what may happen to it.
+    """A home, the events that may happen to it, and their checks.
 
     Attributes:
-        editions: which edition each file, and the rules of one's own, are in.
-        answered: which editions of a server have answered under which tag.
-        made: the runs that were saved: the rules of one's own they need, and a digest.
+        editions: the current edition of each file and of the custom rules.
+        editions_seen: the editions of each server that have answered under each tag.
+        saved_runs: the custom rules and the digest of each saved run.
     """
 
-    def __init__(self, folder: Path, servers: Sequence[Coins], fresh: "Fresh") -> None:
+    def __init__(self, folder: Path, servers: Sequence[RandomServer], fresh: "FreshHomes") -> None:
         self.folder = folder
         self.path = folder / "home"
         self.servers = servers
         self.fresh = fresh
-        self.editions = dict.fromkeys((*FILES, "own"), 0)
-        self.answered: dict[tuple[int, str], set[int]] = {}
-        self.made: dict[Path, tuple[Rules | None, str]] = {}
+        self.editions = dict.fromkeys((*FILES, "custom"), 0)
+        self.editions_seen: dict[tuple[int, str], set[int]] = {}
+        self.saved_runs: dict[Path, tuple[Rules | None, str]] = {}
         self.is_damaged = False
         for server in servers:
-            server.become(0)
+            server.replace_model(0)
         for name in FILES:
-            write(fresh.inputs, name, 0)
+            write_edition(fresh.inputs, name, 0)
 
-    def let(self, name: str, taken: Sequence[Any]) -> None:
-        """Let something happen, and see that no run that was saved before has changed."""
+    def apply(self, name: str, arguments: Sequence[Any]) -> None:
+        """Perform an event and check that no run saved earlier has changed."""
         with patch.dict(os.environ, CDTA_HOME=str(self.path)):
-            getattr(self, name)(*taken)
-        for folder, (_, digest) in self.made.items():
+            getattr(self, name)(*arguments)
+        for folder, (_, digest) in self.saved_runs.items():
             if bytes_in(folder) != digest:
-                raise Fault(f"{folder.name} was changed")
+                raise CheckFailed(f"{folder.name} was changed")
 
-    # What may happen
+    # Events
 
     def run(self, options: Options) -> None:
-        """A run to its end."""
-        with self._counted(options):
-            self._saved(options, out := self._new_folder())
+        """Finish a run."""
+        with self._request_check(options):
+            self._run_and_save(options, out := self._new_folder())
         self._check_saved(options, out)
 
-    def stop(self, options: Options, at: int) -> None:
-        """Ctrl-C when the server is asked for the time of that number."""
+    def interrupt(self, options: Options, at: int) -> None:
+        """Press Ctrl-C at the request of this number."""
         server = self.servers[options["server"]]
         first = len(server.requests)
 
-        async def interrupt(_: Body, number: int) -> None:
+        async def stop(_: Body, number: int) -> None:
             if number == first + at:
                 os.kill(os.getpid(), signal.SIGINT)
 
-        with self._counted(options), patch.object(server, "fault", interrupt), suppress(Stopped):
+        with self._request_check(options), patch.object(server, "fault", stop), suppress(Stopped):
             evaluate(self.spec(options), quiet=True)
 
     def kill(self, options: Options, at: int) -> None:
-        """Death at the step of writing of that number; a run that is there afterwards is whole."""
+        """Kill the process at a write step; if the run was saved anyway, it must be complete."""
         out = self._new_folder()
-        with self._counted(options, lost=2 * options["max_connections"]):
-            has_died(started(partial(self._saved, options, out), self.said, at))
-            self._heed()
+        with self._request_check(options, max_lost=2 * options["max_connections"]):
+            was_killed(start(partial(self._run_and_save, options, out), self.error_file, at))
+            self._raise_child_error()
         self._check_saved(options, out)
 
     def kill_experiment(self, options: Options, seeds: int, at: int) -> None:
-        """The same while there are several runs to be made."""
-        has_died(started(partial(self._experimented, options, seeds), self.said, at))
+        """The same during an experiment of several runs."""
+        was_killed(start(partial(self._run_seeds, options, seeds), self.error_file, at))
         with suppress(UserError):
-            self._heed()
-        self._has_answered(options)
+            self._raise_child_error()
+        self._record_edition(options)
 
-    def both(self, options: Options, others: Options) -> None:
-        """Two processes at once."""
+    def run_two(self, options: Options, others: Options) -> None:
+        """Run two processes at once."""
         outs = self._new_folder(), self._new_folder()
-        process = started(partial(self._saved, others, outs[1]), self.said)
+        process = start(partial(self._run_and_save, others, outs[1]), self.error_file)
         try:
-            with self._ending(options):
-                self._saved(options, outs[0])
+            with self._error_check(options):
+                self._run_and_save(options, outs[0])
         finally:
-            has_died(process)
-        with self._ending(others):
-            self._heed()
+            was_killed(process)
+        with self._error_check(others):
+            self._raise_child_error()
         self._check_saved(options, outs[0])
         self._check_saved(others, outs[1])
 
-    def fail(self, options: Options, which: int) -> None:
-        """A server that has no answer to every fifth question, however often it is asked."""
+    def run_with_failures(self, options: Options, remainder: int) -> None:
+        """Run with a server that fails for every fifth request, however often it is retried."""
         server = self.servers[options["server"]]
 
-        async def refuse(request: Body, _: int) -> web.Response | None:
-            return web.Response(status=500) if server.coin(request) % 5 == which else None
+        async def fail(request: Body, _: int) -> web.Response | None:
+            return web.Response(status=500) if server.number_for(request) % 5 == remainder else None
 
-        with patch.object(server, "fault", refuse), suppress(UserError):
+        with patch.object(server, "fault", fail), suppress(UserError):
             evaluate(replace(self.spec(options), max_error_rate=0.6), quiet=True)
-        self._has_answered(options)
+        self._record_edition(options)
 
     def experiment(self, options: Options, seeds: int) -> None:
-        """Runs with several seeds into one folder, where some may lie already."""
-        runs, failures = self._experimented(options, seeds)
+        """Run several seeds into one folder, which may already have some of the runs."""
+        runs, failures = self._run_seeds(options, seeds)
         for run in runs:
             assert run.folder
             self._check_saved(options | {"seed": run.plan.settings.seed}, run.folder)
         for problem in failures.values():
             if "contains a run that differs in" not in str(problem):
-                self._check_sentence(options, type(problem).__name__, str(problem))
-        self._has_answered(options)
+                self._check_message(options, type(problem).__name__, str(problem))
+        self._record_edition(options)
 
-    def become(self, server: int, edition: int) -> None:
-        """Another model behind the address."""
-        self.servers[server].become(edition)
+    def replace_model(self, server: int, edition: int) -> None:
+        """Put another model behind the address."""
+        self.servers[server].replace_model(edition)
 
     def edit(self, name: str, edition: int) -> None:
-        """Another edition of a file, or of the rules of one's own."""
+        """Switch to another edition of a file or of the custom rules."""
         self.editions[name] = edition
         if name in FILES:
-            write(self.fresh.inputs, name, edition)
+            write_edition(self.fresh.inputs, name, edition)
 
-    def damage(self, where: float, size: int) -> None:
-        """Garbage in the store."""
+    def damage_cache(self, share: float, size: int) -> None:
+        """Write garbage into the cache."""
         store = self.path / "answers.sqlite"
         if store.exists():
             with store.open("r+b") as file:
-                file.seek(int(where * store.stat().st_size))
-                file.write(Random(where).randbytes(size))
+                file.seek(int(share * store.stat().st_size))
+                file.write(Random(share).randbytes(size))
             self.is_damaged = True
 
-    def spoil(self, which: float, how: str) -> None:
-        """A dataset in the home that is deleted, loses lines or is no text any more."""
+    def damage_dataset(self, share: float, how: str) -> None:
+        """Delete a dataset of the home, remove its lines, or replace them with garbage."""
         folders = sorted(self.path.glob("datasets/[!.]*"))
         if not folders:
             return
-        folder = folders[int(which * len(folders))]
+        folder = folders[int(share * len(folders))]
         positions = folder / "positions.jsonl"
         if how == "delete":
             shutil.rmtree(folder)
@@ -263,177 +262,176 @@ class Home:
         else:
             positions.write_bytes(b"\xff" * 99)
 
-    def look(self, which: float, how: str) -> None:
-        """A run that was saved: its page, or its answers read in another way and back."""
-        if not self.made:
+    def reread(self, share: float, how: str) -> None:
+        """Rewrite the report of a saved run, or rescore it with the other reading and back."""
+        if not self.saved_runs:
             return
-        folder = sorted(self.made)[int(which * len(self.made))]
-        run = load_run(folder, self.made[folder][0])
+        folder = sorted(self.saved_runs)[int(share * len(self.saved_runs))]
+        run = load_run(folder, self.saved_runs[folder][0])
         if how == "report":
             write_page(run, folder / "report.html")
             return
         readings: tuple[Reading, Reading] = ("lenient", "exact")
         other = rescored(run, readings[run.plan.reading == "lenient"])
         save_run(other, out := self._new_folder())
-        back = rescored(load_run(out, self.made[folder][0]), run.plan.reading)
+        back = rescored(load_run(out, self.saved_runs[folder][0]), run.plan.reading)
         if numbers_of(back) != numbers_of(run):
-            raise Fault(f"{folder.name} is another run when it is read to and fro")
+            raise CheckFailed(f"{folder.name} differs after rescoring it back and forth")
 
-    # What is known of it
+    # State
 
     def spec(self, options: Options) -> Spec:
-        """What the options stand for."""
-        given = dict(options)
-        server, positions = self.servers[given.pop("server")], given.pop("positions")
+        """The spec for these options."""
+        values = dict(options)
+        server, positions = self.servers[values.pop("server")], values.pop("positions")
         pool = {"pool": self.fresh.inputs / "pool.jsonl"}
-        where: dict[str, Options] = {
+        sources: dict[str, Options] = {
             "pool": pool,
             "diagonal": pool | {"eval": "all_diagonal"},
             "dataset": {"dataset": self.fresh.inputs / "dataset.jsonl"},
         }
-        if given["rules"] == "own":
-            given["rules"] = OWN_RULES[self.editions["own"]]
-        if given["wording"] == "file":
-            given["wording"] = str(self.fresh.inputs / "wording.toml")
-        return Spec(model="m", base_url=server.url, **given, **where[positions])
+        if values["rules"] == "custom":
+            values["rules"] = CUSTOM_RULES[self.editions["custom"]]
+        if values["wording"] == "file":
+            values["wording"] = str(self.fresh.inputs / "wording.toml")
+        return Spec(model="m", base_url=server.url, **values, **sources[positions])
 
     def key(self, options: Options) -> str:
-        """All that the numbers of a run depend on."""
-        given = {name: value for name, value in options.items() if name != "max_connections"}
+        """Everything that the numbers of a run depend on."""
+        values = {name: value for name, value in options.items() if name != "max_connections"}
         files = {
             "dataset" if options["positions"] == "dataset" else "pool",
             *(["wording"] if options["wording"] == "file" else []),
-            *(["own"] if options["rules"] == "own" else []),
+            *(["custom"] if options["rules"] == "custom" else []),
         }
         editions = {name: self.editions[name] for name in files}
         model = self.servers[options["server"]].edition
-        return json.dumps([given, editions, model], sort_keys=True)
+        return json.dumps([values, editions, model], sort_keys=True)
 
-    def is_told_apart(self, options: Options) -> bool:
-        """Whether another model is noticed: not by its moves where positions are given."""
-        now = self.servers[options["server"]].edition
-        before = self.answered.get(_who(options), set()) - {now}
-        return options["positions"] == "pool" or not any(map(partial(_is_silent, now), before))
+    def detects_change(self, options: Options) -> bool:
+        """Whether a model change is noticed; with given positions, moves cannot reveal it."""
+        current = self.servers[options["server"]].edition
+        earlier = self.editions_seen.get(_model_key(options), set()) - {current}
+        has_same_name = any({current, edition} == {1, 2} for edition in earlier)
+        return options["positions"] == "pool" or not has_same_name
 
     def keys(self) -> frozenset[str]:
-        """Of the answers in the store, as far as it is whole."""
+        """The keys of the answers in the cache, or none if it is damaged."""
         return frozenset() if self.is_damaged else keys_in(self.path / "answers.sqlite")
 
     @property
-    def said(self) -> Path:
-        """What another process ended with, if not with a run."""
-        return self.folder / "said"
+    def error_file(self) -> Path:
+        """The error of another process, if it had one."""
+        return self.folder / "error"
 
     def _new_folder(self) -> Path:
-        return self.folder / "runs" / f"{len(self.made):02}-{time.time_ns()}"
+        return self.folder / "runs" / f"{len(self.saved_runs):02}-{time.time_ns()}"
 
-    def _saved(self, options: Options, out: Path) -> None:
+    def _run_and_save(self, options: Options, out: Path) -> None:
         save_run(evaluate(self.spec(options), quiet=True), out)
 
-    def _experimented(self, options: Options, seeds: int) -> tuple[list[Run], dict[str, UserError]]:
+    def _run_seeds(self, options: Options, seeds: int) -> tuple[list[Run], dict[str, UserError]]:
         specs = [self.spec(options | {"seed": 1 + seed}) for seed in range(seeds)]
         return run_all({"m": specs}, self.folder / "experiment", save_run, quiet=True)
 
-    def _has_answered(self, options: Options) -> None:
+    def _record_edition(self, options: Options) -> None:
         edition = self.servers[options["server"]].edition
-        self.answered.setdefault(_who(options), set()).add(edition)
+        self.editions_seen.setdefault(_model_key(options), set()).add(edition)
 
-    # What must hold
+    # Checks
 
     @contextmanager
-    def _counted(self, options: Options, lost: int = 0) -> Iterator[None]:
-        """Nothing is asked that is on disk, but a look or two; so many answers may be lost."""
+    def _request_check(self, options: Options, max_lost: int = 0) -> Iterator[None]:
+        """Check that no cached request is sent again, except in identity checks."""
         server = self.servers[options["server"]]
-        first, before, whole = len(server.requests), self.keys(), not self.is_damaged
-        others = self.answered.get(_who(options), set()) - {server.edition}
-        with self._ending(options):
+        first, before, is_intact = len(server.requests), self.keys(), not self.is_damaged
+        others = self.editions_seen.get(_model_key(options), set()) - {server.edition}
+        with self._error_check(options):
             try:
                 yield
             finally:
-                asked, self.is_damaged = len(server.requests) - first, False
+                sent, self.is_damaged = len(server.requests) - first, False
         new = self.keys() - before
-        fresh = self.fresh.ended(self, options)
-        in_vain = max(0, fresh.asked - len(fresh.keys))
-        if server.thinks:  # whoever is under way when it is learnt how much room it needs
-            in_vain += 2 * options["max_connections"]
-        most = len(new) + (LOOKS if others else 1) + lost + in_vain
-        if asked > most:
-            raise Fault(f"{asked} questions were asked, and {len(new)} answers kept")
-        if whole and len(new - fresh.keys) > AHEAD * options["max_connections"]:
-            raise Fault(f"{len(new - fresh.keys)} questions were asked that a fresh run does not")
+        fresh = self.fresh.result(self, options)
+        unanswered = max(0, fresh.requests - len(fresh.keys))
+        if server.is_reasoning:  # requests in flight while its token limit is found
+            unanswered += 2 * options["max_connections"]
+        identity_requests = MAX_IDENTITY_REQUESTS if others else 1
+        if sent > len(new) + identity_requests + max_lost + unanswered:
+            raise CheckFailed(f"{sent} requests were sent, and {len(new)} answers cached")
+        extra = len(new - fresh.keys)
+        if is_intact and extra > MAX_EXTRA * options["max_connections"]:
+            raise CheckFailed(f"{extra} requests were sent that a fresh run does not send")
 
     @contextmanager
-    def _ending(self, options: Options) -> Iterator[None]:
-        """In a run, or with a sentence that is as good."""
+    def _error_check(self, options: Options) -> Iterator[None]:
+        """Check the message of an error, if one is raised."""
         try:
             yield
         except UserError as problem:
-            self._check_sentence(options, type(problem).__name__, str(problem))
-        self._has_answered(options)
+            self._check_message(options, type(problem).__name__, str(problem))
+        self._record_edition(options)
 
-    def _heed(self) -> None:
-        """What another process has said is said here."""
-        if self.said.exists():
-            kind, _, words = self.said.read_text().partition(": ")
-            self.said.unlink()
+    def _raise_child_error(self) -> None:
+        """Raise the error of the other process here."""
+        if self.error_file.exists():
+            kind, _, message = self.error_file.read_text().partition(": ")
+            self.error_file.unlink()
             if kind == "ModelChanged":
-                raise ModelChanged(words)
-            raise UserError(words)
+                raise ModelChanged(message)
+            raise UserError(message)
 
-    def _check_sentence(self, options: Options, kind: str, words: str) -> None:
-        """Refused because of another model that has answered, or as in a fresh home."""
+    def _check_message(self, options: Options, kind: str, message: str) -> None:
+        """The model has changed, or the message is that of a fresh home."""
         server = self.servers[options["server"]]
-        if kind == "ModelChanged" and self.answered.get(_who(options), set()) - {server.edition}:
+        earlier = self.editions_seen.get(_model_key(options), set()) - {server.edition}
+        if kind == "ModelChanged" and earlier:
             return
-        fresh = self.fresh.ended(self, options)
-        if not fresh.sentence or _without_numbers(words) != _without_numbers(fresh.sentence):
-            raise Fault(f"said {words!r}; a fresh home: {fresh.sentence or 'a run'!r}")
+        fresh = self.fresh.result(self, options)
+        if not fresh.message or _without_numbers(message) != _without_numbers(fresh.message):
+            raise CheckFailed(f"message {message!r}; in a fresh home: {fresh.message or 'a run'!r}")
 
     def _check_saved(self, options: Options, folder: Path) -> None:
-        """If a run was saved, it is whole and that of a fresh home."""
+        """If a run was saved, it is complete and equal to that of a fresh home."""
         if not folder.exists():
             return
-        rules = OWN_RULES[self.editions["own"]] if options["rules"] == "own" else None
-        ours, theirs = numbers_in(folder), self.fresh.ended(self, options).numbers
-        if ours != theirs:
-            raise Fault(f"other numbers than in a fresh home: {difference(ours, theirs)}")
-        self.made[folder] = rules, bytes_in(folder)
+        rules = CUSTOM_RULES[self.editions["custom"]] if options["rules"] == "custom" else None
+        actual, expected = numbers_in(folder), self.fresh.result(self, options).numbers
+        if actual != expected:
+            raise CheckFailed(f"other numbers than in a fresh home: {difference(actual, expected)}")
+        self.saved_runs[folder] = rules, bytes_in(folder)
 
 
-class Fresh:
-    """What the same commands come to in new homes; each is run once.
+class FreshHomes:
+    """The results of the same commands in new homes; each command is run once.
 
     Attributes:
-        inputs: the folder of the files that are edited.
+        inputs: the folder of the edited files.
     """
 
     def __init__(self, folder: Path) -> None:
         self.inputs = folder
-        self._ended: dict[str, Ended] = {}
+        self._results: dict[str, RunResult] = {}
 
-    def ended(self, home: Home, options: Options) -> Ended:
-        """How a run ends now in a new home."""
+    def result(self, home: Home, options: Options) -> RunResult:
+        """The result of a run in a new home."""
         key = home.key(options)
-        if key not in self._ended:
+        if key not in self._results:
             server = home.servers[options["server"]]
-            first, numbers, sentence = len(server.requests), None, ""
+            first, numbers, message = len(server.requests), None, ""
             with TemporaryDirectory() as new, patch.dict(os.environ, CDTA_HOME=new):
                 try:
                     numbers = numbers_of(evaluate(home.spec(options), quiet=True))
                 except UserError as problem:
-                    sentence = str(problem)
+                    message = str(problem)
                 keys = keys_in(Path(new) / "answers.sqlite")
-            self._ended[key] = Ended(numbers, sentence, len(server.requests) - first, keys)
-        return self._ended[key]
+            self._results[key] = RunResult(numbers, message, len(server.requests) - first, keys)
+        return self._results[key]
 
 
-def _who(options: Options) -> tuple[int, str]:
+def _model_key(options: Options) -> tuple[int, str]:
     return options["server"], options["tag"]
 
 
-def _is_silent(one: int, other: int) -> bool:
-    return {one, other} == {1, 2}
-
-
-def _without_numbers(words: str) -> str:
-    return re.sub(r"[\d,.]+", "", words)
+def _without_numbers(message: str) -> str:
+    return re.sub(r"[\d,.]+", "", message)

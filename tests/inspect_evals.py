@@ -12,31 +12,31 @@ from inspect_ai import eval as inspect_eval
 from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, get_model
 
-LISTED = cache(packages_distributions)
-"""Inspect goes through all installed packages at every eval, for a third of a second."""
+cached_packages = cache(packages_distributions)
+"""Inspect lists all installed packages at every eval, which takes a third of a second."""
 
 
 @contextmanager
-def quickly() -> Iterator[None]:
-    """Inspect lays out its tables of results also if nobody is to see them; not in here."""
+def without_overhead() -> Iterator[None]:
+    """Cache the package list, and skip the layout of result tables that are not shown."""
     with (
-        patch("inspect_ai._util.package.packages_distributions", LISTED),
+        patch("inspect_ai._util.package.packages_distributions", cached_packages),
         patch("rich.live.Live.refresh", lambda _: None),
     ):
         yield
 
 
-def evaluated(folder: Path, task: Any, model: str | Model, **options: Any) -> EvalLog:
-    """The log of one eval; a model that is named is a new one, since the next test has another."""
+def run_eval(folder: Path, task: Any, model: str | Model, **options: Any) -> EvalLog:
+    """Run one eval and return its log; a model name creates a new model, not a memoized one."""
     if isinstance(model, str):
         model = get_model(model, memoize=False)
     fixed: dict[str, Any] = {"log_realtime": False, "display": "none"}
-    with quickly():
+    with without_overhead():
         (log,) = inspect_eval(task, model, log_dir=str(folder), **fixed, **options)
     return log
 
 
-def numbers(log: EvalLog) -> dict[str, float]:
+def logged_metrics(log: EvalLog) -> dict[str, float]:
     """The metrics of a log."""
     assert log.results
     return {name: metric.value for name, metric in log.results.scores[0].metrics.items()}

@@ -24,20 +24,20 @@ Fault = Callable[[Body, int], Awaitable[web.StreamResponse | None]]
 
 @dataclass
 class Loopback:
-    """What the server was asked, and how it answers.
+    """A server, the requests it got, and how it responds.
 
     Attributes:
-        respond: the reply to a request.
-        model: the name it answers as; by default the one it was asked for.
+        respond: returns the reply to a request.
+        model: the model name in responses; by default the one requested.
         listed: the names in its list of models.
         model_list: called before that list is sent; a response it returns is sent instead.
-        finish_reason: why replies end.
-        delay: seconds before each answer.
-        fault: called before answering with the request and its number; a response it returns is
-            sent instead of an answer.
+        finish_reason: the finish reason of replies.
+        delay: seconds before each response.
+        fault: called with the request and its number; a response it returns is sent instead of an
+            answer.
         requests: every request's JSON, in order of arrival, with the "path" it came on.
         headers: the headers of those requests.
-        most_in_flight: the highest number of requests that were open at once.
+        max_in_flight: the highest number of concurrent requests.
     """
 
     respond: Responder
@@ -49,7 +49,7 @@ class Loopback:
     fault: Fault | None = None
     requests: list[Body] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
-    most_in_flight: int = 0
+    max_in_flight: int = 0
     url: str = ""
     _in_flight: int = 0
 
@@ -61,7 +61,7 @@ class Loopback:
         self.requests.append(request)
         number = len(self.requests)
         self._in_flight += 1
-        self.most_in_flight = max(self.most_in_flight, self._in_flight)
+        self.max_in_flight = max(self.max_in_flight, self._in_flight)
         try:
             if self.delay:
                 await asyncio.sleep(self.delay)
@@ -94,47 +94,47 @@ class Loopback:
         }
 
     async def models(self, http: web.Request) -> web.Response:
-        return self.model_list(http) or web.json_response(self.models_listed())
+        return self.model_list(http) or web.json_response(self.model_list_json())
 
-    def models_listed(self) -> dict[str, Any]:
+    def model_list_json(self) -> dict[str, Any]:
         return {"object": "list", "data": [{"id": id} for id in self.listed]}
 
     def add_routes(self, app: web.Application) -> None:
-        """What the server answers to."""
+        """Add the endpoints of the server."""
         app.router.add_post("/v1/chat/completions", self.answer)
         app.router.add_post("/v1/completions", self.answer)
         app.router.add_get("/v1/models", self.models)
 
 
 class Server(Protocol):
-    """What can be served."""
+    """Anything that `serving` can serve."""
 
     url: str
 
     def add_routes(self, app: web.Application) -> None:
-        """What it answers to."""
+        """Add its endpoints."""
 
 
 Served = TypeVar("Served", bound=Server)
 
 
 @overload
-def serving(answering: Served, port: int = 0) -> AbstractContextManager[Served]: ...
+def serving(source: Served, port: int = 0) -> AbstractContextManager[Served]: ...
 
 
 @overload
 def serving(
-    answering: Responder, port: int = 0, **fields: Any
+    source: Responder, port: int = 0, **fields: Any
 ) -> AbstractContextManager[Loopback]: ...
 
 
 @contextmanager
-def serving(answering: Any, port: int = 0, **fields: Any) -> Iterator[Any]:
+def serving(source: Any, port: int = 0, **fields: Any) -> Iterator[Any]:
     """Serve in a thread while the body runs; ``server.url`` is the base URL.
 
-    A function that answers requests is served by a `Loopback` with these fields.
+    A responder is served by a `Loopback` with these fields.
     """
-    server = answering if hasattr(answering, "add_routes") else Loopback(answering, **fields)
+    server = source if hasattr(source, "add_routes") else Loopback(source, **fields)
     loop = asyncio.new_event_loop()
     app = web.Application(client_max_size=2**26)
     server.add_routes(app)
@@ -166,9 +166,9 @@ def serving(answering: Any, port: int = 0, **fields: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def answering(player: Responder | Loopback, **fields: Any) -> Iterator[Loopback]:
-    """As `serving`, but for this process only and without HTTP, which takes most of the time."""
-    server = player if isinstance(player, Loopback) else Loopback(player, **fields)
+def serving_in_process(source: Responder | Loopback, **fields: Any) -> Iterator[Loopback]:
+    """Like `serving`, but only for this process and without HTTP, which takes most of the time."""
+    server = source if isinstance(source, Loopback) else Loopback(source, **fields)
     server.url = f"http://127.0.0.1:{next(_PORTS)}/v1"
     send = ServerModel.send
 
@@ -177,7 +177,7 @@ def answering(player: Responder | Loopback, **fields: Any) -> Iterator[Loopback]
             return await send(model, method, path, **options)
         response: Any = web.Response(status=404, body=b"404: Not Found")
         if path == "/models":
-            response = web.json_response(server.models_listed())
+            response = web.json_response(server.model_list_json())
         elif path == model.path:
             response = await server.answer_to(options["json"] | {"path": f"/v1{path}"})
         return Response(response.status, None, response.body or b"")
@@ -186,36 +186,36 @@ def answering(player: Responder | Loopback, **fields: Any) -> Iterator[Loopback]
         yield server
 
 
-_PORTS = count(1)  # no two servers of a home have one address
+_PORTS = count(1)  # so that no two servers of a home share an address
 
 
 def moves_in(request: Body) -> tuple[str, ...]:
-    """The moves so far, read back from any form of the question.
+    """The moves so far, parsed from any form of the prompt.
 
-    A turn may begin with the task or end with a question or another task, and a first turn may be
-    there only for the user to begin.
+    A turn may begin with the task or end with a question or another task. The first turn may
+    only be there so that the user begins.
     """
     if "messages" in request:
-        said = [turn["content"] for turn in request["messages"] if turn["role"] != "system"]
+        turns = [turn["content"] for turn in request["messages"] if turn["role"] != "system"]
     else:
-        said = re.findall(r"^(?:User|Assistant): (.*)$", request["prompt"], re.MULTILINE)
-    found = (re.findall(r"^(?:[a-h][1-8]){2}[nbrq]?$", turn, re.MULTILINE) for turn in said)
-    return tuple(lines[-1] for lines in found if lines)
+        turns = re.findall(r"^(?:User|Assistant): (.*)$", request["prompt"], re.MULTILINE)
+    matches = (re.findall(r"^(?:[a-h][1-8]){2}[nbrq]?$", turn, re.MULTILINE) for turn in turns)
+    return tuple(lines[-1] for lines in matches if lines)
 
 
-def asked_about(request: Body) -> str | None:
-    """The move whose legality is asked, if that is the question."""
+def queried_move(request: Body) -> str | None:
+    """The move in a question about legality, or None for other prompts."""
     text = request["messages"][-1]["content"] if "messages" in request else request["prompt"]
-    found = re.search(r"is (\S+) a legal move", text)
-    return found[1] if found else None
+    match = re.search(r"is (\S+) a legal move", text)
+    return match[1] if match else None
 
 
 def is_changed(request: Body) -> bool:
-    """Whether the question is under changed rules, and not under those of the default placebo."""
+    """Whether the prompt states changed rules other than the default placebo."""
     text = request["messages"][0]["content"] if "messages" in request else request["prompt"]
     return ("differ" in text or "variant" in text) and not is_placebo(request)
 
 
 def is_placebo(request: Body) -> bool:
-    """Whether the question states the placebo of the default rules."""
+    """Whether the prompt states the placebo of the default rules."""
     return placebo_of(BISHOPS_AS_KNIGHTS).statement in str(request)

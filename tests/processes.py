@@ -1,9 +1,8 @@
-"""Run ``cdta`` and ``oaieval``: in this process, or as real processes.
+"""Run ``cdta`` and ``oaieval`` in this process or in others.
 
-Most tests ask what a command says and does. They call it here, which saves the seconds that a new
-process needs to import everything. Where the process itself is the subject (signals, kills, two at
-once), ``process_of`` starts a real one; where it takes many of them, ``forked`` makes them of one
-that has imported everything.
+Most tests call a command in this process, which saves the seconds that a new one needs for imports.
+Tests about processes (signals, kills, two at once) use ``start_cdta``. Tests that need many use
+``forked_cdta``, which forks them from a process with everything imported.
 """
 
 import io
@@ -30,27 +29,27 @@ from cant_do_that_anymore.__main__ import main as cdta_main
 from cant_do_that_anymore.__main__ import oaieval as oaieval_main
 from loopback import Body, Loopback
 
-Done = subprocess.CompletedProcess[str]
+CompletedCommand = subprocess.CompletedProcess[str]
 
 PROGRAM = "import sys; sys.argv[0] = 'cdta'; from cant_do_that_anymore.cli.main import main; main()"
 
 
 def cdta(
     *arguments: object, code: int | None = None, stdin: bytes = b"", **environment: str
-) -> Done:
-    """Run ``cdta`` to its end in this process; it must end with the exit code, if one is given."""
-    return _called("cdta", cdta_main, arguments, code, stdin, environment)
+) -> CompletedCommand:
+    """Run ``cdta`` in this process and check its exit code, if one is given."""
+    return _run_in_process("cdta", cdta_main, arguments, code, stdin, environment)
 
 
-def oaieval(*arguments: object, code: int | None = None, **environment: str) -> Done:
+def oaieval(*arguments: object, code: int | None = None, **environment: str) -> CompletedCommand:
     """The same for ``oaieval``."""
-    return _called("oaieval", oaieval_main, arguments, code, b"", environment)
+    return _run_in_process("oaieval", oaieval_main, arguments, code, b"", environment)
 
 
-def process_of(
+def start_cdta(
     *arguments: object, terminal: int | None = None, **environment: str
 ) -> "subprocess.Popen[str]":
-    """Start ``cdta`` as a process of its own, at that end of a terminal if one is given."""
+    """Start ``cdta`` in a new process, attached to a terminal if a file descriptor is given."""
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *map(str, arguments)],
         env=os.environ | environment,
@@ -61,16 +60,17 @@ def process_of(
     )
 
 
-def forked(*arguments: object) -> BaseProcess:
-    """A process for ``cdta``, to be started; what it says goes where the tests' own words go."""
-    forking = get_context("forkserver")
-    forking.set_forkserver_preload(["cant_do_that_anymore.cli.commands.run"])
-    return forking.Process(target=_run, args=(["cdta", *map(str, arguments)], dict(os.environ)))
+def forked_cdta(*arguments: object) -> BaseProcess:
+    """A process for ``cdta`` that is not started yet; it inherits stdout and stderr."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["cant_do_that_anymore.cli.commands.run"])
+    argv = ["cdta", *map(str, arguments)]
+    return context.Process(target=_run_forked, args=(argv, dict(os.environ)))
 
 
-def killed(at: int, server: Loopback, *arguments: object) -> int | None:
-    """Start ``cdta``, which the server kills at its request of that number: exit code."""
-    process, started = forked(*arguments), threading.Event()
+def exit_code_when_killed(at: int, server: Loopback, *arguments: object) -> int | None:
+    """Run ``cdta``, which the server kills at the request of this number."""
+    process, started = forked_cdta(*arguments), threading.Event()
 
     async def kill(request: Body, number: int) -> web.StreamResponse | None:
         if number == at:
@@ -86,50 +86,50 @@ def killed(at: int, server: Loopback, *arguments: object) -> int | None:
     return process.exitcode
 
 
-def _run(argv: list[str], environment: dict[str, str]) -> None:
+def _run_forked(argv: list[str], environment: dict[str, str]) -> None:
     os.environ.update(environment)
     sys.argv = argv
     cdta_main()
 
 
-def _called(
+def _run_in_process(
     name: str,
     main: Callable[[], None],
     arguments: tuple[object, ...],
     expected: int | None,
     stdin: bytes,
     environment: dict[str, str],
-) -> Done:
+) -> CompletedCommand:
     argv = [name, *map(str, arguments)]
     out, err = _stream(), _stream("backslashreplace")
-    with _like_a_new_process(argv, environment, stdin, out, err):
+    with _new_process_state(argv, environment, stdin, out, err):
         code = _exit_code_of(main)
-    done = Done(argv, code, _text_in(out), _text_in(err))
-    assert expected in (None, code), f"{argv} ended with {code}: {done.stderr or done.stdout}"
-    return done
+    result = CompletedCommand(argv, code, _text_in(out), _text_in(err))
+    assert expected in (None, code), f"{argv} ended with {code}: {result.stderr or result.stdout}"
+    return result
 
 
 @contextmanager
-def _like_a_new_process(
+def _new_process_state(
     argv: list[str], environment: dict[str, str], stdin: bytes, out: TextIO, err: TextIO
 ) -> Iterator[None]:
-    """What a new process has of its own: arguments, environment, streams, log and warnings."""
+    """Set the arguments, environment, streams, logging and warnings of a new process."""
     with ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, {"COLUMNS": "80"} | environment))
         stack.enter_context(patch.object(sys, "argv", argv))
-        # Else click calls the command by the name of pytest.
+        # Otherwise click names the command after pytest.
         stack.enter_context(patch.object(sys.modules["__main__"], "__package__", None))
         stack.enter_context(patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin))))
         stack.enter_context(patch.object(tempfile, "tempdir", None))  # TMPDIR is read again
         stack.enter_context(redirect_stdout(out))
         stack.enter_context(redirect_stderr(err))
-        stack.enter_context(_log_of_its_own())
-        stack.enter_context(_warnings_on_standard_error())
+        stack.enter_context(_separate_logging())
+        stack.enter_context(_warnings_on_stderr())
         yield
 
 
 def _exit_code_of(main: Callable[[], None]) -> int:
-    """Call ``main``: what the interpreter would make of the way in which it ends."""
+    """Call ``main`` and return the exit code that the interpreter would."""
     try:
         main()
     except SystemExit as end:
@@ -144,8 +144,8 @@ def _exit_code_of(main: Callable[[], None]) -> int:
 
 
 @contextmanager
-def _log_of_its_own() -> Iterator[None]:
-    """No handler yet, as at the start of a process, and afterwards everything as it was."""
+def _separate_logging() -> Iterator[None]:
+    """Start without handlers, as a new process does, and restore everything afterwards."""
     root = logging.getLogger()
     named = [log for log in root.manager.loggerDict.values() if isinstance(log, logging.Logger)]
     levels = {log: log.level for log in (root, *named)}
@@ -161,8 +161,8 @@ def _log_of_its_own() -> Iterator[None]:
 
 
 @contextmanager
-def _warnings_on_standard_error() -> Iterator[None]:
-    """Those that Python shows by default; pytest would keep them to itself."""
+def _warnings_on_stderr() -> Iterator[None]:
+    """Show the warnings that Python shows by default, which pytest would capture."""
 
     def show(
         message: Warning | str,
@@ -198,6 +198,6 @@ def samples_in(folder: Path) -> list[dict[str, Any]]:
 
 
 def results_in(folder: Path) -> dict[str, Any]:
-    """The numbers of a run, without what depends on the moment."""
+    """The results of a run, without what depends on the time."""
     facts = json.loads((folder / "run.json").read_text())
     return {key: facts[key] for key in ("metrics", "intervals", "outcomes", "notes")}

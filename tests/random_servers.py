@@ -1,7 +1,7 @@
-"""Servers that answer each distinct request at random, but always alike; and files for them.
+"""Servers with a random but repeatable answer to each distinct request, and files for them.
 
-No two questions that differ in anything a request says have one coin, so that an answer in the
-wrong place is seen. A larger token limit is the exception: it gives more of the same.
+Requests that differ in anything get different random numbers, so that an answer in the wrong place
+is noticed. The exception is the token limit: a larger one gives more of the same text.
 """
 
 import json
@@ -15,94 +15,91 @@ from aiohttp import web
 from cant_do_that_anymore import Rules, shipped_pool
 from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.game.rules import PieceSwap
-from loopback import Body, Loopback, asked_about, moves_in
+from loopback import Body, Loopback, moves_in, queried_move
 from planted_models import SPECIAL, legal_under_both
 
-LETTERS = 4
-"""In a token."""
-NO_PART = ("max_tokens", "max_completion_tokens", "path")
-"""Of what the coin is tossed for."""
+CHARACTERS_PER_TOKEN = 4
+IGNORED_FIELDS = ("max_tokens", "max_completion_tokens", "path")
+"""Fields of a request that do not affect its random number."""
 POSITIONS = sorted(shipped_pool("pool"), key=lambda position: len(position.moves))[:32]
 FILES = ("pool", "dataset", "wording")
 EDITIONS = 3
-"""Of every file, and of the rules of one's own."""
+"""The number of editions of each file and of the custom rules."""
 
 
-class Coins(Loopback):
-    """A model that plays its habit, another move or none, by a coin for every question.
+class RandomServer(Loopback):
+    """A model that plays its habit, another move or none, at random for each request.
 
     Attributes:
-        edition: which model it is: of two editions no answer is the same.
-        thinks: whether it thinks first, and takes no temperature.
+        edition: which model it is; no two editions have an answer in common.
+        is_reasoning: whether it reasons first and does not support a temperature.
     """
 
-    def __init__(self, number: int, *, thinks: bool = False) -> None:
-        super().__init__(self.said)
+    def __init__(self, number: int, *, is_reasoning: bool = False) -> None:
+        super().__init__(self.reply)
         self.number = number
-        self.thinks = thinks
-        self.become(0)
+        self.is_reasoning = is_reasoning
+        self.replace_model(0)
 
-    def become(self, edition: int) -> None:
-        """Be another model; of every second one the server says so."""
+    def replace_model(self, edition: int) -> None:
+        """Become another model; every second time the model name changes, too."""
         self.edition = edition
         self.model = f"m-{(edition + 1) // 2}"
 
-    def coin(self, request: Body) -> int:
-        left_out = (*NO_PART, *(["temperature"] if self.thinks else []))
-        asked = {name: value for name, value in request.items() if name not in left_out}
-        return crc32(json.dumps([self.number, asked], sort_keys=True).encode())
+    def number_for(self, request: Body) -> int:
+        ignored = (*IGNORED_FIELDS, *(["temperature"] if self.is_reasoning else []))
+        fields = {name: value for name, value in request.items() if name not in ignored}
+        return crc32(json.dumps([self.number, fields], sort_keys=True).encode())
 
-    def said(self, request: Body) -> str:
-        moves, coin = moves_in(request), self.coin(request)
-        if asked_about(request):
-            return ("yes", "no", "perhaps")[(coin + self.edition) % 3]
-        choices = SPECIAL[moves], legal_under_both(moves)[coin % 5], "h8h1"
-        words = "Everything considered I would play " if coin // 3 % 2 == 0 else ""
-        return words + choices[(coin + self.edition) % 3]
+    def reply(self, request: Body) -> str:
+        moves, number = moves_in(request), self.number_for(request)
+        if queried_move(request):
+            return ("yes", "no", "perhaps")[(number + self.edition) % 3]
+        choices = SPECIAL[moves], legal_under_both(moves)[number % 5], "h8h1"
+        words = "Everything considered I would play " if number // 3 % 2 == 0 else ""
+        return words + choices[(number + self.edition) % 3]
 
     def completion(self, request: Body) -> dict[str, Any]:
         completion = super().completion(request)
         (choice,) = completion["choices"]
-        limit = LETTERS * int(request.get("max_tokens") or request["max_completion_tokens"])
-        text, thoughts = choice["message"]["content"], ""
-        if self.thinks:
-            thoughts = ("What would I play? " * 9)[: self.coin(request) % 120]
-            choice["message"]["reasoning"] = thoughts[:limit]
-        choice["message"]["content"] = text[: max(0, limit - len(thoughts))]
-        if len(thoughts) + len(text) > limit:
+        max_tokens = int(request.get("max_tokens") or request["max_completion_tokens"])
+        limit = CHARACTERS_PER_TOKEN * max_tokens
+        text, reasoning = choice["message"]["content"], ""
+        if self.is_reasoning:
+            reasoning = ("What would I play? " * 9)[: self.number_for(request) % 120]
+            choice["message"]["reasoning"] = reasoning[:limit]
+        choice["message"]["content"] = text[: max(0, limit - len(reasoning))]
+        if len(reasoning) + len(text) > limit:
             choice["finish_reason"] = "length"
         return completion
 
     async def answer(self, http: web.Request) -> web.StreamResponse:
-        if self.thinks and json.loads(await http.read()).get("temperature", 1) != 1:
+        if self.is_reasoning and json.loads(await http.read()).get("temperature", 1) != 1:
             message = "invalid temperature: only 1 is allowed for this model"
             return web.json_response({"error": {"message": message}}, status=400)
         return await super().answer(http)
 
 
-class _Own(PieceSwap):
-    """Rules that change and keep their name and their words."""
+class _CustomRules(PieceSwap):
+    """Rules that change but keep their key and statement."""
 
-    key = "own"
+    key = "custom"
     statement = "Bishops can no longer move diagonally: such a move is now illegal."
 
 
-OWN_RULES: list[Rules] = [
-    _Own(chess.BISHOP, like) for like in (chess.KNIGHT, chess.ROOK, chess.KNIGHT)
+CUSTOM_RULES: list[Rules] = [
+    _CustomRules(chess.BISHOP, like) for like in (chess.KNIGHT, chess.ROOK, chess.KNIGHT)
 ]
 
 
-def write(folder: Path, name: str, edition: int) -> None:
-    """One of the files that are edited: a pool, a dataset or a wording."""
+def write_edition(folder: Path, name: str, edition: int) -> None:
+    """Write an edition of a file: the pool, the dataset or the wording."""
     if name == "wording":
         task = f"Play in edition {edition}. {{position}}. Say the next move in UCI, nothing else."
-        texts = {
-            "standard": f"{task} It is chess.",
-            "changed": f"{task} {{change}}",
-        }
+        texts = {"standard": f"{task} It is chess.", "changed": f"{task} {{change}}"}
         lines = (f"{key} = {json.dumps(text)}\n" for key, text in texts.items())
         (folder / "wording.toml").write_text("".join(lines))
         return
-    of_pool = POSITIONS[:18], POSITIONS[:12], POSITIONS[14:]
-    of_dataset = POSITIONS[:6], POSITIONS[4:12], POSITIONS[:3]
-    write_positions(folder / f"{name}.jsonl", (of_pool if name == "pool" else of_dataset)[edition])
+    pools = POSITIONS[:18], POSITIONS[:12], POSITIONS[14:]
+    datasets = POSITIONS[:6], POSITIONS[4:12], POSITIONS[:3]
+    write_positions(folder / f"{name}.jsonl", (pools if name == "pool" else datasets)[edition])

@@ -29,12 +29,13 @@ from cant_do_that_anymore.task.types import (
     Sample,
 )
 
-Said = Answer | Outcome
-"""An answer that is to be judged, or the outcome alone."""
-Asked = tuple[Position, Mapping[str, Said]]
-"""A position, and what was said under each condition."""
-Play = Outcome | Sequence[Outcome] | Callable[[int], Outcome]
-"""An outcome for every position, one for each, or a function of its number."""
+AnswerOrOutcome = Answer | Outcome
+"""An answer to be scored, or just its outcome."""
+PositionAnswers = tuple[Position, Mapping[str, AnswerOrOutcome]]
+"""A position with an answer for each condition."""
+OutcomeFunction = Callable[[int], Outcome]
+Outcomes = Outcome | Sequence[Outcome] | OutcomeFunction
+"""One outcome for all positions, one for each, or a function of a position's number."""
 
 POOL = shipped_pool("pool")
 
@@ -45,7 +46,7 @@ def plan_of(
     change: Rules = BISHOPS_AS_KNIGHTS,
     **fields: Any,
 ) -> Plan:
-    """A plan under the default wording, with other fields where they are given."""
+    """A plan with the default wording, and with other fields if given."""
     plan = Plan(
         eval="all",
         change=change,
@@ -61,63 +62,63 @@ def plan_of(
 
 def with_other_forbidden_moves(n: int) -> list[Position]:
     """The first positions of the pool where the change forbids more than the special move."""
-    return list(islice((p for p in POOL if _others(p)), n))
+    return list(islice((p for p in POOL if _forbids_more(p)), n))
 
 
-def _others(position: Position) -> bool:
+def _forbids_more(position: Position) -> bool:
     board = position.board()
     forbids = (BISHOPS_AS_KNIGHTS.forbids(board, move) for move in board.legal_moves)
     return sum(forbids) > 1
 
 
-def samples_of(asked: Sequence[Asked], plan: Plan) -> list[Sample]:
-    """What was said about the positions, judged as the conditions of the plan are."""
-    draws = trials_of(position for position, _ in asked)
+def samples_of(answers: Sequence[PositionAnswers], plan: Plan) -> list[Sample]:
+    """Samples with these answers, scored under the conditions of the plan."""
+    draws = trials_of(position for position, _ in answers)
     conditions = {condition.name: condition for condition in plan.conditions}
     return [
         Sample(
             draw.position,
             draw.number,
             {
-                name: _reply(answer, draw.position, conditions[name], plan.reading, plan.change)
-                for name, answer in answers.items()
+                name: _scored(answer, draw.position, conditions[name], plan.reading, plan.change)
+                for name, answer in by_condition.items()
             },
-            answers,
+            by_condition,
         )
-        for draw, (_, said) in zip(draws, asked, strict=True)
-        for answers in [_answers(said, draw.position, list(conditions), plan.change)]
+        for draw, (_, given) in zip(draws, answers, strict=True)
+        for by_condition in [_answers(given, draw.position, list(conditions), plan.change)]
     ]
 
 
-def run_of(
-    asked: Sequence[Asked],
+def run_from_answers(
+    answers: Sequence[PositionAnswers],
     plan: Plan | None = None,
-    of_controls: Sequence[Asked] = (),
+    controls: Sequence[PositionAnswers] = (),
     **fields: Any,
 ) -> Run:
-    """A run of a model that said this; other fields where they are given."""
-    plan = plan or plan_of(len(asked))
-    samples, controls = samples_of(asked, plan), samples_of(of_controls, plan)
-    results = compute(samples, plan, controls)
-    usual: dict[str, Any] = {
+    """A run with these answers, and with other fields if given."""
+    plan = plan or plan_of(len(answers))
+    samples, control_samples = samples_of(answers, plan), samples_of(controls, plan)
+    results = compute(samples, plan, control_samples)
+    defaults: dict[str, Any] = {
         "model": "some/model",
         "version": "model-1",
         "endpoint": "",
         "identity": {"name": "some/model"},
         "dataset": Dataset("model-1", "shipped"),
-        "notes": notes_on(samples, results, plan, controls),
+        "notes": notes_on(samples, results, plan, control_samples),
         "started_at": "2026-01-01T00:00:00Z",
         "seconds": 1.0,
         "seconds_now": 1.0,
     }
-    told = {"samples": samples, "controls": controls, "results": results}
-    return Run(plan=plan, **usual | told | fields)
+    computed = {"samples": samples, "controls": control_samples, "results": results}
+    return Run(plan=plan, **defaults | computed | fields)
 
 
-def played(
+def run_with_outcomes(
     model: str = "some/model",
-    after: Play = "special",
-    before: Play = "special",
+    changed: Outcomes = "special",
+    standard: Outcomes = "special",
     positions: Sequence[Position] = POOL[:200],
     *,
     settings: Settings | None = None,
@@ -126,68 +127,68 @@ def played(
 ) -> Run:
     """A run of a model with these outcomes under the changed and the standard rules.
 
-    There are as many samples as outcomes where these are listed, else as many as positions.
-    ``plan`` has other fields of the plan, ``fields`` those of the run.
+    There is a sample for each outcome in a list, otherwise for each position. ``plan`` has other
+    fields of the plan, ``fields`` those of the run.
     """
-    listed = [len(play) for play in (after, before) if isinstance(play, list | tuple)]
-    asked = [
+    sizes = [len(each) for each in (changed, standard) if isinstance(each, list | tuple)]
+    answers = [
         (
             position,
             {
-                STANDARD_CONDITION: _outcome(before, number),
-                CHANGED_CONDITION: _outcome(after, number),
+                STANDARD_CONDITION: _outcome(standard, number),
+                CHANGED_CONDITION: _outcome(changed, number),
             },
         )
-        for number, position in enumerate(positions[: min(listed, default=None)])
+        for number, position in enumerate(positions[: min(sizes, default=None)])
     ]
-    given = {"settings": settings or Settings()} | dict(plan or {})
-    usual = {"model": model, "version": model, "identity": {"name": model}}
-    return run_of(asked, plan_of(len(asked), **given), **usual | fields)
+    plan_fields = {"settings": settings or Settings()} | dict(plan or {})
+    defaults = {"model": model, "version": model, "identity": {"name": model}}
+    return run_from_answers(answers, plan_of(len(answers), **plan_fields), **defaults | fields)
 
 
 @cache  # so that equal runs are made once
-def keeps(percent: int, otherwise: Outcome = "adapted", first: int = 0) -> Callable[[int], Outcome]:
-    """The habit in so many of a hundred positions, counted from the first one given."""
+def keeps_habit_in(percent: int, otherwise: Outcome = "adapted", first: int = 0) -> OutcomeFunction:
+    """The habit in this percentage of positions, counted from the number ``first``."""
     return lambda number: "special" if (number - first) % 100 < percent else otherwise
 
 
-def _outcome(play: Play, number: int) -> Outcome:
-    if callable(play):
-        return play(number)
-    return play if isinstance(play, str) else play[number]
+def _outcome(outcomes: Outcomes, number: int) -> Outcome:
+    if callable(outcomes):
+        return outcomes(number)
+    return outcomes if isinstance(outcomes, str) else outcomes[number]
 
 
 def comparisons_of(runs: Sequence[Run]) -> list[PairComparison]:
-    """Every pair of models in every measure, in the order of the runs."""
+    """Comparisons of every pair of models in every measure, in the order of the runs."""
     check_comparable(runs)
     [comparisons] = compared([pool_runs(runs)])
     return comparisons
 
 
-_reply = cache(score_answer)  # many tests ask about the same positions
+_scored = cache(score_answer)  # many tests use the same positions
 
 
 def _answers(
-    said: Mapping[str, Said], position: Position, names: Sequence[str], change: Rules
+    given: Mapping[str, AnswerOrOutcome], position: Position, names: Sequence[str], change: Rules
 ) -> dict[str, Answer]:
-    told = {name: said[name] for name in names if name in said}
+    by_condition = {name: given[name] for name in names if name in given}
     return {
         name: each if isinstance(each, Answer) else _answer(each, position, change)
-        for name, each in told.items()
+        for name, each in by_condition.items()
     }
 
 
 @cache
 def _answer(outcome: Outcome, position: Position, change: Rules) -> Answer:
-    """One that is judged so, under the changed rules at least."""
+    """An answer that has this outcome, at least under the changed rules."""
     if outcome in _WITHOUT_MOVE:
         return Answer("", _WITHOUT_MOVE[outcome], version="model-1")
     board = position.board()
     legal = dict.fromkeys((*STANDARD.legal_moves(board), *change.legal_moves(board)))
     moves = [chess.Move.from_uci(uci) for uci in position.special_moves]
-    moves += [*legal, chess.Move.from_uci("a1h7")]  # which no piece can play
-    named = next(move for move in moves if outcome_of(move, position, change) == outcome)
-    return Answer(named.uci(), version="model-1")
+    moves += [*legal, chess.Move.from_uci("a1h7")]  # a move that no piece can make
+    move = next(move for move in moves if outcome_of(move, position, change) == outcome)
+    return Answer(move.uci(), version="model-1")
 
 
 _WITHOUT_MOVE: dict[Outcome, StopReason] = {

@@ -122,7 +122,7 @@ def test_a_wording_is_one_file_and_a_form_one_entry(
         sent = [request["messages"] for request in server.requests[n_first:]]
         assert len(sent) == 8  # another wording or form means new requests
         task_args = {"dataset": str(dataset), "samples": 4, "wording": str(wording), "form": form}
-        log = inspect_evals.evaluated(
+        log = inspect_evals.run_eval(
             tmp_path, "cant_do_that_anymore/all", "openai-api/loop/m", task_args=task_args
         )
         sent_by_inspect = [request["messages"] for request in server.requests[n_first + 8 :]]
@@ -199,11 +199,11 @@ def test_an_amount_per_answer_is_one_entry(tmp_path: Path, monkeypatch: pytest.M
     assert run.results.intervals["changed_rank"].low < sum(ranks) / 12
     assert "Ranks of moves, changed rules" in page(run)
     options = {"dataset": str(positions(12)), "samples": 12}
-    log = inspect_evals.evaluated(
+    log = inspect_evals.run_eval(
         tmp_path, "cant_do_that_anymore/all", "cdta/random", task_args=options
     )
     for name in ("changed_rank", queens.name):
-        assert inspect_evals.numbers(log)[name] == run.results.metrics[name]
+        assert inspect_evals.logged_metrics(log)[name] == run.results.metrics[name]
 
 
 def queen_measure() -> Measure:

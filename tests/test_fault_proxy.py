@@ -5,11 +5,11 @@ import asyncio
 import aiohttp
 import pytest
 
-from fault_proxy import PASSED_ON, FaultProxy, Schedule, main
+from fault_proxy import FORWARDED, FaultProxy, Schedule, main
 from faults import FAULTS
 from testing import Serve, measure, positions, serving, wavering
 
-pytestmark = pytest.mark.usefixtures("impatient")
+pytestmark = pytest.mark.usefixtures("no_retry_delay")
 N_SAMPLES = 30
 
 
@@ -22,8 +22,8 @@ def test_faults_change_no_result_and_repeat_with_the_seed(serve: Serve) -> None:
             run = measure(loopback, dataset=positions(N_SAMPLES), **options)
         assert run.samples == faultless.samples
         assert run.results == faultless.results
-        assert proxy.done.pop(PASSED_ON) == 2 * N_SAMPLES
-        fault_counts.append(proxy.done)
+        assert proxy.counts.pop(FORWARDED) == 2 * N_SAMPLES
+        fault_counts.append(proxy.counts)
     assert len(loopback.requests) == (1 + len(fault_counts)) * 2 * N_SAMPLES
     assert fault_counts[0] == fault_counts[1] != fault_counts[2]
 

@@ -17,7 +17,7 @@ import pytest
 from cant_do_that_anymore import shipped_pool
 from cant_do_that_anymore.providers import pocket
 from cant_do_that_anymore.providers.pocket import NO_TEXT, POCKET, READER, Logits, Tokens
-from testing import Body, Run, is_changed, measure, moves_in, number_of, serving
+from testing import Body, Run, checksum, is_changed, measure, moves_in, serving
 
 # Processors, batches and versions of onnxruntime change scores by less (docs/pocket.md).
 TOLERANCE = 3e-5
@@ -33,7 +33,7 @@ REPLIES = ("a2a3", "", "I play Nf3.", "e7e5", "Bb5", "**g1f3**", "castle", "f1g3
 def respond(request: Body) -> str:
     """A fixed function: the special move at some positions, replies of all kinds at others."""
     moves = moves_in(request)
-    digit = number_of(moves) % 10
+    digit = checksum(moves) % 10
     return SPECIAL[moves] if digit < (3 if is_changed(request) else 8) else REPLIES[digit]
 
 

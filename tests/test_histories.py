@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore.files import atomic_write_text
-from crashes import has_died, started
-from histories import USUAL, Step, history, shortest, three_servers
-from home_events import Fresh
-from random_servers import Coins
+from crashes import start, was_killed
+from histories import DEFAULT_OPTIONS, Step, history, shortest_failure, three_servers
+from home_events import FreshHomes
+from random_servers import RandomServer
 from testing import needs_posix
 
 pytestmark = needs_posix
@@ -17,32 +17,32 @@ HISTORIES, PER_TEST, STEPS = 100, 20, 2
 
 
 @pytest.fixture(scope="module")
-def servers() -> Iterator[list[Coins]]:
+def servers() -> Iterator[list[RandomServer]]:
     with three_servers() as servers:
         yield servers
 
 
 @pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Fresh:
-    return Fresh(tmp_path_factory.mktemp("inputs"))
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> FreshHomes:
+    return FreshHomes(tmp_path_factory.mktemp("inputs"))
 
 
 @pytest.mark.parametrize("first", range(0, HISTORIES, PER_TEST))
 def test_any_history_gives_the_numbers_of_a_fresh_home(
-    first: int, servers: list[Coins], fresh: Fresh
+    first: int, servers: list[RandomServer], fresh: FreshHomes
 ) -> None:
     for seed in range(first, first + PER_TEST):
-        failure = shortest(seed, servers, fresh, history(seed, STEPS))
+        failure = shortest_failure(seed, servers, fresh, history(seed, STEPS))
         assert not failure, failure
 
 
 def test_answers_of_an_earlier_model_do_not_count_for_the_current_one(
-    servers: list[Coins], fresh: Fresh
+    servers: list[RandomServer], fresh: FreshHomes
 ) -> None:
     """The identity check uses positions of the run, not other positions of the file."""
-    diagonal = Step("run", (USUAL | {"positions": "diagonal"},))
-    steps = [diagonal, Step("become", (0, 1)), Step("run", (USUAL,)), diagonal]
-    failure = shortest(32, servers, fresh, steps)
+    diagonal = Step("run", (DEFAULT_OPTIONS | {"positions": "diagonal"},))
+    steps = [diagonal, Step("replace_model", (0, 1)), Step("run", (DEFAULT_OPTIONS,)), diagonal]
+    failure = shortest_failure(32, servers, fresh, steps)
     assert not failure, failure
 
 
@@ -54,7 +54,7 @@ def test_a_killed_process_leaves_a_half_written_file(tmp_path: Path) -> None:
 
     outcomes = set()
     for step in range(1, 7):
-        died = has_died(started(work, tmp_path / "error", step))
+        died = was_killed(start(work, tmp_path / "error", step))
         outcomes.add((died, *(path.stat().st_size for path in tmp_path.iterdir())))
         for path in tmp_path.iterdir():
             path.unlink()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import processes
-from processes import cdta, process_of, results_in, samples_in
+from processes import cdta, results_in, samples_in, start_cdta
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from processes import cdta, process_of, results_in, samples_in
     ids=" ".join,
 )
 def test_output_and_exit_code_are_the_same(arguments: list[str]) -> None:
-    process = process_of(*arguments, COLUMNS="80")
+    process = start_cdta(*arguments, COLUMNS="80")
     stdout, stderr = process.communicate(timeout=60)
     result = cdta(*arguments)
     assert (result.stdout, result.stderr, result.returncode) == (stdout, stderr, process.returncode)
@@ -31,7 +31,7 @@ def test_output_and_exit_code_are_the_same(arguments: list[str]) -> None:
 
 def test_measurements_are_the_same(tmp_path: Path) -> None:
     run = ("run", "--model", "cdta/random", "--eval", "all_diagonal", "-n", 3, "--quiet", "--out")
-    process = process_of(*run, tmp_path / "other process", CDTA_HOME=str(tmp_path / "other home"))
+    process = start_cdta(*run, tmp_path / "other process", CDTA_HOME=str(tmp_path / "other home"))
     process.communicate(timeout=60)
     cdta(*run, tmp_path / "this process", code=0)
     assert samples_in(tmp_path / "this process") == samples_in(tmp_path / "other process")

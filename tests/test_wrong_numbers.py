@@ -24,12 +24,12 @@ from testing import (
     Loopback,
     Responder,
     Serve,
-    fails,
+    checksum,
+    error_when,
     habit,
     is_changed,
     measure,
     moves_in,
-    number_of,
     openai_server,
     positions,
 )
@@ -39,7 +39,7 @@ IDENTITY_CHECK = 1
 OVERLOADED = "The system is overloaded and does not accept requests right now"
 HOT = "GPU temperature too high, node does not respond"
 
-pytestmark = pytest.mark.usefixtures("impatient")
+pytestmark = pytest.mark.usefixtures("no_retry_delay")
 
 
 def in_turn(*replies: str) -> Responder:
@@ -51,7 +51,7 @@ def in_turn(*replies: str) -> Responder:
 def test_two_servers_with_the_same_model_name_have_two_datasets(serve: Serve) -> None:
     def habit_in_half(request: Body) -> str:
         """A model that has the habit in half of the positions, and adapts when the rules change."""
-        plays_other = number_of(moves_in(request)) % 2 or is_changed(request)
+        plays_other = checksum(moves_in(request)) % 2 or is_changed(request)
         return "a2a3" if plays_other else habit(request)
 
     runs = [measure(serve(player), n=12) for player in (habit_in_half, habit)]
@@ -134,7 +134,7 @@ MOVED = ("Worker removed from system pool", "please use the alternate region")
 def test_a_temporary_fault_does_not_change_later_requests(
     message: str, status: int, failing: tuple[int, ...], server: Loopback
 ) -> None:
-    server.fault = fails(lambda _, number: number in failing, message, status)
+    server.fault = error_when(lambda _, number: number in failing, message, status)
     tries_variants = len(failing) > 1  # other request variants are tried meanwhile
     run = measure(server, dataset=positions(14), n=14, max_connections=1 if tries_variants else 3)
     for request in server.requests[20 * tries_variants :]:
@@ -155,7 +155,7 @@ def check_second_run_is_cached(server: Loopback, **options: Any) -> None:
 
 def test_a_request_variant_is_remembered(server: Loopback) -> None:
     """Its answers are found in the cache, and no request is refused twice."""
-    server.fault = fails(
+    server.fault = error_when(
         lambda request, _: request["messages"][0]["role"] == "system",
         "System role not supported",
         400,
@@ -168,7 +168,7 @@ def test_answers_before_a_request_variant_are_found_again(server: Loopback, tmp_
     black = [position for position in POOL if len(position.moves) % 2][:20]
     white = [position for position in POOL if not len(position.moves) % 2][:4]
     write_positions(tmp_path / "some.jsonl", [*black, *white])
-    server.fault = fails(
+    server.fault = error_when(
         lambda request, _: request["messages"][1]["role"] == "assistant",
         "Conversation roles must alternate user/assistant",
         400,
@@ -264,7 +264,7 @@ def test_a_request_that_failed_during_selection_is_noted_and_sent_again(
 ) -> None:
     """The dataset was once cached without that position, and measured forever."""
     run = partial(measure, pool=positions(20), n=18)
-    server.fault = fails(lambda request, _: moves_in(request) == POOL[3].moves)
+    server.fault = error_when(lambda request, _: moves_in(request) == POOL[3].moves)
     incomplete = run(server)
     assert POOL[3] not in [sample.position for sample in incomplete.samples]
     notes = [note for note in incomplete.notes if "may choose other positions" in note]

@@ -1,22 +1,20 @@
 """Helpers that several test files import from here; fixtures are in conftest.py.
 
-Measure a model with ``measure(habit, n=30)``: a player (a function from a request to a reply, see
-planted_models.py) is asked without HTTP, and the result is a `Run`. To see the requests, call
-``measure(server, ...)`` in ``with answering(perfect, model="m-1") as server``. With ``serving``,
-and with the fixtures ``serve`` and ``server``, they come by HTTP on the loopback interface. Measure
-a model by its name with ``measure("cdta/pocket", ...)``; keywords are those of `Spec`, and
-``dataset=positions(30)`` is a file with the first positions of ``POOL``. ``ask(model, "e2e4")``
-puts one question to a model. Runs that need no asking: ``played("m", keeps(40))`` by outcomes,
-``run_of`` by answers.
+``measure(habit, n=30)`` evaluates a responder (a function from a request to a reply, see
+planted_models.py) without HTTP and returns a `Run`. To see the requests, call
+``measure(server, ...)`` in ``with serving_in_process(perfect, model="m-1") as server``. With
+``serving``, and with the fixtures ``serve`` and ``server``, requests are sent over HTTP on the
+loopback interface. ``measure("cdta/pocket", ...)`` evaluates a model by name. Keywords are those of
+`Spec`, and ``dataset=positions(30)`` is a file with the first positions of ``POOL``.
+``ask(model, "e2e4")`` sends one prompt. Runs without requests: ``run_with_outcomes("m",
+keeps_habit_in(40))`` from outcomes, ``run_from_answers`` from answers.
 
-Call commands with ``cdta("run", ..., code=0)``, in this process and with stdout, stderr and the
-exit code checked; ``process_of`` starts a real process, for signals and kills. Fixtures: ``home``
-(always: a fresh CDTA_HOME and no keys), ``serve`` and ``server``, ``impatient`` (no waiting between
-attempts), ``priced`` (a price list), ``small_pools``, ``no_plots``, ``pocket_run`` (made once),
-``open_page`` (a browser). ``snapshot("name", text)`` compares output with a file that
-``SNAPSHOTS=write pytest ...`` writes again, to be reviewed as a diff. What few tests need stays in
-its module: faults.py, reasoning_servers.py, priced_servers.py, batch_server.py, inspect_evals.py,
-browser.py, pgn_styles.py, crashes.py.
+``cdta("run", ..., code=0)`` runs a command in this process, checks its exit code, and returns its
+stdout and stderr; ``start_cdta`` starts a real process, for signals and kills. Fixtures: ``home``
+(always: a fresh CDTA_HOME and no keys), ``serve`` and ``server``, ``no_retry_delay``, ``priced`` (a
+price list), ``small_pools``, ``no_plots``, ``pocket_run`` (made once), ``open_page`` (a browser).
+``snapshot("name", text)`` compares output with a file; ``SNAPSHOTS=write pytest ...`` rewrites it,
+to be reviewed as a diff. Helpers for few tests stay in the other modules of this folder.
 """
 
 import asyncio
@@ -42,62 +40,68 @@ from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.providers.base import Model, Question, Settings
 from cant_do_that_anymore.report import pages
 from cant_do_that_anymore.task import conditions
-from faults import fails
+from faults import error_when
 from loopback import (
     Body,
     Loopback,
     Responder,
     Served,
-    answering,
-    asked_about,
     is_changed,
-    is_placebo,
     moves_in,
     serving,
+    serving_in_process,
 )
 from planted_models import (
     SPECIAL,
-    Planted,
+    PlantedModel,
     adapting,
+    checksum,
     habit,
     legal_under_both,
     mixed,
-    number_of,
     perfect,
     wavering,
 )
-from processes import Done, cdta, oaieval, process_of, results_in, samples_in
-from run_builders import POOL, Asked, Play, keeps, plan_of, played, run_of, samples_of
+from processes import CompletedCommand, cdta, oaieval, results_in, samples_in, start_cdta
+from run_builders import (
+    POOL,
+    Outcomes,
+    PositionAnswers,
+    keeps_habit_in,
+    plan_of,
+    run_from_answers,
+    run_with_outcomes,
+)
 
 
 class Serve(Protocol):
-    """What the fixture ``serve`` gives: serve until the test ends."""
+    """The type of the fixture ``serve``, which serves until the test ends."""
 
     @overload
-    def __call__(self, answering: Served) -> Served: ...
+    def __call__(self, source: Served) -> Served: ...
 
     @overload
-    def __call__(self, answering: Responder, **fields: Any) -> Loopback: ...
+    def __call__(self, source: Responder, **fields: Any) -> Loopback: ...
 
 
 FEW_CONNECTIONS = 4
-"""A search asks ahead as many questions as there are connections, and more: few save time."""
+"""A search sends requests ahead for every connection, so few connections save time."""
 
 
-def measure(whom: Loopback | Responder | str, **spec: Any) -> Run:
-    """Evaluate a server, a player or the model of that name; the model is called "m" by default."""
-    if isinstance(whom, str):
-        return evaluate(Spec(model=whom, **spec), quiet=True)
-    if not isinstance(whom, Loopback):
-        with answering(whom) as server:
+def measure(source: Loopback | Responder | str, **spec: Any) -> Run:
+    """Evaluate a server or a responder, whose model is "m" by default, or a model by its name."""
+    if isinstance(source, str):
+        return evaluate(Spec(model=source, **spec), quiet=True)
+    if not isinstance(source, Loopback):
+        with serving_in_process(source) as server:
             return measure(server, **spec)
-    usual: dict[str, Any] = {"model": "m", "base_url": whom.url, "max_connections": FEW_CONNECTIONS}
-    return evaluate(Spec(**usual | spec), quiet=True)
+    defaults = dict[str, Any](model="m", base_url=source.url, max_connections=FEW_CONNECTIONS)
+    return evaluate(Spec(**defaults | spec), quiet=True)
 
 
 @cache
 def positions(n: int, first: int = 0) -> Path:
-    """A file with so many positions of the pool, made once; nobody may change it."""
+    """A file with this many positions of the pool, written once; do not change it."""
     path = Path(_FILES.name) / f"{first}-{n}" / "positions.jsonl"
     path.parent.mkdir()
     write_positions(path, POOL[first : first + n])
@@ -108,10 +112,10 @@ _FILES = TemporaryDirectory()
 
 
 @contextmanager
-def openai_server(answering: Any, **fields: Any) -> Iterator[Loopback]:
-    """Serve in the place of OpenAI, as the variables say that its users set."""
+def openai_server(source: Any, **fields: Any) -> Iterator[Loopback]:
+    """Serve in place of OpenAI, by the environment variables of its users."""
     with (
-        serving(answering, **fields) as server,
+        serving(source, **fields) as server,
         patch.dict(os.environ, OPENAI_BASE_URL=server.url, OPENAI_API_KEY="a-key-for-tests"),
     ):
         yield server
@@ -119,7 +123,7 @@ def openai_server(answering: Any, **fields: Any) -> Iterator[Loopback]:
 
 @contextmanager
 def without_plots() -> Iterator[None]:
-    """Experiments write their tables and reports, with empty plots in the latter."""
+    """Experiments write their tables and reports, but the plots in them are empty."""
     with (
         patch.object(pages, "save_chart", lambda *_: []),
         patch.object(pages, "svg_of", lambda *_, **__: "<svg/>"),
@@ -136,7 +140,7 @@ def question(moves: tuple[str, ...], rules: Rules = STANDARD) -> Question:
 def ask(
     model: Model, *moves: str, rules: Rules = STANDARD, settings: Settings | None = None
 ) -> Answer:
-    """Answer of a model to one question, by default at temperature 0; closes the model."""
+    """The answer of a model to one prompt, by default at temperature 0; closes the model."""
 
     async def answer() -> Answer:
         try:
@@ -154,20 +158,20 @@ def snapshot(name: str, text: str) -> None:
     if os.environ.get("SNAPSHOTS") == "write":
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("\n".join([*lines, ""]), encoding="utf-8")
-    known = file.read_text(encoding="utf-8").splitlines()
-    assert lines == known, f"if {file.name} is to change: SNAPSHOTS=write pytest ..."
+    expected = file.read_text(encoding="utf-8").splitlines()
+    assert lines == expected, f"to update {file.name}: SNAPSHOTS=write pytest ..."
 
 
-def printed(shown: object, width: int = 80) -> str:
-    """What a terminal of that width shows."""
+def printed(renderable: object, width: int = 80) -> str:
+    """The output in a terminal of this width."""
     screen = Console(width=width, file=StringIO(), legacy_windows=False)
     with screen.capture() as captured:
-        screen.print(shown)
+        screen.print(renderable)
     return captured.get()
 
 
 def text_of(page: str) -> str:
-    """What a page says, a block a line, without its head, scripts and pictures."""
+    """The text of an HTML page, one line per block, without its head, scripts and plots."""
     body = " ".join(
         re.sub(r"^.*?<body>|<(script|style|svg)\b.*?</\1>", "", page, flags=re.S).split()
     )
@@ -178,7 +182,7 @@ def text_of(page: str) -> str:
 
 @contextmanager
 def open_pipe(path: Path) -> Iterator[Callable[[], bytes]]:
-    """Make a pipe at ``path`` that somebody reads; it gives what was sent and must still be one."""
+    """Open a named pipe; yield a function that reads it, and check that it remains a pipe."""
     os.mkfifo(path)
     end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
@@ -189,7 +193,7 @@ def open_pipe(path: Path) -> Iterator[Callable[[], bytes]]:
     assert [other for other in path.parent.iterdir() if other.name.startswith(".part-")] == []
 
 
-# Tests that need what not every machine has are skipped there, with the reason.
+# Tests that need something not every machine has are skipped there, with the reason.
 needs_posix = pytest.mark.skipif(
     os.name != "posix",
     reason="needs signals, permissions, named pipes and terminals, which only POSIX has",

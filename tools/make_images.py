@@ -33,10 +33,10 @@ ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
 sys.path.insert(0, str(ROOT / "tests"))
 
-from browser import opened_browser  # noqa: E402  (the tests find it the same way)
+from browser import launch_browser  # noqa: E402  (the tests find it the same way)
 from loopback import Body, Loopback, is_changed, serving  # noqa: E402
 from planted_models import adapting, habit  # noqa: E402
-from reasoning_servers import KEPT, planted_thinker  # noqa: E402
+from reasoning_servers import HABITS_KEPT, effort_server  # noqa: E402
 
 MODELS = ("cdta/reader", "cdta/pocket", "cdta/random", "cdta/pocket-rules")
 SIMULATED_MODELS = {"alpha": (0.40, 0.0), "beta": (0.55, 0.0), "gamma": (0.20, 0.59)}
@@ -77,10 +77,10 @@ def run_experiment(models: Iterable[str], out: Path, *options: str, runs: int = 
 
 
 def write_curve() -> None:
-    with TemporaryDirectory() as scratch, serving(planted_thinker()) as server:
+    with TemporaryDirectory() as scratch, serving(effort_server()) as server:
         experiment = Path(scratch) / "experiment"
         efforts = ("--reasoning-effort", "none,low,medium,high", "--eval", "all", "-n", "200")
-        run_experiment(KEPT, experiment, "--base-url", server.url, *efforts)
+        run_experiment(HABITS_KEPT, experiment, "--base-url", server.url, *efforts)
         shutil.copy(experiment / "curve-all-bishops-as-knights.png", IMAGES / "curve.png")
 
 
@@ -93,7 +93,7 @@ def write_experiment() -> None:
                 server = stack.enter_context(serving(Loopback(SimulatedModel(name))))
                 models.append(f"{name}@{server.url}")
             run_experiment(models, experiment, "--pool", "common", "-n", "200", runs=3)
-        with opened_browser() as browser:
+        with launch_browser() as browser:
             page = open_page(browser, (experiment / "index.html").as_uri(), 1200, 900)
             page.locator("details").first.evaluate("prompts => prompts.open = false")
             page.screenshot(path=IMAGES / "experiment.png")
@@ -110,7 +110,7 @@ def write_bundled_models() -> None:
 
 def write_screenshots(run: Run, page: Path) -> None:
     """Take screenshots of a report, of a sample with a dropped habit, and of the notebook view."""
-    with opened_browser() as browser:
+    with launch_browser() as browser:
         open_page(browser, page.as_uri(), 1100, 785).screenshot(path=IMAGES / "report.png")
         sample = f"{page.as_uri()}#sample={sample_with_dropped_habit(run)}"
         open_page(browser, sample, 1280, 720).screenshot(path=IMAGES / "samples.png")

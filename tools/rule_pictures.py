@@ -21,12 +21,12 @@ BEGIN, END = "<!-- pictures: tools/rule_pictures.py -->\n", "<!-- end of picture
 SIZE = 200
 sys.path.insert(0, str(ROOT / "tests"))
 
-from browser import opened_browser  # noqa: E402  (the tests find it the same way)
+from browser import launch_browser  # noqa: E402  (the tests find it the same way)
 
 
 def main() -> None:
     IMAGES.mkdir(exist_ok=True)
-    with opened_browser() as browser:
+    with launch_browser() as browser:
         window = browser.new_page(color_scheme="light", device_scale_factor=2)
         for rules in CATALOG.values():
             if picture := rule_picture(rules):

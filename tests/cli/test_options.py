@@ -14,7 +14,7 @@ from cant_do_that_anymore.cli.help import HEADINGS, Option
 from cant_do_that_anymore.cli.main import COMMANDS, DATASET_COMMANDS
 from cant_do_that_anymore.cli.main import cdta as group
 from cant_do_that_anymore.runs.storage import save_run
-from testing import POOL, cdta, needs_posix, oaieval, played
+from testing import POOL, cdta, needs_posix, oaieval, run_with_outcomes
 
 CONTEXT = click.Context(group)
 MODEL_COMMANDS = [("run",), ("dataset", "build"), ("experiment",), ("estimate",)]
@@ -147,7 +147,7 @@ def test_names_that_look_like_markup_are_printed_unchanged(tmp_path: Path) -> No
 def test_reports_are_written_to_pipes_without_replacing_them(tmp_path: Path) -> None:
     runs = [tmp_path / model for model in ("random", "pocket")]
     for folder in runs:
-        save_run(played(folder.name, positions=POOL[:9]), folder)
+        save_run(run_with_outcomes(folder.name, positions=POOL[:9]), folder)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for arguments in (["compare", *runs], ["report", runs[0]]):

@@ -9,13 +9,13 @@ import pytest
 from aiohttp import web
 
 from processes import PROGRAM
-from testing import Body, Done, cdta, habit, needs_linux, positions, serving
+from testing import Body, CompletedCommand, cdta, habit, needs_linux, positions, serving
 
 DATASET = positions(5)
 CONTROL_CODES = "\x1b]0;title\x07\x1b[31mred\x9b31m\u202e\x08"
 
 
-def check_printable(done: Done, expected: str = "31mred") -> None:
+def check_printable(done: CompletedCommand, expected: str = "31mred") -> None:
     output = done.stdout + done.stderr
     assert {character for character in output if category(character)[0] == "C"} <= {"\n"}
     assert expected in output

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from batch_server import SINGLY, BatchServer, Disturbs, failed_line
+from batch_server import SINGLE_REQUESTS, BatchServer, RequestFault, failed_line
 from cant_do_that_anymore.client.batch import jobs
 from cant_do_that_anymore.client.batch.client import MAX_VARIANT_PROBES, MIN_BATCH, BatchClient
 from cant_do_that_anymore.client.store import Store
@@ -29,10 +29,10 @@ from testing import (
     Serve,
     Spec,
     cdta,
+    checksum,
     evaluate,
     measure,
     moves_in,
-    number_of,
     positions,
     question,
     wavering,
@@ -41,17 +41,17 @@ from testing import (
 SIZE = 15
 """Number of positions in most runs."""
 
-pytestmark = pytest.mark.usefixtures("impatient", "small_batches")
+pytestmark = pytest.mark.usefixtures("no_retry_delay", "small_batches")
 
 
 async def create_then_reset(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
     """Create the batch, but reset this and every other connection about batches."""
     if (http.method, http.path) == ("POST", "/v1/batches"):
-        server.made(await http.json())
+        server.create_batch(await http.json())
     return Reset() if "batches" in http.path else None
 
 
-def reject_gets(status: int, path_part: str = "/") -> Disturbs:
+def reject_gets(status: int, path_part: str = "/") -> RequestFault:
     async def reject(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
         is_rejected = http.method == "GET" and path_part in http.path
         return web.json_response({"error": "no"}, status=status) if is_rejected else None
@@ -72,17 +72,17 @@ def reject_gets(status: int, path_part: str = "/") -> Disturbs:
     ],
 )
 def test_a_batch_survives_an_unreachable_batch_api(
-    faults: list[Disturbs], message: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
+    faults: list[RequestFault], message: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs, "REQUEST_DEADLINE", 0.02)
     server = serve(BatchServer(wavering))
-    for server.disturbs in faults:
+    for server.request_fault in faults:
         with pytest.raises(UserError) as error:
             measure(server, dataset=positions(SIZE), batch=True)
     error.match(message)
-    server.disturbs = None
+    server.request_fault = None
     measure(server, dataset=positions(SIZE), batch=True)
-    assert (len(server.batches), server.twice) == (1, [])
+    assert (len(server.batches), server.charged_twice) == (1, [])
 
 
 JUNK: list[object] = [
@@ -106,10 +106,10 @@ def test_a_run_recovers_from_junk_responses(
         return web.json_response(JUNK[number]) if is_endpoint else None
 
     for number in range(len(JUNK)):
-        server.disturbs = send_junk
+        server.request_fault = send_junk
         with suppress(UserError):
             asyncio.run(replies(server, tmp_path, number))
-        server.disturbs = None
+        server.request_fault = None
         assert len(asyncio.run(replies(server, tmp_path, number))) == SIZE
     assert len(server.batches) >= len(JUNK)
 
@@ -142,24 +142,26 @@ class Together(BatchServer):
 
     async def create(self, http: web.Request) -> web.StreamResponse:
         is_first = not self.batches
-        job = {"job": self.made(await http.json()), "warning": ""}
+        job = {"job": self.create_batch(await http.json()), "warning": ""}
         return Reset() if is_first else web.json_response(job, status=201)
 
     async def listing(self, http: web.Request) -> web.StreamResponse:
-        return web.json_response([self._shown(batch) for batch in self.batches.values()])
+        return web.json_response([self.as_json(batch) for batch in self.batches.values()])
 
-    def _shown(self, batch: dict[str, Any]) -> dict[str, Any]:
-        job = super()._shown(batch)
+    def as_json(self, batch: dict[str, Any]) -> dict[str, Any]:
+        job = super().as_json(batch)
         return job | {"status": job["status"].upper(), "request_counts": None, "progress": 40}
 
 
 def test_batches_work_with_together(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = serve(Together(wavering, ends=lambda number: "completed" if number else "failed"))
+    server = serve(
+        Together(wavering, final_status=lambda number: "completed" if number else "failed")
+    )
     monkeypatch.setenv("TOGETHER_BASE_URL", server.url)
     monkeypatch.setenv("TOGETHER_API_KEY", "key")
     run = evaluate(Spec(model="together/m", dataset=positions(SIZE), batch=True), quiet=True)
     assert run.results.metrics
-    assert (len(server.batches), server.twice) == (2, [])
+    assert (len(server.batches), server.charged_twice) == (2, [])
 
 
 def test_batches_work_with_base_models(serve: Serve) -> None:
@@ -180,18 +182,20 @@ class ChangingServer(OpenAI, BatchServer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.thinks = lambda request: (
-            700 if self.reasons or (self.batches and number_of(moves_in(request)) % 3 == 0) else 0
+        self.reasoning_tokens = lambda request: (
+            700 if self.reasons or (self.batches and checksum(moves_in(request)) % 3 == 0) else 0
         )
-        self.spoils = lambda line, _: (
-            failed_line(line, 400, message) if (message := self.refuses(line["body"])) else None
+        self.line_fault = lambda line, _: (
+            failed_line(line, 400, message)
+            if (message := self.rejection_of(line["body"]))
+            else None
         )
 
-    def refuses(self, request: Body) -> str:
-        return super().refuses(request) if self.strict or self.batches else ""
+    def rejection_of(self, request: Body) -> str:
+        return super().rejection_of(request) if self.strict or self.batches else ""
 
-    def in_batch(self, body: Body) -> dict[str, Any]:
-        return self.thoughtful(body)
+    def batch_completion(self, body: Body) -> dict[str, Any]:
+        return self.completion_with_reasoning(body)
 
 
 @pytest.mark.parametrize("strict", [True, False])
@@ -202,8 +206,8 @@ def test_few_requests_find_the_right_variant(strict: bool, reasons: bool, serve:
     unbatched = measure(wavering, dataset=positions(2 * SIZE))
     assert run.results.outcomes == unbatched.results.outcomes
     assert len(server.batches) == 1 + (not strict) + (not reasons)
-    assert sum(server.live.values()) <= 2 * SINGLY + 3 * MAX_VARIANT_PROBES
-    assert not server.twice
+    assert sum(server.single.values()) <= 2 * SINGLE_REQUESTS + 3 * MAX_VARIANT_PROBES
+    assert not server.charged_twice
 
 
 @pytest.mark.parametrize(
@@ -212,22 +216,24 @@ def test_few_requests_find_the_right_variant(strict: bool, reasons: bool, serve:
         (
             "The model 'm' is not supported by the batch API.",
             r"have no answer \(the first: \S+ refuses 'm' \(HTTP 400: .* supported by the batch",
-            *(1, SINGLY),
+            *(1, SINGLE_REQUESTS),
         ),
         (
             "temperature is not supported in batches",
             "no answer in 3 batches; the last error: ",
-            *(3, SINGLY + 3 * MAX_VARIANT_PROBES),
+            *(3, SINGLE_REQUESTS + 3 * MAX_VARIANT_PROBES),
         ),
     ],
 )
 def test_a_batch_api_that_rejects_every_request_ends_the_run(
     message: str, error: str, batches: int, single_requests: int, serve: Serve
 ) -> None:
-    server = serve(BatchServer(wavering, spoils=lambda line, _: failed_line(line, 400, message)))
+    server = serve(
+        BatchServer(wavering, line_fault=lambda line, _: failed_line(line, 400, message))
+    )
     with pytest.raises(Incomplete, match=error):
         measure(server, dataset=positions(SIZE), batch=True)
-    assert (len(server.batches), sum(server.live.values())) == (batches, single_requests)
+    assert (len(server.batches), sum(server.single.values())) == (batches, single_requests)
 
 
 def full_price(server: BatchServer, bodies: Iterable[str]) -> float:
@@ -238,7 +244,7 @@ def full_price(server: BatchServer, bodies: Iterable[str]) -> float:
 
 def test_batches_cost_half_and_respect_max_cost(serve: Serve, priced: None) -> None:
     def cost_on(server: BatchServer) -> float:
-        return (full_price(server, server.charged) + full_price(server, server.live)) / 2
+        return (full_price(server, server.charged) + full_price(server, server.single)) / 2
 
     server = serve(BatchServer(wavering))
     run = measure(server, model="priced", dataset=positions(SIZE), batch=True)
@@ -263,13 +269,16 @@ def test_unsaved_results_are_not_paid_again(serve: Serve, monkeypatch: pytest.Mo
         patch.setattr(Store, "put", fail_after_a_batch)
         measure(server, dataset=positions(SIZE), batch=True)
     measure(server, dataset=positions(SIZE), batch=True)
-    assert (len(server.batches), server.twice) == (1, [])
+    assert (len(server.batches), server.charged_twice) == (1, [])
 
 
 def test_the_status_comes_from_the_provider(tmp_path: Path, serve: Serve) -> None:
     server, statuses = serve(BatchServer(wavering, polls=2)), list[str]()
     asyncio.run(replies(server, tmp_path, on_status=statuses.append))
-    assert statuses == [f"batch in progress: {SIZE - SINGLY} of {SIZE - SINGLY} answered"] * 2
+    assert (
+        statuses
+        == [f"batch in progress: {SIZE - SINGLE_REQUESTS} of {SIZE - SINGLE_REQUESTS} answered"] * 2
+    )
 
 
 def test_two_clients_at_once_share_a_batch(tmp_path: Path, serve: Serve) -> None:
@@ -280,7 +289,7 @@ def test_two_clients_at_once_share_a_batch(tmp_path: Path, serve: Serve) -> None
 
     first, second = asyncio.run(replies_of_both())
     assert first == second
-    assert server.sizes == [SIZE - SINGLY]
+    assert server.sizes == [SIZE - SINGLE_REQUESTS]
 
 
 def test_a_plain_run_names_a_running_batch(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,7 +299,7 @@ def test_a_plain_run_names_a_running_batch(serve: Serve, monkeypatch: pytest.Mon
         patch.setattr(jobs, "LONGEST_BATCH", 0.0)
         done = cdta(*run, "--batch")
     assert "the batch batch_0 has not finished in 0 s; cancel it at the provider" in done.stderr
-    batched = 2 * SIZE - SINGLY
+    batched = 2 * SIZE - SINGLE_REQUESTS
     note = f"a batch with {batched} requests is still running; use --batch to wait for its answers"
     assert note in cdta(*run).stderr
     assert "still running" not in cdta(*run).stderr

@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from batch_server import SINGLY, BatchServer, Disturbs, Line, failed_line
+from batch_server import SINGLE_REQUESTS, BatchServer, Line, RequestFault, failed_line
 from cant_do_that_anymore.client.batch.client import MIN_BATCH
 from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import Search, SelectionConfig
@@ -24,8 +24,8 @@ from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.task.plan import plan_for
 from faults import Reset
-from planted_models import in_every_fifth
-from processes import forked
+from planted_models import habit_in_every_fifth
+from processes import forked_cdta
 from testing import (
     POOL,
     Run,
@@ -35,17 +35,17 @@ from testing import (
     measure,
     needs_posix,
     positions,
-    process_of,
     results_in,
     samples_in,
     serving,
+    start_cdta,
     wavering,
 )
 
 SIZE = 15
 """Number of positions in most runs."""
 
-pytestmark = pytest.mark.usefixtures("impatient")
+pytestmark = pytest.mark.usefixtures("no_retry_delay")
 small = pytest.mark.usefixtures("small_batches")
 
 
@@ -70,17 +70,19 @@ def spoiling(spoil: Callable[[Line], Any]) -> BatchServer:
     line_numbers = count()
     return BatchServer(
         wavering,
-        spoils=lambda line, number: spoil(line) if not number and next(line_numbers) % 2 else None,
+        line_fault=lambda line, number: (
+            spoil(line) if not number and next(line_numbers) % 2 else None
+        ),
     )
 
 
 def ending(status: str) -> BatchServer:
     """The first batch ends with this status."""
-    return BatchServer(wavering, ends=lambda number: "completed" if number else status)
+    return BatchServer(wavering, final_status=lambda number: "completed" if number else status)
 
 
-def disturbed(disturbs: Disturbs) -> BatchServer:
-    return BatchServer(wavering, disturbs=disturbs)
+def server_with(fault: RequestFault) -> BatchServer:
+    return BatchServer(wavering, request_fault=fault)
 
 
 async def repeat_answers(server: BatchServer, http: web.Request) -> web.StreamResponse | None:
@@ -96,7 +98,7 @@ async def create_then_reset(server: BatchServer, http: web.Request) -> web.Strea
     """Create the first batch, but reset the connection."""
     if (http.method, http.path) != ("POST", "/v1/batches") or server.batches:
         return None
-    server.made(await http.json())
+    server.create_batch(await http.json())
     return Reset()
 
 
@@ -106,7 +108,7 @@ async def create_unlisted(server: BatchServer, http: web.Request) -> web.StreamR
     return await create_then_reset(server, http)
 
 
-def flaky() -> Disturbs:
+def flaky() -> RequestFault:
     """Any request may fail."""
     chance = Random(0)
 
@@ -117,7 +119,7 @@ def flaky() -> Disturbs:
     return fail
 
 
-def delayed() -> Disturbs:
+def delayed() -> RequestFault:
     """Nothing is found before the fourth request for it."""
     lookups = Counter[str]()
 
@@ -136,11 +138,13 @@ def losing(path_prefix: str) -> BatchServer:
         is_gone = http.path.startswith(path_prefix) and len(server.batches) == 1
         return web.json_response({"error": "gone"}, status=404) if is_gone else None
 
-    return disturbed(lose)
+    return server_with(lose)
 
 
 LOST_RESULTS = "the provider no longer has the results in output-0; their requests are sent again"
-LOST_BATCH = f"the provider no longer has the batch batch_0 with {2 * SIZE - SINGLY} requests"
+LOST_BATCH = (
+    f"the provider no longer has the batch batch_0 with {2 * SIZE - SINGLE_REQUESTS} requests"
+)
 UNLISTED = "cannot check whether a batch was sent before"
 # The server, the number of batches it gets, and the warning if some answers are paid for twice.
 SERVERS: dict[str, tuple[BatchServer, int, str]] = {
@@ -155,14 +159,14 @@ SERVERS: dict[str, tuple[BatchServer, int, str]] = {
     "number as id": (spoiling(lambda line: {"custom_id": 7}), 2, ""),
     "list": (spoiling(lambda line: ["no", "result"]), 2, ""),
     "missing": (spoiling(lambda line: {}), 2, ""),
-    "repeated answers": (disturbed(repeat_answers), 1, ""),
+    "repeated answers": (server_with(repeat_answers), 1, ""),
     "failed": (ending("failed"), 2, ""),
     "cancelled": (ending("cancelled"), 2, ""),
-    "token limit per batch": (BatchServer(wavering, most_lines=SIZE), 3, ""),
-    "connection reset": (disturbed(create_then_reset), 1, ""),
-    "reset and unlisted": (disturbed(create_unlisted), 2, UNLISTED),
-    "flaky": (disturbed(flaky()), 1, ""),
-    "delayed": (disturbed(delayed()), 1, ""),
+    "token limit per batch": (BatchServer(wavering, max_lines=SIZE), 3, ""),
+    "connection reset": (server_with(create_then_reset), 1, ""),
+    "reset and unlisted": (server_with(create_unlisted), 2, UNLISTED),
+    "flaky": (server_with(flaky()), 1, ""),
+    "delayed": (server_with(delayed()), 1, ""),
     "lost batch": (losing("/v1/batches/"), 2, LOST_BATCH),
     "lost results": (losing("/v1/files/output-0"), 2, LOST_RESULTS),
 }
@@ -176,20 +180,20 @@ def test_server_faults_change_no_number_and_nothing_is_paid_twice(
     server, batches, warning = SERVERS[kind]
     assert are_equal(measure_in_batches(serve(server)), unbatched)
     assert len(server.batches) == batches
-    assert bool(server.twice) == bool(warning)
+    assert bool(server.charged_twice) == bool(warning)
     assert warning in caplog.text
 
 
 @small
 def test_an_expired_batch_with_failed_lines_changes_no_number(serve: Serve) -> None:
     line_numbers, server = count(), ending("expired")
-    server.spoils = lambda line, number: (
+    server.line_fault = lambda line, number: (
         failed_line(line) if number < 2 and next(line_numbers) % 5 == 0 else None
     )
     run = measure_in_batches(serve(server), 25)
     assert sum(server.charged.values()) == 2 * 25
-    assert not server.twice
-    assert sum(server.live.values()) <= 2 * SINGLY
+    assert not server.charged_twice
+    assert sum(server.single.values()) <= 2 * SINGLE_REQUESTS
     assert len(server.batches) == 3
     assert are_equal(run, measure(wavering, dataset=positions(25)))
 
@@ -217,12 +221,12 @@ def test_only_as_many_hits_are_drawn_again_as_needed() -> None:
 
 @small
 def test_a_dataset_is_built_in_few_batches(serve: Serve) -> None:
-    server = serve(BatchServer(in_every_fifth))
+    server = serve(BatchServer(habit_in_every_fifth))
     run = measure(server, pool=positions(600), n=75, batch=True)
     first, *more, measuring = server.sizes
-    assert (first, measuring) == (300 - SINGLY, 2 * 75 - SINGLY)
+    assert (first, measuring) == (300 - SINGLE_REQUESTS, 2 * 75 - SINGLE_REQUESTS)
     assert len(more) == 1
-    assert not server.twice
+    assert not server.charged_twice
     assert run.dataset.asked
     assert sum(server.charged.values()) - 2 * 75 < 1.4 * run.dataset.asked
 
@@ -261,20 +265,20 @@ class KillingServer(BatchServer):
 
 @needs_posix
 def test_nothing_is_paid_twice_after_repeated_kills(tmp_path: Path, serve: Serve) -> None:
-    server, out = serve(KillingServer(in_every_fifth)), tmp_path / "killed"
+    server, out = serve(KillingServer(habit_in_every_fifth)), tmp_path / "killed"
     pool = positions(600)
     arguments = ("run", "--model", "m", "--pool", pool, "-n", 75, "--quiet", "--base-url")
     deaths = 0
     while server.kills:
-        server.process = forked(*arguments, server.url, "--batch", "--out", out)
+        server.process = forked_cdta(*arguments, server.url, "--batch", "--out", out)
         server.process.start()
         server.process.join(60)
         assert server.process.exitcode == -signal.SIGKILL
         deaths += 1
     cdta(*arguments, server.url, "--batch", "--out", out, code=0)
     assert deaths == len(KILLS)
-    assert not server.twice
-    with serving(in_every_fifth) as other:
+    assert not server.charged_twice
+    with serving(habit_in_every_fifth) as other:
         other_home, expected = str(tmp_path / "other-home"), tmp_path / "expected"
         cdta(*arguments, other.url, "--out", expected, code=0, CDTA_HOME=other_home)
     assert results_in(out) == results_in(expected)
@@ -285,8 +289,8 @@ def test_nothing_is_paid_twice_after_repeated_kills(tmp_path: Path, serve: Serve
 def test_ctrl_c_leaves_the_batch_running(tmp_path: Path, serve: Serve) -> None:
     server = serve(BatchServer(wavering, polls=10**9))
     run = ("run", "--base-url", server.url, "--model", "m", "--dataset", positions(30), "--batch")
-    process = process_of(*run, "--out", tmp_path / "run")
-    while not server.looks:
+    process = start_cdta(*run, "--out", tmp_path / "run")
+    while not server.polls_by_batch:
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
@@ -298,16 +302,16 @@ def test_ctrl_c_leaves_the_batch_running(tmp_path: Path, serve: Serve) -> None:
     )
     server.polls = 0
     cdta(*run, "--out", tmp_path / "run", code=0)
-    assert (server.sizes, server.twice) == ([2 * 30 - MIN_BATCH], [])
+    assert (server.sizes, server.charged_twice) == ([2 * 30 - MIN_BATCH], [])
 
 
 @small
 def test_answers_are_saved_when_every_batch_fails(unbatched: Run, serve: Serve) -> None:
-    server = serve(BatchServer(wavering, ends=lambda _: "failed"))
+    server = serve(BatchServer(wavering, final_status=lambda _: "failed"))
     message = r"13 of 15 samples have no answer \(the first: no answer in 3 batches; the last"
     with pytest.raises(Incomplete, match=message):
         measure_in_batches(server)
     assert len(server.batches) == 3
-    server.ends = lambda _: "completed"
+    server.final_status = lambda _: "completed"
     assert are_equal(measure_in_batches(server), unbatched)
-    assert not server.twice
+    assert not server.charged_twice

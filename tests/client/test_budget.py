@@ -20,22 +20,22 @@ from cant_do_that_anymore.providers.base import Answer, Request, Settings, Usage
 from cant_do_that_anymore.providers.catalog import model_named
 from cant_do_that_anymore.providers.chain_of_thought import CONCLUDE
 from faults import CutOff, Reset, Silence
-from priced_servers import Charging, Losing, paid
+from priced_servers import ChargingServer, LossyServer, total_charge
 from reasoning_servers import OpenAI
 from testing import POOL, Body, Loopback, Serve, habit, is_changed, measure, positions, question
 
-pytestmark = pytest.mark.usefixtures("impatient", "priced")
+pytestmark = pytest.mark.usefixtures("no_retry_delay", "priced")
 
 
-class StrictServer(Charging, OpenAI):
+class StrictServer(ChargingServer, OpenAI):
     """Rejects parameter names and temperatures at first, as OpenAI does."""
 
 
-class UnfinishedServer(Charging):
+class UnfinishedServer(ChargingServer):
     """Replies with HTTP 400 if it cannot finish, and charges for that."""
 
     async def _answer(self, request: Body, number: int) -> web.StreamResponse:
-        completion = self.thoughtful(request)
+        completion = self.completion_with_reasoning(request)
         (choice,) = completion["choices"]
         if choice["finish_reason"] != "length":
             return web.json_response(completion)
@@ -43,11 +43,11 @@ class UnfinishedServer(Charging):
         return web.json_response({"error": {"message": message}}, status=400)
 
 
-class UncountedServer(Charging):
+class UncountedServer(ChargingServer):
     """Charges without reporting the usage."""
 
-    def thoughtful(self, request: Body) -> dict[str, Any]:
-        return super().thoughtful(request) | {"usage": None}
+    def completion_with_reasoning(self, request: Body) -> dict[str, Any]:
+        return super().completion_with_reasoning(request) | {"usage": None}
 
 
 def sometimes_long(request: Body) -> int:
@@ -55,18 +55,21 @@ def sometimes_long(request: Body) -> int:
     return 20_000 if len(str(request["messages"])) % 5 == 0 else 700
 
 
-def losing(lost: type[web.StreamResponse]) -> Callable[[], Charging]:
+def losing(lost: type[web.StreamResponse]) -> Callable[[], ChargingServer]:
     """A server that reasons long, loses every second answer, and charges for it."""
-    return lambda: Losing(habit, thinks=lambda _: 15_900, lost=lost)
+    return lambda: LossyServer(habit, reasoning_tokens=lambda _: 15_900, lost_response=lost)
 
 
 # The server, and by limit, the amount that may remain unspent (all of it if unknown).
-SERVERS: dict[str, tuple[Callable[[], Charging], dict[float, float]]] = {
-    "accepts everything": (lambda: Charging(habit), {40: 17, 200: 17}),
+SERVERS: dict[str, tuple[Callable[[], ChargingServer], dict[float, float]]] = {
+    "accepts everything": (lambda: ChargingServer(habit), {40: 17, 200: 17}),
     "strict": (lambda: StrictServer(habit), {40: 17, 200: 17}),
     "cannot finish": (lambda: UnfinishedServer(habit), {200: 200}),
     "reports no usage": (lambda: UncountedServer(habit), {200: 200}),
-    "sometimes reasons long": (lambda: Charging(habit, thinks=sometimes_long), {200: 200}),
+    "sometimes reasons long": (
+        lambda: ChargingServer(habit, reasoning_tokens=sometimes_long),
+        {200: 200},
+    ),
     "connection reset": (losing(Reset), {100: 34}),
     "cut off": (losing(CutOff), {100: 34}),
     "hanging": (losing(Silence), {100: 34}),
@@ -103,15 +106,15 @@ def test_both_requests_of_a_chain_of_thought_are_paid(serve: Serve) -> None:
     server = serve(reason_then_move, delay=0.005)
     with pytest.raises(Incomplete, match="stopped at --max-cost"):
         spend(server, 10, "cot/priced")
-    assert 8 < paid(server) <= 10
+    assert 8 < total_charge(server) <= 10
 
 
 def test_two_models_stay_within_a_shared_budget(store: Store, serve: Serve) -> None:
-    servers = [serve(Charging(habit, delay=0.005)), serve(StrictServer(habit, delay=0.005))]
+    servers = [serve(ChargingServer(habit, delay=0.005)), serve(StrictServer(habit, delay=0.005))]
     budget = Budget(120.0)
     requests = [Request(question(p.moves), "measuring", "standard") for p in POOL[:300]]
 
-    async def send_requests(server: Charging) -> None:
+    async def send_requests(server: ChargingServer) -> None:
         model = model_named("priced", server.url)
         pricing = list_pricing(model.info) or pytest.fail()
         try:

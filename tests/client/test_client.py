@@ -32,7 +32,7 @@ from cant_do_that_anymore.providers.base import (
 
 SETTINGS = Settings(1.0, 16)
 
-pytestmark = pytest.mark.usefixtures("impatient")
+pytestmark = pytest.mark.usefixtures("no_retry_delay")
 
 
 class ScriptedModel(Model):
@@ -44,7 +44,7 @@ class ScriptedModel(Model):
         self.script = script
         self.reply, self.usage = "answer", Usage()
         self.attempts: Counter[int] = Counter()
-        self.in_flight = self.most_in_flight = 0
+        self.in_flight = self.max_in_flight = 0
 
     async def answer(
         self, question: Question, settings: Settings, variant: RequestVariant = ()
@@ -52,7 +52,7 @@ class ScriptedModel(Model):
         number = int(question.messages[0].content)
         self.attempts[number] += 1
         self.in_flight += 1
-        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        self.max_in_flight = max(self.max_in_flight, self.in_flight)
         try:
             outcome = self.script(number, self.attempts[number])
             if isinstance(outcome, Exception):
@@ -90,7 +90,7 @@ def test_answers_come_in_request_order(store: Store) -> None:
     model = ScriptedModel(lambda number, _: (number * 7 % 5) / 500)
     answers = asyncio.run(all_answers(Client(model, store), 50))
     assert texts(answers) == expected_texts(50)
-    assert model.most_in_flight == 4
+    assert model.max_in_flight == 4
 
 
 def test_lookahead_is_limited_by_a_slow_answer(store: Store) -> None:
@@ -229,7 +229,7 @@ def test_an_interruption_does_not_spend_budget_that_becomes_free(store: Store) -
     model.usage = Usage(output_tokens=1)
     client = Client(model, store, 4, Budget(40.0), Pricing(lambda _: Price(0.0, 1.0)))
     asyncio.run(interrupt(model, client, lambda: len(model.attempts) >= 2))
-    assert len(model.attempts) == model.most_in_flight == 2
+    assert len(model.attempts) == model.max_in_flight == 2
     assert are_saved(store, model, 2)
 
 

@@ -14,13 +14,24 @@ from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.providers.base import Settings
 from cant_do_that_anymore.runs.results import ALL_CACHED, Run
 from cant_do_that_anymore.runs.storage import save_run
-from testing import POOL, Play, Responder, Serve, cdta, habit, keeps, perfect, played, positions
+from testing import (
+    POOL,
+    Outcomes,
+    Responder,
+    Serve,
+    cdta,
+    habit,
+    keeps_habit_in,
+    perfect,
+    positions,
+    run_with_outcomes,
+)
 
 
 @cache
-def run_at(moment: str, play: Play, seed: int = 0, n: int = 300, model: str = "m") -> Run:
+def run_at(moment: str, play: Outcomes, seed: int = 0, n: int = 300, model: str = "m") -> Run:
     settings = Settings(seed=seed)
-    return played(
+    return run_with_outcomes(
         model, play, positions=POOL[:n], settings=settings, started_at=f"2026-11-{moment}Z"
     )
 
@@ -31,13 +42,18 @@ def save(folder: Path, *runs: Run) -> Path:
     return folder
 
 
-def baseline_check(old: Play, new: Play, tolerance: float = 0.0, n: int = 300) -> BaselineCheck:
+def baseline_check(
+    old: Outcomes, new: Outcomes, tolerance: float = 0.0, n: int = 300
+) -> BaselineCheck:
     baseline, run = (run_at(f"{day}T10:00:00", play, n=n) for day, play in ((10, old), (17, new)))
     return check_baseline(ranking_of([baseline], [run]), [baseline], tolerance)
 
 
 def test_two_runs_of_one_model_are_compared_and_named_by_date_and_time() -> None:
-    earlier, later = run_at("10T10:00:07", keeps(20)), run_at("17T09:30:00", keeps(60))
+    earlier, later = (
+        run_at("10T10:00:07", keeps_habit_in(20)),
+        run_at("17T09:30:00", keeps_habit_in(60)),
+    )
     comparison = compare(earlier, later)
     assert comparison.summary().startswith(
         "m 2026-11-10 10:00 adapts most; its lead over m 2026-11-17 09:30 is significant: 40.0 "
@@ -53,7 +69,7 @@ def test_runs_of_one_model_are_grouped_by_argument(tmp_path: Path) -> None:
     weeks = [
         save(
             tmp_path / day,
-            *(run_at(f"{day}T10:00:00", keeps(percent), seed, n=100) for seed in (1, 2)),
+            *(run_at(f"{day}T10:00:00", keeps_habit_in(percent), seed, n=100) for seed in (1, 2)),
         )
         for day, percent in (("10", 20), ("17", 60))
     ]
@@ -73,14 +89,14 @@ def test_runs_of_one_model_are_grouped_by_argument(tmp_path: Path) -> None:
 
 
 def test_seeds_are_pooled_when_another_model_is_compared() -> None:
-    runs = [run_at("10T10:00:00", keeps(20), seed) for seed in (1, 2)]
-    entries = compare(*runs, run_at("10T10:00:00", keeps(50), model="other")).entries
+    runs = [run_at("10T10:00:00", keeps_habit_in(20), seed) for seed in (1, 2)]
+    entries = compare(*runs, run_at("10T10:00:00", keeps_habit_in(50), model="other")).entries
     assert [(entry.label, len(entry.runs)) for entry in entries] == [("m", 2), ("other", 1)]
 
 
 @pytest.mark.parametrize("is_reversed", [False, True])
 def test_a_run_that_only_repeats_cached_answers_shows_no_change(is_reversed: bool) -> None:
-    earlier = run_at("10T10:00:00", keeps(20))
+    earlier = run_at("10T10:00:00", keeps_habit_in(20))
     repeated = replace(earlier, started_at="2026-11-17T10:00:00Z")
     assert compare(earlier, repeated).comparisons[0].verdict == "equivalent"  # with --fresh
     runs = [earlier, replace(repeated, notes=[ALL_CACHED])]
@@ -90,12 +106,17 @@ def test_a_run_that_only_repeats_cached_answers_shows_no_change(is_reversed: boo
 
 def test_a_longer_run_that_repeats_all_shared_answers_is_noted() -> None:
     """New samples make it more than a repetition, but only shared samples are compared."""
-    earlier, longer = run_at("10T10:00:00", keeps(20)), run_at("17T10:00:00", keeps(60))
+    earlier, longer = (
+        run_at("10T10:00:00", keeps_habit_in(20)),
+        run_at("17T10:00:00", keeps_habit_in(60)),
+    )
     longer = replace(longer, samples=[*earlier.samples[:200], *longer.samples[200:]])
     earlier = replace(earlier, samples=earlier.samples[:200])
     [note] = differences_in_plan(compare(earlier, longer).entries)
     assert "have the same answers in all 200 shared samples" in note
-    assert not differences_in_plan(compare(earlier, run_at("17T10:00:00", keeps(60))).entries)
+    assert not differences_in_plan(
+        compare(earlier, run_at("17T10:00:00", keeps_habit_in(60))).entries
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,7 +135,7 @@ def test_a_longer_run_that_repeats_all_shared_answers_is_noted() -> None:
 def test_a_run_is_worse_if_its_whole_interval_is_below_the_tolerance(
     old: int, new: int, tolerance: float, verdict: str
 ) -> None:
-    check = baseline_check(keeps(old), keeps(new), tolerance)
+    check = baseline_check(keeps_habit_in(old), keeps_habit_in(new), tolerance)
     assert check.verdict == verdict
     assert check.difference == pytest.approx((old - new) / 100)
     assert check.low <= check.difference <= check.high
@@ -123,7 +144,9 @@ def test_a_run_is_worse_if_its_whole_interval_is_below_the_tolerance(
 
 def test_five_changes_are_not_significant_but_six_are() -> None:
     """The exact p of five changes in one direction is 0.0625, regardless of the interval."""
-    assert [baseline_check("adapted", keeps(percent), n=100).verdict for percent in (5, 6)] == [
+    assert [
+        baseline_check("adapted", keeps_habit_in(percent), n=100).verdict for percent in (5, 6)
+    ] == [
         "inconclusive",
         "worse",
     ]
@@ -163,9 +186,14 @@ def test_exit_code_follows_the_baseline_check(
 
 
 def test_a_baseline_check_without_two_comparable_runs_is_an_error(tmp_path: Path) -> None:
-    old = save(tmp_path / "m", run_at("10T10:00:00", keeps(20), n=20))
-    disjoint = save(tmp_path / "apart", played("apart", keeps(20), positions=POOL[20:40]))
-    pair = save(tmp_path / "two", *(played(name, keeps(20), positions=POOL[:20]) for name in "ab"))
+    old = save(tmp_path / "m", run_at("10T10:00:00", keeps_habit_in(20), n=20))
+    disjoint = save(
+        tmp_path / "apart", run_with_outcomes("apart", keeps_habit_in(20), positions=POOL[20:40])
+    )
+    pair = save(
+        tmp_path / "two",
+        *(run_with_outcomes(name, keeps_habit_in(20), positions=POOL[:20]) for name in "ab"),
+    )
     for arguments, sentence in (
         ((old, disjoint, "--tolerance", 5), "--tolerance needs --baseline RUN"),
         (("--baseline", old, old), "there is nothing to compare, because this is one run; "),

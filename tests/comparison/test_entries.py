@@ -20,16 +20,18 @@ from cant_do_that_anymore.runs.lookup import find_runs
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
-from testing import POOL, Play, played, run_of
+from testing import POOL, Outcomes, run_from_answers, run_with_outcomes
 
 QUEENS = rules_named("queens-as-knights")
 HALF: list[Outcome] = ["special", "legal"] * 10
 
 
-def run(model: str = "m", after: Play = "special", before: Play = "special", **fields: Any) -> Run:
+def run(
+    model: str = "m", after: Outcomes = "special", before: Outcomes = "special", **fields: Any
+) -> Run:
     """A run of 20 samples; ``seed`` and ``effort`` are settings, other fields go to `played`."""
     settings = Settings(seed=fields.pop("seed", 0), reasoning_effort=fields.pop("effort", None))
-    return played(model, after, before, POOL[:20], settings=settings, **fields)
+    return run_with_outcomes(model, after, before, POOL[:20], settings=settings, **fields)
 
 
 def test_value_and_interval_cover_the_samples_of_all_runs() -> None:
@@ -55,7 +57,7 @@ def test_repeated_answers_make_no_interval_narrower() -> None:
 def test_samples_shared_by_two_runs_of_one_seed_count_once() -> None:
     """The second run repeats the last ten samples of the first and adds ten with reasoning."""
     outcomes: list[Outcome] = [*["special"] * 10, *["adapted"] * 20]  # type: ignore[list-item]
-    first, longer = played("m", outcomes[:20]), played("m", outcomes)
+    first, longer = run_with_outcomes("m", outcomes[:20]), run_with_outcomes("m", outcomes)
     answers = dict.fromkeys(
         (STANDARD_CONDITION, CHANGED_CONDITION), Answer(usage=Usage(0, 300, 300))
     )
@@ -97,7 +99,7 @@ def test_without_a_habit_there_is_no_impact_factor_and_no_seed_error() -> None:
 
 
 def test_useless_answers_never_make_a_model_the_best() -> None:
-    models: dict[str, Play] = {
+    models: dict[str, Outcomes] = {
         "chatty": "unreadable",
         "wrong": "illegal",
         "half": HALF,
@@ -136,7 +138,7 @@ def test_runs_that_differ_in_more_than_the_seed_have_different_names() -> None:
 
 def test_each_effort_is_an_entry_under_the_name_of_its_model() -> None:
     efforts: tuple[Effort | None, ...] = ("none", None, "high")
-    outcomes: tuple[Play, ...] = (HALF, "special")
+    outcomes: tuple[Outcomes, ...] = (HALF, "special")
     runs = [
         run(after=after, seed=seed, effort=effort)
         for effort in efforts
@@ -187,7 +189,7 @@ def test_reasoning_tokens_are_averaged_over_samples() -> None:
         (p, {name: Answer("a2a3", usage=Usage(1, 9, used[n])) for name, used in tokens.items()})
         for n, p in enumerate(POOL[:2])
     ]
-    (entry,) = entries_of([run_of(answers)])
+    (entry,) = entries_of([run_from_answers(answers)])
     assert [entry.mean(f"{name}_thinking_tokens") for name in tokens] == [200, 750]
 
 
@@ -212,7 +214,7 @@ def test_copied_or_unfinished_folders_add_no_run(tmp_path: Path) -> None:
 
 def test_earlier_moves_are_those_that_the_change_affects() -> None:
     position = Position(1, ("e2e4", "e7e5", "d1h5", "f8c5", "h5f7"), ("e8f7",))
-    samples = played("m", positions=[position]).samples
+    samples = run_with_outcomes("m", positions=[position]).samples
     labels = [
         by_affected_moves(samples, rules, 1.0)[0].label for rules in (BISHOPS_AS_KNIGHTS, QUEENS)
     ]

@@ -35,18 +35,18 @@ from run_builders import with_other_forbidden_moves
 from testing import (
     POOL,
     Body,
-    Done,
+    CompletedCommand,
     Loopback,
     Serve,
     adapting,
-    answering,
     cdta,
+    checksum,
     habit,
     is_changed,
     moves_in,
-    number_of,
-    played,
     printed,
+    run_with_outcomes,
+    serving_in_process,
     snapshot,
     without_plots,
 )
@@ -65,7 +65,7 @@ def respond(request: Body) -> str:
         return "What a position! Let me think about it."
     if request["model"] == "adapts":
         return adapting(request)
-    return habit(request) if number_of(moves_in(request)) % 3 == 0 else "a2a3"
+    return habit(request) if checksum(moves_in(request)) % 3 == 0 else "a2a3"
 
 
 @pytest.fixture
@@ -73,11 +73,11 @@ def server(serve: Serve) -> Loopback:
     return serve(respond)
 
 
-def run_command(*arguments: object) -> Done:
+def run_command(*arguments: object) -> CompletedCommand:
     return cdta("experiment", "--quiet", *arguments)
 
 
-def run_on_server(server: Loopback, out: Path, *arguments: object) -> Done:
+def run_on_server(server: Loopback, out: Path, *arguments: object) -> CompletedCommand:
     return run_command("--base-url", server.url, "-n", N, "--out", out, *arguments)
 
 
@@ -96,11 +96,11 @@ def table(out: Path) -> dict[tuple[str, str], dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def three_models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Done, Path]:
+def three_models(tmp_path_factory: pytest.TempPathFactory) -> tuple[CompletedCommand, Path]:
     """Three models in both evals, with two seeds."""
     out = tmp_path_factory.mktemp("three_models") / "out"
     models = [argument for name in MODELS for argument in ("--model", name)]
-    with answering(respond) as server:
+    with serving_in_process(respond) as server:
         result = run_on_server(server, out, *models, "--runs", 2)
     assert result.returncode == 0, result.stderr
     return result, out
@@ -110,7 +110,7 @@ MODELS = ("adapts", "chatty", "other")
 
 
 def test_every_model_eval_and_seed_is_measured_and_runs_are_pooled(
-    three_models: tuple[Done, Path],
+    three_models: tuple[CompletedCommand, Path],
 ) -> None:
     _, out = three_models
     folders = sorted(path.parent for path in out.glob("*/run.json"))
@@ -135,7 +135,9 @@ def test_every_model_eval_and_seed_is_measured_and_runs_are_pooled(
         assert "<svg" in (out / f"{stem}.svg").read_text()
 
 
-def test_off_task_replies_do_not_win_and_are_marked(three_models: tuple[Done, Path]) -> None:
+def test_off_task_replies_do_not_win_and_are_marked(
+    three_models: tuple[CompletedCommand, Path],
+) -> None:
     result, out = three_models
     lines = result.stdout.splitlines()
     assert max(map(len, lines)) <= 80
@@ -161,7 +163,7 @@ def test_off_task_replies_do_not_win_and_are_marked(three_models: tuple[Done, Pa
 
 @pytest.mark.usefixtures("no_plots")
 def test_plots_only_repeats_all_numbers_and_prints_one_json_object(
-    three_models: tuple[Done, Path], tmp_path: Path
+    three_models: tuple[CompletedCommand, Path], tmp_path: Path
 ) -> None:
     _, source = three_models
     runs = [path.parent for path in sorted(source.glob("*/run.json"))]
@@ -250,7 +252,7 @@ class Renamed(Loopback):
 
 
 def test_a_new_version_in_every_answer_counts_as_the_requested_model(tmp_path: Path) -> None:
-    with answering(Renamed(respond)) as server:
+    with serving_in_process(Renamed(respond)) as server:
         for _ in range(2):
             runs, failures = run_seeds(server, tmp_path, 2, eval="all", pool="common", price=(1, 1))
             assert not failures
@@ -269,7 +271,7 @@ def test_a_new_version_in_every_answer_counts_as_the_requested_model(tmp_path: P
 def test_a_version_that_changes_late_in_a_run_is_the_same_model(tmp_path: Path) -> None:
     server = Renamed(respond)
     server.once = True
-    with answering(server):
+    with serving_in_process(server):
         for _ in range(2):
             (run,), failures = run_seeds(server, tmp_path)
             assert (run.version, failures) == ("other", {})
@@ -278,7 +280,7 @@ def test_a_version_that_changes_late_in_a_run_is_the_same_model(tmp_path: Path) 
 def test_without_a_network_finished_runs_are_used_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with answering(respond) as server:
+    with serving_in_process(respond) as server:
         first, _ = run_seeds(server, tmp_path)
     second, failures = run_seeds(server, tmp_path)
     assert [run.samples for run in second] == [run.samples for run in first]
@@ -288,7 +290,7 @@ def test_without_a_network_finished_runs_are_used_with_a_warning(
 
 @pytest.mark.parametrize("options", [{}, {"eval": "all", "pool": "common"}], ids=["given", "built"])
 def test_a_finished_run_without_answers_is_reused(
-    options: dict[str, Any], server: Loopback, tmp_path: Path, impatient: None
+    options: dict[str, Any], server: Loopback, tmp_path: Path, no_retry_delay: None
 ) -> None:
     """No answer exists that could show whether the model has changed."""
 
@@ -319,13 +321,13 @@ def test_a_run_with_an_earlier_version_of_its_wording_is_refused(
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Loopback, Path]]:
     """An experiment of one run and its server."""
     out = tmp_path_factory.mktemp("finished") / "out"
-    with answering(respond) as server:
+    with serving_in_process(respond) as server:
         with without_plots():
             assert run_with_own_home(server, out).returncode == 0
         yield server, out
 
 
-def run_with_own_home(server: Loopback, out: Path, *options: object) -> Done:
+def run_with_own_home(server: Loopback, out: Path, *options: object) -> CompletedCommand:
     """Run the experiment of `finished`, always with the same CDTA_HOME."""
     defaults = (("--base-url", server.url), ("-n", N), ("--eval", "all"), ("--runs", 1))
     more = (part for option in defaults if option[0] not in options for part in option)
@@ -432,7 +434,7 @@ def test_a_habit_that_a_model_lacks_does_not_end_its_experiment(
         return min(moves, key=lambda move: (move.from_square not in knights, move.uci())).uci()
 
     monkeypatch.setattr(rule_pool, "POOL_SIZE", 60)
-    with answering(never_castles) as server:
+    with serving_in_process(never_castles) as server:
         rules = ("--rules", "no-castling,knights-as-bishops")
         result = run_on_server(server, tmp_path, *rules, "--runs", 1, "--form", "moves,moves+fen")
     assert result.returncode == 1
@@ -459,7 +461,7 @@ def plots_of(*runs: Run) -> dict[str, tuple[Chart, Sequence[Entry]]]:
 def test_runs_under_different_rules_have_separate_rows_and_plots(tmp_path: Path) -> None:
     keys = ("bishops-as-knights", "queens-as-rooks")
     runs = [
-        played("m", "legal", positions=shipped_pool("diagonal")[:3], plan=plan)
+        run_with_outcomes("m", "legal", positions=shipped_pool("diagonal")[:3], plan=plan)
         for key in keys
         for plan in [{"change": rules_named(key), "eval": "all_diagonal"}]
     ]
@@ -498,7 +500,7 @@ def test_runs_under_different_rules_have_separate_rows_and_plots(tmp_path: Path)
 def test_different_selections_have_separate_rows_and_plots(tmp_path: Path) -> None:
     drawn = Dataset("model-1", "built", asked=9, own_temperature=True)
     runs = [
-        played(name, "legal", positions=POOL[:3], dataset=dataset)
+        run_with_outcomes(name, "legal", positions=POOL[:3], dataset=dataset)
         for name, dataset in (("usual", replace(drawn, own_temperature=False)), ("drawn", drawn))
     ]
     for run in runs:
@@ -527,7 +529,9 @@ def entry_of(model: str) -> Entry:
     """A model that drops the habit in one of two positions."""
     positions = shipped_pool("diagonal")[:2]
     plan = {"eval": "all_diagonal"}
-    [entry] = entries_of([played(model, ["special", "unreadable"], positions=positions, plan=plan)])
+    [entry] = entries_of(
+        [run_with_outcomes(model, ["special", "unreadable"], positions=positions, plan=plan)]
+    )
     return entry
 
 
@@ -535,7 +539,9 @@ def entry_with_other_forbidden_moves() -> Entry:
     """A model that plays another forbidden move instead of its habit in half of all positions."""
     name = "provider-of-models/a-model-with-a-name-2026-11-15-preview"
     positions = with_other_forbidden_moves(40)
-    [entry] = entries_of([played(name, ["special", "forbidden"] * 20, positions=positions)])
+    [entry] = entries_of(
+        [run_with_outcomes(name, ["special", "forbidden"] * 20, positions=positions)]
+    )
     return entry
 
 
@@ -546,11 +552,11 @@ def table_of(group: list[Entry]) -> object:
 
 def test_tables_and_plots_match_snapshot() -> None:
     """Tables count all forbidden moves, not only the special ones."""
-    weak = played("m", "legal", lambda n: "special" if n < 2 else "legal", POOL[:40])
+    weak = run_with_outcomes("m", "legal", lambda n: "special" if n < 2 else "legal", POOL[:40])
     groups = {
         "another forbidden move in half of all positions": [entry_with_other_forbidden_moves()],
         "an axis that is cut to the data": entries_of([weak]),
-        "no answer at all": entries_of([played("m", "error", "error", POOL[:1])]),
+        "no answer at all": entries_of([run_with_outcomes("m", "error", "error", POOL[:1])]),
     }
     output = []
     for name, group in groups.items():

@@ -22,14 +22,22 @@ from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
 from custom_rules import NoEnPassant
 from run_builders import comparisons_of as compare
-from testing import POOL, Play, keeps, plan_of, played, run_of, snapshot
+from testing import (
+    POOL,
+    Outcomes,
+    keeps_habit_in,
+    plan_of,
+    run_from_answers,
+    run_with_outcomes,
+    snapshot,
+)
 
 ADAPTATION = "adaptation_rate"
 
 
-def runs_of(n: int, **plays: Play) -> list[Run]:
+def runs_of(n: int, **plays: Outcomes) -> list[Run]:
     """Models by name on the first n positions, by their outcomes under the changed rules."""
-    return [played(name, play, positions=POOL[:n]) for name, play in plays.items()]
+    return [run_with_outcomes(name, play, positions=POOL[:n]) for name, play in plays.items()]
 
 
 def impact(runs: list[Run]) -> PairComparison:
@@ -45,9 +53,9 @@ def cut_off(percent: int) -> Callable[[int], Outcome]:
 def seeds_of(n: int, apart: int) -> list[Run]:
     """Two models with n seeds each, on 100 positions; seeds start ``apart`` positions apart."""
     return [
-        played(
+        run_with_outcomes(
             name,
-            keeps(percent),
+            keeps_habit_in(percent),
             positions=POOL[apart * seed : apart * seed + 100],
             settings=Settings(seed=seed),
         )
@@ -57,7 +65,9 @@ def seeds_of(n: int, apart: int) -> list[Run]:
 
 
 def on_one_game(model: str, percent: int) -> Run:
-    return played(model, keeps(percent), positions=[replace(p, game=1) for p in POOL[:200]])
+    return run_with_outcomes(
+        model, keeps_habit_in(percent), positions=[replace(p, game=1) for p in POOL[:200]]
+    )
 
 
 def habit_in_two_of_three(number: int) -> Outcome:
@@ -74,34 +84,40 @@ def failing(number: int) -> Outcome:
 
 
 SCENARIOS: dict[str, Callable[[], list[Run]]] = {
-    "pairs tell more than strangers": lambda: runs_of(400, a=keeps(50), b=keeps(60)),
+    "pairs tell more than strangers": lambda: runs_of(
+        400, a=keeps_habit_in(50), b=keeps_habit_in(60)
+    ),
     "a weaker habit takes more to be called equivalent": lambda: [
-        played(name, keeps(50), habit_in_two_of_three, POOL[:120]) for name in "ab"
+        run_with_outcomes(name, keeps_habit_in(50), habit_in_two_of_three, POOL[:120])
+        for name in "ab"
     ],
     "a weaker habit on more samples": lambda: [
-        played(name, keeps(50), habit_in_two_of_three, POOL[:400]) for name in "ab"
+        run_with_outcomes(name, keeps_habit_in(50), habit_in_two_of_three, POOL[:400])
+        for name in "ab"
     ],
     "nothing shared": lambda: [
-        played("a", keeps(50), positions=POOL[:50]),
-        played("b", keeps(50), positions=POOL[50:100]),
+        run_with_outcomes("a", keeps_habit_in(50), positions=POOL[:50]),
+        run_with_outcomes("b", keeps_habit_in(50), positions=POOL[50:100]),
     ],
     "one without a habit": lambda: [
-        *runs_of(50, a=keeps(50)),
-        played("b", "adapted", "legal", POOL[:50]),
+        *runs_of(50, a=keeps_habit_in(50)),
+        run_with_outcomes("b", "adapted", "legal", POOL[:50]),
     ],
-    "two without a habit": lambda: [played(name, "adapted", "legal", POOL[:5]) for name in "ab"],
+    "two without a habit": lambda: [
+        run_with_outcomes(name, "adapted", "legal", POOL[:5]) for name in "ab"
+    ],
     "unreadable under the standard rules is no habit": lambda: [
-        *runs_of(50, a=keeps(25)),
-        played("shy", "adapted", "unreadable", POOL[:50]),
+        *runs_of(50, a=keeps_habit_in(25)),
+        run_with_outcomes("shy", "adapted", "unreadable", POOL[:50]),
     ],
     "one habit and else unreadable": lambda: [
-        *runs_of(50, a=keeps(25)),
-        played("shy", "adapted", habit_in_the_first, POOL[:50]),
+        *runs_of(50, a=keeps_habit_in(25)),
+        run_with_outcomes("shy", "adapted", habit_in_the_first, POOL[:50]),
     ],
     "one sample is too few however clear": lambda: runs_of(1, a="special", b="adapted"),
     "only shared positions": lambda: [
-        played("a", positions=POOL[:300]),
-        played("b", "adapted", positions=POOL[200:500]),
+        run_with_outcomes("a", positions=POOL[:300]),
+        run_with_outcomes("b", "adapted", positions=POOL[200:500]),
     ],
     "only positions that both answered": lambda: runs_of(
         10,
@@ -109,14 +125,20 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
         b=lambda n: "error" if n == 1 else "special",
     ),
     "samples of one game are not independent": lambda: [on_one_game("a", 100), on_one_game("b", 0)],
-    "missing answers make no difference significant": lambda: runs_of(400, a=keeps(65), b=failing),
-    "junk hides no certain difference": lambda: runs_of(300, deaf=cut_off(10), good=keeps(10)),
-    "junk, so that more samples are not advised": lambda: runs_of(300, a=keeps(50), b=cut_off(59)),
-    "little junk on few samples": lambda: runs_of(50, a=keeps(50), b=cut_off(1)),
+    "missing answers make no difference significant": lambda: runs_of(
+        400, a=keeps_habit_in(65), b=failing
+    ),
+    "junk hides no certain difference": lambda: runs_of(
+        300, deaf=cut_off(10), good=keeps_habit_in(10)
+    ),
+    "junk, so that more samples are not advised": lambda: runs_of(
+        300, a=keeps_habit_in(50), b=cut_off(59)
+    ),
+    "little junk on few samples": lambda: runs_of(50, a=keeps_habit_in(50), b=cut_off(1)),
     "seeds are pooled": lambda: seeds_of(3, apart=100),
     "the small eval and the whole one": lambda: [
-        played("a", positions=POOL[:20]),
-        played("b", positions=POOL[:20], plan={"eval": "all_small"}),
+        run_with_outcomes("a", positions=POOL[:20]),
+        run_with_outcomes("b", positions=POOL[:20], plan={"eval": "all_small"}),
     ],
 }
 
@@ -147,7 +169,7 @@ def test_known_differences_match_snapshot(name: str) -> None:
 
 
 def test_a_planted_difference_is_found_in_every_measure_and_order() -> None:
-    runs = runs_of(400, a=keeps(60, first=20), b=keeps(40))
+    runs = runs_of(400, a=keeps_habit_in(60, first=20), b=keeps_habit_in(40))
     forward, backward = compare(runs), compare(runs[::-1])
     assert [c.measure.name for c in forward] == [UPTAKE, ADAPTATION, IMPACT]
     assert [c.difference for c in forward] == pytest.approx([0.2, 0.2, -0.2])
@@ -173,9 +195,10 @@ def test_a_planted_difference_is_found_in_every_measure_and_order() -> None:
 @pytest.mark.parametrize("percent", [0, 30, 50, 90, 100])
 def test_equivalence_takes_73_shared_samples_without_a_difference(percent: int) -> None:
     for n, verdict in ((72, "inconclusive"), (73, "equivalent")):
-        assert {c.verdict for c in compare(runs_of(n, a=keeps(percent), b=keeps(percent)))} == {
-            verdict
-        }
+        assert {
+            c.verdict
+            for c in compare(runs_of(n, a=keeps_habit_in(percent), b=keeps_habit_in(percent)))
+        } == {verdict}
 
 
 def test_copies_in_other_games_count_like_copies_in_the_same_game() -> None:
@@ -192,7 +215,9 @@ def test_copies_in_other_games_count_like_copies_in_the_same_game() -> None:
             for before in [Answer(move, usage=Usage(thinking_tokens=number))]
             for after in [Answer(move if model == "a" or number % 5 else "no move")]
         ]
-        return run_of(answers, plan_of(300), model=model, version=model, identity={"": model})
+        return run_from_answers(
+            answers, plan_of(300), model=model, version=model, identity={"": model}
+        )
 
     same_games, other_games = ([ten_copies(shift, model) for model in "ab"] for shift in (0, 10**6))
     assert {run.results.metrics["n_games"] for run in other_games} == {30}
@@ -209,14 +234,16 @@ def test_games_linked_by_shared_positions_are_one_cluster() -> None:
 
 def test_the_required_samples_are_enough() -> None:
     """A difference of five points is significant on the required number of samples."""
-    required = impact(runs_of(100, a=keeps(50), b=keeps(50, first=5))).required_samples
-    pair = impact(runs_of(required, a=keeps(50), b=keeps(55)))
+    required = impact(
+        runs_of(100, a=keeps_habit_in(50), b=keeps_habit_in(50, first=5))
+    ).required_samples
+    pair = impact(runs_of(required, a=keeps_habit_in(50), b=keeps_habit_in(55)))
     assert pair.difference == pytest.approx(0.05, abs=0.005)
     assert pair.verdict == "different"
 
 
 def test_an_inconclusive_result_on_enough_samples_states_the_interval() -> None:
-    pair = impact(runs_of(200, a=keeps(50), b=keeps(53)))
+    pair = impact(runs_of(200, a=keeps_habit_in(50), b=keeps_habit_in(53)))
     pair = replace(pair, interval=Interval(-0.01, 0.09, "score"), required_samples=200)
     assert pair.sentence == (
         "It is inconclusive whether a and b differ in the impact factor on 200 shared samples: the "
@@ -225,9 +252,11 @@ def test_an_inconclusive_result_on_enough_samples_states_the_interval() -> None:
 
 
 def test_more_comparisons_need_more_evidence() -> None:
-    runs = runs_of(200, a=keeps(50), b=keeps(57))
+    runs = runs_of(200, a=keeps_habit_in(50), b=keeps_habit_in(57))
     alone = impact(runs)
-    among_many, *_ = of_measure(compare([*runs, *runs_of(200, c=keeps(50), d=keeps(50))]), IMPACT)
+    among_many, *_ = of_measure(
+        compare([*runs, *runs_of(200, c=keeps_habit_in(50), d=keeps_habit_in(50))]), IMPACT
+    )
     assert alone.p == among_many.p
     assert alone.p < alone.corrected_p < among_many.corrected_p
 
@@ -310,9 +339,9 @@ def test_bounds_hold_for_every_reading_of_unusable_answers(
         return data.draw(filler) if outcome in ("unreadable", "error") else outcome
 
     filled = [(fill(before), fill(after)) for before, after in original]
-    [other] = runs_of(len(original), other=keeps(50))
+    [other] = runs_of(len(original), other=keeps_habit_in(50))
     unusable, readable = (
-        played("junk", [after for _, after in pairs], [before for before, _ in pairs])
+        run_with_outcomes("junk", [after for _, after in pairs], [before for before, _ in pairs])
         for pairs in (original, filled)
     )
     for bounded, true in zip(compare([other, unusable]), compare([other, readable]), strict=True):
@@ -332,7 +361,7 @@ def test_more_seeds_on_the_same_positions_add_no_games() -> None:
 
 
 def test_a_repeated_run_counts_once() -> None:
-    a, b = runs_of(100, a=keeps(30), b=keeps(60))
+    a, b = runs_of(100, a=keeps_habit_in(30), b=keeps_habit_in(60))
     cached = replace(a, started_at="2026-02-02T00:00:00Z", seconds=0.1)
     assert compare([a, b]) == compare([a, a, cached, b])
 
@@ -350,7 +379,7 @@ def test_runs_of_one_seed_add_only_new_samples(
     first: tuple[int, int, int], second: tuple[int, int, int], n_runs: int, n_samples: int
 ) -> None:
     runs = [
-        played("a", keeps(percent), positions=POOL[start:end])
+        run_with_outcomes("a", keeps_habit_in(percent), positions=POOL[start:end])
         for start, end, percent in (first, second)
     ]
     [entry] = pool_runs(runs)
@@ -408,7 +437,7 @@ def test_custom_rules_that_changed_under_one_key_are_different_rules() -> None:
     runs = [
         replace(run, plan=replace(run.plan, change=change))
         for change in (NoEnPassant(), Changed())
-        for run in runs_of(2, **{type(change).__name__: keeps(50)})
+        for run in runs_of(2, **{type(change).__name__: keeps_habit_in(50)})
     ]
     first, second = (identity_of(run.plan.change) for run in runs)
     with pytest.raises(

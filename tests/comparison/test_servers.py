@@ -20,9 +20,9 @@ from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.storage import load_run
 from cant_do_that_anymore.task.conditions import interventions
 from cant_do_that_anymore.task.spec import DEFAULT_SEED
-from loopback import Loopback, answering
+from loopback import Loopback, serving_in_process
 from planted_models import habit, perfect, wavering
-from processes import Done, cdta
+from processes import CompletedCommand, cdta
 from testing import without_plots
 
 pytestmark = pytest.mark.usefixtures("no_plots")
@@ -35,7 +35,7 @@ def servers() -> Iterator[list[Loopback]]:
     with ExitStack() as stack:
         players = {"alpha": perfect, "alpha ": habit, "beta": wavering}
         yield [
-            stack.enter_context(answering(player, listed=(name.strip(),)))
+            stack.enter_context(serving_in_process(player, listed=(name.strip(),)))
             for name, player in players.items()
         ]
 
@@ -43,7 +43,7 @@ def servers() -> Iterator[list[Loopback]]:
 @pytest.fixture(scope="module")
 def experiment(
     servers: list[Loopback], tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Done, Path]:
+) -> tuple[CompletedCommand, Path]:
     """An experiment on all three servers, and its folder."""
     folder = tmp_path_factory.mktemp("servers")
     first, second, third = servers
@@ -56,7 +56,7 @@ def experiment(
 
 
 def test_one_command_measures_models_on_three_servers(
-    servers: list[Loopback], experiment: tuple[Done, Path]
+    servers: list[Loopback], experiment: tuple[CompletedCommand, Path]
 ) -> None:
     _, folder = experiment
     runs = list(map(load_run, folders_in(folder / "out")))
@@ -77,7 +77,7 @@ def test_one_command_measures_models_on_three_servers(
 
 
 def test_progress_shows_the_number_of_the_run(
-    servers: list[Loopback], experiment: tuple[Done, Path]
+    servers: list[Loopback], experiment: tuple[CompletedCommand, Path]
 ) -> None:
     lines = [line for line in experiment[0].stderr.splitlines() if "measuring" in line]
     second = f"alpha@{servers[1].url}, bishops-as-knights, seed {DEFAULT_SEED + 1}"
@@ -88,7 +88,7 @@ def test_progress_shows_the_number_of_the_run(
 
 
 def test_a_run_with_base_url_uses_the_same_cached_answers(
-    servers: list[Loopback], experiment: tuple[Done, Path], tmp_path: Path
+    servers: list[Loopback], experiment: tuple[CompletedCommand, Path], tmp_path: Path
 ) -> None:
     _, folder = experiment
     n_requests = len(servers[0].requests)
@@ -137,7 +137,7 @@ def test_models_get_the_shortest_names_that_distinguish_them() -> None:
     ]
 
 
-def run_file(file: Path, *arguments: object) -> Done:
+def run_file(file: Path, *arguments: object) -> CompletedCommand:
     return cdta("experiment", file, "--quiet", "--out", file.with_name("out"), *arguments)
 
 

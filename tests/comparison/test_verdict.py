@@ -19,7 +19,7 @@ from cant_do_that_anymore.providers.request_variants import NO_TEMPERATURE
 from cant_do_that_anymore.report.columns import group_notes
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
-from testing import POOL, keeps, played, run_of, snapshot
+from testing import POOL, keeps_habit_in, run_from_answers, run_with_outcomes, snapshot
 
 
 def mixed(**percents: int) -> Callable[[int], Outcome]:
@@ -39,17 +39,17 @@ def keeping(n: int = 200, **percents: int) -> list[Run]:
 
 @cache
 def _run_keeping(name: str, percent: int, n: int) -> Run:
-    return played(name, keeps(percent), positions=POOL[:n])
+    return run_with_outcomes(name, keeps_habit_in(percent), positions=POOL[:n])
 
 
 @cache
 def run_with(model: str = "a", **percents: int) -> Run:
-    return played(model, mixed(**percents))
+    return run_with_outcomes(model, mixed(**percents))
 
 
 def small_run(model: str, **fields: Any) -> Run:
     """A run of 20 samples whose numbers do not matter."""
-    return played(model, positions=POOL[:20], **fields)
+    return run_with_outcomes(model, positions=POOL[:20], **fields)
 
 
 @cache
@@ -60,20 +60,20 @@ def run_a(**settings: Any) -> Run:
 
 def run_on(n: int = 0, model: str = "b", **dataset: Any) -> Run:
     """A run on nine positions of this dataset."""
-    return played(model, positions=POOL[n : n + 9], dataset=Dataset(**dataset))
+    return run_with_outcomes(model, positions=POOL[n : n + 9], dataset=Dataset(**dataset))
 
 
 def runs_by_effort(**percents: int) -> list[Run]:
     efforts: dict[Effort, int] = percents  # type: ignore[assignment]
     return [
-        played("a", keeps(percent), settings=Settings(reasoning_effort=effort))
+        run_with_outcomes("a", keeps_habit_in(percent), settings=Settings(reasoning_effort=effort))
         for effort, percent in efforts.items()
     ]
 
 
 def easy_run() -> Run:
     """A model that keeps the habit on the positions that others share, and adapts elsewhere."""
-    return played("a", lambda n: "special" if n < 50 else "adapted")
+    return run_with_outcomes("a", lambda n: "special" if n < 50 else "adapted")
 
 
 def namesake(**fields: Any) -> Run:
@@ -84,7 +84,7 @@ def namesake(**fields: Any) -> Run:
 def run_without_temperature() -> Run:
     answer = Answer("e2e4", conceded=(NO_TEMPERATURE,))
     answers = dict.fromkeys((STANDARD_CONDITION, CHANGED_CONDITION), answer)
-    return run_of([(POOL[0], answers)], model="b")
+    return run_from_answers([(POOL[0], answers)], model="b")
 
 
 GIVEN: dict[str, Any] = {"version": "", "origin": "both.jsonl"}
@@ -92,19 +92,19 @@ SHIPPED: dict[str, Any] = {"version": "a", "origin": "shipped"}
 BUILT: dict[str, Any] = {"origin": "built", "asked": 900}
 SCENARIOS: dict[str, Callable[[], list[Run]]] = {
     "one adapts": lambda: keeping(a=40),
-    "one does not": lambda: [played("a")],
+    "one does not": lambda: [run_with_outcomes("a")],
     "one does not on few samples": lambda: keeping(40, a=90),
     "one chats": lambda: [run_with(unreadable=59)],
-    "none does": lambda: [played("a"), played("b")],
-    "no answer": lambda: [*keeping(a=40), played("b", "error")],
-    "nothing to adapt": lambda: [*keeping(a=40), played("b", "legal", "legal")],
+    "none does": lambda: [run_with_outcomes("a"), run_with_outcomes("b")],
+    "no answer": lambda: [*keeping(a=40), run_with_outcomes("b", "error")],
+    "nothing to adapt": lambda: [*keeping(a=40), run_with_outcomes("b", "legal", "legal")],
     "all chat": lambda: [run_with(name, unreadable=59) for name in "ab"],
-    "no samples": lambda: [played("a", positions=[])],
+    "no samples": lambda: [run_with_outcomes("a", positions=[])],
     "a lead": lambda: keeping(a=60, b=40),
     "a lead over the second": lambda: keeping(a=60, b=20, c=40),
     "legal moves count, not dropped habits": lambda: [
-        played("legal", keeps(40)),
-        played("wrong", keeps(10, "illegal")),
+        run_with_outcomes("legal", keeps_habit_in(40)),
+        run_with_outcomes("wrong", keeps_habit_in(10, "illegal")),
     ],
     "a tie": lambda: keeping(a=40, b=40),
     "a tie hides nobody behind": lambda: keeping(a=60, b=40, c=40),
@@ -120,12 +120,12 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
     "a drop of hardly that kind": lambda: [run_with(unreadable=3, adapted=60)],
     "a drop of mostly that kind, and not for sure": lambda: [run_with(unreadable=40, adapted=35)],
     "a drop on too few samples": lambda: [
-        played("a", mixed(unreadable=59), positions=POOL[:3]),
+        run_with_outcomes("a", mixed(unreadable=59), positions=POOL[:3]),
         run_with("b", illegal=1),
     ],
     "inconclusive, with how many samples would be enough": lambda: keeping(100, a=50, b=52),
     "inconclusive, with nothing shared": lambda: (
-        [*keeping(90, a=1), played("b", keeps(2), positions=POOL[90:180])]
+        [*keeping(90, a=1), run_with_outcomes("b", keeps_habit_in(2), positions=POOL[90:180])]
     ),
     "inconclusive among many": lambda: keeping(60, **dict.fromkeys("abcdef", 40)),
     "who mostly adapts but says too little": lambda: (
@@ -135,7 +135,10 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
         [*keeping(a=50, b=90), run_with("c", unreadable=30, adapted=35)]
     ),
     "every category has a verdict": lambda: (
-        [*keeping(a=60, b=40), played("a", keeps(60), plan={"eval": "all_diagonal"})]
+        [
+            *keeping(a=60, b=40),
+            run_with_outcomes("a", keeps_habit_in(60), plan={"eval": "all_diagonal"}),
+        ]
     ),
     "named by temperature": lambda: [run_a(), run_a(temperature=0.0), small_run("b")],
     "named by temperature, one the default": lambda: [run_a(), run_a(temperature=None)],
@@ -148,18 +151,24 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
         small_run("c", version="c-1"),
     ],
     "named like the version of another": lambda: [
-        played("served", keeps(90), version="a", endpoint="http://x", identity={"name": "x"}),
-        played("served", keeps(50), version="b", endpoint="http://y", identity={"name": "y"}),
-        played("a", keeps(10), version="c"),
+        run_with_outcomes(
+            "served", keeps_habit_in(90), version="a", endpoint="http://x", identity={"name": "x"}
+        ),
+        run_with_outcomes(
+            "served", keeps_habit_in(50), version="b", endpoint="http://y", identity={"name": "y"}
+        ),
+        run_with_outcomes("a", keeps_habit_in(10), version="c"),
     ],
     "every difference in settings": lambda: [
-        *(played("a"), played("b")),
-        played("c", plan={"reading": "exact", "wordings": ("x",), "settings": Settings(0.0, 32)}),
+        *(run_with_outcomes("a"), run_with_outcomes("b")),
+        run_with_outcomes(
+            "c", plan={"reading": "exact", "wordings": ("x",), "settings": Settings(0.0, 32)}
+        ),
     ],
     "efforts and another temperature": lambda: (
-        [*runs_by_effort(low=50, high=50), played("b", settings=Settings(0.0))]
+        [*runs_by_effort(low=50, high=50), run_with_outcomes("b", settings=Settings(0.0))]
     ),
-    "a temperature that was not taken": lambda: [played("a"), run_without_temperature()],
+    "a temperature that was not taken": lambda: [run_with_outcomes("a"), run_without_temperature()],
     "a shipped dataset and a built one": lambda: [
         run_on(model="a", **SHIPPED),
         run_on(version="b", origin="built", asked=90),
@@ -175,7 +184,9 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
     "a given dataset": lambda: [run_on(model="a", **GIVEN), run_on(**GIVEN)],
     "the dataset of one model": lambda: [run_on(model="a", **SHIPPED), run_on(**SHIPPED)],
     "its own dataset": lambda: [
-        played("a", positions=POOL[:9], settings=Settings(temperature), dataset=Dataset(**SHIPPED))
+        run_with_outcomes(
+            "a", positions=POOL[:9], settings=Settings(temperature), dataset=Dataset(**SHIPPED)
+        )
         for temperature in (1.0, 0.0)
     ],
     "datasets of their own": lambda: [
@@ -204,7 +215,7 @@ def test_verdicts_and_notes_match_snapshot() -> None:
 
 
 def test_runs_of_two_protocols_are_never_ranked_together() -> None:
-    runs = [played("a"), played("b", protocol="2")]
+    runs = [run_with_outcomes("a"), run_with_outcomes("b", protocol="2")]
     for rank in (entries_of, ranking_of):
         with pytest.raises(InvalidInput, match=r"protocols 2 and 3 cannot .*`cdta rescore RUN`"):
             rank(runs)
@@ -212,7 +223,9 @@ def test_runs_of_two_protocols_are_never_ranked_together() -> None:
 
 def test_notes_of_several_seeds_are_joined() -> None:
     runs = [
-        played("a", mixed(truncated=66), positions=POOL[:99], settings=Settings(seed=seed))
+        run_with_outcomes(
+            "a", mixed(truncated=66), positions=POOL[:99], settings=Settings(seed=seed)
+        )
         for seed in range(3)
     ]
     cached = replace(runs[0], notes=[*runs[0].notes, "all answers were cached"])

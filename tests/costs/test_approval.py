@@ -15,8 +15,8 @@ from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, NeedsApproval, NoHabit
 from cant_do_that_anymore.runs.evaluate import select
 from cant_do_that_anymore.runs.storage import save_run
-from planted_models import in_every_second
-from priced_servers import Charging, paid
+from planted_models import habit_in_every_second
+from priced_servers import ChargingServer, total_charge
 from testing import (
     Body,
     Loopback,
@@ -29,7 +29,7 @@ from testing import (
     needs_posix,
     oaieval,
     positions,
-    process_of,
+    start_cdta,
 )
 
 pytestmark = pytest.mark.usefixtures("priced")
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("priced")
 @pytest.fixture
 def half_habit(serve: Serve) -> Loopback:
     """A model with its habit in every second position."""
-    return serve(in_every_second)
+    return serve(habit_in_every_second)
 
 
 def amount_in(error: pytest.ExceptionInfo[NeedsApproval]) -> float:
@@ -50,7 +50,7 @@ def test_a_run_of_eight_dollars_stops_before_spending_one(server: Loopback) -> N
     with pytest.raises(NeedsApproval, match="Set --max-cost USD or a higher") as error:
         run()
     assert len(server.requests) == 20
-    spent = 3 * paid(server)
+    spent = 3 * total_charge(server)
     assert 0.3 < spent < 1
     with pytest.raises(NeedsApproval):
         run()
@@ -58,7 +58,7 @@ def test_a_run_of_eight_dollars_stops_before_spending_one(server: Loopback) -> N
     assert len(run(max_cost=50).samples) == 100
     assert len(server.requests) == 200 + 2
     assert amount_in(error) == pytest.approx(7.4, abs=0.4)
-    assert 3 * paid(server) - spent == pytest.approx(amount_in(error), rel=0.05)
+    assert 3 * total_charge(server) - spent == pytest.approx(amount_in(error), rel=0.05)
 
 
 def test_the_error_suggests_cheaper_options(half_habit: Loopback) -> None:
@@ -80,14 +80,16 @@ def test_cached_answers_cost_nothing(half_habit: Loopback) -> None:
     run = partial(measure, half_habit, pool=positions(60), price="400,4000", ask_above=1.0)
     run(n=12, max_cost=100)
     n_requests = len(half_habit.requests)
-    assert 4 * paid(half_habit) > 1
+    assert 4 * total_charge(half_habit) > 1
     run(n=12)
     run(n=13)
     assert len(half_habit.requests) > n_requests
 
 
 def test_an_expensive_model_needs_fewer_answers(serve: Serve) -> None:
-    server = serve(Charging(in_every_second, thinks=lambda _: 8_000))  # eight dollars per answer
+    server = serve(
+        ChargingServer(habit_in_every_second, reasoning_tokens=lambda _: 8_000)
+    )  # eight dollars per answer
     with pytest.raises(NeedsApproval):
         measure(server, model="priced", reasoning_tokens=10_000, n=5)
     assert len(server.requests) == 1
@@ -128,7 +130,7 @@ def test_an_experiment_is_priced_as_a_whole_first(half_habit: Loopback, tmp_path
     with pytest.raises(NeedsApproval):
         run_experiment(ask_above=3.0)
     assert run_experiment(max_cost=50) == 3
-    assert paid(half_habit) == pytest.approx(amount_in(error), rel=0.35)  # half are hits
+    assert total_charge(half_habit) == pytest.approx(amount_in(error), rel=0.35)  # half are hits
     run_experiment(ask_above=0)  # all answers are cached
 
 
@@ -195,7 +197,7 @@ def test_a_terminal_prompts_for_approval(
     controller, terminal = pty.openpty()
     options = ["--base-url", server.url, "--model", "m", "--price", "200,2000", "--quiet"]
     options += ["--dataset", "gpt-4-0314", "-n", "100", "--out", str(tmp_path / "run")]
-    process = process_of("run", *options, terminal=terminal)
+    process = start_cdta("run", *options, terminal=terminal)
     output = b""
     while b"[y/N]" not in output:
         output += os.read(controller, 1_000)
@@ -223,7 +225,7 @@ def test_a_terminal_prompts_for_approval(
 def test_an_insufficient_limit_is_refused_with_a_sufficient_one(
     fields: dict[str, Any], n_requests: int, serve: Serve
 ) -> None:
-    server = serve(BatchServer(in_every_second))
+    server = serve(BatchServer(habit_in_every_second))
     with pytest.raises(InvalidInput, match=r"--max-cost 0.5 is too little to finish: .* enough"):
         measure(server, model="priced", max_cost=0.5, **fields)
     assert len(server.requests) == n_requests
@@ -262,7 +264,11 @@ def test_an_estimate_after_a_search_that_gave_up_has_no_cost(serve: Serve) -> No
 
 def test_changed_rules_are_tried_before_a_position_is_found(serve: Serve) -> None:
     """The model reasons only under the changed rules and rarely has the habit."""
-    server = serve(Charging(lambda _: "a2a3", thinks=lambda request: 3_000 * is_changed(request)))
+    server = serve(
+        ChargingServer(
+            lambda _: "a2a3", reasoning_tokens=lambda request: 3_000 * is_changed(request)
+        )
+    )
     fields: dict[str, Any] = {"price": (2, 20), "n": 20, "keep_looking": True}
     with pytest.raises(NeedsApproval):
         measure(server, model="m", ask_above=1.0, **fields)

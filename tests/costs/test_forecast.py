@@ -29,15 +29,15 @@ from cant_do_that_anymore.providers.catalog import info_by_name
 from cant_do_that_anymore.runs.storage import load_run, run_json, save_run
 from cant_do_that_anymore.task.conditions import conditions_for
 from cant_do_that_anymore.task.prompts import DEFAULT
-from planted_models import in_every_second
-from priced_servers import INPUT, OUTPUT, Charging, paid
+from planted_models import habit_in_every_second
+from priced_servers import INPUT, OUTPUT, ChargingServer, total_charge
 from testing import POOL, Loopback, Serve, Spec, cdta, measure
 
 
 @pytest.fixture
 def half_habit(serve: Serve) -> Loopback:
     """A model with its habit in every second position."""
-    return serve(in_every_second)
+    return serve(habit_in_every_second)
 
 
 def forecast_of(model: str = "openai/gpt-4o", **spec: Any) -> Forecast:
@@ -202,7 +202,7 @@ def test_a_given_token_limit_counts_as_used_up() -> None:
 @pytest.mark.usefixtures("priced")
 def test_cached_answers_predict_the_length_of_other_answers(serve: Serve) -> None:
     """The estimate after a small run is close to what the server charges for a larger one."""
-    server = serve(Charging(in_every_second))
+    server = serve(ChargingServer(habit_in_every_second))
     spec: dict[str, Any] = {"model": "priced", "max_connections": 8, "ask_above": None}
     measure(server, n=30, **spec)
     charged = server.charged
@@ -284,7 +284,7 @@ def test_the_command_prints_a_markdown_table_of_models_and_evals() -> None:
 
 
 def test_the_command_prints_json_and_the_model_of_a_server(serve: Serve) -> None:
-    server = serve(in_every_second, model="served", listed=("served",))
+    server = serve(habit_in_every_second, model="served", listed=("served",))
     result = cdta("estimate", "--base-url", server.url, "-n", "10", "--json")
     (forecast,) = json.loads(result.stdout)
     assert forecast["model"] == "served"
@@ -299,7 +299,7 @@ def test_the_command_prints_json_and_the_model_of_a_server(serve: Serve) -> None
 def test_a_run_stops_before_its_limit_and_resumes_later(limit: float, half_habit: Loopback) -> None:
     with pytest.raises(Incomplete, match="stopped at --max-cost"):
         measure(half_habit, model="priced", n=60, max_cost=limit)
-    assert limit / 2 < paid(half_habit) <= limit
+    assert limit / 2 < total_charge(half_habit) <= limit
     run = measure(half_habit, model="priced", n=60, max_cost=100)
     different = {json.dumps(body) for body in half_habit.requests}
     assert len(different) == len(half_habit.requests) - 1  # one checks that the model is the same
@@ -315,7 +315,7 @@ def test_all_runs_of_an_experiment_share_one_limit(serve: Serve, tmp_path: Path)
     runs, failures = run_all(specs, tmp_path, save_run, quiet=True)
     assert ["stopped at --max-cost" in str(error) for error in failures.values()] == [True]
     assert 1 < len(runs) < 4
-    assert 1 < paid(server) <= 1.5
+    assert 1 < total_charge(server) <= 1.5
     attempts = 0
     while failures:
         runs, failures = run_all(specs, tmp_path, save_run, quiet=True)
@@ -328,7 +328,7 @@ def test_all_runs_of_an_experiment_share_one_limit(serve: Serve, tmp_path: Path)
 def test_building_a_dataset_stops_before_passing_its_limit(server: Loopback) -> None:
     command = ["dataset", "build", "--model", "priced", "-n", "60", "--quiet", "--max-cost", "0.5"]
     cdta(*command, "--base-url", server.url, code=1)
-    assert 0.25 < paid(server) <= 0.5
+    assert 0.25 < total_charge(server) <= 0.5
 
 
 def test_a_limit_without_a_price_is_refused_before_any_request(server: Loopback) -> None:
@@ -345,8 +345,8 @@ def test_a_run_reports_its_total_and_current_cost(half_habit: Loopback, tmp_path
     tokens_in, tokens_out = usage["usage_prompt_tokens"], usage["usage_completion_tokens"]
     assert tokens_in and tokens_out and first.cost.spent and second.cost.spent
     assert first.cost.measuring == pytest.approx(tokens_in * INPUT + tokens_out * OUTPUT)
-    assert first.cost.spent + second.cost.spent == pytest.approx(paid(half_habit))
-    assert first.cost.dataset == pytest.approx(paid(half_habit, first=first.dataset.asked))
+    assert first.cost.spent + second.cost.spent == pytest.approx(total_charge(half_habit))
+    assert first.cost.dataset == pytest.approx(total_charge(half_habit, first=first.dataset.asked))
     assert second.cost.measuring == first.cost.measuring
     assert second.cost.dataset == first.cost.dataset
     assert first.cost.total == pytest.approx(first.cost.spent)
@@ -440,10 +440,10 @@ def test_the_user_can_set_the_price(server: Loopback) -> None:
     run = partial(measure, server, dataset="gpt-4-0314", n=30, price="100,1000")
     with pytest.raises(Incomplete, match="stopped at --max-cost"):
         run(max_cost=0.4)
-    assert 0.2 < paid(server) <= 0.4  # at the same price
+    assert 0.2 < total_charge(server) <= 0.4  # at the same price
     n_requests, cost_of_all = len(server.requests), run().cost.measuring
     del server.requests[n_requests]  # checks the model
-    assert cost_of_all == pytest.approx(paid(server))
+    assert cost_of_all == pytest.approx(total_charge(server))
     own, listed = (cost(forecast_of(n=50, price=price).total) for price in ((5, 20), None))
     assert own.expected == pytest.approx(2 * listed.expected)  # the list has 2.5 and 10
 

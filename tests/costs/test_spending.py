@@ -26,19 +26,28 @@ from cant_do_that_anymore.errors import Incomplete, InvalidInput, NeedsApproval
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.rules import board_after
 from cant_do_that_anymore.runs.storage import save_run
-from planted_models import in_every_second, wavering
-from priced_servers import INPUT, OUTPUT, Charging, Losing, charge, paid, price, price_list
+from planted_models import habit_in_every_second, wavering
+from priced_servers import (
+    INPUT,
+    OUTPUT,
+    ChargingServer,
+    LossyServer,
+    charge,
+    price,
+    price_list,
+    total_charge,
+)
 from testing import (
     Body,
     Loopback,
     Serve,
     Spec,
     cdta,
+    checksum,
     habit,
     is_changed,
     measure,
     moves_in,
-    number_of,
     positions,
 )
 
@@ -127,7 +136,7 @@ def test_a_model_that_starts_to_reason_is_stopped_near_the_limit(
 ) -> None:
     """At a fiftieth of the usual price, an answer with reasoning costs 6 cents."""
     when = after(n_before) if n_before else is_changed
-    server = serve(Charging(in_every_second, thinks=reasoning(3_000, when)))
+    server = serve(ChargingServer(habit_in_every_second, reasoning_tokens=reasoning(3_000, when)))
     limits: dict[str, Any] = {"ask_above": 1.0, "max_connections": CONNECTIONS}
     with pytest.raises(NeedsApproval, match=sentence) as error:
         measure(server, price=(2, 20), dataset=dataset, n=80, **limits)
@@ -139,7 +148,9 @@ def test_a_model_that_starts_to_reason_is_stopped_near_the_limit(
 def test_a_run_that_leaves_its_forecast_gets_a_new_one(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server = serve(Charging(in_every_second, thinks=reasoning(100, after(60))))
+    server = serve(
+        ChargingServer(habit_in_every_second, reasoning_tokens=reasoning(100, after(60)))
+    )
     measure(server, model="priced", n=60, ask_above=100.0, max_connections=CONNECTIONS)
     (warning,) = [message for message in caplog.messages if "the rest will cost" in message]
     assert "answers now take about" in warning
@@ -155,9 +166,9 @@ def test_the_total_covers_all_commands(n_without_habit: int, serve: Serve) -> No
 
     def respond(request: Body) -> str:
         number = seen.setdefault(moves_in(request), len(seen))
-        return in_every_second(request) if number >= n_without_habit else "a2a3"
+        return habit_in_every_second(request) if number >= n_without_habit else "a2a3"
 
-    server = serve(Charging(respond, thinks=lambda _: 0))
+    server = serve(ChargingServer(respond, reasoning_tokens=lambda _: 0))
     with pytest.raises(NeedsApproval):
         measure(server, model="priced", n=60, ask_above=4.0)
     assert len(server.requests) == 20 + 4
@@ -165,9 +176,9 @@ def test_the_total_covers_all_commands(n_without_habit: int, serve: Serve) -> No
     assert finished.cost.total == pytest.approx(server.charged)
 
 
-@pytest.mark.usefixtures("priced", "impatient")
+@pytest.mark.usefixtures("priced", "no_retry_delay")
 def test_lost_answers_cost_the_maximum_in_limits_and_the_average_in_totals(serve: Serve) -> None:
-    server = serve(Losing(habit, thinks=lambda _: 500, every=5))
+    server = serve(LossyServer(habit, reasoning_tokens=lambda _: 500, every=5))
     run = partial(measure, server, model="priced", dataset=positions(20), max_connections=1)
     sentence = r"\$(.*) spent, and at most \$(.*) for answers that were lost or not counted"
     with pytest.raises(Incomplete, match=sentence) as error:
@@ -180,9 +191,9 @@ def test_lost_answers_cost_the_maximum_in_limits_and_the_average_in_totals(serve
     assert any("got lost in transit and may have been billed" in note for note in finished.notes)
 
 
-@pytest.mark.usefixtures("priced", "impatient")
+@pytest.mark.usefixtures("priced", "no_retry_delay")
 def test_answers_that_an_earlier_command_lost_are_in_the_total(serve: Serve) -> None:
-    server = serve(Losing(habit, thinks=lambda _: 500, every=5))
+    server = serve(LossyServer(habit, reasoning_tokens=lambda _: 500, every=5))
     run = partial(measure, server, model="priced", dataset=positions(20), max_connections=1)
     with pytest.raises(Incomplete):
         run(max_cost=100.0)
@@ -194,17 +205,17 @@ def test_answers_that_an_earlier_command_lost_are_in_the_total(serve: Serve) -> 
 class UncountedBatches(BatchServer):
     """Does not count the tokens of answers in batches."""
 
-    def in_batch(self, body: Body) -> dict[str, Any]:
-        return super().in_batch(body) | {"usage": None}
+    def batch_completion(self, body: Body) -> dict[str, Any]:
+        return super().batch_completion(body) | {"usage": None}
 
 
-@pytest.mark.usefixtures("priced", "impatient")
+@pytest.mark.usefixtures("priced", "no_retry_delay")
 def test_uncounted_batch_answers_are_not_reported_as_spent(serve: Serve) -> None:
     server = serve(UncountedBatches(habit))
     with pytest.raises(Incomplete) as error:
         measure(server, model="priced", dataset=positions(100), batch=True, max_cost=2.5)
     spent, uncounted = re.findall(r"\$([\d.]+) spent, and at most \$([\d.]+)", str(error.value))[0]
-    assert float(spent) == pytest.approx(paid(server), rel=0.5)
+    assert float(spent) == pytest.approx(total_charge(server), rel=0.5)
     assert 1 < float(uncounted) < 2.5
 
 
@@ -227,7 +238,7 @@ class ChargingBatches(BatchServer):
         return answer
 
 
-@pytest.mark.usefixtures("priced", "impatient")
+@pytest.mark.usefixtures("priced", "no_retry_delay")
 def test_unsaved_answers_of_an_earlier_batch_cost_half(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,7 +254,7 @@ def test_unsaved_answers_of_an_earlier_batch_cost_half(
     assert len(server.batches) == 1
 
 
-@pytest.mark.usefixtures("priced", "impatient")
+@pytest.mark.usefixtures("priced", "no_retry_delay")
 def test_answers_lost_in_a_batch_cost_half(serve: Serve) -> None:
     def drop_body(line: Body, number: int) -> Body | None:
         if number or int(line["custom_id"], 16) % 3:
@@ -251,7 +262,7 @@ def test_answers_lost_in_a_batch_cost_half(serve: Serve) -> None:
         server.completion(line["body"])  # charged, but the result has no body
         return line | {"response": {"status_code": 200}}
 
-    server = serve(ChargingBatches(wavering, spoils=drop_body))
+    server = serve(ChargingBatches(wavering, line_fault=drop_body))
     run = measure(server, model="priced", dataset=positions(30), batch=True, ask_above=None)
     assert run.cost.total == pytest.approx(server.ledger, rel=0.01)
     assert any("the cost counts each like an answer that arrived" in note for note in run.notes)
@@ -261,7 +272,7 @@ def interrupt_at_first_poll(server: BatchServer, run: Callable[[], object]) -> N
     """Press Ctrl-C when the run polls its batch."""
 
     def interrupt() -> None:
-        while not server.looks:
+        while not server.polls_by_batch:
             sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -269,7 +280,7 @@ def interrupt_at_first_poll(server: BatchServer, run: Callable[[], object]) -> N
     run()
 
 
-@pytest.mark.usefixtures("priced", "impatient")
+@pytest.mark.usefixtures("priced", "no_retry_delay")
 @pytest.mark.parametrize("limit", [{"max_cost": 0.31}, {"ask_above": 0.5}])
 def test_a_run_with_nothing_left_to_send_finishes_despite_its_limit(
     limit: dict[str, float], serve: Serve
@@ -284,7 +295,7 @@ def test_a_run_with_nothing_left_to_send_finishes_despite_its_limit(
 
 @pytest.mark.usefixtures("priced")
 def test_a_limit_that_is_too_low_gets_advice_that_works(serve: Serve) -> None:
-    server = serve(Charging(in_every_second, thinks=lambda _: 500))
+    server = serve(ChargingServer(habit_in_every_second, reasoning_tokens=lambda _: 500))
     with pytest.raises(InvalidInput) as error:
         measure(server, model="priced", n=200, max_cost=60.0)
     advice = re.findall(r"--max-cost (\d+) would be enough, or about -n (\d+)", str(error.value))
@@ -298,7 +309,10 @@ def test_a_limit_that_is_too_low_gets_advice_that_works(serve: Serve) -> None:
 
 @pytest.mark.usefixtures("priced")
 def test_an_experiment_stops_near_its_limit(serve: Serve, tmp_path: Path) -> None:
-    servers = [serve(Charging(in_every_second, thinks=reasoning(300, after(60)))) for _ in range(2)]
+    servers = [
+        serve(ChargingServer(habit_in_every_second, reasoning_tokens=reasoning(300, after(60))))
+        for _ in range(2)
+    ]
     spec: dict[str, Any] = {"n": 20, "ask_above": 5.0, "max_connections": CONNECTIONS}
     specs = {
         server.url[-7:-3]: specs_for([0], evals="all", model="priced", base_url=server.url, **spec)
@@ -311,7 +325,7 @@ def test_an_experiment_stops_near_its_limit(serve: Serve, tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("priced")
 def test_a_search_that_two_evals_share_is_counted_once(serve: Serve, tmp_path: Path) -> None:
-    server = serve(in_every_second)
+    server = serve(habit_in_every_second)
 
     def projected_cost(*evals: Any) -> float:
         specs = specs_for([0], evals=evals, model="priced", base_url=server.url)
@@ -333,7 +347,7 @@ def castles_rarely(request: Body) -> str:
     board = board_after(moves)
     castling = [move.uci() for move in board.legal_moves if board.is_castling(move)]
     other = next(move.uci() for move in chess.Board(board.fen()).legal_moves)
-    return castling[0] if castling and number_of(moves) % 41 == 0 else other
+    return castling[0] if castling and checksum(moves) % 41 == 0 else other
 
 
 @pytest.mark.usefixtures("priced")
@@ -344,10 +358,10 @@ def test_a_rare_habit_is_approved_once(serve: Serve, monkeypatch: pytest.MonkeyP
     run = partial(measure, server, model="priced", rules="no-castling", n=10)
     with pytest.raises(NeedsApproval) as error:
         run()
-    spent = paid(server)
+    spent = total_charge(server)
     low, high = map(float, re.findall(r"\$([\d.]+)", str(error.value))[1:3])
     assert len(run(ask_above=error.value.approve).samples) == 10
-    assert low < paid(server) - spent < high
+    assert low < total_charge(server) - spent < high
 
 
 @pytest.mark.parametrize("field", ["best_of", "service_tier", "models", "search_parameters", "n"])

@@ -13,8 +13,8 @@ from cant_do_that_anymore.client.budget import with_discarded
 from cant_do_that_anymore.comparison.entries import dollars_of
 from cant_do_that_anymore.errors import Incomplete, NeedsApproval, NoHabit
 from cant_do_that_anymore.providers.base import Answer, Usage
-from planted_models import in_every_second
-from priced_servers import INPUT, OUTPUT, Charging, Losing, charge, paid
+from planted_models import habit_in_every_second
+from priced_servers import INPUT, OUTPUT, ChargingServer, LossyServer, charge, total_charge
 from testing import Body, Loopback, Serve, cdta, habit, measure, positions
 
 USER_PRICE = {"price": (INPUT * 1e6, OUTPUT * 1e6), "ask_above": None}
@@ -35,27 +35,27 @@ class Counting(Loopback):
 
 
 def test_the_total_with_a_user_price_covers_the_whole_search(serve: Serve) -> None:
-    server = serve(in_every_second)
+    server = serve(habit_in_every_second)
     run = measure(server, n=8, max_connections=16, **USER_PRICE)
-    assert [run.cost.total, run.cost.spent] == pytest.approx([paid(server)] * 2)
+    assert [run.cost.total, run.cost.spent] == pytest.approx([total_charge(server)] * 2)
     repeated = measure(server, n=8, **USER_PRICE)
     assert repeated.cost.total == pytest.approx(run.cost.total, rel=0.03)  # plus one check
     larger = measure(server, n=12, **USER_PRICE)
     assert larger.cost.dataset and run.cost.dataset
     assert larger.cost.dataset >= run.cost.dataset
-    assert larger.cost.total == pytest.approx(paid(server), rel=0.1)  # except for checks
+    assert larger.cost.total == pytest.approx(total_charge(server), rel=0.1)  # except for checks
 
 
 @pytest.mark.usefixtures("priced")
 def test_first_answers_that_the_search_did_not_need_are_in_the_total(serve: Serve) -> None:
     server = serve(habit)
     run = measure(server, model="priced", n=3, ask_above=100.0)
-    assert [run.cost.total, run.cost.spent] == pytest.approx([paid(server)] * 2)
+    assert [run.cost.total, run.cost.spent] == pytest.approx([total_charge(server)] * 2)
 
 
-@pytest.mark.usefixtures("impatient")
+@pytest.mark.usefixtures("no_retry_delay")
 def test_lost_answers_are_in_the_total_with_a_user_price(serve: Serve) -> None:
-    server = serve(Losing(habit, thinks=lambda _: 500, every=5))
+    server = serve(LossyServer(habit, reasoning_tokens=lambda _: 500, every=5))
     run = partial(measure, server, dataset=positions(20), max_connections=1, **USER_PRICE)
     assert run().cost.total == pytest.approx(server.charged, rel=0.03)
     assert run().cost.total == pytest.approx(server.charged, rel=0.03)
@@ -82,7 +82,11 @@ def test_a_limit_holds_on_a_server_that_counts_more_input_than_was_sent(serve: S
 
 @pytest.mark.usefixtures("priced")
 def test_reported_spending_includes_requests_in_flight(serve: Serve) -> None:
-    server = serve(Charging(in_every_second, thinks=lambda _: 900 * (len(server.requests) > 60)))
+    server = serve(
+        ChargingServer(
+            habit_in_every_second, reasoning_tokens=lambda _: 900 * (len(server.requests) > 60)
+        )
+    )
     with pytest.raises(NeedsApproval) as error:
         measure(server, model="priced", n=80, ask_above=8.0, max_connections=8)
     spent = float(re.findall(r"\$([\d.]+) spent", str(error.value))[0])
@@ -91,7 +95,7 @@ def test_reported_spending_includes_requests_in_flight(serve: Serve) -> None:
 
 @pytest.mark.usefixtures("priced")
 def test_the_first_answers_count_toward_the_approval(serve: Serve) -> None:
-    server = serve(Charging(habit, thinks=lambda _: 100))
+    server = serve(ChargingServer(habit, reasoning_tokens=lambda _: 100))
     run = partial(measure, server, model="priced", dataset=positions(40), max_connections=1)
     total = run(ask_above=None, fresh=True).cost.total
     assert total
@@ -105,21 +109,21 @@ def test_a_search_that_gives_up_reports_its_cost(serve: Serve) -> None:
     with pytest.raises(NoHabit) as error:
         measure(server, model="priced", n=30, ask_above=100.0, max_connections=1)
     (spent,) = re.findall(r"\$([\d.]+) spent", str(error.value))
-    assert float(spent) == pytest.approx(paid(server), abs=0.01)
+    assert float(spent) == pytest.approx(total_charge(server), abs=0.01)
 
 
 @pytest.mark.usefixtures("priced", "no_plots")
 def test_an_experiment_counts_shared_requests_once(serve: Serve, tmp_path: Path) -> None:
-    server = serve(in_every_second)
+    server = serve(habit_in_every_second)
     options = ["--base-url", server.url, "--model", "priced", "-n", 10, "--runs", 1, "--quiet"]
     command = ["experiment", *options, "--eval", "all,all_small", "--ask-above", 100, "-o"]
     cdta(*command, tmp_path / "out", code=0)
     total = json.loads((tmp_path / "out" / "results.json").read_text())["total"]["dollars"]
-    assert total == pytest.approx(paid(server), rel=0.02)
+    assert total == pytest.approx(total_charge(server), rel=0.02)
 
 
 @pytest.mark.usefixtures("priced")
 def test_two_seeds_share_their_dataset_but_no_answers(serve: Serve) -> None:
-    server = serve(in_every_second)
+    server = serve(habit_in_every_second)
     runs = [measure(server, model="priced", n=10, seed=seed, ask_above=None) for seed in (1, 2)]
-    assert dollars_of([*runs, runs[0]]) == pytest.approx(paid(server), rel=0.02)
+    assert dollars_of([*runs, runs[0]]) == pytest.approx(total_charge(server), rel=0.02)

@@ -15,7 +15,7 @@ from cant_do_that_anymore.datasets.storage import RATES_ON_ALL, RATES_ON_COMMON,
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.storage import save_run
-from planted_models import in_every_second
+from planted_models import habit_in_every_second
 from testing import POOL, Loopback, Serve, Spec, habit, measure, openai_server, perfect
 
 DATASET_IDS = [{p.id for p in dataset.positions} for dataset in shipped_datasets(POOL).values()]
@@ -41,7 +41,7 @@ def test_hit_rates_leave_out_the_models_own_dataset() -> None:
 
 
 def test_runs_and_reports_name_the_common_pool(serve: Serve, tmp_path: Path) -> None:
-    server = serve(in_every_second)
+    server = serve(habit_in_every_second)
     first = measure(server, n=10, pool="common")
     second = measure(server, n=10, pool="common", seed=1)
     default = measure(server, n=10)

@@ -20,8 +20,8 @@ from cant_do_that_anymore.datasets.futility import (
 from cant_do_that_anymore.errors import Incomplete, NoHabit
 from cant_do_that_anymore.formatting import dollars
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, board_after
-from planted_models import habit, in_every_fifth, in_every_second
-from testing import POOL, Body, Serve, Spec, cdta, evaluate, measure, moves_in, number_of, positions
+from planted_models import habit, habit_in_every_fifth, habit_in_every_second
+from testing import POOL, Body, Serve, Spec, cdta, checksum, evaluate, measure, moves_in, positions
 
 SMALL_POOL = positions(480)
 
@@ -115,12 +115,12 @@ def test_a_run_with_a_precision_stops_too(serve: Serve) -> None:
 
 
 def test_keep_looking_sends_nothing_twice_and_uses_all_hits(serve: Serve) -> None:
-    server = serve(in_every_fifth)
+    server = serve(habit_in_every_fifth)
     with pytest.raises(Incomplete, match="fewer than 200, half of the 400 wanted"):
         measure(server, pool=SMALL_POOL, n=400)
     assert len(server.requests) < 300
     run = measure(server, pool=SMALL_POOL, n=400, keep_looking=True)
-    hits = sum(1 for p in POOL[:480] if number_of(p.moves) % 5 == 0)
+    hits = sum(1 for p in POOL[:480] if checksum(p.moves) % 5 == 0)
     assert len(run.samples) == hits
     assert len(server.requests) == 480 + 2 * hits + 1  # one identity check
     measure(server, pool=SMALL_POOL, n=2 * hits)  # the pool contains half of them
@@ -128,9 +128,9 @@ def test_keep_looking_sends_nothing_twice_and_uses_all_hits(serve: Serve) -> Non
 
 
 def test_no_early_stop_for_half_the_hits_a_small_pool_or_a_free_model() -> None:
-    half = measure(in_every_second, pool=SMALL_POOL, n=440)
+    half = measure(habit_in_every_second, pool=SMALL_POOL, n=440)
     assert any("(440 wanted)" in note for note in half.notes)
-    assert len(measure(in_every_fifth, pool=positions(100), n=101).samples) > 5
+    assert len(measure(habit_in_every_fifth, pool=positions(100), n=101).samples) > 5
     assert 5 < len(measure("cdta/random", pool=SMALL_POOL, n=400).samples) < 200
 
 
@@ -191,7 +191,7 @@ def test_other_habits_in_the_answers_are_suggested(serve: Serve) -> None:
     def play_knights(request: Body) -> str:
         board = board_after(moves_in(request))
         knight_moves = (m for m in board.legal_moves if board.piece_type_at(m.from_square) == 2)
-        return str(next(knight_moves, "a2a3")) if number_of(moves_in(request)) % 4 else "a2a3"
+        return str(next(knight_moves, "a2a3")) if checksum(moves_in(request)) % 4 else "a2a3"
 
     with pytest.raises(NoHabit) as error:
         measure(serve(play_knights), n=20)
@@ -214,7 +214,7 @@ def test_the_three_rules_that_forbid_most_moves_are_suggested() -> None:
 
 
 def test_progress_and_total(serve: Serve, priced: None, capsys: pytest.CaptureFixture[str]) -> None:
-    server = serve(in_every_second)
+    server = serve(habit_in_every_second)
     spec = Spec(
         base_url=server.url, model="priced", pool=SMALL_POOL, n=20, max_cost=100, max_connections=1
     )

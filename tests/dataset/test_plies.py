@@ -15,7 +15,7 @@ from cant_do_that_anymore.metrics.groups import by_common, by_length, shows_tren
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.runs.storage import run_json
-from run_builders import plan_of, played, run_of
+from run_builders import plan_of, run_from_answers, run_with_outcomes
 from testing import POOL, Spec, cdta, habit, measure
 
 COMMON = {position.id for position in common_positions()}
@@ -83,22 +83,22 @@ def forgetting(step: int) -> Any:
 
 def test_the_report_shows_rule_uptake_by_length_if_lengths_vary_enough() -> None:
     shortest_first = sorted(POOL[:400], key=lambda position: len(position.moves))
-    run = played(after=forgetting(100), positions=shortest_first)
+    run = run_with_outcomes(changed=forgetting(100), positions=shortest_first)
     groups = by_length(run.answered, run.plan)
     assert shows_trend(groups)
     assert groups[0].uptake.value == pytest.approx(1.0, abs=0.05)
     assert groups[-2].uptake.value == pytest.approx(0.25, abs=0.05)
     assert "Rule uptake by length" in page(run)
-    short = played(positions=[p for p in POOL if len(p.moves) == 8][:60])
+    short = run_with_outcomes(positions=[p for p in POOL if len(p.moves) == 8][:60])
     assert "Rule uptake by length" not in page(short)
-    assert "Rule uptake by length" not in page(played(positions=POOL[:15]))
+    assert "Rule uptake by length" not in page(run_with_outcomes(positions=POOL[:15]))
 
 
 def test_rule_uptake_inside_and_outside_the_common_pool() -> None:
     inside = [p for p in POOL if p.id in COMMON][:30]
     outside = [p for p in POOL if p.id not in COMMON][:50]
     after: Any = ["adapted"] * 30 + ["special"] * 50
-    run = played(after=after, positions=[*inside, *outside])
+    run = run_with_outcomes(changed=after, positions=[*inside, *outside])
     pools = run_json(run)["rule_uptake_by"]["pool"]
     assert {name: (uptake["n"], uptake["value"]) for name, uptake in pools.items()} == {
         "in the common pool": (30, 1.0),
@@ -106,11 +106,11 @@ def test_rule_uptake_inside_and_outside_the_common_pool() -> None:
     }
     assert pools["not in it"]["low"] <= 0 <= pools["not in it"]["high"]
     assert "It is another population" in page(run)
-    only_inside = played(positions=inside)
+    only_inside = run_with_outcomes(positions=inside)
     assert by_common(only_inside.answered, only_inside.plan, only_inside.dataset) == []
     assert "pool" not in run_json(only_inside)["rule_uptake_by"]
     assert "It is another population" not in page(only_inside)
-    assert run_json(run_of([]))["rule_uptake_by"] == {}
+    assert run_json(run_from_answers([]))["rule_uptake_by"] == {}
 
 
 def test_the_estimate_says_that_the_common_pool_is_another_population(small_pools: None) -> None:

@@ -27,8 +27,8 @@ from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.inspect_tasks.arguments import inspect_terms
 from cant_do_that_anymore.inspect_tasks.scorer import habit, habit_metrics
 from cant_do_that_anymore.metrics.diagnosis import DIAGNOSIS
-from crashes import has_died, started
-from inspect_evals import numbers
+from crashes import start, was_killed
+from inspect_evals import logged_metrics
 from testing import (
     SPECIAL,
     Body,
@@ -56,13 +56,13 @@ TASK = "cant_do_that_anymore/all"
 
 def eval_log(folder: Path, model: str | Model, **arguments: object) -> EvalLog:
     """The log of ``cant_do_that_anymore/all`` with these arguments, one sample at a time."""
-    return inspect_evals.evaluated(folder, TASK, model, task_args=arguments, max_samples=1)
+    return inspect_evals.run_eval(folder, TASK, model, task_args=arguments, max_samples=1)
 
 
 def check_same(log: EvalLog, **spec: Any) -> None:
     """Check that ``cdta run`` gets the same numbers."""
     results = evaluate(Spec(temperature=0.0, **spec), quiet=True).results
-    logged = numbers(log)
+    logged = logged_metrics(log)
     assert {name: logged[name] for name in ORIGINAL} == {
         name: pytest.approx(results.metrics[name], rel=1e-12) for name in ORIGINAL
     }
@@ -93,7 +93,7 @@ def test_bundled_model_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
     log = eval_log(tmp_path, "cdta/pocket", samples=8, temperature=0, seed=7, pool="common")
     check_same(log, model="cdta/pocket", n=8, seed=7, pool="common")
     assert log.eval.dataset.name == "bishops-as-knights/common"
-    assert numbers(log)["predicted_move_proportion"] > 0
+    assert logged_metrics(log)["predicted_move_proportion"] > 0
 
 
 def test_a_diagnosis_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_diagnosis_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
     spec = Spec(model="cdta/pocket-rules", n=8, diagnose=True, temperature=0.0)
     metrics = evaluate(spec, quiet=True).results.metrics
     names = [*ORIGINAL, *(m.name for m in DIAGNOSIS), "specific_impact_factor", "rule_uptake"]
-    logged = numbers(log)
+    logged = logged_metrics(log)
     for name in names:
         expected = math.nan if metrics[name] is None else metrics[name]
         assert logged[name] == pytest.approx(expected, nan_ok=True), name
@@ -116,7 +116,7 @@ def test_log_has_the_headline_metric_games_and_outcomes(hosted_log: EvalLog) -> 
     assert hosted_log.eval.model == "openai/gpt-3.5-turbo"
     headline = headline_metric(hosted_log)
     assert headline and headline.name == "rule_uptake"
-    assert headline.metric.value == numbers(hosted_log)["rule_uptake"]
+    assert headline.metric.value == logged_metrics(hosted_log)["rule_uptake"]
     assert hosted_log.samples
     for sample in hosted_log.samples:
         moves = tuple(sample.metadata["moves"])
@@ -173,7 +173,7 @@ def test_one_of_21_samples_may_fail_and_is_not_scored(
     if log.results:
         assert log.results.scores[0].scored_samples == scored
         lengths = [len(sample.metadata["moves"]) for sample in samples if not sample.error]
-        assert numbers(log)["avg_num_previous_moves"] == pytest.approx(sum(lengths) / scored)
+        assert logged_metrics(log)["avg_num_previous_moves"] == pytest.approx(sum(lengths) / scored)
 
 
 @needs_posix
@@ -193,13 +193,13 @@ def test_killed_run_resumes_with_eval_retry(tmp_path: Path) -> None:
 
     with openai_server(respond, model="gpt-4-0613") as server:
         model = get_model("openai/gpt-4", memoize=False)
-        process = started(run_eval, tmp_path / "error")
+        process = start(run_eval, tmp_path / "error")
         assert enough_requests.wait(120)
         os.kill(process, signal.SIGKILL)
-        assert has_died(process)
+        assert was_killed(process)
         (killed_log,) = tmp_path.glob("*.eval")
         server.requests.clear()
-        with inspect_evals.quickly():
+        with inspect_evals.without_overhead():
             (log,) = eval_retry(str(killed_log), log_dir=str(tmp_path / "again"), display="none")
         assert len(server.requests) < 20
         check_same(log, model="gpt-4", base_url=server.url, n=10)

@@ -33,7 +33,7 @@ from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.inspect_tasks import tasks
 from cant_do_that_anymore.inspect_tasks.scorer import habit
 from cant_do_that_anymore.inspect_tasks.solver import every_condition
-from inspect_evals import numbers
+from inspect_evals import logged_metrics
 from testing import SPECIAL, Body, Spec, evaluate, is_changed, mixed, moves_in, wavering
 
 TASK = "cant_do_that_anymore/cant_do_that_anymore"
@@ -82,7 +82,7 @@ def reset_player() -> Iterator[None]:
 
 
 def eval_log(folder: Path, task: Any = TASK, model: Any = "player/p", **options: Any) -> EvalLog:
-    return inspect_evals.evaluated(folder, task, model, **options)
+    return inspect_evals.run_eval(folder, task, model, **options)
 
 
 def ids(log: EvalLog) -> set[object]:
@@ -137,7 +137,7 @@ def test_each_configuration_has_its_own_dataset(tmp_path: Path) -> None:
     assert n_selection_requests(top_p=0.6) > 0
 
 
-def test_faults_during_selection_are_retried(tmp_path: Path, impatient: None) -> None:
+def test_faults_during_selection_are_retried(tmp_path: Path, no_retry_delay: None) -> None:
     faults = [EMPTY, ModelOutput(model="p-1", error="overloaded"), ModelOutput(model="p-1")]
     Player.respond = lambda request: faults.pop() if faults else mixed(request)
     log = eval_log(tmp_path, task_args={"samples": 3})
@@ -145,7 +145,7 @@ def test_faults_during_selection_are_retried(tmp_path: Path, impatient: None) ->
     assert not any(sample.error for sample in log.samples or ())
 
 
-def test_provider_faults_are_no_answers_and_are_not_cached(impatient: None) -> None:
+def test_provider_faults_are_no_answers_and_are_not_cached(no_retry_delay: None) -> None:
     """A model that fails only under the changed rules must not seem to drop its habits."""
     spec = Spec(model="player/p", n=3, temperature=0.0)
     Player.respond = lambda request: EMPTY if is_changed(request) else mixed(request)
@@ -206,7 +206,11 @@ def test_log_describes_the_measurement(shared_log: EvalLog) -> None:
     assert spec.tags
     assert spec.metadata
     assert (spec.metadata["rules"], spec.metadata["protocol"]) == ("bishops-as-knights", "3")
-    names = [name for name in numbers(shared_log) if not name.endswith(("stderr", "_low", "_high"))]
+    names = [
+        name
+        for name in logged_metrics(shared_log)
+        if not name.endswith(("stderr", "_low", "_high"))
+    ]
     assert names[:3] == ["rule_uptake", "variant_impact_factor", "adaptation_rate"]
     for sample in shared_log.samples or ():
         assert sample.scores
@@ -221,7 +225,7 @@ def test_log_describes_the_measurement(shared_log: EvalLog) -> None:
 def test_eval_set_measures_the_samples_beyond_a_limit(tmp_path: Path) -> None:
     def run_eval_set(**options: Any) -> tuple[EvalLog, int]:
         n_requests = len(Player.requests)
-        with inspect_evals.quickly():
+        with inspect_evals.without_overhead():
             done, (log,) = eval_set(
                 TASK,
                 log_dir=str(tmp_path),
@@ -258,10 +262,10 @@ def test_parameters_are_typed_logged_and_documented(shared_log: EvalLog) -> None
 
 def test_score_again_needs_no_argument_and_accepts_another_reading(shared_log: EvalLog) -> None:
     rescored = score_again(shared_log, habit(), action="overwrite")
-    assert numbers(rescored) == pytest.approx(numbers(shared_log))
+    assert logged_metrics(rescored) == pytest.approx(logged_metrics(shared_log))
     exact = score_again(shared_log, habit(reading="exact"), action="overwrite")
-    assert numbers(exact).keys() == numbers(shared_log).keys()
-    unusable = [numbers(log)["changed_unusable_proportion"] for log in (shared_log, exact)]
+    assert logged_metrics(exact).keys() == logged_metrics(shared_log).keys()
+    unusable = [logged_metrics(log)["changed_unusable_proportion"] for log in (shared_log, exact)]
     assert unusable == [0, 1]
 
 
@@ -305,8 +309,8 @@ def test_metrics_cover_all_epochs_with_any_reducer(tmp_path: Path) -> None:
         max_samples=1,
     )
     rescored = score_again(log, habit(), epochs_reducer="max", action="overwrite")
-    assert 0 < numbers(log)["predicted_move_proportion"] < 1
-    assert numbers(rescored) == numbers(log)
+    assert 0 < logged_metrics(log)["predicted_move_proportion"] < 1
+    assert logged_metrics(rescored) == logged_metrics(log)
 
 
 def test_draws_of_a_position_are_samples_of_one_cluster(tmp_path: Path) -> None:
@@ -318,8 +322,8 @@ def test_draws_of_a_position_are_samples_of_one_cluster(tmp_path: Path) -> None:
     )
     assert len(ids(thrice)) == 3 * len(ids(once)) == 18
     for name in ("predicted_move_proportion", "rule_uptake", "stderr"):
-        assert numbers(thrice)[name] == pytest.approx(numbers(once)[name])
-    assert numbers(once)["stderr"]
+        assert logged_metrics(thrice)[name] == pytest.approx(logged_metrics(once)[name])
+    assert logged_metrics(once)["stderr"]
 
 
 def test_groups_by_earlier_moves_of_the_changed_piece(shared_log: EvalLog) -> None:
@@ -341,7 +345,7 @@ def test_off_task_replies_get_a_warning_in_the_log(tmp_path: Path) -> None:
         if isinstance(event, LoggerEvent)
     ]
     assert len([warning for warning in warnings if "the drop is not adaptation" in warning]) == 1
-    metrics = numbers(log)
+    metrics = logged_metrics(log)
     assert metrics["changed_unusable_proportion"] == 1
     assert metrics["variant_impact_factor"] == -1
     assert metrics["variant_impact_factor_high"] > 0  # the answers could have been anything

@@ -9,7 +9,7 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import ContentReasoning, GenerateConfig, get_model
 
 import inspect_evals
-from reasoning_servers import Thinker, Unfinished
+from reasoning_servers import ReasoningServer, RejectsUnfinished
 from testing import Serve, measure, positions, wavering
 
 NAME = "openai-api/loop/thinker"
@@ -17,32 +17,34 @@ RunEval = Callable[..., EvalLog]
 
 
 @pytest.fixture
-def thinker(serve: Serve, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    server = serve(getattr(request, "param", Thinker)(wavering))
+def reasoning_server(
+    serve: Serve, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Any:
+    server = serve(getattr(request, "param", ReasoningServer)(wavering))
     monkeypatch.setenv("LOOP_API_KEY", "EMPTY")
     monkeypatch.setenv("LOOP_BASE_URL", server.url)
     return server
 
 
 @pytest.fixture
-def run_eval(thinker: Thinker, tmp_path: Path) -> RunEval:
+def run_eval(reasoning_server: ReasoningServer, tmp_path: Path) -> RunEval:
     """Runs an eval of the reasoning model and returns its log."""
 
     def run(task_args: dict[str, Any], *, status: str = "success", **config: Any) -> EvalLog:
         model = get_model(NAME, memoize=False, config=GenerateConfig(**config))
         task = "cant_do_that_anymore/all_small"
-        log = inspect_evals.evaluated(tmp_path / "logs", task, model, task_args=task_args)
+        log = inspect_evals.run_eval(tmp_path / "logs", task, model, task_args=task_args)
         assert log.status == status, log.error
         return log
 
     return run
 
 
-@pytest.mark.parametrize("thinker", [Thinker, Unfinished], indirect=True)
+@pytest.mark.parametrize("reasoning_server", [ReasoningServer, RejectsUnfinished], indirect=True)
 def test_reasoning_models_get_the_numbers_of_cdta_run(
     run_eval: RunEval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    logged = inspect_evals.numbers(run_eval({"samples": 4}))
+    logged = inspect_evals.logged_metrics(run_eval({"samples": 4}))
     monkeypatch.setenv("CDTA_HOME", str(tmp_path / "another home"))
     metrics = measure(NAME, eval="all_small", n=4, max_connections=1).results.metrics
     for name in ("variant_impact_factor", "rule_uptake", "predicted_move_proportion"):
@@ -51,33 +53,35 @@ def test_reasoning_models_get_the_numbers_of_cdta_run(
 
 
 def test_inspect_options_apply_to_selection_and_measurement(
-    thinker: Thinker, run_eval: RunEval
+    reasoning_server: ReasoningServer, run_eval: RunEval
 ) -> None:
     options: dict[str, Any] = {"reasoning_effort": "high", "temperature": 0.5}
     log = run_eval({"samples": 3}, extra_body={"top_k": 3}, **options)
-    assert {request["reasoning_effort"] for request in thinker.requests} == {"high"}
-    assert {request["temperature"] for request in thinker.requests} == {0.0, 0.5}
-    assert {request["top_k"] for request in thinker.requests} == {3}
-    assert set(thinker.limits) == {16_016}
+    assert {request["reasoning_effort"] for request in reasoning_server.requests} == {"high"}
+    assert {request["temperature"] for request in reasoning_server.requests} == {0.0, 0.5}
+    assert {request["top_k"] for request in reasoning_server.requests} == {3}
+    assert set(reasoning_server.limits) == {16_016}
     contents = [message.content for sample in log.samples or () for message in sample.messages]
     parts = [part for content in contents if isinstance(content, list) for part in content]
     assert sum(isinstance(part, ContentReasoning) for part in parts) == 2 * 3
-    metrics = inspect_evals.numbers(log)
+    metrics = inspect_evals.logged_metrics(log)
     assert metrics["changed_thinking_tokens"] >= metrics["standard_thinking_tokens"] > 0
     assert metrics["temptation_rate"] == 0
 
 
 def test_reasoning_budget_is_detected_with_a_given_dataset(
-    thinker: Thinker, run_eval: RunEval
+    reasoning_server: ReasoningServer, run_eval: RunEval
 ) -> None:
     run_eval({"dataset": str(positions(4))})
-    assert set(thinker.limits) == {16, 16_016}
-    assert thinker.limits.count(16_016) == 8
+    assert set(reasoning_server.limits) == {16, 16_016}
+    assert reasoning_server.limits.count(16_016) == 8
 
 
-def test_eval_stops_early_when_replies_are_truncated(thinker: Thinker, run_eval: RunEval) -> None:
+def test_eval_stops_early_when_replies_are_truncated(
+    reasoning_server: ReasoningServer, run_eval: RunEval
+) -> None:
     arguments = {"dataset": str(positions(200)), "samples": 200, "reasoning_tokens": 100}
     log = run_eval(arguments, status="error", max_connections=2)
     assert log.error
     assert "raise --reasoning-tokens (now 100)" in log.error.message
-    assert len(thinker.requests) < 120
+    assert len(reasoning_server.requests) < 120

@@ -30,32 +30,32 @@ from cant_do_that_anymore.task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_C
 from cant_do_that_anymore.task.types import answers_of
 from planted_models import (
     CANNOT_STOP,
-    DEAF,
-    EASILY_UPSET,
-    FORGETFUL,
+    HALF_UNREADABLE,
+    IGNORES_RULE,
     INDEPENDENT,
+    NEEDS_REMINDER,
     PERFECT,
     SAYS_NO,
     SAYS_YES,
-    UNCLEAR,
+    UPSET_BY_ANY_CHANGE,
     illegal_when_reminded,
     noise,
     primed,
 )
-from reasoning_servers import Kimi, OpenAI, Tagged, Thinker
+from reasoning_servers import Kimi, OpenAI, ReasoningServer, Tagged
 from testing import (
     POOL,
     SPECIAL,
     Body,
     Spec,
-    answering,
+    checksum,
     evaluate,
     legal_under_both,
     measure,
     moves_in,
-    number_of,
     positions,
     printed,
+    serving_in_process,
 )
 
 N = 40
@@ -84,7 +84,7 @@ def metrics_of(run: Run) -> dict[str, float | int | None]:
 
 def mixed_pool(file: Path, forbidden: int, still_legal: int) -> Path:
     """A pool where planted models have this many forbidden and still legal habits."""
-    odd, even = ([p for p in POOL if number_of(p.moves) % 2 == remainder] for remainder in (1, 0))
+    odd, even = ([p for p in POOL if checksum(p.moves) % 2 == remainder] for remainder in (1, 0))
     write_positions(file, [*odd[:forbidden], *even[:still_legal]])
     return file
 
@@ -96,14 +96,14 @@ def perfect_run() -> Run:
 
 @pytest.fixture(scope="module")
 def upset_run() -> Run:
-    return diagnose(EASILY_UPSET)
+    return diagnose(UPSET_BY_ANY_CHANGE)
 
 
 @pytest.mark.parametrize(
     ("respond", "expected", "groups"),
     [
         (
-            DEAF,
+            IGNORES_RULE,
             dict.fromkeys(NAMES, 0)
             | {"knowing_doing_gap": None, "knowing_effect": None}
             | {"rule_knowledge": -1, "kept_without_knowing": 1},
@@ -119,7 +119,7 @@ def upset_run() -> Run:
         ),
         (CANNOT_STOP, KNOWS_BUT_KEEPS, {"knows and keeps"}),
         (
-            FORGETFUL,
+            NEEDS_REMINDER,
             {"variant_impact_factor": 0, "reminder_effect": -1}
             | {"rule_knowledge": 1, "knowing_doing_gap": 1},
             {"knows and keeps"},
@@ -153,7 +153,7 @@ def test_a_model_upset_by_any_change_does_not_seem_to_follow_the_rule(upset_run:
     """The prompt change alone makes it drop habits, forbidden or not."""
     metrics = metrics_of(upset_run)
     sample_share, control_share = (
-        sum(bool(number_of(s.position.moves) // 2 % 4) for s in group) / len(group)
+        sum(bool(checksum(s.position.moves) // 2 % 4) for s in group) / len(group)
         for group in (upset_run.samples, upset_run.controls)
     )
     assert 0.5 < sample_share < 1 and 0.5 < control_share < 1
@@ -169,7 +169,7 @@ def test_a_model_upset_by_any_change_does_not_seem_to_follow_the_rule(upset_run:
 
 
 def test_the_documented_diagnosis_is_the_real_output() -> None:
-    run = diagnose(EASILY_UPSET, n=200)
+    run = diagnose(UPSET_BY_ANY_CHANGE, n=200)
     output = printed(summary(replace(run, version="planted"), verbose=True))
     text = (Path(__file__).parents[2] / "docs" / "diagnosis.md").read_text(encoding="utf-8")
     example = text.partition("```text\n")[2].partition("\n```")[0]
@@ -187,7 +187,7 @@ def test_knowing_effect_is_about_0_if_knowing_does_not_matter() -> None:
 
 
 def test_unreadable_yes_no_answers_are_a_third_group() -> None:
-    run = diagnose(UNCLEAR)
+    run = diagnose(HALF_UNREADABLE)
     groups = Counter(knowledge_group_of(sample) for sample in run.samples)
     assert set(groups) == {"knows and keeps", "unreadable and keeps"}
     knowing, metrics = groups["knows and keeps"] / N, metrics_of(run)
@@ -217,10 +217,10 @@ def test_no_claim_about_the_rule_if_the_placebo_changes_the_habit(perfect_run: R
     assert confounded(perfect_run.results) == ()
 
 
-@pytest.mark.parametrize("family", [Thinker, Tagged, OpenAI])
-def test_reasoning_models_are_diagnosed_the_same(family: type[Thinker]) -> None:
+@pytest.mark.parametrize("family", [ReasoningServer, Tagged, OpenAI])
+def test_reasoning_models_are_diagnosed_the_same(family: type[ReasoningServer]) -> None:
     """A yes or no is also read from the reply, not from the reasoning."""
-    with answering(family(CANNOT_STOP)) as server:
+    with serving_in_process(family(CANNOT_STOP)) as server:
         run = measure(server, n=6, diagnose=True)
     assert metrics_of(run) == KNOWS_BUT_KEEPS
     assert run.controls
@@ -269,7 +269,7 @@ def test_a_control_move_is_legal_under_all_rule_sets() -> None:
         after = {move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(board)}
         standard = before - {*always, SPECIAL[moves]}
         habits = [{SPECIAL[moves]}, standard - after, standard & after, after - before]
-        return ([*map(sorted, habits), always][number_of(moves) % 5] or always)[0]
+        return ([*map(sorted, habits), always][checksum(moves) % 5] or always)[0]
 
     run = diagnose(respond, n=10)
     assert run.controls
@@ -278,7 +278,7 @@ def test_a_control_move_is_legal_under_all_rule_sets() -> None:
 
 
 def test_a_diagnosis_sends_only_missing_requests(upset_run: Run, home: Path) -> None:
-    with answering(EASILY_UPSET) as server:
+    with serving_in_process(UPSET_BY_ANY_CHANGE) as server:
         plain_spec = Spec(model="m", base_url=server.url, n=N, temperature=0.0)
         spec = replace(plain_spec, diagnose=True)
         plain = evaluate(plain_spec, quiet=True).results
@@ -302,7 +302,7 @@ def test_a_diagnosis_sends_only_missing_requests(upset_run: Run, home: Path) -> 
 
 
 def test_no_controls_for_a_dataset_of_another_model() -> None:
-    with answering(EASILY_UPSET) as server:
+    with serving_in_process(UPSET_BY_ANY_CHANGE) as server:
         run = measure(server, n=4, fallback_dataset="gpt-4-0314", diagnose=True)
     assert run.controls == []
     assert len(server.requests) == 1 + 6 * 4
@@ -314,17 +314,17 @@ def test_repeated_draws_take_controls_from_the_first_draw() -> None:
 
     def respond(request: Body) -> str:
         moves = moves_in(request)
-        hit = [True, moves not in seen, False][number_of(moves) % 3]
+        hit = [True, moves not in seen, False][checksum(moves) % 3]
         seen.add(moves)
         return SPECIAL[moves] if hit else next(iter(legal_under_both(moves)), "h1h8")
 
-    with answering(Kimi(respond, thinks=lambda _: 0)) as server:
+    with serving_in_process(Kimi(respond, reasoning_tokens=lambda _: 0)) as server:
         selection = select(Spec(base_url=server.url, n=12, diagnose=True), quiet=True)
     assert selection.dataset.own_temperature
-    assert {number_of(position.moves) % 3 for position in selection.dataset.positions} == {0}
+    assert {checksum(position.moves) % 3 for position in selection.dataset.positions} == {0}
     order = [position.moves for position in Random(ORDER_SEED).sample(POOL, len(POOL))]
     last = order.index(selection.dataset.positions[-1].moves)
-    never_hit = [moves for moves in order[:last] if number_of(moves) % 3 == 2]
+    never_hit = [moves for moves in order[:last] if checksum(moves) % 3 == 2]
     assert [control.moves for control in selection.controls] == never_hit[:12]
 
 
@@ -404,7 +404,7 @@ def test_too_many_failed_samples_or_controls_end_the_run(kind: str, tmp_path: Pa
         return web.Response(status=418) if fails else None
 
     failing_moves = None
-    with answering(PERFECT, fault=fault) as server:
+    with serving_in_process(PERFECT, fault=fault) as server:
         pool = mixed_pool(tmp_path / "pool.jsonl", 6, 6)
         spec = Spec("m", server.url, pool=pool, n=6, diagnose=True)
         failing_moves = getattr(evaluate(spec, quiet=True), kind)[0].position.moves
@@ -459,7 +459,7 @@ def test_bundled_models_answer_knowledge_questions() -> None:
 @pytest.mark.parametrize("prefix", ["", "completions/"])
 def test_chat_and_base_models_get_the_same_diagnosis(prefix: str) -> None:
     """Four tokens are enough for yes and no."""
-    with answering(PERFECT, finish_reason="length") as server:
+    with serving_in_process(PERFECT, finish_reason="length") as server:
         run = measure(server, model=f"{prefix}m", diagnose=True, n=10)
     assert run.plan.settings.max_tokens == (4 if prefix else 16)
     assert run.results.metrics["rule_knowledge"] == 1

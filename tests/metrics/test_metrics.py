@@ -14,7 +14,7 @@ from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES
 from cant_do_that_anymore.providers.base import Answer, Usage
 from cant_do_that_anymore.task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_CONDITIONS
 from cant_do_that_anymore.task.scorer import original_violations
-from testing import POOL, Asked, Play, plan_of, played, run_of
+from testing import POOL, Outcomes, PositionAnswers, plan_of, run_from_answers, run_with_outcomes
 
 MOVE_OUTCOMES = ["special", "forbidden", "adapted", "legal", "illegal"]
 UNUSABLE = ["unreadable", "truncated", "refused", "error"]
@@ -45,9 +45,9 @@ PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
     ids=["always special", "perfect", "empty replies", "no habit"],
 )
 def test_models_with_known_behavior_have_known_metrics(
-    standard: Play, changed: Play, expected: dict[str, float | None], note: str
+    standard: Outcomes, changed: Outcomes, expected: dict[str, float | None], note: str
 ) -> None:
-    run = played("m", changed, standard, POOL[:40])
+    run = run_with_outcomes("m", changed, standard, POOL[:40])
     notes = " | ".join(run.notes)
     assert run.results.metrics.items() >= expected.items()
     assert note in notes
@@ -60,7 +60,7 @@ def test_tokens_are_summed() -> None:
         "standard": Answer("", usage=Usage(10, 2, cached_tokens=4)),
         "changed": Answer("", usage=Usage(12, 1)),
     }
-    metrics = run_of([(position, answers) for position in POOL[:4]]).results.metrics
+    metrics = run_from_answers([(position, answers) for position in POOL[:4]]).results.metrics
     kinds = {"prompt": 22, "completion": 3, "total": 25, "cached": 4}
     assert metrics.items() >= {f"usage_{kind}_tokens": 4 * n for kind, n in kinds.items()}.items()
 
@@ -74,7 +74,7 @@ def test_metrics_of_five_samples_match_a_hand_calculation() -> None:
         (fourth, "a7a5", "e4e9"),  # legal, no move
         (first, "h8h8", "a1a8"),  # no move, illegal
     ]
-    metrics = run_of(
+    metrics = run_from_answers(
         [
             (position, {"standard": Answer(a), "changed": Answer(b, reasoning="f8g7 or f1b5?")})
             for position, a, b in replies
@@ -117,7 +117,7 @@ def test_metrics_of_five_samples_match_a_hand_calculation() -> None:
 def test_random_play_is_special_if_no_other_move_is_legal() -> None:
     game = "1. e4 e5 2. Nf3 Nf6 3. Nxe5 Nxe4 4. Qe2 Nxf2 5. Nc6+ Qe7 6. Nxe7 Nxh1 7. Nc6+"
     position = Position(1, tuple(moves_in(game, STANDARD)), ("f8e7",))
-    assert played(positions=[position]).results.metrics["random_special_proportion"] == 1
+    assert run_with_outcomes(positions=[position]).results.metrics["random_special_proportion"] == 1
 
 
 def test_measures_match_the_table_in_the_protocol() -> None:
@@ -143,7 +143,7 @@ def test_moves_and_knowledge_answers_have_different_outcomes() -> None:
 def test_only_control_measures_depend_on_the_controls() -> None:
     plan = plan_of(names=DIAGNOSIS_CONDITIONS)
 
-    def replies_at(position: Position, names: tuple[str, ...], placebo: str) -> Asked:
+    def replies_at(position: Position, names: tuple[str, ...], placebo: str) -> PositionAnswers:
         special = position.special_moves[0]
         replies = {name: placebo if name == "placebo" else special for name in names}
         return position, {name: Answer(text, usage=Usage(1, 0)) for name, text in replies.items()}
@@ -154,22 +154,22 @@ def test_only_control_measures_depend_on_the_controls() -> None:
         replies_at(position, CONTROL_CONDITIONS, placebo)
         for position, placebo in zip(POOL[10:20], placebos, strict=True)
     ]
-    results = run_of(samples, plan, controls).results
+    results = run_from_answers(samples, plan, controls).results
     assert results.metrics["usage_prompt_tokens"] == 6 * 10 + 3 * 10
     assert results.metrics["placebo_collateral_change"] == -1 / 2
     bounds = results.bounds["placebo_collateral_change"]
     assert (bounds.low, bounds.high, bounds.complete) == (-1 / 2, 0, 0)
     assert "placebo_impact_factor" not in results.bounds
     one_game = [(replace(position, game=1), answers) for position, answers in controls]
-    clustered = run_of(samples, plan, one_game).results.intervals
+    clustered = run_from_answers(samples, plan, one_game).results.intervals
     collateral = "placebo_collateral_change"
     assert clustered[collateral].low < results.intervals[collateral].low
     (counts,) = {tuple(results.control_outcomes[name].items()) for name in ("standard", "changed")}
     assert dict(counts) == {"special": 10} | dict.fromkeys([*MOVE_OUTCOMES[1:], *UNUSABLE], 0)
     assert results.control_outcomes["placebo"]["unreadable"] == 5
-    one_control = run_of(samples, plan, controls[:1]).results
+    one_control = run_from_answers(samples, plan, controls[:1]).results
     assert [*one_control.control_outcomes] == [*CONTROL_CONDITIONS]
-    wider = run_of(samples, replace(plan, precision=0.1), controls).results
+    wider = run_from_answers(samples, replace(plan, precision=0.1), controls).results
     specific = "specific_impact_factor"
     for plain, wide in (
         (results.intervals[specific], wider.intervals[specific]),
@@ -180,7 +180,7 @@ def test_only_control_measures_depend_on_the_controls() -> None:
 
 @pytest.mark.parametrize("n", [0, 1])
 def test_metrics_of_0_and_1_samples(n: int) -> None:
-    results = played("m", "adapted", positions=POOL[:n]).results
+    results = run_with_outcomes("m", "adapted", positions=POOL[:n]).results
     assert results.metrics["n_samples"] == n
     assert results.metrics["delta"] == (-1 if n else None)
     assert results.metrics["mcnemar_p"] == (1 if n else None)
@@ -196,7 +196,7 @@ def test_a_note_says_if_exact_reading_would_differ() -> None:
         for p in POOL[:3]
     ]
     message = "exact reading would change “Special move, standard rules” from 1.000 to 0.000"
-    assert any(note.startswith(message) for note in run_of(samples).notes)
+    assert any(note.startswith(message) for note in run_from_answers(samples).notes)
 
 
 @pytest.mark.parametrize(

@@ -18,35 +18,35 @@ from cant_do_that_anymore.metrics.stopping import precision_notes
 from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import run_json, save_run
-from planted_models import silent_when_changed
-from run_builders import Said
+from planted_models import empty_when_changed
+from run_builders import AnswerOrOutcome
 from testing import (
     POOL,
     SPECIAL,
     Body,
-    answering,
     habit,
     is_changed,
     measure,
     moves_in,
     perfect,
     positions,
-    run_of,
+    run_from_answers,
+    serving_in_process,
 )
 
 COMMON = {m.name: m for m in measures_for(("standard", "changed")) if not m.optional}
 """The measures of every run."""
-OutcomeCount = tuple[Said, Said, int]
+OutcomeCount = tuple[AnswerOrOutcome, AnswerOrOutcome, int]
 """The outcomes under both rule sets, and how many samples have them."""
-KEPT: tuple[Said, Said] = ("special", "special")
-DROPPED: tuple[Said, Said] = ("special", "legal")
+KEPT: tuple[AnswerOrOutcome, AnswerOrOutcome] = ("special", "special")
+DROPPED: tuple[AnswerOrOutcome, AnswerOrOutcome] = ("special", "legal")
 
 
 def run_with(*counts: OutcomeCount) -> Run:
     """A run with known outcomes."""
     pairs = [(before, after) for before, after, n in counts for _ in range(n)]
     outcomes = [{"standard": before, "changed": after} for before, after in pairs]
-    return run_of(list(zip(POOL, outcomes, strict=False)))
+    return run_from_answers(list(zip(POOL, outcomes, strict=False)))
 
 
 def uptake_interval(run: Run) -> str:
@@ -69,7 +69,7 @@ def test_models_with_known_scores_have_known_headlines_and_no_bounds() -> None:
 
 def test_empty_replies_under_the_changed_rules_are_no_effect() -> None:
     """The original's definition gives -1, but the true effect is unknown."""
-    run = measure(silent_when_changed, n=30)
+    run = measure(empty_when_changed, n=30)
     bounds = run.results.bounds[IMPACT]
     assert run.results.metrics[IMPACT] == -1
     assert (bounds.low, bounds.high) == (-1, 0)
@@ -172,7 +172,7 @@ def test_the_headline_names_the_model_if_most_standard_requests_fail() -> None:
     async def fault(request: Body, number: int) -> web.Response | None:
         return web.Response(status=418) if number > 1 and not is_changed(request) else None
 
-    with answering(habit, model="served", listed=("served",), fault=fault) as server:
+    with serving_in_process(habit, model="served", listed=("served",), fault=fault) as server:
         run = measure(server, dataset=positions(3), max_error_rate=1.0)
     assert run.results.metrics["n_failed"] == 2
     assert headline(run).startswith("served plays its usual move")
@@ -185,7 +185,7 @@ def test_a_weak_and_growing_habit_is_noted() -> None:
 
 
 @pytest.mark.parametrize("pair", [("legal", "special"), ("special", "illegal")])
-def test_few_samples_are_noted_as_too_few(pair: tuple[Said, Said]) -> None:
+def test_few_samples_are_noted_as_too_few(pair: tuple[AnswerOrOutcome, AnswerOrOutcome]) -> None:
     """One habit that was dropped for an illegal move is no evidence."""
     few, enough = (run_with((*pair, 1), (*KEPT, n)) for n in (18, 19))
     assert few.notes == [
@@ -216,7 +216,7 @@ def test_a_larger_limit_repeats_only_the_truncated_samples() -> None:
         return None
 
     options: dict[str, Any] = {"dataset": positions(40), "n": 40}
-    with answering(habit, fault=fault) as server:
+    with serving_in_process(habit, fault=fault) as server:
         short = measure(server, **options)
         # The others reply within the limit, so this is not a reasoning model.
         assert len(server.requests) == 80
@@ -236,7 +236,7 @@ def test_a_rejected_temperature_is_not_recorded_as_used() -> None:
         error = web.json_response({"error": {"message": message}}, status=400)
         return error if "temperature" in request else None
 
-    with answering(habit, fault=fault) as server:
+    with serving_in_process(habit, fault=fault) as server:
         temperature = run_json(measure(server, n=20))["temperature"]
     assert temperature == dict.fromkeys(("selection", "measuring"), "the provider's own")
 

@@ -19,15 +19,15 @@ from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.storage import load_run, rescored, save_run
 from cant_do_that_anymore.task.scorer import names_special
 from reasoning_servers import (
+    CountedInTotal,
     OpenAI,
-    Outside,
     gives_in,
     is_tempted,
     longer_when_changed,
     tempted,
-    tempted_thoughts,
+    tempted_reasoning,
 )
-from testing import Run, answering, measure, number_of, perfect, printed, run_of
+from testing import Run, checksum, measure, perfect, printed, run_from_answers, serving_in_process
 
 NAMES = {
     "standard_thinking_tokens",
@@ -46,8 +46,10 @@ def summary_of(run: Run) -> str:
 @pytest.fixture(scope="module")
 def planted_run() -> Run:
     """A run of a model that reasons, is tempted and gives in by known functions."""
-    thinker = Outside(tempted, thinks=longer_when_changed, thoughts=tempted_thoughts)
-    with answering(thinker) as server:
+    source = CountedInTotal(
+        tempted, reasoning_tokens=longer_when_changed, reasoning_text=tempted_reasoning
+    )
+    with serving_in_process(source) as server:
         return measure(server, n=60)
 
 
@@ -67,8 +69,8 @@ def test_temptation_matches_the_planted_model(planted_run: Run) -> None:
 
 def test_reasoning_tokens_match_the_planted_model(planted_run: Run) -> None:
     moves = [sample.position.moves for sample in planted_run.samples]
-    before = mean(500 + number_of(m) * 37 % 7_501 for m in moves)
-    differences = [1_000 * (number_of(m) % 4 > 0) for m in moves]
+    before = mean(500 + checksum(m) * 37 % 7_501 for m in moves)
+    differences = [1_000 * (checksum(m) % 4 > 0) for m in moves]
     difference = mean(differences)
     metrics, intervals = planted_run.results.metrics, planted_run.results.intervals
     assert metrics["standard_thinking_tokens"] == pytest.approx(before)
@@ -106,8 +108,10 @@ def test_loading_and_rescoring_keep_the_metrics(planted_run: Run, tmp_path: Path
 
 
 def test_hidden_reasoning_counts_tokens_but_no_temptation() -> None:
-    model = OpenAI(perfect, thinks=lambda request: 5_000 - longer_when_changed(request) // 2)
-    with answering(model) as server:
+    model = OpenAI(
+        perfect, reasoning_tokens=lambda request: 5_000 - longer_when_changed(request) // 2
+    )
+    with serving_in_process(model) as server:
         run = measure(server, n=12)
     assert NAMES & run.results.metrics.keys() == {name for name in NAMES if "tokens" in name}
     difference = run.results.metrics["thinking_tokens_difference"]
@@ -138,17 +142,19 @@ def test_only_visible_reasoning_under_the_changed_rules_counts() -> None:
         (POSITION, {"standard": answer_with(a, "f1b5"), "changed": answer_with(b, "d2d4")})
         for a, b in reasoning
     ]
-    metrics = run_of(samples).results.metrics
+    metrics = run_from_answers(samples).results.metrics
     assert metrics["temptation_rate"] == 1 / 2
     assert metrics["resistance_rate"] == 1
-    untempted = run_of([samples[2]]).results.metrics
+    untempted = run_from_answers([samples[2]]).results.metrics
     assert untempted["temptation_rate"] == 0
     assert "resistance_rate" not in untempted
 
 
 def test_a_truncated_reply_gives_resistance_bounds() -> None:
     answers = [answer_with("f1b5!", "", "length"), answer_with("f1b5!", "f1b5")]
-    run = run_of([(POSITION, {"standard": Answer("f1b5"), "changed": a}) for a in answers])
+    run = run_from_answers(
+        [(POSITION, {"standard": Answer("f1b5"), "changed": a}) for a in answers]
+    )
     assert run.results.metrics["resistance_rate"] == 1 / 2
     bounds = run.results.bounds["resistance_rate"]
     assert (bounds.low, bounds.high, bounds.complete) == (0, 1 / 2, 0)
@@ -251,6 +257,6 @@ def test_coverage_for_a_skewed_amount() -> None:
 def test_samples_without_an_answer_add_no_reasoning_tokens() -> None:
     missing = Answer("", stop_reason="error", error="gone")
     both = {"standard": answer_with("a", "f1b5", tokens=10), "changed": answer_with("b", "d2d4")}
-    run = run_of([(POSITION, both), (POSITION, both | {"changed": missing})])
+    run = run_from_answers([(POSITION, both), (POSITION, both | {"changed": missing})])
     assert run.results.metrics["standard_thinking_tokens"] == 10
     assert run.results.metrics["thinking_tokens_difference"] == -1

@@ -14,12 +14,12 @@ from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import save_run
 from cant_do_that_anymore.task.types import Eval, Outcome
 from run_builders import comparisons_of
-from testing import POOL, cdta, keeps, played
+from testing import POOL, cdta, keeps_habit_in, run_with_outcomes
 
 
 def test_a_perfect_model_leads_one_that_keeps_half_of_a_stronger_habit(tmp_path: Path) -> None:
-    perfect = played("perfect", "legal", keeps(45, "legal"))
-    half = played("half", keeps(45, "legal"), keeps(95, "legal"))
+    perfect = run_with_outcomes("perfect", "legal", keeps_habit_in(45, "legal"))
+    half = run_with_outcomes("half", keeps_habit_in(45, "legal"), keeps_habit_in(95, "legal"))
     assert perfect.results.metrics[UPTAKE] == 1
     for run in (perfect, half):
         save_run(run, tmp_path / run.model)
@@ -39,7 +39,7 @@ def test_a_perfect_model_leads_one_that_keeps_half_of_a_stronger_habit(tmp_path:
 
 def test_perfect_models_with_different_habits_are_equivalent() -> None:
     runs = [
-        played(f"{share}", "legal", keeps(share, "legal"), positions=POOL[:300])
+        run_with_outcomes(f"{share}", "legal", keeps_habit_in(share, "legal"), positions=POOL[:300])
         for share in (95, 45)
     ]
     strong, weak = (run.results.intervals["predicted_move_proportion"] for run in runs)
@@ -68,7 +68,7 @@ def test_perfect_models_with_different_habits_are_equivalent() -> None:
 )
 def test_uptake_by_outcomes(pairs: list[tuple[Outcome, Outcome]], uptake: float | None) -> None:
     before, after = ([pair[side] for pair in pairs] for side in (0, 1))
-    run = played("m", after, before)
+    run = run_with_outcomes("m", after, before)
     value = run.results.metrics[UPTAKE]
     assert value == (uptake if uptake is None else pytest.approx(uptake))
     assert (UPTAKE in run.results.intervals) == (uptake is not None)
@@ -80,7 +80,7 @@ def test_p_is_corrected_for_all_tables_shown_together() -> None:
             return "legal" if number < dropped else "special"
 
         common: dict[str, Any] = {"positions": POOL[:100], "plan": {"eval": eval_}}
-        return [played("a", **common), played("b", outcome, **common)]
+        return [run_with_outcomes("a", **common), run_with_outcomes("b", outcome, **common)]
 
     [alone] = rankings(entries_of(two_runs(9, "all")))
     runs = [*two_runs(9, "all"), *two_runs(0, "all_small"), *two_runs(0, "all_diagonal")]

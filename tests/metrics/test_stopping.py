@@ -23,8 +23,8 @@ from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES
 from cant_do_that_anymore.metrics.stats.intervals import RATE, RELATIVE_CHANGE, Interval, Ratio
 from cant_do_that_anymore.metrics.stopping import CRITICAL_FACTOR, FIRST_LOOK, looks
 from cant_do_that_anymore.runs.storage import load_run, rescored, run_json, save_run
-from planted_models import PERFECT, in_every_second
-from processes import killed
+from planted_models import PERFECT, habit_in_every_second
+from processes import exit_code_when_killed
 from run_builders import comparisons_of
 from testing import (
     POOL,
@@ -34,7 +34,6 @@ from testing import (
     Run,
     Serve,
     Spec,
-    answering,
     cdta,
     evaluate,
     habit,
@@ -45,6 +44,7 @@ from testing import (
     plan_of,
     positions,
     samples_in,
+    serving_in_process,
 )
 
 CONNECTIONS = 2
@@ -88,7 +88,7 @@ def without_precision(run: Run) -> Run:
 
 @pytest.fixture(name="server")
 def server_without_http() -> Iterator[Loopback]:
-    with answering(habit) as server:
+    with serving_in_process(habit) as server:
         yield server
 
 
@@ -112,7 +112,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrecisionRuns]:
         keys.append(request_keys(server))
         return run
 
-    with pytest.MonkeyPatch.context() as patch, answering(habit) as server:
+    with pytest.MonkeyPatch.context() as patch, serving_in_process(habit) as server:
         patch.setenv("CDTA_HOME", str(tmp_path_factory.mktemp("home")))
         rough, fine, repeated = (run_with(precision=width) for width in (0.2, 0.15, 0.2))
         yield PrecisionRuns(rough, fine, repeated, run_with(precision=None, n=100), keys)
@@ -139,7 +139,7 @@ def test_a_run_stops_at_the_first_look_that_is_narrow_enough(runs: PrecisionRuns
 
 
 def test_positions_are_searched_as_needed(server: Loopback) -> None:
-    run = measure_player(server, in_every_second)
+    run = measure_player(server, habit_in_every_second)
     selecting = [request for request in server.requests if request["temperature"] == 0]
     assert len(run.samples) == FIRST_LOOK
     assert run.dataset.asked is not None
@@ -196,7 +196,7 @@ def test_a_killed_run_resumes(serve_http: Serve, runs: PrecisionRuns, tmp_path: 
         *("--max-connections", CONNECTIONS, "--out", tmp_path / "out"),
     )
     during_search = 170
-    assert killed(during_search, server, *command) == -signal.SIGKILL
+    assert exit_code_when_killed(during_search, server, *command) == -signal.SIGKILL
     cdta(*command, code=0)
     n_repeated = len(request_keys(server)) - len(set(request_keys(server)))
     assert n_repeated <= 2 * CONNECTIONS + 1  # those in flight, and the identity check

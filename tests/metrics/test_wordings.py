@@ -25,7 +25,7 @@ from cant_do_that_anymore.task.conditions import DIAGNOSIS_CONDITIONS, question
 from cant_do_that_anymore.task.forms import FORMS, Form
 from cant_do_that_anymore.task.prompts import SHIPPED_WORDINGS, shipped_wording, statements_of
 from loopback import Body, Responder
-from testing import POOL, adapting, answering, cdta, habit, measure, moves_in, positions
+from testing import POOL, adapting, cdta, habit, measure, moves_in, positions, serving_in_process
 
 RULES = [rules for rules in CATALOG.values() if rules.forbids_something]
 
@@ -48,7 +48,7 @@ def test_every_wording_states_every_rule_in_every_form(name: str, rules: Rules) 
 
 
 def test_each_position_gets_one_wording_and_no_request_is_added() -> None:
-    with answering(habit, model="m") as server:
+    with serving_in_process(habit, model="m") as server:
         run = measure(server, dataset=positions(60), wording="all")
         assert len(server.requests) == 2 * 60
         default_run = measure(server, dataset=positions(60))
@@ -117,7 +117,7 @@ TEXTS = {"standard": "Chess. {position}.", "changed": "Chess. {change} {position
 
 def test_custom_wordings_and_forms_from_python(tmp_path: Path) -> None:
     fen_form = Form("fen only", "You get a FEN", lambda p: [Message("user", p.board().fen())])
-    with answering(lambda _: "e2e4", model="m") as server:
+    with serving_in_process(lambda _: "e2e4", model="m") as server:
         options = {"dataset": positions(4), "form": fen_form}
         run = measure(server, wording=[TEXTS, {"name": "mine", **TEXTS}], **options)
         conversations = [request["messages"] for request in server.requests]
@@ -210,6 +210,6 @@ def test_positions_shown_alike_are_one_sample(form: str, n: int, tmp_path: Path)
     orders = ("e2e4 e7e5 g1f3 b8c6 b1c3 g8f6", "e2e4 e7e5 b1c3 g8f6 g1f3 b8c6")
     transposed = [Position(i, tuple(order.split()), ("f1b5",)) for i, order in enumerate(orders)]
     write_positions(tmp_path / "pool.jsonl", transposed)
-    with answering(lambda _: "f1b5") as server:
+    with serving_in_process(lambda _: "f1b5") as server:
         run = measure(server, pool=str(tmp_path / "pool.jsonl"), form=form, keep_looking=True)
     assert len(run.samples) == n

@@ -13,7 +13,17 @@ from aiohttp import web
 from cant_do_that_anymore import shipped_pool
 from cant_do_that_anymore.datasets.pools import drawn
 from cant_do_that_anymore.datasets.storage import Dataset
-from testing import Body, Done, Spec, cdta, habit, mixed, oaieval, openai_server, serving
+from testing import (
+    Body,
+    CompletedCommand,
+    Spec,
+    cdta,
+    habit,
+    mixed,
+    oaieval,
+    openai_server,
+    serving,
+)
 
 CHAT, BASE = "generation/direct/gpt-3.5-turbo", "chess/generation/direct/gpt-3.5-turbo-instruct"
 EVAL = "cant_do_that_anymore"
@@ -30,12 +40,12 @@ def temp_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def log_messages(done: Done) -> list[str]:
+def log_messages(done: CompletedCommand) -> list[str]:
     """Return the messages of the log, without time and source."""
     return [line.split("] ", 2)[-1] for line in done.stderr.splitlines()]
 
 
-def report_in(done: Done) -> dict[str, float | None]:
+def report_in(done: CompletedCommand) -> dict[str, float | None]:
     """Return the final report, which ends the log."""
     lines = log_messages(done)
     pairs = (line.split(": ") for line in lines[lines.index("Final report:") + 1 :])
@@ -212,7 +222,7 @@ def test_environment_variables_set_the_concurrency(
     monkeypatch.setenv(variable, value)
     with openai_server(mixed, model="gpt-4-0314", delay=0.02) as server:
         oaieval("gpt-4", EVAL, "--max_samples", 5, code=0)
-    assert server.most_in_flight == expected
+    assert server.max_in_flight == expected
     stderr = oaieval("gpt-4", EVAL, EVALS_THREADS="many", EVALS_SEQUENTIAL="", code=2).stderr
     assert "EVALS_THREADS must be a whole number, not 'many'" in stderr
 

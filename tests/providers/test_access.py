@@ -18,7 +18,7 @@ from testing import (
     Spec,
     ask,
     cdta,
-    fails,
+    error_when,
     habit,
     openai_server,
     positions,
@@ -182,7 +182,7 @@ def test_some_models_are_reached_through_inspect(monkeypatch: pytest.MonkeyPatch
 def test_a_model_with_only_the_responses_api_is_referred_to_inspect() -> None:
     message = "This model is only supported in v1/responses and not in v1/chat/completions."
     with (
-        openai_server(habit, fault=fails(lambda *_: True, message, 404)),
+        openai_server(habit, fault=error_when(lambda *_: True, message, 404)),
         pytest.raises(UserError, match="use Inspect AI: --model inspect/openai/o1-pro"),
     ):
         answer(model="openai/o1-pro")
@@ -190,7 +190,7 @@ def test_a_model_with_only_the_responses_api_is_referred_to_inspect() -> None:
 
 def test_the_error_for_an_unknown_model_names_only_a_few_of_many() -> None:
     names = (*(f"vendor-{number}/model-{number}" for number in range(400)), "qwen/qwen3-8b")
-    fault = fails(lambda *_: True, "no such model", 404)
+    fault = error_when(lambda *_: True, "no such model", 404)
     with serving(habit, listed=names, fault=fault) as server:
         with pytest.raises(UserError, match=r"did you mean 'qwen/qwen3-8b'\?") as unknown_model:
             answer(model="qwen3-8b", base_url=server.url)

@@ -157,7 +157,7 @@ def test_an_unlisted_model_is_noted_before_the_first_request(
 STREAM = 'data: {"choices": [{"delta": {"content": "e2"}}]}\n\ndata: [DONE]\n\n'
 
 
-@pytest.mark.usefixtures("impatient")
+@pytest.mark.usefixtures("no_retry_delay")
 @pytest.mark.parametrize(
     ("status", "text", "detail"),
     [
@@ -184,7 +184,7 @@ def test_stream_only_servers_fail_early(status: int, text: str, detail: str, ser
     assert [request.get("stream") for request in server.requests] == [None, False]
 
 
-@pytest.mark.usefixtures("impatient")
+@pytest.mark.usefixtures("no_retry_delay")
 def test_a_single_event_stream_is_retried(serve: Serve) -> None:
     async def stream(request: Body, number: int) -> web.Response | None:
         return web.Response(text=STREAM) if number == 3 else None

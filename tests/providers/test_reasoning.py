@@ -16,36 +16,47 @@ from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.runs.evaluate import select
 from cant_do_that_anymore.task.types import answers_of
-from reasoning_servers import Kimi, OpenAI, Outside, Tagged, Template, Thinker, Unfinished, Untaking
+from reasoning_servers import (
+    CountedInTotal,
+    Kimi,
+    OpenAI,
+    ReasoningServer,
+    RejectsUnfinished,
+    Tagged,
+    TemplateSwitch,
+    WithoutTemperature,
+)
 from testing import (
     SPECIAL,
     Body,
     Serve,
     Spec,
+    checksum,
     habit,
     is_changed,
     measure,
     moves_in,
-    number_of,
     perfect,
     positions,
 )
 
 HARMONY = ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>")
-FAMILIES: dict[str, Callable[[], Thinker]] = {
+FAMILIES: dict[str, Callable[[], ReasoningServer]] = {
     "OpenAI, empty reply": lambda: OpenAI(perfect),
-    "OpenAI, HTTP 400": lambda: Unfinished(perfect),
+    "OpenAI, HTTP 400": lambda: RejectsUnfinished(perfect),
     "Kimi": lambda: Kimi(perfect),
-    "Anthropic's newest": lambda: Untaking(perfect),
-    "vLLM": lambda: Thinker(perfect),
-    "SGLang": lambda: Thinker(perfect, place="reasoning_content", empty=""),
-    "xAI": lambda: Outside(perfect, place="reasoning_content"),
-    "Qwen on vLLM": lambda: Template(perfect),
+    "Anthropic's newest": lambda: WithoutTemperature(perfect),
+    "vLLM": lambda: ReasoningServer(perfect),
+    "SGLang": lambda: ReasoningServer(
+        perfect, reasoning_field="reasoning_content", cut_off_content=""
+    ),
+    "xAI": lambda: CountedInTotal(perfect, reasoning_field="reasoning_content"),
+    "Qwen on vLLM": lambda: TemplateSwitch(perfect),
     "tags": lambda: Tagged(perfect),
     "tag opened by the template": lambda: Tagged(perfect, tags=("", "</think>")),
     "Kimi's tags": lambda: Tagged(perfect, tags=("◁think▷", "◁/think▷")),
     "channels": lambda: Tagged(perfect, tags=HARMONY),
-    "small": lambda: Thinker(perfect, most=9_000),
+    "small": lambda: ReasoningServer(perfect, max_limit=9_000),
 }
 HIDES_REASONING = {"OpenAI, empty reply", "OpenAI, HTTP 400"}
 WITHOUT_TEMPERATURE = {*HIDES_REASONING, "Kimi", "Anthropic's newest"}
@@ -76,7 +87,7 @@ def test_the_request_variant_is_remembered_by_the_next_run(serve: Serve) -> None
 
 
 def test_effort_none_is_sent_in_the_encoding_that_works(serve: Serve) -> None:
-    server = serve(Template(perfect))
+    server = serve(TemplateSwitch(perfect))
     run = measure(server, n=6, reasoning_effort="none")
     assert run.results.metrics["variant_impact_factor"] == -1
     assert set(server.limits) == {16}
@@ -85,20 +96,20 @@ def test_effort_none_is_sent_in_the_encoding_that_works(serve: Serve) -> None:
 
 
 def test_effort_none_is_an_error_if_the_model_reasons_anyway(serve: Serve) -> None:
-    server = serve(Thinker(perfect))
+    server = serve(ReasoningServer(perfect))
     with pytest.raises(InvalidInput, match="reasons despite --reasoning-effort none"):
         measure(server, n=6, reasoning_effort="none")
     assert len(server.requests) == 5
 
 
 def test_effort_none_works_without_support_for_efforts(serve: Serve) -> None:
-    class Strict(Thinker):
-        def refuses(self, request: Body) -> str:
+    class Strict(ReasoningServer):
+        def rejection_of(self, request: Body) -> str:
             supported = {"model", "messages", "temperature", "max_tokens", "path"}
             unknown = sorted(request.keys() - supported)
             return f"Unrecognized request argument supplied: {unknown[0]}" if unknown else ""
 
-    server = serve(Strict(perfect, thinks=lambda _: 0))
+    server = serve(Strict(perfect, reasoning_tokens=lambda _: 0))
     run = measure(server, n=6, reasoning_effort="none")
     assert run.results.metrics["variant_impact_factor"] == -1
     with pytest.raises(UserError, match="Unrecognized request argument"):
@@ -106,7 +117,7 @@ def test_effort_none_works_without_support_for_efforts(serve: Serve) -> None:
 
 
 def test_selection_and_measurement_have_their_own_effort(serve: Serve) -> None:
-    server = serve(Thinker(perfect))
+    server = serve(ReasoningServer(perfect))
     efforts: dict[str, Any] = {"reasoning_effort": "max", "select_effort": "minimal"}
     run = measure(server, n=4, extra_body={"top_k": 5}, **efforts)
     sent = [request["reasoning_effort"] for request in server.requests]
@@ -116,7 +127,7 @@ def test_selection_and_measurement_have_their_own_effort(serve: Serve) -> None:
 
 
 def test_a_reasoning_budget_that_is_too_small_is_raised(serve: Serve) -> None:
-    server = serve(Thinker(perfect, thinks=lambda _: 20_000))
+    server = serve(ReasoningServer(perfect, reasoning_tokens=lambda _: 20_000))
     assert measure(server, n=4).results.metrics["variant_impact_factor"] == -1
     assert server.limits[:3] == [16, 16_016, 64_016]
     assert set(server.limits[3:]) == {64_016}
@@ -124,11 +135,11 @@ def test_a_reasoning_budget_that_is_too_small_is_raised(serve: Serve) -> None:
 
 def endless_at_some(request: Body) -> int:
     """Reason without end at one position in ten, and briefly at the others."""
-    return 10**6 if number_of(moves_in(request)) % 10 == 3 else 600
+    return 10**6 if checksum(moves_in(request)) % 10 == 3 else 600
 
 
 def test_the_reasoning_budget_is_raised_only_a_few_times(serve: Serve) -> None:
-    server = serve(Thinker(perfect, thinks=endless_at_some))
+    server = serve(ReasoningServer(perfect, reasoning_tokens=endless_at_some))
     run = measure(server, n=150)
     assert server.limits.count(64_016) <= 3 + 4  # requests in flight may all be raised
     assert run.results.outcomes["standard"]["truncated"] == 0  # none of these was selected
@@ -137,14 +148,14 @@ def test_the_reasoning_budget_is_raised_only_a_few_times(serve: Serve) -> None:
 
 @pytest.mark.parametrize("cap", [10_000, 16_384, 2_048])
 def test_a_limited_reasoning_budget_costs_few_requests(cap: int, serve: Serve) -> None:
-    server = serve(Thinker(perfect, thinks=endless_at_some, most=cap))
+    server = serve(ReasoningServer(perfect, reasoning_tokens=endless_at_some, max_limit=cap))
     run = measure(server, n=8, max_connections=8)
     assert run.results.metrics["variant_impact_factor"] == -1
     assert len(server.requests) < 200
 
 
 def test_one_slow_answer_does_not_make_the_search_run_ahead(serve: Serve) -> None:
-    class Slow(Thinker):
+    class Slow(ReasoningServer):
         async def _answer(self, request: Body, number: int) -> web.StreamResponse:
             await asyncio.sleep(1 if number == 4 else 0)
             return await super()._answer(request, number)
@@ -156,21 +167,26 @@ def test_one_slow_answer_does_not_make_the_search_run_ahead(serve: Serve) -> Non
 
 def endless_when_changed(request: Body) -> int:
     """Reason without end at one position in seven under the changed rules."""
-    return 10**6 if is_changed(request) and number_of(moves_in(request)) % 7 == 3 else 0
+    return 10**6 if is_changed(request) and checksum(moves_in(request)) % 7 == 3 else 0
 
 
 @pytest.mark.parametrize(
-    ("thinker", "is_truncated"),
+    ("make_server", "is_truncated"),
     [
         (lambda: Tagged(perfect, tags=("", "</think>"), delay=0.02), False),
-        (lambda: Thinker(habit, thinks=endless_when_changed, place=""), True),
+        (
+            lambda: ReasoningServer(
+                habit, reasoning_tokens=endless_when_changed, reasoning_field=""
+            ),
+            True,
+        ),
     ],
 )
 def test_truncated_answers_are_cached(
-    thinker: Callable[[], Thinker], is_truncated: bool, serve: Serve
+    make_server: Callable[[], ReasoningServer], is_truncated: bool, serve: Serve
 ) -> None:
     """Reasoning without tags is detected before it truncates other replies."""
-    server = serve(thinker())
+    server = serve(make_server())
     run = measure(server, dataset=positions(25))
     n_before = len(server.requests)
     again = measure(server, dataset=positions(25))
@@ -182,16 +198,16 @@ def test_truncated_answers_are_cached(
 
 
 def test_a_budget_set_by_the_user_is_not_raised(serve: Serve) -> None:
-    server = serve(Thinker(perfect))
+    server = serve(ReasoningServer(perfect))
     with pytest.raises(UserError, match=r"raise --reasoning-tokens \(now 300\)"):
         measure(server, dataset=positions(24), n=24, reasoning_tokens=300)
     assert set(server.limits) == {316}
 
 
-class Verbose(Thinker):
+class Verbose(ReasoningServer):
     """Replies at length without reasoning, and is cut off by a small limit."""
 
-    def thoughtful(self, request: Body) -> dict[str, Any]:
+    def completion_with_reasoning(self, request: Body) -> dict[str, Any]:
         completion = self.completion(request)
         (choice,) = completion["choices"]
         choice["message"]["content"] = f"{habit(request)} is the move, since " + "so " * 100
@@ -204,7 +220,7 @@ class Verbose(Thinker):
 @pytest.mark.parametrize(("cap", "probes"), [(100_000, [16_016]), (4_096, [4_016]), (512, [])])
 def test_verbose_models_are_not_reasoning_models(cap: int, probes: list[int], serve: Serve) -> None:
     """One request is repeated with a larger limit, if possible, to see whether it reasons."""
-    server = serve(Verbose(habit, most=cap))
+    server = serve(Verbose(habit, max_limit=cap))
     run = measure(server, n=5)
     assert [limit for limit in server.limits if limit != 16] == probes
     assert run.results.metrics["predicted_move_proportion"] == 1
@@ -224,9 +240,11 @@ def test_one_slow_probe_does_not_delay_the_others(
                 await asyncio.sleep(60)
             return await super()._answer(request, number)
 
-        def thoughtful(self, request: Body) -> dict[str, Any]:
+        def completion_with_reasoning(self, request: Body) -> dict[str, Any]:
             is_long = moves_in(request) in map(moves_in, self.requests[long_index : long_index + 1])
-            return super().thoughtful(request) if is_long else self.completion(request)
+            return (
+                super().completion_with_reasoning(request) if is_long else self.completion(request)
+            )
 
     server, start = serve(SlowVerbose(habit)), time.monotonic()
     run = measure(server, n=12, max_connections=2)
@@ -236,7 +254,7 @@ def test_one_slow_probe_does_not_delay_the_others(
 
 
 def test_reasoning_models_are_not_asked_to_think_aloud(serve: Serve) -> None:
-    server = serve(Thinker(perfect))
+    server = serve(ReasoningServer(perfect))
     run = measure(server, model="cot/m", n=3)
     prompts = [request["messages"][-1]["content"] for request in server.requests]
     assert sum("think aloud" in prompt for prompt in prompts) == 1
@@ -249,7 +267,7 @@ def test_without_temperature_two_of_three_draws_select(serve: Serve) -> None:
     draws_by_position: dict[tuple[str, ...], int] = {}
 
     def hits(moves: tuple[str, ...], draw: int) -> bool:
-        return (number_of(moves) * (draw + 3)) % 7 < 4
+        return (checksum(moves) * (draw + 3)) % 7 < 4
 
     def reply_by_draw(request: Body) -> str:
         moves = moves_in(request)
@@ -266,7 +284,7 @@ def test_without_temperature_two_of_three_draws_select(serve: Serve) -> None:
             expected.append(position)
         if len(expected) == 10:
             break
-    server = serve(Kimi(reply_by_draw, thinks=lambda _: 0))
+    server = serve(Kimi(reply_by_draw, reasoning_tokens=lambda _: 0))
     dataset = select(Spec(base_url=server.url, n=10), quiet=True).dataset
     assert dataset.positions == expected
     assert dataset.asked == n_requests

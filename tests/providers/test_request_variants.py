@@ -23,7 +23,7 @@ from cant_do_that_anymore.providers.request_variants import (
     with_user_turn,
 )
 from loopback import Fault
-from testing import POOL, Body, Serve, fails, habit, measure, moves_in, positions
+from testing import POOL, Body, Serve, error_when, habit, measure, moves_in, positions
 
 ALTERNATE = "Conversation roles must alternate user/assistant"
 
@@ -42,10 +42,10 @@ def rejecting_fault(message: str, rejected: str) -> Fault:
         }
         return properties[rejected]
 
-    return fails(is_rejected, message, 400)
+    return error_when(is_rejected, message, 400)
 
 
-@pytest.mark.usefixtures("impatient")
+@pytest.mark.usefixtures("no_retry_delay")
 @pytest.mark.parametrize(
     ("rejected", "note", "message", "n_errors"),
     [

@@ -27,7 +27,7 @@ from testing import (
     Run,
     Serve,
     cdta,
-    fails,
+    error_when,
     habit,
     measure,
     moves_in,
@@ -37,7 +37,7 @@ from testing import (
     wavering,
 )
 
-pytestmark = pytest.mark.usefixtures("impatient")
+pytestmark = pytest.mark.usefixtures("no_retry_delay")
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_a_dead_server_ends_the_run_and_its_answers_are_saved() -> None:
 
 def test_repeated_refusals_do_not_end_a_run_with_other_answers(serve: Serve) -> None:
     refused = [position.moves for position in POOL[10:60:8]]
-    policy = fails(lambda request, _: moves_in(request) in refused, "content policy", 400)
+    policy = error_when(lambda request, _: moves_in(request) in refused, "content policy", 400)
     server = serve(wavering, fault=policy)
     for _ in range(2):
         run = run_on(server, 60, max_error_rate=0.2)

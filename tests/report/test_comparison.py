@@ -17,7 +17,16 @@ from cant_do_that_anymore.report.pages import comparison_page
 from cant_do_that_anymore.report.tables import comparison_table
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import Outcome
-from testing import POOL, Play, cdta, keeps, played, printed, snapshot, text_of
+from testing import (
+    POOL,
+    Outcomes,
+    cdta,
+    keeps_habit_in,
+    printed,
+    run_with_outcomes,
+    snapshot,
+    text_of,
+)
 
 EVIL = '<img src=x onerror="window.hacked = 1">\u202e'
 
@@ -26,14 +35,20 @@ def mostly_unreadable(number: int) -> Outcome:
     return "unreadable" if number % 100 < 59 else "special"
 
 
-PLAYS: dict[str, Play] = {"alpha": keeps(35), "beta": keeps(60), "gamma": mostly_unreadable}
+PLAYS: dict[str, Outcomes] = {
+    "alpha": keeps_habit_in(35),
+    "beta": keeps_habit_in(60),
+    "gamma": mostly_unreadable,
+}
 
 
-def make_run(model: str, play: Play, *, seed: int = 0, n: int = 200, **fields: Any) -> Run:
+def make_run(model: str, play: Outcomes, *, seed: int = 0, n: int = 200, **fields: Any) -> Run:
     """A run on the positions of its seed. All runs share one dataset."""
     defaults: dict[str, Any] = {"dataset": Dataset("", "both.jsonl"), "versions": {"chess": "1.0"}}
     defaults["settings"] = Settings(seed=seed)
-    return played(model, play, positions=POOL[seed * n : (seed + 1) * n], **defaults | fields)
+    return run_with_outcomes(
+        model, play, positions=POOL[seed * n : (seed + 1) * n], **defaults | fields
+    )
 
 
 def page_of(*runs: Run) -> str:
@@ -46,7 +61,8 @@ def test_comparison_matches_snapshot() -> None:
     assert len(terminal.splitlines()) < 40
     assert max(map(len, terminal.splitlines())) <= 80
     own_datasets = [
-        make_run(name, keeps(50), n=20, dataset=Dataset(name, "built", asked=900)) for name in "ab"
+        make_run(name, keeps_habit_in(50), n=20, dataset=Dataset(name, "built", asked=900))
+        for name in "ab"
     ]
     texts = (
         terminal,
@@ -59,7 +75,7 @@ def test_comparison_matches_snapshot() -> None:
 
 def test_long_names_wrap_and_are_not_cut_off() -> None:
     name = "provider-of-models/a-model-with-a-long-name-2026-11-15-preview"
-    runs = [make_run(name, keeps(35), n=20), make_run("beta", keeps(60), n=20)]
+    runs = [make_run(name, keeps_habit_in(35), n=20), make_run("beta", keeps_habit_in(60), n=20)]
     text = printed(comparison_table(ranking_of(runs)))
     assert "…" not in text
     assert max(map(len, text.splitlines())) <= 80
@@ -68,7 +84,7 @@ def test_long_names_wrap_and_are_not_cut_off() -> None:
 def test_compare_prints_the_table_and_writes_the_report(tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("alpha", "beta")]
     for percent, folder in zip((35, 60), folders, strict=True):
-        save_with_page(make_run(folder.name, keeps(percent)), folder)
+        save_with_page(make_run(folder.name, keeps_habit_in(percent)), folder)
     page = tmp_path / "pages" / "page.html"
     page.parent.mkdir()
     result = cdta("compare", *folders, folders[0], "-o", page)
@@ -82,7 +98,10 @@ def test_compare_prints_the_table_and_writes_the_report(tmp_path: Path) -> None:
 
 
 def test_markdown_escapes_model_names() -> None:
-    runs = [make_run("a|b <i>*x*", keeps(35), n=50), make_run("beta", keeps(60), n=50)]
+    runs = [
+        make_run("a|b <i>*x*", keeps_habit_in(35), n=50),
+        make_run("beta", keeps_habit_in(60), n=50),
+    ]
     text = markdown.comparison(ranking_of(runs))
     head, leaderboard, pairs = text.split("\n\n")
     assert r"a\|b \<i\>\*x\* adapts most" in head
@@ -96,7 +115,7 @@ def test_markdown_escapes_model_names() -> None:
 
 @pytest.mark.parametrize("n", [0, 1])
 def test_comparison_with_no_or_one_sample(n: int) -> None:
-    runs = [make_run(name, keeps(50), n=n) for name in ("a", "b")]
+    runs = [make_run(name, keeps_habit_in(50), n=n) for name in ("a", "b")]
     assert "</html>" in page_of(*runs)
     output = printed(comparison_table(ranking_of(runs)))
     assert output.startswith("No model adapts significantly" if n else "No model can be ranked")
@@ -104,7 +123,10 @@ def test_comparison_with_no_or_one_sample(n: int) -> None:
 
 def test_report_fits_every_screen_and_is_accessible(tmp_path: Path, open_page: Opener) -> None:
     three_models = [make_run(m, PLAYS[m], seed=seed, n=50) for m in PLAYS for seed in range(2)]
-    two_models = [make_run(EVIL, keeps(35), n=50), make_run("beta", keeps(60), n=50)]
+    two_models = [
+        make_run(EVIL, keeps_habit_in(35), n=50),
+        make_run("beta", keeps_habit_in(60), n=50),
+    ]
     path = tmp_path / "page.html"
     for runs in (two_models, three_models):
         path.write_text(page_of(*runs), encoding="utf-8")

@@ -26,8 +26,18 @@ from cant_do_that_anymore.report.plots.style import Chart, save_chart
 from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, save_run
-from reasoning_servers import KEPT, keeps_at, planted_thinker, thinks_at
-from testing import POOL, Body, Done, Loopback, Serve, cdta, played, serving, without_plots
+from reasoning_servers import HABITS_KEPT, effort_server, keeps_habit_at, reasoning_tokens_at
+from testing import (
+    POOL,
+    Body,
+    CompletedCommand,
+    Loopback,
+    Serve,
+    cdta,
+    run_with_outcomes,
+    serving,
+    without_plots,
+)
 
 N = 12
 EFFORTS = ("none", "low", "high")
@@ -46,7 +56,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
     """Two planted models at three efforts, the highest first."""
     out = tmp_path_factory.mktemp("curve") / "out"
     models = ("--model", "yielding", "--model", "stubborn")
-    with without_plots(), serving(planted_thinker()) as server:
+    with without_plots(), serving(effort_server()) as server:
         efforts = ("--reasoning-effort", "high", "--reasoning-effort", "none,low")
         done = run_experiment(server, out, *models, *efforts)
     assert done.returncode == 0, done.stderr
@@ -55,10 +65,10 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
 
 @pytest.fixture
 def server(serve: Serve) -> Loopback:
-    return serve(planted_thinker())
+    return serve(effort_server())
 
 
-def run_experiment(server: Loopback, out: Path, *arguments: str) -> Done:
+def run_experiment(server: Loopback, out: Path, *arguments: str) -> CompletedCommand:
     options = ("--base-url", server.url, "-n", str(N), "--runs", "1", "--eval", "all")
     return cdta("experiment", "--quiet", *options, "--out", out, *arguments)
 
@@ -70,13 +80,13 @@ def table(out: Path) -> dict[tuple[str, str], dict[str, str]]:
 
 def test_curve_and_plot_match_the_planted_values(experiment: Experiment) -> None:
     rows = table(experiment.out)
-    assert sorted(rows) == sorted((model, effort) for model in KEPT for effort in EFFORTS)
+    assert sorted(rows) == sorted((model, effort) for model in HABITS_KEPT for effort in EFFORTS)
     for (model, effort), row in rows.items():
         run = load_run(experiment.out / f"{model}-all-bishops-as-knights-{effort}-20220722")
         move_lists = [sample.position.moves for sample in run.samples]
-        share_kept = fmean(keeps_at(effort, moves, model) for moves in move_lists)
+        share_kept = fmean(keeps_habit_at(effort, moves, model) for moves in move_lists)
         standard_tokens, changed_tokens = (
-            fmean(thinks_at(effort, moves, changed=changed) for moves in move_lists)
+            fmean(reasoning_tokens_at(effort, moves, changed=changed) for moves in move_lists)
             for changed in (False, True)
         )
         for name, value in {
@@ -94,7 +104,7 @@ def test_curve_and_plot_match_the_planted_values(experiment: Experiment) -> None
     assert len(set(shares)) == 3
     figure = curve_chart(entries_of(map(load_run, folders_in(experiment.out))))
     models = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert sorted(models) == sorted(KEPT)
+    assert sorted(models) == sorted(HABITS_KEPT)
     for axes, name in zip(figure.axes, PANELS, strict=True):
         lines = [line for line in axes.lines if line.get_linestyle() != "None"]  # not the markers
         for model, line in zip(models, lines, strict=False):
@@ -210,7 +220,7 @@ def test_rules_have_their_own_datasets_and_share_requests(server: Loopback, tmp_
 def run_with_tokens(model: str, effort: Effort, tokens: int) -> Run:
     """A run with this many reasoning tokens per answer. It keeps one habit of two."""
     settings = Settings(reasoning_effort=effort)
-    run = played(model, ["special", "legal"], settings=settings)
+    run = run_with_outcomes(model, ["special", "legal"], settings=settings)
     usage = Usage(1, tokens, tokens)
     samples = [
         replace(s, stored={name: replace(a, usage=usage) for name, a in s.answers.items()})

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import pytest
 from markupsafe import escape
 
-from browser import Opener, check_accessible, check_fits, saved
+from browser import Opener, check_accessible, check_fits, save_report
 from cant_do_that_anymore import Answer, Position, shipped_pool
 from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.leaderboard import rankings
@@ -29,7 +29,17 @@ from cant_do_that_anymore.report.tables import experiment_table, summary
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.conditions import DIAGNOSIS_CONDITIONS
 from cant_do_that_anymore.task.types import Outcome
-from testing import POOL, Asked, plan_of, played, printed, run_of, snapshot, text_of, without_plots
+from testing import (
+    POOL,
+    PositionAnswers,
+    plan_of,
+    printed,
+    run_from_answers,
+    run_with_outcomes,
+    snapshot,
+    text_of,
+    without_plots,
+)
 
 Counts = dict[tuple[bool | None, bool], int]
 COUNTS: Counts = {
@@ -41,7 +51,7 @@ COUNTS: Counts = {
 """Number of samples by whether the model knows the rule and whether it keeps the habit."""
 
 
-def diagnosed_sample(position: Position, knows: bool | None, keeps: bool) -> Asked:
+def diagnosed_sample(position: Position, knows: bool | None, keeps: bool) -> PositionAnswers:
     """A sample with the habit. Its answers about the rule are unreadable if `knows` is None."""
     texts = {True: ("no", "yes"), False: ("yes", "yes"), None: ("perhaps", "perhaps")}[knows]
     outcomes = ("special", "special" if keeps else "legal", "special", "legal")
@@ -61,17 +71,17 @@ def run_with_counts(
     kinds = [kind for kind, count in counts.items() for _ in range(count)]
     samples = [diagnosed_sample(p, *kind) for p, kind in zip(POOL, kinds, strict=False)]
     samples[:1] = [(p, {**replies, **first}) for p, replies in samples[:1]]
-    control_samples: list[Asked] = [
+    control_samples: list[PositionAnswers] = [
         (p, {"standard": "special", "changed": outcome, "placebo": "special"})
         for p, outcome in zip(POOL[500:], controls, strict=False)
     ]
-    return run_of(samples, plan_of(len(samples), DIAGNOSIS_CONDITIONS), control_samples)
+    return run_from_answers(samples, plan_of(len(samples), DIAGNOSIS_CONDITIONS), control_samples)
 
 
 def run_with_placebo(placebo: Callable[[int], Outcome], at_controls: Mapping[str, Outcome]) -> Run:
     """A run that ignores the rule, with these outcomes under the placebo."""
     samples = [diagnosed_sample(p, knows=True, keeps=True) for p in POOL[:40]]
-    return run_of(
+    return run_from_answers(
         [(p, {**replies, "placebo": placebo(n)}) for n, (p, replies) in enumerate(samples)],
         plan_of(40, DIAGNOSIS_CONDITIONS),
         [(p, {"standard": "special", **at_controls}) for p in POOL[500:530]],
@@ -86,7 +96,9 @@ def run_moved_by_placebo() -> Run:
 
 def run_without_habit() -> Run:
     position, replies = diagnosed_sample(POOL[0], True, True)
-    return run_of([(position, {**replies, "standard": "legal"})], plan_of(1, DIAGNOSIS_CONDITIONS))
+    return run_from_answers(
+        [(position, {**replies, "standard": "legal"})], plan_of(1, DIAGNOSIS_CONDITIONS)
+    )
 
 
 SOME_UNREADABLE: Counts = {(True, True): 10, (False, True): 5, (None, True): 4, (None, False): 2}
@@ -104,7 +116,7 @@ SCENARIOS: dict[str, Callable[[], Run]] = {
         lambda _: "special", {"changed": "legal", "placebo": "legal"}
     ),
     "no habit": run_without_habit,
-    "no diagnosis": lambda: played(positions=POOL[:1]),
+    "no diagnosis": lambda: run_with_outcomes(positions=POOL[:1]),
 }
 
 
@@ -167,7 +179,7 @@ def test_diagnosis_section_needs_a_diagnosis_but_no_habit() -> None:
 
 @pytest.fixture(scope="module")
 def typical_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return saved(scenario("knowing helps"), tmp_path_factory.mktemp("typical"))
+    return save_report(scenario("knowing helps"), tmp_path_factory.mktemp("typical"))
 
 
 def test_every_group_links_to_its_samples(typical_page: Path, open_page: Opener) -> None:
@@ -175,11 +187,11 @@ def test_every_group_links_to_its_samples(typical_page: Path, open_page: Opener)
     links = opened.page.locator("#why .knowing li a")
     for number, count in enumerate(COUNTS.values()):
         links.nth(number).click()
-        opened.expect_place(f"1 of {count}")
+        opened.expect_current_sample(f"1 of {count}")
     bars = opened.page.locator("#why .knowing svg a")
     assert bars.count() == 4
     bars.nth(1).press("Enter")
-    opened.expect_place("1 of 18")
+    opened.expect_current_sample("1 of 18")
     assert opened.page.locator("[name=knowing]").input_value() == "knows and keeps"
 
 
@@ -205,15 +217,15 @@ def test_controls_are_shown_separately_with_their_conditions(
     typical: Run, typical_page: Path, open_page: Opener
 ) -> None:
     opened = open_page(typical_page)
-    opened.expect_place(f"1 of {len(typical.samples)}")
+    opened.expect_current_sample(f"1 of {len(typical.samples)}")
     opened.page.locator("#why a", has_text="At control positions").click()
-    opened.expect_place("1 of 8")
+    opened.expect_current_sample("1 of 8")
     assert "which stays legal" in opened.text(".legend .special b")
     panels = opened.page.locator("article:visible").all()
     names = [panel.get_attribute("data-condition") for panel in panels]
     assert names == ["standard", "changed", "placebo"]
     linked = open_page(typical_page, f"#sample={typical.controls[3].position.id}")
-    assert linked.place == "4 of 8"
+    assert linked.current_sample == "4 of 8"
 
 
 def test_a_sample_shows_all_replies_and_questions(
@@ -233,7 +245,7 @@ def test_a_sample_shows_all_replies_and_questions(
 
 
 def test_reports_group_samples_by_human_move_frequency() -> None:
-    run = played(positions=POOL[:80])
+    run = run_with_outcomes(positions=POOL[:80])
     groups = by_human_frequency(run.answered, run.plan)
     assert sum(group.uptake.n for group in groups) == 80
     labels = [group.label for group in groups]
@@ -246,7 +258,7 @@ def test_diagnosis_report_is_accessible(tmp_path: Path, open_page: Opener) -> No
     counts = {(True, False): 3, (True, True): 2, (None, True): 1, (False, True): 1}
     answer = Answer("no idea", reasoning=f"{POOL[0].special_moves[0]}?", usage=Usage(1, 72, 70))
     run = run_with_counts(counts, ["special", "legal"], {"changed": answer})
-    opened = open_page(saved(run, tmp_path))
+    opened = open_page(save_report(run, tmp_path))
     report = opened.page
     assert report.locator(".failures li").count() > 1
     assert opened.text("article.changed summary").startswith("Reasoning: 70 tokens")
@@ -269,14 +281,14 @@ def test_reports_without_the_network_lack_human_frequency(
     monkeypatch.setattr(pocket, "DATA", tmp_path)
     pocket.load_network.cache_clear()
     not_shipped = Position(0, ("e2e4", "e7e5"), ("f1b5", "f1c4"))
-    run = played(positions=[not_shipped])
+    run = run_with_outcomes(positions=[not_shipped])
     assert by_human_frequency(run.answered, run.plan) == []
     assert "how common" not in page(run)
     assert "By opening" in page(run)
 
 
 def test_experiment_reports_show_rule_knowledge(typical: Run) -> None:
-    without_diagnosis = played("model-2", positions=POOL[:1])
+    without_diagnosis = run_with_outcomes("model-2", positions=POOL[:1])
     rows = {str(row["model"]): row for row in as_rows(entries_of([typical, without_diagnosis]))}
     assert [row["rule_knowledge"] for row in rows.values()].count(None) == 1
     assert "rule_knowledge" not in as_rows(entries_of([without_diagnosis]))[0]

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlparse
 import pytest
 from playwright.sync_api import Browser, Page
 
-from browser import SCREENS, Opened, Opener, browser_or_skip, check_accessible, check_fits
+from browser import SCREENS, Opener, OpenPage, browser_or_skip, check_accessible, check_fits
 from cant_do_that_anymore import rules_named
 from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.leaderboard import OUTCOME_GROUPS, rankings
@@ -25,8 +25,8 @@ from cant_do_that_anymore.report.document import Document, as_csv, build_documen
 from cant_do_that_anymore.report.pages import experiment_page, write
 from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.storage import load_run
-from reasoning_servers import KEPT, planted_thinker
-from testing import POOL, cdta, played, serving, without_plots
+from reasoning_servers import HABITS_KEPT, effort_server
+from testing import POOL, cdta, run_with_outcomes, serving, without_plots
 
 EVIL = '--><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">\u202e\x1b]]>'
 
@@ -42,11 +42,11 @@ def browser(experiment: Path) -> Iterator[Browser]:
 def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two planted models at two efforts, measured with the command."""
     out = tmp_path_factory.mktemp("page") / "an experiment"
-    models = [argument for model in KEPT for argument in ("--model", model)]
+    models = [argument for model in HABITS_KEPT for argument in ("--model", model)]
     options = ("--reasoning-effort", "none,low", "--eval", "all", "-n", "6", "--runs", "2")
     price = ("--price", "1,10")
     no_plot_files: Any = patch.object(pages, "save_chart", lambda *_: [])
-    with no_plot_files, serving(planted_thinker()) as server:
+    with no_plot_files, serving(effort_server()) as server:
         done = cdta("experiment", "--base-url", server.url, *models, *options, *price, "--out", out)
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[-1] == str(out / "index.html")
@@ -63,12 +63,12 @@ def document(experiment: Path) -> Document:
 
 
 @pytest.fixture
-def opened(open_page: Opener, experiment: Path) -> Opened:
+def opened(open_page: Opener, experiment: Path) -> OpenPage:
     return open_page(experiment / "index.html", width=1440)
 
 
 @pytest.fixture
-def page(opened: Opened) -> Page:
+def page(opened: OpenPage) -> Page:
     return opened.page
 
 
@@ -132,7 +132,7 @@ def test_report_states_the_question_and_the_verdict_first(
 
 def test_the_title_and_each_rule_are_shown_once(tmp_path: Path) -> None:
     runs = [
-        played(model, plan={"change": rules_named(rules)}, positions=POOL[:40])
+        run_with_outcomes(model, plan={"change": rules_named(rules)}, positions=POOL[:40])
         for model in ("a", "b")
         for rules in ("bishops-as-knights", "no-castling")
     ]
@@ -221,7 +221,7 @@ def test_the_table_works_without_scripts(browser: Browser, experiment: Path) -> 
     assert page.locator("button").count() == 0
 
 
-def test_rows_link_to_the_reports_of_their_runs(opened: Opened, document: Document) -> None:
+def test_rows_link_to_the_reports_of_their_runs(opened: OpenPage, document: Document) -> None:
     page = opened.page
     rows = page.locator("table.board-of tbody tr").all()
     for row, result in zip(rows, document["results"], strict=True):
@@ -250,7 +250,7 @@ def test_the_matrix_shows_the_verdict_of_every_pair(page: Page, document: Docume
 def test_model_names_are_escaped_in_reports_and_plots(open_page: Opener, tmp_path: Path) -> None:
     efforts: tuple[Effort, ...] = ("none", "high")
     runs = [
-        played(EVIL, ["special", "legal"], settings=Settings(reasoning_effort=effort))
+        run_with_outcomes(EVIL, ["special", "legal"], settings=Settings(reasoning_effort=effort))
         for effort in efforts
     ]
     ranked = rankings(entries_of(runs))

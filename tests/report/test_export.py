@@ -21,11 +21,11 @@ from testing import (
     Serve,
     adapting,
     cdta,
+    checksum,
     habit,
     is_changed,
     measure,
     moves_in,
-    number_of,
     positions,
 )
 
@@ -55,7 +55,7 @@ PATH = r"data/[^/]+/[^/]+/[^/]+/[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a
 
 def respond(request: Body) -> str:
     """Adapt in two of three positions. Every fifth reply under the changed rules has no move."""
-    number = number_of(moves_in(request))
+    number = checksum(moves_in(request))
     if is_changed(request) and number % 5 == 0:
         return "What a game!"
     return adapting(request) if is_changed(request) and number % 3 else habit(request)

@@ -10,7 +10,7 @@ from cant_do_that_anymore.game.rules import CATALOG
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.report.svg import rule_picture
 from custom_rules import NoEnPassant
-from run_builders import plan_of, run_of
+from run_builders import plan_of, run_from_answers
 
 EN_PASSANT = Position(0, ("e2e4", "a7a6", "e4e5", "d7d5"), ("e5d6",))
 
@@ -57,7 +57,7 @@ def test_every_rule_that_forbids_moves_has_a_diagram(rules: Rules) -> None:
 
 
 def test_the_report_shows_the_rule_diagram() -> None:
-    text = page(run_of([], plan_of(change=rules_named("pawns-one-step"))))
+    text = page(run_from_answers([], plan_of(change=rules_named("pawns-one-step"))))
     assert text.index('<figure id="rule"') < text.index('class="tiles"')
     assert "<b>1. e4</b>" in text
 
@@ -65,7 +65,7 @@ def test_the_report_shows_the_rule_diagram() -> None:
 def test_diagram_uses_a_sample_if_the_example_game_has_no_special_move() -> None:
     plan = plan_of(change=NoEnPassant())
     answers = [(EN_PASSANT, {"standard": "special", "changed": "legal"})]
-    text = page(run_of(answers, plan))  # type: ignore[arg-type]
+    text = page(run_from_answers(answers, plan))  # type: ignore[arg-type]
     assert "<b>3. exd6</b>" in text
     assert "a sample of this run" in text
-    assert 'id="rule"' not in page(run_of([], plan))
+    assert 'id="rule"' not in page(run_from_answers([], plan))

@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 from playwright.sync_api import Browser
 
-from browser import Opened, Opener, check_fits, saved
+from browser import Opener, OpenPage, check_fits, save_report
 from cant_do_that_anymore import Answer, Position, shipped_pool
 from cant_do_that_anymore.formatting import visible
 from cant_do_that_anymore.game.notation import notate
@@ -27,9 +27,9 @@ from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
 from cant_do_that_anymore.task.prompts import Prompt
 from cant_do_that_anymore.task.types import Eval
 from run_builders import with_other_forbidden_moves
-from testing import POOL, Asked, cdta, plan_of, played, run_of
+from testing import POOL, PositionAnswers, cdta, plan_of, run_from_answers, run_with_outcomes
 
-Show = Callable[..., Opened]
+Show = Callable[..., OpenPage]
 BIDI = "f1b5 \u202e\u2066evil\u2069\u202c \u200f\ufeff\x00\x1b[2J"
 HOSTILE = [
     "<script>window.hacked = 1</script>",
@@ -48,7 +48,7 @@ UPTAKE, IMPACT = (
 AFTER_E4 = Position(1, ("e2e4", "c7c5"), ("f1b5",))
 
 
-def sample(position: Position, standard: str | Answer, changed: str | Answer) -> Asked:
+def sample(position: Position, standard: str | Answer, changed: str | Answer) -> PositionAnswers:
     """A position with its replies under the standard and the changed rules."""
     answers = [Answer(reply) if isinstance(reply, str) else reply for reply in (standard, changed)]
     return position, dict(zip(("standard", "changed"), answers, strict=True))
@@ -72,7 +72,7 @@ def mixed_run(n: int) -> Run:
     for number, position in enumerate(POOL[:n]):
         special = position.special_moves[0]
         samples.append(sample(position, special, (special, "a2a3", special, "no idea")[number % 4]))
-    return run_of(samples)
+    return run_from_answers(samples)
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +90,11 @@ def three_conditions() -> Run:
     special = POOL[0].special_moves[0]
     position, answers = sample(POOL[0], special, reasoned(f"Not {special}?", "g1h3", 70))
     third = [Answer("a2a3"), Answer("<i>no</i>")]
-    samples: list[Asked] = [(position, {**answers, "half_stated": answer}) for answer in third]
+    samples: list[PositionAnswers] = [
+        (position, {**answers, "half_stated": answer}) for answer in third
+    ]
     samples.append((position, dict.fromkeys([*answers, "half_stated"], Answer(special))))
-    return run_of(samples, plan)
+    return run_from_answers(samples, plan)
 
 
 @pytest.fixture(scope="module")
@@ -105,13 +107,13 @@ def with_reasoning() -> Run:
         longer, mentions = number % 2 == 0, number % 3 == 0
         reasoning = f"Once **{notate(position.board(), special)}**!" if mentions else "Nothing."
         samples.append(sample(position, standard, reasoned(reasoning, "", 1_200 if longer else 50)))
-    return run_of(samples)
+    return run_from_answers(samples)
 
 
 @pytest.fixture(scope="module")
 def other_bishop_moves() -> Run:
     """A run that always replaces the habit with another forbidden move."""
-    return played(after="forbidden", positions=with_other_forbidden_moves(50))
+    return run_with_outcomes(changed="forbidden", positions=with_other_forbidden_moves(50))
 
 
 @pytest.fixture(scope="module")
@@ -129,11 +131,13 @@ def show(
 ) -> Show:
     """Open the report of a run, a file, or a fixture by name. A fixture's is written once."""
 
-    def open_report(run: Run | Path | str, link: str = "", width: int = 1280) -> Opened:
+    def open_report(run: Run | Path | str, link: str = "", width: int = 1280) -> OpenPage:
         if isinstance(run, str) and run not in pages:
-            pages[run] = saved(request.getfixturevalue(run), tmp_path_factory.mktemp(run))
+            pages[run] = save_report(request.getfixturevalue(run), tmp_path_factory.mktemp(run))
         path = pages[run] if isinstance(run, str) else run
-        return open_page(saved(path, tmp_path) if isinstance(path, Run) else path, link, width)
+        return open_page(
+            save_report(path, tmp_path) if isinstance(path, Run) else path, link, width
+        )
 
     return open_report
 
@@ -142,7 +146,7 @@ def test_prompts_are_shown_unchanged() -> None:
     plan = plan_of()
     first, *others = plan.conditions
     condition = replace(first, prompts=(Prompt("In 90 % of games & more, <think>."),))
-    report = page(run_of([], replace(plan, conditions=(condition, *others))))
+    report = page(run_from_answers([], replace(plan, conditions=(condition, *others))))
     assert "<pre>In 90 % of games &amp; more, &lt;think&gt;.</pre>" in report
 
 
@@ -199,7 +203,9 @@ def test_numbers_in_the_report_match_run_json(random_run: Path, show: Show) -> N
 def test_every_setting_and_the_model_identity_are_shown() -> None:
     new_fields = [("thinking_time", str, "a while")]
     extended = make_dataclass("Extended", new_fields, bases=(Settings,), frozen=True)
-    run = run_of([], plan_of(settings=extended(temperature=0.25)), identity={"stop_at": ["x", "y"]})
+    run = run_from_answers(
+        [], plan_of(settings=extended(temperature=0.25)), identity={"stop_at": ["x", "y"]}
+    )
     section = page(run).partition('id="made"')[2]
     changed, _, defaults = section.partition("Settings at their defaults")
     assert "<dt>Temperature</dt>" in changed and "<dt>Reasoning effort</dt>" in defaults
@@ -224,10 +230,10 @@ def test_a_third_condition_is_shown_everywhere(show: Show) -> None:
     assert opened.page.locator("#samples .board polygon.other-1").count() == 1
     assert opened.page.locator(".list li:first-child span").count() == 3
     opened.page.select_option("[name=half_stated]", "unreadable")
-    opened.expect_place("1 of 1")
+    opened.expect_current_sample("1 of 1")
     assert opened.text(f"article{third} > pre") == "<i>no</i>"
     linked = show("three_conditions", link="#half_stated=special")
-    assert linked.place == "1 of 1"
+    assert linked.current_sample == "1 of 1"
     colors = {
         linked.page.locator(f"article{name} h3").evaluate("h3 => getComputedStyle(h3).color")
         for name in (".standard", ".changed", third)
@@ -237,7 +243,7 @@ def test_a_third_condition_is_shown_everywhere(show: Show) -> None:
 
 def test_arrows_of_equal_answers_do_not_overlap(three_conditions: Run, show: Show) -> None:
     answers = {reply: Answer("g1h3") for reply in three_conditions.samples[0].replies}
-    run = run_of([(three_conditions.samples[0].position, answers)], three_conditions.plan)
+    run = run_from_answers([(three_conditions.samples[0].position, answers)], three_conditions.plan)
     arrows = show(run).page.locator("#samples .board > polygon")
     shapes = arrows.evaluate_all("all => all.map(arrow => arrow.getAttribute('points'))")
     assert len(set(shapes)) == 3
@@ -251,7 +257,7 @@ def test_a_new_measure_is_in_both_tables(monkeypatch: pytest.MonkeyPatch, show: 
         needs=("changed",),
     )
     monkeypatch.setitem(MEASURES, "patience", measure)
-    opened = show(run_of([sample(POOL[0], "a2a3", "a2a3")]))
+    opened = show(run_from_answers([sample(POOL[0], "a2a3", "a2a3")]))
     row = opened.page.locator(".metrics tr", has_text="patience")
     assert "it took its time; perfect is\u00a00.5" in (row.locator("th").text_content() or "")
     assert row.locator("data").text_content() == "1.000"
@@ -261,22 +267,24 @@ def test_a_new_measure_is_in_both_tables(monkeypatch: pytest.MonkeyPatch, show: 
 
 def test_filters_and_search_narrow_the_samples(mixed: Run, show: Show) -> None:
     opened = show("mixed")
-    opened.expect_place("1 of 40")
+    opened.expect_current_sample("1 of 40")
     opened.page.select_option("[name=changed]", "unreadable")
-    opened.expect_place("1 of 10")
+    opened.expect_current_sample("1 of 10")
     assert opened.text("article.changed pre") == "no idea"
     opened.page.select_option("[name=standard]", "special")
-    opened.expect_place("1 of 10")
+    opened.expect_current_sample("1 of 10")
     opened.page.fill("[name=move]", "z9")
-    opened.expect_place("no match")
+    opened.expect_current_sample("no match")
     assert opened.page.locator("#samples .board").is_hidden()
     special = [(s.position.board(), s.position.special_moves[0]) for s in mixed.samples]
     for name in ("changed", "standard"):
         opened.page.select_option(f"[name={name}]", "")
     opened.page.fill("[name=move]", "f1b5")
-    opened.expect_place(f"1 of {sum(uci == 'f1b5' for _, uci in special)}")
+    opened.expect_current_sample(f"1 of {sum(uci == 'f1b5' for _, uci in special)}")
     opened.page.fill("[name=move]", "bb5")
-    opened.expect_place(f"1 of {sum(notate(board, uci) == 'Bb5' for board, uci in special)}")
+    opened.expect_current_sample(
+        f"1 of {sum(notate(board, uci) == 'Bb5' for board, uci in special)}"
+    )
     assert opened.text(".legend .special b") == "Bb5"
 
 
@@ -286,10 +294,10 @@ def test_openings_and_outcome_bands_link_to_their_samples(show: Show) -> None:
     count = row.locator("td").first.text_content()
     opened.page.locator("details", has_text="By opening").last.locator("summary").click()
     row.locator("a").click()
-    opened.expect_place(f"1 of {count}")
+    opened.expect_current_sample(f"1 of {count}")
     assert opened.text(".game").startswith("1.\u00a0e4 e5")
     opened.page.locator(".bands a.is-unreadable").press("Enter")
-    opened.expect_place("1 of 10")
+    opened.expect_current_sample("1 of 10")
     assert opened.text("article.changed .outcome") == "unreadable"
 
 
@@ -322,21 +330,21 @@ def test_arrow_keys_step_through_samples_outside_text_fields(mixed: Run, show: S
     opened = show("mixed")
     keyboard = opened.page.keyboard
     keyboard.press("ArrowLeft")
-    opened.expect_place("1 of 40")
+    opened.expect_current_sample("1 of 40")
     keyboard.press("ArrowRight")
     keyboard.press("ArrowRight")
-    opened.expect_place("3 of 40")
+    opened.expect_current_sample("3 of 40")
     third = mixed.samples[2].position.id
     assert opened.text(".identity").startswith(f"sample {third}")
     url_hash = opened.page.evaluate("location.hash")
     assert url_hash == f"#sample={third}"
     opened.page.focus("[name=move]")
     keyboard.press("ArrowRight")
-    opened.expect_place("3 of 40")
+    opened.expect_current_sample("3 of 40")
     opened.page.click("[name=previous]")
-    opened.expect_place("2 of 40")
+    opened.expect_current_sample("2 of 40")
     linked = show("mixed", link=url_hash)
-    assert linked.place == "3 of 40"
+    assert linked.current_sample == "3 of 40"
     assert third in linked.text(".identity")
     assert linked.page.evaluate("scrollY") > 500
 
@@ -345,30 +353,30 @@ def test_filters_are_in_the_url_and_follow_back_and_forward(show: Show) -> None:
     opened = show("mixed")
     opened.page.select_option("[name=changed]", "unreadable")
     opened.page.locator("[name=move]").press_sequentially("f1b5")
-    url_hash, place = opened.page.evaluate("location.hash"), opened.place
+    url_hash, shown = opened.page.evaluate("location.hash"), opened.current_sample
     assert url_hash == "#changed=unreadable&move=f1b5"
     link = opened.page.locator(".list a").first.get_attribute("href")
     assert link and link.startswith(f"{url_hash}&sample=")
     opened.page.go_back()  # typing the four letters was one step
-    opened.expect_place("1 of 10")
+    opened.expect_current_sample("1 of 10")
     opened.page.go_back()
-    opened.expect_place("1 of 40")
+    opened.expect_current_sample("1 of 40")
     assert opened.page.input_value("[name=changed]") == ""
     opened.page.go_forward()
     opened.page.go_forward()
-    opened.expect_place(place)
+    opened.expect_current_sample(shown)
     opened.page.click("[name=next]")
     linked = show("mixed", link=opened.page.evaluate("location.hash"))
-    assert linked.place == opened.place == place.replace("1", "2", 1)
+    assert linked.current_sample == opened.current_sample == shown.replace("1", "2", 1)
     assert linked.page.input_value("[name=changed]") == "unreadable"
 
 
 def test_filters_that_exclude_the_linked_sample_are_dropped(mixed: Run, show: Show) -> None:
     opened = show("mixed", link="#changed=refused")
-    opened.expect_place("1 of 40")
+    opened.expect_current_sample("1 of 40")
     assert opened.page.locator("[name=changed] option:checked").text_content() == "any outcome"
     link = f"#changed=unreadable&sample={mixed.samples[1].position.id}"
-    assert show("mixed", link=link).place == "2 of 40"
+    assert show("mixed", link=link).current_sample == "2 of 40"
 
 
 def test_the_sample_list_is_complete_on_screen_and_in_print(show: Show) -> None:
@@ -387,7 +395,7 @@ def test_the_sample_list_is_complete_on_screen_and_in_print(show: Show) -> None:
 
 @pytest.mark.parametrize("eval", get_args(Eval))
 def test_tiles_show_the_measures_of_the_eval(eval: Eval) -> None:
-    report = page(run_of([sample(POOL[0], "a2a3", "a2a3")], plan_of(1, eval=eval)))
+    report = page(run_from_answers([sample(POOL[0], "a2a3", "a2a3")], plan_of(1, eval=eval)))
     titles = re.findall(r'<div class="tile">\s*<dt>(.*)</dt>', report)
     captions = re.findall(r'class="reading">(.*)</dd>', report)
     scales = re.findall(r'<span class="axis-labels">(.*?)</span>', report)[: len(titles)]
@@ -415,7 +423,7 @@ def test_replies_and_reasoning_are_escaped(show: Show) -> None:
         )
         for position, text in zip(POOL, [*HOSTILE, "a\nb"], strict=False)
     ]
-    opened = show(run_of(samples))
+    opened = show(run_from_answers(samples))
     for text in (*HOSTILE, "a\nb"):
         assert opened.text("article.standard > pre") == visible(text)
         assert opened.text("article.changed > pre") == visible(text[::-1])
@@ -435,7 +443,7 @@ def test_names_notes_errors_and_sources_are_escaped(show: Show) -> None:
     position = replace(POOL[0], source="javascript:window.hacked=1")
     failed = Answer("", stop_reason="error", error=evil)
     answer = Answer("e2e4", version=evil, usage=Usage(1, 1))
-    run = run_of(
+    run = run_from_answers(
         [sample(position, answer, answer), sample(position, failed, failed)],
         plan_of(2, wordings=(evil,)),
         identity={evil: evil, "list": [evil]},
@@ -481,17 +489,17 @@ def test_reasoning_is_counted_folded_and_filterable(with_reasoning: Run, show: S
     options = opened.page.locator("[name=thoughts] option").all_text_contents()
     assert options == ["any reasoning", "mentions the special move (4)", "longer reasoning (6)"]
     opened.page.select_option("[name=thoughts]", "special")
-    opened.expect_place("1 of 4")
+    opened.expect_current_sample("1 of 4")
     opened.page.select_option("[name=thoughts]", "longer")
-    opened.expect_place("1 of 6")
+    opened.expect_current_sample("1 of 6")
     opened.page.select_option("[name=changed]", "unreadable")
-    opened.expect_place("1 of 6")
-    assert show("with_reasoning", link="#thoughts=special").place == "1 of 4"
+    opened.expect_current_sample("1 of 6")
+    assert show("with_reasoning", link="#thoughts=special").current_sample == "1 of 4"
 
 
 def test_hovering_over_a_move_in_the_reasoning_draws_it(show: Show) -> None:
     reasoning = "No Bb5, not O-O-O; Bg3? (f1b5, b5) a1a1 h2h4!"
-    run = run_of([sample(AFTER_E4, "f1b5", reasoned(reasoning, "d2d4", 9))])
+    run = run_from_answers([sample(AFTER_E4, "f1b5", reasoned(reasoning, "d2d4", 9))])
     opened = show(run)
     opened.page.click("article.changed summary")
     moves = opened.page.locator("article.changed .pointer")
@@ -511,7 +519,7 @@ def test_hovering_over_a_move_in_the_reasoning_draws_it(show: Show) -> None:
 
 
 def test_hidden_reasoning_is_mentioned_with_its_tokens(show: Show) -> None:
-    run = run_of([sample(POOL[0], "a2a3", reasoned("", "a2a3", 70))])
+    run = run_from_answers([sample(POOL[0], "a2a3", reasoned("", "a2a3", 70))])
     opened = show(run)
     assert opened.page.locator("article.changed details").is_hidden()
     assert opened.text("article.changed .remark").endswith(" 72 out, 70 of them reasoning")
@@ -521,7 +529,7 @@ def test_hidden_reasoning_is_mentioned_with_its_tokens(show: Show) -> None:
 def test_long_texts_are_cut_in_the_middle_with_a_note(show: Show) -> None:
     reply = "a" * 5_000 + '<"\n\u202e' * 500
     reasoning = "a" * 30_000 + " f1b5 " + "b" * 30_000 + " g1f3"
-    opened = show(run_of([sample(AFTER_E4, reply, reasoned(reasoning, "", 9))]))
+    opened = show(run_from_answers([sample(AFTER_E4, reply, reasoned(reasoning, "", 9))]))
     text = opened.text("article.standard > pre")
     assert text.startswith("a" * 1_500 + "…")
     assert text.endswith("…" + visible('<"\n\u202e') * 375)
@@ -539,8 +547,10 @@ def test_long_texts_are_cut_in_the_middle_with_a_note(show: Show) -> None:
 
 def test_1000_samples_with_long_reasoning_stay_below_10_megabytes() -> None:
     answer = reasoned("Maybe f1b5, e4e5 or Nf3 and then castle (O-O)? " * 600, "a2a3", 7_000)
-    run = run_of([sample(position, answer, answer) for position in POOL[:20]])
-    assert len(page(run).encode()) - len(page(run_of([])).encode()) < 10_000_000 * 20 / 1_000
+    run = run_from_answers([sample(position, answer, answer) for position in POOL[:20]])
+    assert (
+        len(page(run).encode()) - len(page(run_from_answers([])).encode()) < 10_000_000 * 20 / 1_000
+    )
 
 
 def test_content_security_policy_blocks_scripts_and_requests(
@@ -569,7 +579,7 @@ def test_content_security_policy_blocks_scripts_and_requests(
 
 
 def test_1000_samples_open_in_two_seconds(tmp_path: Path, show: Show) -> None:
-    path = saved(mixed_run(1000), tmp_path)
+    path = save_report(mixed_run(1000), tmp_path)
     assert path.stat().st_size < 2_000_000
 
     def opening_seconds() -> float:
@@ -577,7 +587,7 @@ def test_1000_samples_open_in_two_seconds(tmp_path: Path, show: Show) -> None:
         opened = show(path)
         assert opened.page.locator("#samples .board use").count() > 0
         seconds = monotonic() - started
-        opened.expect_place("1 of 1,000")
+        opened.expect_current_sample("1 of 1,000")
         return seconds
 
     assert any(opening_seconds() < 2 for _ in range(4))  # other tests may slow some of them down
@@ -586,7 +596,7 @@ def test_1000_samples_open_in_two_seconds(tmp_path: Path, show: Show) -> None:
 def test_diagonal_run_shows_all_special_moves_and_earlier_bishop_moves(show: Show) -> None:
     positions = shipped_pool("diagonal")[:5]
     samples = [sample(p, p.special_moves[0], p.special_moves[-1]) for p in positions]
-    opened = show(run_of(samples, plan_of(5, eval="all_diagonal")))
+    opened = show(run_from_answers(samples, plan_of(5, eval="all_diagonal")))
     assert opened.text(".lede").startswith("model-1 moves a bishop diagonally in 100% of 5 ")
     assert "earlier bishop moves" in opened.text("#where")
     for position in positions:
@@ -596,8 +606,8 @@ def test_diagonal_run_shows_all_special_moves_and_earlier_bishop_moves(show: Sho
 
 
 def test_repeated_positions_have_separate_links(show: Show) -> None:
-    run = run_of([sample(POOL[0], "a2a3", "a2a3")] * 2)
-    show(run, link=f"#sample={POOL[0].id}-2").expect_place("2 of 2")
+    run = run_from_answers([sample(POOL[0], "a2a3", "a2a3")] * 2)
+    show(run, link=f"#sample={POOL[0].id}-2").expect_current_sample("2 of 2")
 
 
 def test_sparse_runs_have_a_report(show: Show) -> None:
@@ -611,9 +621,9 @@ def test_sparse_runs_have_a_report(show: Show) -> None:
         "odd moves": [("Q@e4", "e1e8"), (refused, "e7e8n")],
     }
     for name, answers in scenarios.items():
-        opened = show(run_of([sample(position, *replies) for replies in answers]))
+        opened = show(run_from_answers([sample(position, *replies) for replies in answers]))
         assert opened.text(".tile .value >> nth=1") == "–", name
-        opened.expect_place(f"1 of {len(answers)}" if answers else "no match")
+        opened.expect_current_sample(f"1 of {len(answers)}" if answers else "no match")
 
 
 def test_reports_fit_all_screens(show: Show) -> None:
@@ -641,7 +651,7 @@ def test_failures_come_first_and_link_to_their_samples(show: Show) -> None:
         "10 of 40 contain no readable move: show them",
     ]
     items.first.locator("a").click()
-    opened.expect_place("1 of 20")
+    opened.expect_current_sample("1 of 20")
     boxes = [opened.page.locator(f"#{name}").bounding_box() for name in ("samples", "where")]
     assert boxes[0] and boxes[1] and boxes[0]["y"] < boxes[1]["y"]
     assert opened.page.locator(".group-of .groups").first.is_hidden()
@@ -654,7 +664,7 @@ def test_failures_come_first_and_link_to_their_samples(show: Show) -> None:
 
 
 def test_commands_write_reports(tmp_path: Path) -> None:
-    run = run_of([sample(POOL[0], "1. a3", "f1b5")])
+    run = run_from_answers([sample(POOL[0], "1. a3", "f1b5")])
     folders = [tmp_path / "a", tmp_path / "b"]
     reports = [folder / "report.html" for folder in folders]
     for folder in folders:

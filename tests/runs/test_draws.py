@@ -18,10 +18,10 @@ from testing import (
     Body,
     Serve,
     Spec,
+    checksum,
     is_changed,
     measure,
     moves_in,
-    number_of,
     positions,
 )
 
@@ -30,7 +30,7 @@ DRAWS = 3
 
 def half_adapting(request: Body) -> str:
     """Drops its habit in every second position, the same positions in every draw."""
-    is_dropped = is_changed(request) and number_of(moves_in(request)) % 2
+    is_dropped = is_changed(request) and checksum(moves_in(request)) % 2
     return adapting(request) if is_dropped else habit(request)
 
 

@@ -21,8 +21,8 @@ from testing import (
     Loopback,
     Serve,
     Spec,
+    error_when,
     evaluate,
-    fails,
     habit,
     measure,
     moves_in,
@@ -242,15 +242,17 @@ def test_a_seed_draws_the_same_samples_as_the_original() -> None:
 def test_a_dataset_with_unanswered_requests_counts_as_incomplete(serve: Serve) -> None:
     """The run continues after a few failures, and the next run sends those requests again."""
     failing = {position.moves for position in POOL[10:13]}
-    fault = fails(lambda r, _: r["temperature"] == 0 and moves_in(r) in failing, "bad luck", 400)
+    fault = error_when(
+        lambda r, _: r["temperature"] == 0 and moves_in(r) in failing, "bad luck", 400
+    )
     server = serve(habit, fault=fault)
     assert len(measure(server, n=100, pool=positions(60)).samples) == 57
     server.fault = None
     assert len(measure(server, n=100, pool=positions(60)).samples) == 60
 
 
-def test_a_failed_first_request_is_the_only_one(serve: Serve, impatient: None) -> None:
-    server = serve(habit, fault=fails(lambda *_: True, "no memory left", 200))
+def test_a_failed_first_request_is_the_only_one(serve: Serve, no_retry_delay: None) -> None:
+    server = serve(habit, fault=error_when(lambda *_: True, "no memory left", 200))
     with pytest.raises(Incomplete, match=r"m does not answer \(.*no memory left"):
         measure(server)
     assert len({str(request) for request in server.requests}) == 1

@@ -43,7 +43,7 @@ class Server(Loopback):
     def completion(self, request: Body) -> dict[str, object]:
         return super().completion(request) | {"system_fingerprint": self.fingerprint}
 
-    def models_listed(self) -> dict[str, object]:
+    def model_list_json(self) -> dict[str, object]:
         return {"data": [{"id": "m", "object": "model", **self.card}]}
 
 

@@ -17,9 +17,9 @@ from cant_do_that_anymore.runs.lookup import (
     summaries_of,
 )
 from cant_do_that_anymore.runs.storage import save_run
-from testing import cdta, played
+from testing import cdta, run_with_outcomes
 
-RUN = played(after=["legal"] * 3)
+RUN = run_with_outcomes(changed=["legal"] * 3)
 
 
 def make_run(

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from processes import forked, killed
+from processes import exit_code_when_killed, forked_cdta
 from testing import (
     Body,
     Loopback,
     cdta,
     needs_posix,
     positions,
-    process_of,
     results_in,
     samples_in,
     serving,
+    start_cdta,
     wavering,
 )
 
@@ -52,7 +52,7 @@ def test_one_signal_saves_requests_in_flight(signal_number: signal.Signals, tmp_
             process.send_signal(signal_number)
 
     with serving(wavering, delay=0.005, fault=stop) as server:
-        process = process_of(*run_command(server, tmp_path / "out"))
+        process = start_cdta(*run_command(server, tmp_path / "out"))
         _, stderr = process.communicate(timeout=60)
         assert process.returncode in (1, 130)
         assert "Run the same command again to continue" in stderr
@@ -77,7 +77,7 @@ def test_two_interruptions_stop_at_once(tmp_path: Path) -> None:
             await asyncio.Event().wait()
 
     with serving(wavering, fault=hang) as server:
-        process = process_of(*run_command(server, tmp_path / "out", connections=10))
+        process = start_cdta(*run_command(server, tmp_path / "out", connections=10))
         _, stderr = process.communicate(timeout=30)
         assert process.returncode in (1, 130)
         assert "Traceback" not in stderr
@@ -93,7 +93,7 @@ def test_ten_kills_at_random_moments_change_no_number(tmp_path: Path) -> None:
         command = run_command(server, tmp_path / "out")
         for _ in range(10):
             at = len(server.requests) + generator.randint(1, MAX_UNSAVED - 2)
-            assert killed(at, server, *command) == -signal.SIGKILL
+            assert exit_code_when_killed(at, server, *command) == -signal.SIGKILL
         cdta(*command, code=0)
     assert len(server.requests) <= 2 * N + 10 * MAX_UNSAVED
     assert equals_uninterrupted_run(tmp_path / "out", server)
@@ -111,7 +111,8 @@ def test_two_concurrent_runs_share_a_store(names: tuple[str, str], tmp_path: Pat
     outs = [tmp_path / "out-0", tmp_path / "out-1"]
     with serving(wavering, listed=names, delay=0.005, fault=wait_for_both) as server:
         processes = [
-            forked(*run_command(server, out, name)) for out, name in zip(outs, names, strict=True)
+            forked_cdta(*run_command(server, out, name))
+            for out, name in zip(outs, names, strict=True)
         ]
         for process in processes:
             process.start()

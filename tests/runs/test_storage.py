@@ -12,7 +12,7 @@ from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.runs.lookup import check_free, new_run_dir
 from cant_do_that_anymore.runs.results import PROTOCOL
 from cant_do_that_anymore.runs.storage import FORMAT, load_run, rescored, run_json, save_run
-from testing import POOL, Run, measure, positions, run_of
+from testing import POOL, Run, measure, positions, run_from_answers
 
 Json = dict[str, Any]
 
@@ -102,7 +102,7 @@ def test_rescoring_gives_the_same_numbers(run: Run, folder: Path) -> None:
 
 
 def test_rescoring_uses_the_answers_not_the_old_outcomes() -> None:
-    run = run_of(
+    run = run_from_answers(
         [
             (position, dict.fromkeys(("standard", "changed"), Answer(f"**{special}**")))
             for position in POOL[:3]
@@ -190,7 +190,7 @@ def test_damage_is_only_reported(folder: Path, name: str, content: str | None, e
 
 def test_a_position_drawn_twice_is_two_samples(tmp_path: Path) -> None:
     outcomes: Any = {"standard": "special", "changed": "legal"}
-    save_run(run_of([(POOL[0], outcomes)] * 2), tmp_path / "run")
+    save_run(run_from_answers([(POOL[0], outcomes)] * 2), tmp_path / "run")
     assert [sample.draw for sample in load_run(tmp_path / "run").samples] == [0, 1]
 
 

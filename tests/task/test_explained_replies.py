@@ -10,12 +10,12 @@ from cant_do_that_anymore.game.notation import move_number_prefix
 from cant_do_that_anymore.game.rules import board_after
 from testing import (
     Body,
+    checksum,
     habit,
     is_changed,
     legal_under_both,
     measure,
     moves_in,
-    number_of,
     positions,
 )
 
@@ -42,7 +42,7 @@ def adapts(request: Body) -> str:
     if not is_changed(request):
         return habit(request)
     moves = moves_in(request)
-    template, in_san = STYLES[number_of(moves) % len(STYLES)]
+    template, in_san = STYLES[checksum(moves) % len(STYLES)]
     ucis = legal_under_both(moves)[0], habit(request)
     move, old_move = (notate(request, uci, in_san=in_san) for uci in ucis)
     return template.format(move=move, habit=old_move)
@@ -50,7 +50,7 @@ def adapts(request: Body) -> str:
 
 def test_a_model_that_adapts_and_explains_is_perfect() -> None:
     run = measure(adapts, dataset=positions(60))
-    assert len({number_of(sample.position.moves) % len(STYLES) for sample in run.samples}) == 16
+    assert len({checksum(sample.position.moves) % len(STYLES) for sample in run.samples}) == 16
     metrics = run.results.metrics
     assert (metrics["variant_impact_factor"], metrics["adaptation_rate"]) == (-1, 1)
 

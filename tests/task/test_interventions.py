@@ -36,23 +36,23 @@ from cant_do_that_anymore.task.conditions import CONDITIONS, conditions_for, int
 from cant_do_that_anymore.task.forms import FORMS
 from cant_do_that_anymore.task.prompts import DEFAULT, SHIPPED_WORDINGS, shipped_wording
 from custom_rules import NoEnPassant
-from planted_models import is_reminded, knows_the_rule
+from planted_models import correct_answer, is_reminded
 from testing import (
     POOL,
     SPECIAL,
     Body,
-    Planted,
+    PlantedModel,
     adapting,
-    answering,
     cdta,
+    checksum,
     habit,
     is_changed,
     legal_under_both,
     measure,
     moves_in,
-    number_of,
     positions,
     serving,
+    serving_in_process,
     text_of,
 )
 
@@ -184,7 +184,7 @@ def effects_in(run: Run) -> list[SimpleNamespace]:
 
 @pytest.fixture(scope="module")
 def planted() -> Run:
-    with answering(reacting) as server:
+    with serving_in_process(reacting) as server:
         return measure(server, dataset=positions(N), interventions="all", price="2,8", n=N)
 
 
@@ -248,7 +248,7 @@ def test_unreadable_replies_widen_the_interval(planted: Run) -> None:
             else reply
         )
 
-    with answering(silent) as server:
+    with serving_in_process(silent) as server:
         run = measure(server, dataset=positions(N), interventions="legal-moves", n=N)
     (effect,) = effects_in(run)
     (readable,) = [e for e in effects_in(planted) if e.name == "legal-moves"]
@@ -265,7 +265,7 @@ def test_longer_replies_have_their_own_token_limit_and_cache_key(
         measure(server, dataset=positions(2), n=2, interventions="all", **options)
         return sorted(request["max_tokens"] for request in server.requests[sent:])
 
-    with answering(reacting) as server:
+    with serving_in_process(reacting) as server:
         assert limits() == [16] * 14 + [100] * 2 + [1000] * 2
         identity_check = [16]
         assert limits() == identity_check
@@ -276,22 +276,22 @@ def test_longer_replies_have_their_own_token_limit_and_cache_key(
         assert limits() == identity_check + [900] * 2
 
 
-@pytest.mark.usefixtures("impatient")
+@pytest.mark.usefixtures("no_retry_delay")
 def test_batches_use_the_same_limits_and_give_the_same_results(planted: Run) -> None:
     with serving(BatchServer(reacting)) as server:
         run = measure(server, dataset=positions(40), interventions="all", batch=True)
-    bodies = map(json.loads, (server.charged - server.live).elements())
+    bodies = map(json.loads, (server.charged - server.single).elements())
     limits = Counter(body["max_tokens"] for body in bodies)
     expected = {sample.position: sample.replies for sample in planted.samples}
     assert all(sample.replies == expected[sample.position] for sample in run.samples)
     assert limits.keys() == {16, 100, 1000}
     assert limits[1000] > 10
-    assert server.twice == []
+    assert server.charged_twice == []
 
 
 def test_truncated_reasoning_is_an_outcome_and_does_not_end_the_run() -> None:
     """Whatever moves the replies name. A truncated bare move still counts as an answer."""
-    with answering(reacting, finish_reason="length") as server:
+    with serving_in_process(reacting, finish_reason="length") as server:
         run = measure(server, dataset=positions(30), n=30, interventions="reason-first")
     assert run.results.outcomes["reason-first"]["truncated"] == 30
     (effect,) = effects_in(run)
@@ -301,7 +301,7 @@ def test_truncated_reasoning_is_an_outcome_and_does_not_end_the_run() -> None:
 
 def test_budget_and_forecast_include_longer_replies() -> None:
     options: dict[str, Any] = {"dataset": str(positions(3)), "n": 3, "price": "0,100"}
-    with answering(reacting) as server:
+    with serving_in_process(reacting) as server:
         fields = {"model": "m", "base_url": server.url, **options}
         plain, full = (
             estimate(Spec(**fields, reasoning_effort="none", interventions=value)).total
@@ -323,7 +323,7 @@ def test_a_custom_intervention(tmp_path: Path) -> None:
         added=lambda wording, change: f"Stay calm. {change.statement}",
         tokens=50,
     )
-    with answering(reacting) as server:
+    with serving_in_process(reacting) as server:
         run = measure(server, dataset=positions(4), interventions=["repeated", calm], n=4)
         sent = [request for request in server.requests if "Stay calm" in str(request)]
     assert {request["max_tokens"] for request in sent} == {50}
@@ -387,8 +387,8 @@ def swayed(request: Body) -> str:
     eighths = 4 if is_reminded(request) else 6
     if "Some moves that are usual" in str(request) or not is_changed(request):
         eighths = 0
-    drops = number_of(moves_in(request)) // 2 % 8 < eighths
-    return Planted(lambda _: drops, knows_the_rule)(request)
+    drops = checksum(moves_in(request)) // 2 % 8 < eighths
+    return PlantedModel(lambda _: drops, correct_answer)(request)
 
 
 def test_a_diagnosis_includes_interventions_at_control_positions(tmp_path: Path) -> None:

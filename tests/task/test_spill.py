@@ -22,8 +22,8 @@ from cant_do_that_anymore.task.spill import (
     spill_file,
 )
 from cant_do_that_anymore.task.types import Sample, answers_of
-from reasoning_servers import LETTERS, Thinker
-from testing import POOL, answering, measure, needs_posix, positions, wavering
+from reasoning_servers import CHARACTERS_PER_TOKEN, ReasoningServer
+from testing import POOL, measure, needs_posix, positions, serving_in_process, wavering
 
 LONG = "Bc4 or Nf3? " * 1_000
 ANSWERS = {
@@ -107,7 +107,7 @@ def test_a_disk_is_optional(full: bool, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_measured_and_loaded_runs_hold_no_reasoning_in_memory(tmp_path: Path) -> None:
-    with answering(Thinker(wavering, thinks=lambda _: TOKENS)) as server:
+    with serving_in_process(ReasoningServer(wavering, reasoning_tokens=lambda _: TOKENS)) as server:
         save_run(measure(server, dataset=positions(12)), tmp_path / "run")
         load(tmp_path / "run")  # fills all caches
         tracemalloc.start()
@@ -115,5 +115,5 @@ def test_measured_and_loaded_runs_hold_no_reasoning_in_memory(tmp_path: Path) ->
         memory, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     lengths = [len(answer.reasoning) for run in runs for answer in answers_of(run.samples)]
-    assert lengths == [LETTERS * TOKENS] * 2 * 2 * 12
+    assert lengths == [CHARACTERS_PER_TOKEN * TOKENS] * 2 * 2 * 12
     assert memory < sum(lengths) / 4
