@@ -3,8 +3,10 @@
 import csv
 import io
 import json
+import re
 import shutil
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -26,7 +28,7 @@ from cant_do_that_anymore.report.pages import experiment_page, write
 from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.storage import load_run
 from reasoning_servers import HABITS_KEPT, effort_server
-from testing import POOL, cdta, run_with_outcomes, serving, without_plots
+from testing import POOL, cdta, keeps_habit_in, run_with_outcomes, serving, without_plots
 
 EVIL = '--><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">\u202e\x1b]]>'
 
@@ -245,6 +247,16 @@ def test_the_matrix_shows_the_verdict_of_every_pair(page: Page, document: Docume
         assert cell.locator("small").inner_text() == f"{VERDICTS[str(pair['verdict'])]}, {p}"
         title = str(cell.get_attribute("title")).replace("\N{NO-BREAK SPACE}", " ")
         assert title == f"{pair['sentence']} {p}"
+
+
+def test_tooltips_format_small_p_values(tmp_path: Path) -> None:
+    runs = [run_with_outcomes("a", keeps_habit_in(10)), run_with_outcomes("b", keeps_habit_in(90))]
+    ranked = rankings(entries_of(runs))
+    with without_plots():
+        write(ranked, build_document(ranked, tmp_path), tmp_path)
+    page = (tmp_path / "index.html").read_text()
+    (title,) = re.findall(r'data-over="over b" title="([^"]*)"', page)
+    assert unescape(title).endswith("p\N{NO-BREAK SPACE}<\N{NO-BREAK SPACE}0.001")
 
 
 def test_model_names_are_escaped_in_reports_and_plots(open_page: Opener, tmp_path: Path) -> None:
