@@ -79,10 +79,12 @@ class Budget:
         """Dollars neither paid nor reserved."""
         return self.limit - self.paid - sum(self._reserved)
 
-    async def reserve(self, amount: float, kind: str = "request", change: str = "") -> bool:
+    async def reserve(
+        self, amount: float, kind: str = "request", lengths: Sequence[int] = ()
+    ) -> bool:
         """Reserve the maximum cost of a request. Returns whether it had to wait for that.
 
-        An error includes the given change since the first answers.
+        An error says if answers became longer, by the ``lengths`` of those so far.
 
         Raises:
             BudgetExceeded: if not enough is left, and no request in flight can release any.
@@ -90,7 +92,7 @@ class Budget:
         """
         waited = False
         if self.approved is not None and self.paid >= self.approved > 0:
-            allowed = f"all that --ask-above {self.approved:g} allows{change}"
+            allowed = f"all that --ask-above {self.approved:g} allows{longer_answers(lengths)}"
             raise NeedsApproval(lambda: f"{self.spent}, {allowed}", approve=2 * self.paid)
         while amount > self.left:
             if not self._reserved:
@@ -243,7 +245,7 @@ class MeteredModel(Model):
         meter = self._meter
         price = meter.pricing.dearest if meter.pricing else FREE
         max_cost = price.max_cost(question, settings, variant, meter.input_factor)
-        waited = await meter.budget.reserve(max_cost, change=longer_answers(meter.lengths))
+        waited = await meter.budget.reserve(max_cost, lengths=meter.lengths)
         result: Answer | Exception = TransientError("canceled", maybe_billed=True)
         try:
             if waited and meter.stopping.is_set():

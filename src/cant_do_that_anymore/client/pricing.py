@@ -87,13 +87,18 @@ def is_counted(answer: Answer) -> bool:
 
 def max_input_tokens(question: Question) -> int:
     """Return an upper bound on the prompt's tokens, for any common tokenizer."""
-    texts = [message.content for message in question.messages]
-    tokens = sum(_max_tokens(word) for text in texts for word in text.split())
-    return ceil(tokens) + MAX_TOKENS_AROUND_MESSAGE * len(texts)
+    tokens = sum(_max_tokens(message.content) for message in question.messages)
+    return ceil(tokens) + MAX_TOKENS_AROUND_MESSAGE * len(question.messages)
 
 
-@lru_cache(maxsize=10_000)  # prompts consist of few different words
-def _max_tokens(word: str) -> float:
+@lru_cache(maxsize=4096)  # prompts consist of few different messages
+def _max_tokens(text: str) -> float:
+    """Bound the tokens of a text."""
+    return sum(map(_max_tokens_of_word, text.split()))
+
+
+@lru_cache(maxsize=10_000)
+def _max_tokens_of_word(word: str) -> float:
     """Bound the tokens of a word and the space before it.
 
     In prose a token averages at least two bytes. Anything else, such as a move, a FEN or a number,

@@ -71,6 +71,7 @@ async def _run(
     per_position = plan.draws * (len(plan.conditions) + len(of_controls))
     expected = expected_sample_size(spec.precision, spec.n_positions)  # positions
     async with open_client(spec, model, budget) as client:
+        had_answers = not client.cache.is_empty
         identity_notes = await model.warnings()
         for warning in identity_notes:
             _warn_once(warning)
@@ -84,7 +85,7 @@ async def _run(
             )
             dataset, n = selection.dataset, len(selection.positions)
             drawn = replace(dataset, positions=list(selection.positions))
-            if drawn.version and not (spec.dataset or spec.fallback_dataset):
+            if had_answers and drawn.version and not (spec.dataset or spec.fallback_dataset):
                 identity_notes += await verify_identity(spec, plan, drawn, client, quiet=quiet)
             all_samples = await _measure(client, selection, plan, running_cost, quiet=quiet)
             samples, controls = all_samples[:n], all_samples[n:]
