@@ -167,12 +167,12 @@ def shortest_failure(seed: int, servers: Servers, fresh: FreshHomes, steps: Sequ
 def three_servers() -> Iterator[list[RandomServer]]:
     """Two models of one name, and a reasoning model; failed requests are retried once, at once.
 
-    Connections are reused from the first request on, since opening them takes much of the time.
+    Connections are reused from the first response on, since opening them takes much of the time.
     """
     servers = [RandomServer(0), RandomServer(1), RandomServer(2, is_reasoning=True)]
     with ExitStack() as stack:
         stack.enter_context(patch.multiple(client, FIRST_WAIT=0.001, MAX_FAILED_ATTEMPTS=2))
-        stack.enter_context(patch.object(http, "REUSE_AFTER_REQUESTS", 0))
+        stack.enter_context(patch.multiple(http, QUICK_RESPONSES=1, QUICK_SECONDS=1))
         yield [stack.enter_context(serving(server)) for server in servers]
 
 

@@ -279,7 +279,7 @@ def test_a_late_answer_is_not_the_answer_to_the_next_question() -> None:
 def test_after_unsolicited_data_connections_are_not_reused(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(http, "REUSE_AFTER_REQUESTS", 0)
+    monkeypatch.setattr(http, "QUICK_RESPONSES", 1)
     monkeypatch.setattr(http, "QUICK_SECONDS", 60)
     server = Echo(twice=True)
     assert asyncio.run(server.answers(4, pause=0.1)) == ["0", "1", "2", "3"]
@@ -288,13 +288,13 @@ def test_after_unsolicited_data_connections_are_not_reused(
 
 
 @pytest.mark.parametrize(
-    ("reuse_after", "quick_seconds", "connections"), [(2, 60.0, 3), (100, 60.0, 5), (0, 0.0, 5)]
+    ("responses", "seconds", "connections"), [(2, 60.0, 3), (100, 60.0, 5), (1, 0.0, 5)]
 )
 def test_connections_are_reused_after_many_quick_answers(
-    monkeypatch: pytest.MonkeyPatch, reuse_after: int, quick_seconds: float, connections: int
+    monkeypatch: pytest.MonkeyPatch, responses: int, seconds: float, connections: int
 ) -> None:
-    monkeypatch.setattr(http, "REUSE_AFTER_REQUESTS", reuse_after)
-    monkeypatch.setattr(http, "QUICK_SECONDS", quick_seconds)
+    monkeypatch.setattr(http, "QUICK_RESPONSES", responses)
+    monkeypatch.setattr(http, "QUICK_SECONDS", seconds)
     server = Echo(twice=False)
     asyncio.run(server.answers(5))
     assert server.connections == connections

@@ -16,9 +16,9 @@ from ..errors import UserError, error_reason
 
 log = logging.getLogger(__name__)
 
-# After this many requests, answered faster than this, opening connections would take a good part
-# of the time.
-REUSE_AFTER_REQUESTS, QUICK_SECONDS = 50, 0.05
+# If so many responses arrive within so many seconds, opening connections would take a good part of
+# the time.
+QUICK_RESPONSES, QUICK_SECONDS = 50, 0.1
 KEEPALIVE_SECONDS = 60  # routers drop connections that are idle for some minutes
 _TOO_MANY_OPEN_FILES = {errno.EMFILE, errno.ENFILE}
 
@@ -27,12 +27,13 @@ class Connector(TCPConnector):
     """Connector that reuses connections only where that saves time and is safe.
 
     On a reused connection, late data would be read as the response to the next request. So without
-    TLS, where connecting is cheap, every request gets a new connection until many quick responses
-    make reuse worthwhile. After unsolicited data, no connection is reused.
+    TLS, where connecting is cheap, every request gets a new connection until many responses arrive
+    in a short time. After unsolicited data, no connection is reused.
     """
 
-    _requests = 0
-    _is_quick = False
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._responses, self._counted_from, self._is_quick = 0, monotonic(), False
 
     async def connect(self, req: ClientRequest, *args: Any, **kwargs: Any) -> Connection:
         """Return a connection without unread data."""
@@ -46,14 +47,16 @@ class Connector(TCPConnector):
             if not self._force_close:
                 self._force_close = True
                 log.warning("the server sent unsolicited data; connections are no longer reused")
-        self._requests += 1
-        once = not req.is_ssl() and (self._requests <= REUSE_AFTER_REQUESTS or not self._is_quick)
+        once = not (req.is_ssl() or self._is_quick)
         if once:
             req.headers["Connection"] = "close"  # the server need not wait for more
-        started = monotonic()
 
         def on_release() -> None:
-            self._is_quick = monotonic() - started < QUICK_SECONDS
+            self._responses += 1
+            if self._responses % QUICK_RESPONSES == 0:
+                now = monotonic()
+                self._is_quick = now - self._counted_from < QUICK_SECONDS
+                self._counted_from = now
             if once:
                 protocol.force_close()
 
