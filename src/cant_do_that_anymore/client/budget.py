@@ -174,7 +174,7 @@ class Meter:
         self.lengths.append(answer.usage.output_tokens)
         cost = pricing.of(answer) if pricing else None
         self.known = add_costs(self.known, cost)
-        return replace(answer, cost=cost)
+        return answer if cost is None else replace(answer, cost=cost)
 
     def charge(self, result: Answer | Exception, max_cost: float) -> tuple[float, float]:
         """Return the known cost of a result, and its maximum if the cost is unknown."""

@@ -199,6 +199,8 @@ class ModelCache:
 
 
 def _cut(answer: Answer) -> Answer:
+    if max(len(answer.text), len(answer.reasoning)) <= MAX_CHARACTERS:
+        return answer
     text, reasoning = answer.text[:MAX_CHARACTERS], answer.reasoning[:MAX_CHARACTERS]
     stop_reason = answer.stop_reason if text == answer.text else "length"
     return replace(answer, text=text, reasoning=reasoning, stop_reason=stop_reason)

@@ -180,6 +180,8 @@ class Redactor:
 
     def in_answer(self, answer: Answer) -> Answer:
         """Redact the keys in all texts of an answer."""
+        if not self._pieces:
+            return answer
         names = ("text", "reasoning", "version", "error")
         texts: dict[str, Any] = {name: self(getattr(answer, name)) for name in names}
         return replace(answer, **texts)

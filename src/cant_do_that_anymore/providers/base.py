@@ -158,7 +158,7 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as JSON values, without the attempts and the time it took."""
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.compare}
+        values = {name: getattr(self, name) for name in _SAVED_FIELDS}
         if self.cost is None:
             del values["cost"]
         return values | {"usage": dict(zip(Usage.__slots__, _counts(self.usage), strict=True))}
@@ -171,6 +171,9 @@ class Answer:
             InvalidInput: if it is not an answer.
         """
         return parse(cls, data, "an answer")
+
+
+_SAVED_FIELDS = tuple(field.name for field in fields(Answer) if field.compare)
 
 
 def add_costs(*costs: float | None) -> float | None:

@@ -183,7 +183,7 @@ class ServerModel(Model):
         request[limit] = limit_of(variant, settings)
         if settings.server_seed and NO_SEED not in variant:
             request["seed"] = settings.seed
-        extra: dict[str, Any] = json.loads(settings.extra_body or "{}")
+        extra: dict[str, Any] = json.loads(settings.extra_body) if settings.extra_body else {}
         return request | effort_fields(variant, settings) | extra
 
     async def send(

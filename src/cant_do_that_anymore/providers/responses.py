@@ -4,7 +4,6 @@ import json
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from itertools import pairwise
 from math import isnan
@@ -104,9 +103,12 @@ def _texts(parts: Iterable[Any]) -> Iterator[str]:
 def token_count(counts: Mapping[str, Any], *names: str) -> int | None:
     """Return the first plausible token count under one of the names, or None."""
     for name in names:
-        with suppress(TypeError, ValueError, ArithmeticError):
-            if 0 <= (count := int(counts.get(name, -1))) < MAX_PLAUSIBLE_TOKENS:
-                return count
+        try:
+            count = int(counts.get(name, -1))
+        except (TypeError, ValueError, ArithmeticError):
+            continue
+        if 0 <= count < MAX_PLAUSIBLE_TOKENS:
+            return count
     return None
 
 
@@ -120,7 +122,7 @@ def thinking_tokens(
     output in proportion to the letters; without any output count, one token per four letters.
     """
     for part in (*map(counts.get, ("completion_tokens_details", "output_tokens_details")), counts):
-        if isinstance(part, Mapping):
+        if isinstance(part, dict):
             reported = token_count(part, "reasoning_tokens") or token_count(part, "thinking_tokens")
             if reported and reported <= output:
                 return reported
@@ -208,6 +210,8 @@ def is_error(reply: Mapping[str, Any]) -> bool:
 
 def fingerprint_in(body: bytes) -> str:
     """Return the system fingerprint in the body of a completion, or ""."""
+    if b"system_fingerprint" not in body:  # saves parsing it again
+        return ""
     return str(json.loads(body).get("system_fingerprint") or "")[:300]
 
 

@@ -115,9 +115,9 @@ def names_special(text: str, position: Position) -> bool:
 
 def outcome_of(move: chess.Move, position: Position, rules: Rules) -> Outcome:
     """Return the outcome of a move in a position under the rules."""
-    board = position.board()
     if move.uci() in position.special_moves:
         return "special"
+    board = position.board()
     if rules.is_legal(board, move):
         return "legal" if STANDARD.is_legal(board, move) else "adapted"
     return "forbidden" if STANDARD.is_legal(board, move) else "illegal"
