@@ -41,7 +41,7 @@ def test_value_and_interval_cover_the_samples_of_all_runs() -> None:
     assert len(entry.runs) == 3
     for name in (UPTAKE, IMPACT, "adaptation_rate", "delta"):
         assert entry.results.metrics[name] == MEASURES[name].value(samples)
-        assert entry.results.intervals[name] == interval_of(MEASURES[name], samples)
+        assert entry.results.intervals[name] == interval_of(MEASURES[name], samples, 1.0)
     assert entry.error_over_seeds(IMPACT) == pytest.approx(0.5 / 3**0.5)
 
 

@@ -137,7 +137,7 @@ def test_unusable_answers_widen_the_interval_if_they_matter(n: int, few: int, ma
         for half in [(n - unusable) // 2]
     )
     assert IMPACT not in with_few.results.bounds
-    as_scored = interval_of(MEASURES[IMPACT], with_many.samples)
+    as_scored = interval_of(MEASURES[IMPACT], with_many.samples, 1.0)
     bounds, interval = with_many.results.bounds[IMPACT], with_many.results.intervals[IMPACT]
     assert as_scored and bounds.low and bounds.high
     assert (interval.low, interval.high) == (bounds.lowest, bounds.highest)

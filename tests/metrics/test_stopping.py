@@ -226,7 +226,7 @@ def test_a_diagnosis_has_as_many_controls_as_samples(server: Loopback) -> None:
 def test_every_interval_allows_for_repeated_looks(runs: PrecisionRuns, tmp_path: Path) -> None:
     run = runs.fine
     for name in (IMPACT, "delta", "predicted_move_proportion"):
-        wider, usual = run.results.intervals[name], interval_of(MEASURES[name], run.samples)
+        wider, usual = run.results.intervals[name], interval_of(MEASURES[name], run.samples, 1.0)
         assert usual and wider.low < usual.low and usual.high < wider.high
         assert wider == interval_of(MEASURES[name], run.samples, CRITICAL_FACTOR)
     plain = without_precision(run)

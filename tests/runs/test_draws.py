@@ -106,9 +106,9 @@ def test_intervals_cover_the_truth_if_positions_differ_and_draws_vary() -> None:
                 outcome = "special" if random.random() < chance else "adapted"
                 answers.append((position, {"standard": "special", "changed": outcome}))
         samples = samples_of(answers, plan)
-        clustered = interval_of(uptake, samples)
+        clustered = interval_of(uptake, samples, 1.0)
         separate = zip(POOL[:120], (outcomes for _, outcomes in answers), strict=True)
-        unclustered = interval_of(uptake, samples_of(list(separate), plan))
+        unclustered = interval_of(uptake, samples_of(list(separate), plan), 1.0)
         assert clustered and unclustered
         covered += clustered.low <= 0.5 <= clustered.high
         covered_unclustered += unclustered.low <= 0.5 <= unclustered.high

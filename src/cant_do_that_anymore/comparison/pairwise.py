@@ -50,7 +50,7 @@ def paired(
     measure: Measure,
     first: Sequence[Sample],
     second: Sequence[Sample],
-    critical_factor: float = 1.0,
+    critical_factor: float,
 ) -> MeasureComparison:
     """Compare two models by their samples of the same positions, in the same order."""
     answered = [pair for pair in zip(first, second, strict=True) if all(s.answered for s in pair)]

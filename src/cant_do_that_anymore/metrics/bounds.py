@@ -20,9 +20,7 @@ def answered(samples: Samples) -> list[Sample]:
     return [sample for sample in samples if sample.answered]
 
 
-def interval_of(
-    measure: Measure, samples: Samples, critical_factor: float = 1.0
-) -> Interval | None:
+def interval_of(measure: Measure, samples: Samples, critical_factor: float) -> Interval | None:
     """Return the 95% interval of a measure, clustered by game; None if the measure is undefined."""
     return ratio_of(measure, samples).interval(games_of(samples), critical_factor)
 
@@ -106,7 +104,7 @@ def bounds_apply(
     return max(max(values) - min(values), highest - lowest - width) > NEGLIGIBLE * width
 
 
-def bounds_of(measure: Measure, samples: Samples, critical_factor: float = 1.0) -> Bounds | None:
+def bounds_of(measure: Measure, samples: Samples, critical_factor: float) -> Bounds | None:
     """Return the bounds of a measure over everything its unusable answers could have been.
 
     None if they make no difference compared with the interval.
@@ -145,7 +143,7 @@ def bounds_over(
 
 
 def estimate_of(
-    measure: Measure, samples: Samples, critical_factor: float = 1.0
+    measure: Measure, samples: Samples, critical_factor: float
 ) -> tuple[Number, Interval | None]:
     """Return the value of a measure and its interval, extended to its bounds if it has any."""
     scored = answered(samples)

@@ -39,7 +39,7 @@ class Estimated(NamedTuple):
 
 
 def estimates_of(
-    measures: Sequence[Measure], names: Sequence[str], all_arms: Arms, critical_factor: float = 1.0
+    measures: Sequence[Measure], names: Sequence[str], all_arms: Arms, critical_factor: float
 ) -> dict[str, Estimated]:
     """Estimate measures, and the contrasts and means that the named conditions allow for.
 

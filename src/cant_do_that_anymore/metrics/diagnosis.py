@@ -242,7 +242,7 @@ class Contrast(Metric):
         """Return the value and its 95% interval, clustered by the grouping; None if undefined."""
         return self._over([arm for _, arm in self._groups(arms)], grouping, critical_factor)
 
-    def bounds(self, arms: Arms, critical_factor: float = 1.0) -> Bounds | None:
+    def bounds(self, arms: Arms, critical_factor: float) -> Bounds | None:
         """Return the bounds; None if unusable answers change little compared with the interval."""
         groups = self._groups(arms)
         if not any(any_unusable(arm, measure.needs) for measure, arm in groups):

@@ -50,7 +50,7 @@ def summarize(
     details: Mapping[str, GroupValue],
     pooled: Interval,
     as_scored: Interval,
-    critical_factor: float = 1.0,
+    critical_factor: float,
 ) -> WordingResults:
     """Return the spread between wordings, its p-value, and the interval of their mean.
 
