@@ -126,8 +126,11 @@ def test_request_seeds_are_stable_and_distinct() -> None:
             (MODEL, replace(REQUEST, purpose="selection"), settings),
             (MODEL, replace(REQUEST, draw=1), settings),
             (MODEL, REQUEST, replace(settings, temperature=0.0)),
-            (MODEL, REQUEST, replace(settings, max_tokens=17)),
+            (MODEL, replace(REQUEST, tokens=100), settings),
             (MODEL, REQUEST, replace(settings, seed=8)),
         )
     }
     assert len(seeds) == 8
+    other_limit = replace(settings, max_tokens=512)
+    seeded = with_request_seed(MODEL, REQUEST, other_limit)
+    assert seeded == replace(other_limit, seed=269961778539680)

@@ -20,6 +20,9 @@ from ..providers.base import (
 from ..providers.request_variants import limit_of
 from .store import Store, open_store
 
+# The seed of a bundled model's answer depends on this number or on the request's own token limit,
+# if that is larger. It does not depend on the limit of the run.
+SEED_TOKENS = 16
 # A longer text or reasoning is cut: scoring tens of megabytes again takes minutes.
 MAX_CHARACTERS = 1_000_000
 
@@ -49,7 +52,7 @@ def with_request_seed(model: ModelInfo, request: Request, settings: Settings) ->
     if model.endpoint and not settings.server_seed:
         return settings
     parts = [model.name, model.endpoint, prompt_texts(request), settings.temperature]
-    parts += [settings.max_tokens, settings.seed, request.purpose, request.draw]
+    parts += [max(SEED_TOKENS, request.tokens), settings.seed, request.purpose, request.draw]
     digits = 12 if model.is_local else 7  # servers take 31 bits
     return replace(settings, seed=int(digest(parts)[:digits], 16))
 
