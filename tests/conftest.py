@@ -77,22 +77,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def no_retry_delay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Failed requests are retried, and batches polled, without delay."""
+    """Failed requests are retried without delay."""
     from cant_do_that_anymore.client import client
-    from cant_do_that_anymore.client.batch import jobs
 
-    monkeypatch.setattr(jobs, "FIRST_POLL", 0.01)
     monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
     monkeypatch.setattr(client, "LONGEST_WAIT", 0.01)
-
-
-@pytest.fixture
-def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches need only more than four requests, not twenty."""
-    from batch_server import SINGLE_REQUESTS
-    from cant_do_that_anymore.client.batch import client
-
-    monkeypatch.setattr(client, "MIN_BATCH", SINGLE_REQUESTS)
 
 
 @pytest.fixture
@@ -134,7 +123,7 @@ def serve(request: pytest.FixtureRequest, serve_http: "Serve") -> "Iterator[Serv
     with ExitStack() as stack:
 
         def start(source: Any, **fields: Any) -> Any:
-            if is_about_http or hasattr(source, "batches"):
+            if is_about_http:
                 return serve_http(source, **fields)
             return stack.enter_context(testing.serving_in_process(source, **fields))
 

@@ -26,7 +26,6 @@ from cant_do_that_anymore.client.cache import request_key
 from cant_do_that_anymore.client.pricing import max_input_tokens
 from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import SelectionConfig
-from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.formatting import format_setting, number
 from cant_do_that_anymore.game.rules import CATALOG
 from cant_do_that_anymore.inspect_tasks import scorer
@@ -473,8 +472,6 @@ def test_a_model_with_another_api_is_an_adapter_and_one_entry(
         run = save_and_load(evaluate(spec, quiet=True), tmp_path / "run")
         n_first = len(server.requests)
         again = evaluate(spec, quiet=True)
-        with pytest.raises(InvalidInput, match="grey has no batch API; leave out --batch"):
-            evaluate(replace(spec, batch=True), quiet=True)
     assert run.results.metrics["rule_uptake"] == 0
     assert (run.model, run.version, run.endpoint) == ("grey", "parrot-2", server.url)
     assert run.cost.measuring == pytest.approx(24 * (100 * 1 + 4 * 2) / 1_000_000)

@@ -11,7 +11,6 @@ from cant_do_that_anymore.progress import (
     overall_progress,
     progress,
     progress_display,
-    status_callback,
 )
 from loopback import Loopback, serving
 from planted_models import habit
@@ -108,16 +107,6 @@ def test_a_terminal_gets_a_bar_unless_plain(
     stderr = capsys.readouterr().err
     assert "all of it" in stderr
     assert (stderr == "mining [bold]: all of it, 0 s left\n") is plain
-
-
-def test_a_batch_status_shows_no_rate(
-    clock: list[float], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with progress("measuring m", 4, quiet=False) as advance:
-        advance()
-        clock[0] += 3600
-        status_callback(advance)("batch in progress: 3 of 7 answered")
-    assert capsys.readouterr().err == "measuring m: 1/4, batch in progress: 3 of 7 answered\n"
 
 
 def test_each_run_shows_the_time_left_in_total(

@@ -25,20 +25,10 @@ Show = Callable[[float | None, Facts], None]
 
 
 class Advance(Protocol):
-    """Callback that counts the steps done since the last call and displays facts.
+    """Callback that counts the steps done since the last call and displays facts."""
 
-    With ``paced=False`` no rate is displayed: a server or a provider decides how long it takes.
-    """
-
-    def __call__(
-        self, steps: int = 1, *, facts: Callable[[], Facts] = tuple, paced: bool = True
-    ) -> None:
+    def __call__(self, steps: int = 1, *, facts: Callable[[], Facts] = tuple) -> None:
         """Count the steps."""
-
-
-def status_callback(advance: Advance) -> Callable[[str], None]:
-    """Return a callback that displays a status message without a rate."""
-    return lambda status: advance(0, facts=lambda: [status], paced=False)
 
 
 @contextmanager
@@ -56,9 +46,7 @@ def progress(
     done, rates = 0, _RateEstimator()
     with progress_display(work, quiet=quiet or to is not None) as show:
 
-        def advance(
-            steps: int = 1, *, facts: Callable[[], Facts] = tuple, paced: bool = True
-        ) -> None:
+        def advance(steps: int = 1, *, facts: Callable[[], Facts] = tuple) -> None:
             nonlocal done
             done += steps
             if quiet:
@@ -68,8 +56,8 @@ def progress(
                 return
             rate = rates.rate(done)
             pace = f"{rate:.0f}/s" if rate >= 1 else f"{duration(1 / rate)} each" if rate else ""
-            parts = filter(None, [f"{done}/{total}", *facts(), pace if paced else ""])
-            show(done / total if paced else None, list(parts))
+            parts = filter(None, [f"{done}/{total}", *facts(), pace])
+            show(done / total, list(parts))
 
         if to:
             advance(0)

@@ -77,7 +77,7 @@ model = [{ name = "cdta/random", price = "x" }]
 n = 0
 n = 5.5
 n = true
-batch = "no"
+keep_looking = "no"
 out = ["a", "b"]
 price = { a = 2026-01-01 }
 model = [{ when = 2026-01-01 }]

@@ -17,11 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.client.batch.jobs import BatchJournal, JournalEntry
 from cant_do_that_anymore.client.cache import ModelCache
 from cant_do_that_anymore.client.store import Kind, Store, intact_rows, open_store
 from cant_do_that_anymore.errors import UserError
-from cant_do_that_anymore.providers.base import Answer, Settings
+from cant_do_that_anymore.providers.base import Settings
 from cant_do_that_anymore.providers.local import RandomModel
 
 E2E4 = {"text": "e2e4"}
@@ -143,29 +142,9 @@ def test_rows_changed_on_disk_are_ignored_and_saved_again(path: Path, change: st
     assert stored_values() == [E2E4, None, ["e2e4"], None, [["e2e4"]], []]
 
 
-@pytest.mark.parametrize("change", ["replace(value, 'e2e4', 'e2e3')", "x'ff00'"])
-def test_batch_results_changed_on_disk_are_ignored(path: Path, change: str) -> None:
-    with closing(Store(path)) as store:
-        journal = BatchJournal(store, RandomModel().info)
-        for file in ("file", "other"):
-            assert journal.enter(file, {f"key in {file}": ("e2e4",)})
-        assert not journal.enter("third", {"new": (), "key in file": ()})
-        assert journal.variants_in("file") == {"key in file": ("e2e4",)}
-        assert journal.find("key in file") == JournalEntry("file", None)
-        assert journal.under_way() == 2
-        journal.ended("file", {"key in file": Answer("e2e4")})
-        assert journal.find("key in file") == JournalEntry("file", Answer("e2e4"))
-        assert journal.under_way() == 1
-    update_rows(path, f"value = {change}")
-    with closing(Store(path)) as store:
-        journal = BatchJournal(store, RandomModel().info)
-        assert journal.find("key in file") is None
-        assert (journal.variants_in("other"), journal.batch_of("other")) == ({}, "")
-
-
 def test_damage_loses_only_what_it_covers(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     answers, values = make_answers(2000), {"m": ["a", "b"], "m 1": 1.5}
-    kinds: tuple[Kind, ...] = "variant", "fingerprint", "batched"
+    kinds: tuple[Kind, ...] = "variant", "fingerprint", "used variant"
     save(path, answers)
     copy = path.with_name("copy.sqlite")
     with closing(Store(path)) as store:
@@ -255,10 +234,10 @@ def test_a_store_of_another_version_is_refused_and_unchanged(path: Path) -> None
 
 def test_a_lock_has_one_owner(path: Path) -> None:
     with closing(Store(path)) as store, closing(Store(path)) as other:
-        lock = store.try_lock("batches.lock")
-        assert lock and not other.try_lock("batches.lock")
+        lock = store.try_lock("some.lock")
+        assert lock and not other.try_lock("some.lock")
         lock.close()
-        assert other.try_lock("batches.lock")
+        assert other.try_lock("some.lock")
 
 
 def test_a_disk_error_is_not_damage(path: Path) -> None:
@@ -317,8 +296,3 @@ def test_server_data_may_be_any_text(path: Path) -> None:
         odd = "\ud800 *\n"
         assert ModelCache(RandomModel().info, store).record_fingerprints({odd: odd}) == {odd: []}
         ModelCache(RandomModel().info, store).set_variant(Settings(), (odd,))
-        journal = BatchJournal(store, RandomModel().info)
-        assert journal.enter(odd, {"key": ()})
-        journal.record(odd, id=odd)
-        assert journal.batch_of(odd) == odd
-        assert journal.find("key") == JournalEntry(odd, None)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from batch_server import BatchServer
 from cant_do_that_anymore.comparison.experiment import run_all, specs_for
 from cant_do_that_anymore.costs.approval import MIN_ANSWERS
 from cant_do_that_anymore.costs.forecast import estimate
@@ -218,14 +217,13 @@ def test_a_terminal_prompts_for_approval(
     [
         ({"n": 100}, 5),
         ({"dataset": "gpt-4-0314", "n": 1_000}, 5),
-        ({"n": 1_000, "batch": True}, 5),
         ({"n": 100, "reasoning_effort": "high"}, 0),
     ],
 )
 def test_an_insufficient_limit_is_refused_with_a_sufficient_one(
     fields: dict[str, Any], n_requests: int, serve: Serve
 ) -> None:
-    server = serve(BatchServer(habit_in_every_second))
+    server = serve(habit_in_every_second)
     with pytest.raises(InvalidInput, match=r"--max-cost 0.5 is too little to finish: .* enough"):
         measure(server, model="priced", max_cost=0.5, **fields)
     assert len(server.requests) == n_requests

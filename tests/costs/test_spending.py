@@ -1,24 +1,18 @@
 """Runs stay within what was approved, by the ledgers of servers that charge."""
 
-import os
 import re
-import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import partial
 from pathlib import Path
-from threading import Thread
-from time import sleep
 from typing import Any
 
 import chess
 import pytest
 from genai_prices.types import ConditionalPrice, StartDateConstraint, TimeOfDateConstraint
 
-from batch_server import BatchServer
 from cant_do_that_anymore.client import pricing
-from cant_do_that_anymore.client.batch.client import BatchClient
 from cant_do_that_anymore.comparison.experiment import run_all, specs_for
 from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets import pools
@@ -26,7 +20,7 @@ from cant_do_that_anymore.errors import Incomplete, InvalidInput, NeedsApproval
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.rules import board_after
 from cant_do_that_anymore.runs.storage import save_run
-from planted_models import habit_in_every_second, wavering
+from planted_models import habit_in_every_second
 from priced_servers import (
     INPUT,
     OUTPUT,
@@ -200,97 +194,6 @@ def test_answers_that_an_earlier_command_lost_are_in_the_total(serve: Serve) -> 
     assert server.charged > 12
     finished = run(ask_above=None)
     assert finished.cost.total == pytest.approx(server.charged, rel=0.03)  # except for the last
-
-
-class UncountedBatches(BatchServer):
-    """Does not count the tokens of answers in batches."""
-
-    def batch_completion(self, body: Body) -> dict[str, Any]:
-        return super().batch_completion(body) | {"usage": None}
-
-
-@pytest.mark.usefixtures("priced", "no_retry_delay")
-def test_uncounted_batch_answers_are_not_reported_as_spent(serve: Serve) -> None:
-    server = serve(UncountedBatches(habit))
-    with pytest.raises(Incomplete) as error:
-        measure(server, model="priced", dataset=positions(100), batch=True, max_cost=2.5)
-    spent, uncounted = re.findall(r"\$([\d.]+) spent, and at most \$([\d.]+)", str(error.value))[0]
-    assert float(spent) == pytest.approx(total_charge(server), rel=0.5)
-    assert 1 < float(uncounted) < 2.5
-
-
-@dataclass
-class ChargingBatches(BatchServer):
-    """Charges for single answers, and half as much for answers in batches.
-
-    Attributes:
-        longer: additional tokens of answers in batches.
-    """
-
-    ledger: float = 0.0
-    longer: int = 0
-
-    def completion(self, request: Body) -> dict[str, Any]:
-        answer = super().completion(request)
-        single = "path" in request
-        answer["usage"]["completion_tokens"] += 0 if single else self.longer
-        self.ledger += charge(answer["usage"]) * (1 if single else pricing.BATCH_RATE)
-        return answer
-
-
-@pytest.mark.usefixtures("priced", "no_retry_delay")
-def test_unsaved_answers_of_an_earlier_batch_cost_half(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def run_out_of_memory(*_: object) -> None:
-        raise MemoryError
-
-    server = serve(ChargingBatches(wavering))
-    run = partial(measure, server, model="priced", dataset=positions(30), batch=True)
-    with monkeypatch.context() as patch, pytest.raises(MemoryError):
-        patch.setattr(BatchClient, "_deliver", run_out_of_memory)
-        run(ask_above=None)
-    assert run(ask_above=None).cost.total == pytest.approx(server.ledger)
-    assert len(server.batches) == 1
-
-
-@pytest.mark.usefixtures("priced", "no_retry_delay")
-def test_answers_lost_in_a_batch_cost_half(serve: Serve) -> None:
-    def drop_body(line: Body, number: int) -> Body | None:
-        if number or int(line["custom_id"], 16) % 3:
-            return None
-        server.completion(line["body"])  # charged, but the result has no body
-        return line | {"response": {"status_code": 200}}
-
-    server = serve(ChargingBatches(wavering, line_fault=drop_body))
-    run = measure(server, model="priced", dataset=positions(30), batch=True, ask_above=None)
-    assert run.cost.total == pytest.approx(server.ledger, rel=0.01)
-    assert any("the cost counts each like an answer that arrived" in note for note in run.notes)
-
-
-def interrupt_at_first_poll(server: BatchServer, run: Callable[[], object]) -> None:
-    """Press Ctrl-C when the run polls its batch."""
-
-    def interrupt() -> None:
-        while not server.polls_by_batch:
-            sleep(0.01)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    Thread(target=interrupt, daemon=True).start()
-    run()
-
-
-@pytest.mark.usefixtures("priced", "no_retry_delay")
-@pytest.mark.parametrize("limit", [{"max_cost": 0.31}, {"ask_above": 0.5}])
-def test_a_run_with_nothing_left_to_send_finishes_despite_its_limit(
-    limit: dict[str, float], serve: Serve
-) -> None:
-    server = serve(ChargingBatches(wavering, polls=10**9, longer=14))
-    run = partial(measure, server, model="priced", dataset=positions(30), batch=True)
-    with pytest.raises(Incomplete, match="continues at the provider"):
-        interrupt_at_first_poll(server, lambda: run(max_cost=5.0))
-    server.polls = 0
-    assert run(**limit).cost.total == pytest.approx(server.ledger)
 
 
 @pytest.mark.usefixtures("priced")

@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from cant_do_that_anymore.datasets.pools import Pool
-from cant_do_that_anymore.datasets.search import Query, Search, SelectionConfig, batch_size
+from cant_do_that_anymore.datasets.search import Query, Search, SelectionConfig
 from cant_do_that_anymore.datasets.selection import known_dataset
 from cant_do_that_anymore.datasets.storage import Dataset, save_dataset
 from cant_do_that_anymore.errors import Incomplete
@@ -97,24 +97,10 @@ def test_positions_are_decided_in_order() -> None:
     for request in list(islice(search.requests(), 6)):
         search.observe(answer_to(request, lambda *_: True, NO_TEMPERATURE))
     assert (hit_numbers(search), search.searched) == ([], 0)
-    assert search.next_batch_size == 3  # confirms 1.5 per missing hit
     confirmations = list(islice(search.requests(), 3))
     assert [(number_of(r), r.draw) for r in confirmations] == [(0, 1), (1, 1), (2, 1)]
     search.observe(answer_to(confirmations[0], lambda *_: True, NO_TEMPERATURE))
     assert (hit_numbers(search), search.searched) == ([0], 1)
-
-
-def test_batch_size_counts_open_positions_as_hits_and_misses_as_seen() -> None:
-    search = Search(CONFIG, 10)
-    for request in list(islice(search.requests(), 6)):
-        search.observe(answer_to(request, lambda number, _: number % 2 == 0, NO_TEMPERATURE))
-    assert search.searched == 0
-    assert search.next_batch_size == 3 + batch_size(10 - 3, 6, 3)
-
-
-def test_batch_size_follows_the_hit_rate() -> None:
-    assert Search(CONFIG, 30).next_batch_size == batch_size(30, 0, 0)
-    assert run_search(every_fourth, wanted=30, limit=20).next_batch_size == batch_size(25, 20, 5)
 
 
 def test_expected_requests_follow_the_hit_rate() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -14,7 +13,6 @@ from typing import Any
 import chess
 import pytest
 
-from batch_server import BatchServer
 from cant_do_that_anymore import ConditionTemplate, Position, Run, Spec, load
 from cant_do_that_anymore.api.results import save_with_page
 from cant_do_that_anymore.costs.forecast import estimate
@@ -51,7 +49,6 @@ from testing import (
     measure,
     moves_in,
     positions,
-    serving,
     serving_in_process,
     text_of,
 )
@@ -274,19 +271,6 @@ def test_longer_replies_have_their_own_token_limit_and_cache_key(
         shorter = replace(CONDITIONS["reason-first"], tokens=900)
         monkeypatch.setitem(CONDITIONS, "reason-first", shorter)
         assert limits() == identity_check + [900] * 2
-
-
-@pytest.mark.usefixtures("no_retry_delay")
-def test_batches_use_the_same_limits_and_give_the_same_results(planted: Run) -> None:
-    with serving(BatchServer(reacting)) as server:
-        run = measure(server, dataset=positions(40), interventions="all", batch=True)
-    bodies = map(json.loads, (server.charged - server.single).elements())
-    limits = Counter(body["max_tokens"] for body in bodies)
-    expected = {sample.position: sample.replies for sample in planted.samples}
-    assert all(sample.replies == expected[sample.position] for sample in run.samples)
-    assert limits.keys() == {16, 100, 1000}
-    assert limits[1000] > 10
-    assert server.charged_twice == []
 
 
 def test_truncated_reasoning_is_an_outcome_and_does_not_end_the_run() -> None:

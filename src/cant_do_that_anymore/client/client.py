@@ -8,7 +8,7 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -21,9 +21,6 @@ from .limiter import AdaptiveLimiter
 from .negotiator import Negotiator
 from .pricing import Pricing
 from .store import Store
-
-# Called with a status line for the user.
-OnStatus = Callable[[str], None]
 
 log = logging.getLogger(__name__)
 
@@ -54,11 +51,8 @@ class Client:
         cost_of_new: their cost in US dollars, as far as known.
         seconds_of_new: the time during which requests for them were in flight.
         window: how many requests to start ahead of a slow one, where not all may be needed.
-        is_batched: whether many requests are answered together, hours later.
         meter: pays for the new answers, including retries.
     """
-
-    is_batched = False
 
     def __init__(
         self,
@@ -84,7 +78,7 @@ class Client:
         self._open_requests = asyncio.Semaphore(2 * max_connections if max_connections > 1 else 1)
         self._limiter = AdaptiveLimiter(max_connections)
         # A server gets its first request alone: it may be one that cannot answer at all.
-        self._was_contacted = self.is_batched or not model.info.endpoint
+        self._was_contacted = not model.info.endpoint
         self._consecutive_failures = 0
         self._from_cache = 0
         self._last_logged = -LOG_WAIT_AFTER
@@ -94,13 +88,11 @@ class Client:
         self,
         requests: Iterable[Request],
         settings: Settings,
-        ahead: int | None = LOOKAHEAD,
-        on_status: OnStatus = lambda _: None,
+        ahead: int = LOOKAHEAD,
     ) -> AsyncGenerator[Answer]:
         """Send the requests, and yield their answers in the same order.
 
-        At most ``ahead`` requests are started after a slow one, unless it is None. Where answers
-        take hours, ``on_status`` gets the progress.
+        At most ``ahead`` requests are started after a slow one.
 
         When the consumer stops early or is cancelled, no new request is started. Those in flight
         are finished and saved.

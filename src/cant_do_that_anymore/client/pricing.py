@@ -21,8 +21,6 @@ _TOKENS_PRICED = 1000
 HORIZON = timedelta(days=7)
 # No chat template wraps a message in more tokens than this.
 MAX_TOKENS_AROUND_MESSAGE = 8
-# Batch price relative to the usual price, at OpenAI, Together and most others.
-BATCH_RATE = 0.5
 
 
 @dataclass(frozen=True)
@@ -50,11 +48,6 @@ class Price:
             + reasoning * (self.output if self.thinking is None else self.thinking)
             + requests * self.request
         )
-
-    @property
-    def in_batch(self) -> "Price":
-        """The price of the same request in a batch."""
-        return Price(*(price and price * BATCH_RATE for price in astuple(self)))
 
     def max_cost(
         self,
@@ -149,13 +142,6 @@ class Pricing:
         price = self.now
         is_known = is_counted(answer) or not (price.input or price.output)
         return price.of(answer.paid_usage, requests) if is_known else None
-
-    @property
-    def in_batch(self) -> "Pricing":
-        """The prices of the same requests in a batch."""
-        if self.is_user_price:
-            return self
-        return Pricing(lambda moment: self.at(moment).in_batch, self.changes)
 
 
 def pricing_for(spec: Spec, model: ModelInfo) -> Pricing | None:

@@ -1,23 +1,16 @@
 """Create the model and the client that a spec describes."""
 
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from ..formatting import pluralize
 from ..providers.base import Model, ModelInfo
 from ..providers.catalog import Name, parse_name
-from ..task.plan import check_batch
 from ..task.spec import DEFAULT_MODEL, Spec
-from .batch.client import BatchClient
-from .batch.jobs import BatchJournal
 from .budget import Budget, budget_for
 from .client import Client
 from .pricing import pricing_for
 from .store import open_store
-
-log = logging.getLogger(__name__)
 
 
 def model_info(spec: Spec) -> ModelInfo:
@@ -27,8 +20,6 @@ def model_info(spec: Spec) -> ModelInfo:
 
 def create_model(spec: Spec) -> Model:
     """Create the spec's model, ready to answer."""
-    if spec.batch and not spec.base_url:  # before the model is loaded or a key is required
-        check_batch(spec, model_info(spec))
     return _name_in(spec).load()
 
 
@@ -47,15 +38,6 @@ async def open_client(
         with open_store(fresh=spec.fresh) as store:
             budget = budget or budget_for(spec, model.info)
             pricing = pricing_for(spec, model.info)
-            if spec.batch:
-                yield BatchClient(model, store, spec.max_connections, budget, pricing)
-                return
-            if pending := BatchJournal(store, model.info).under_way():
-                requests = pluralize(pending, "request")
-                log.warning(
-                    "a batch with %s is still running; use --batch to wait for its answers",
-                    requests,
-                )
             yield Client(model, store, spec.max_connections, budget, pricing)
     finally:
         await model.close()

@@ -21,7 +21,7 @@ from ..formatting import duration
 
 # What a value is: an answer, a request variant that a model accepts or has answers in, what a
 # server says of a model's weights, a batch, or a request in a batch.
-Kind = Literal["answer", "variant", "used variant", "fingerprint", "batch", "batched"]
+Kind = Literal["answer", "variant", "used variant", "fingerprint"]
 # Kind, key, value as JSON, checksum.
 Row = tuple[str, str, str, int]
 

@@ -21,7 +21,6 @@ from ..metrics.stopping import (
     draws_notes,
     expected_sample_size,
     expected_samples_notes,
-    looks,
     sample_sizes,
 )
 from ..providers.base import ModelInfo
@@ -104,7 +103,7 @@ class Forecast(NamedTuple):
     @property
     def cheaper(self) -> list[str]:
         """Options that usually make evaluating the same model cheaper."""
-        spec, most, info = self.spec, self.spec.n_positions, model_info(self.spec)
+        spec, most = self.spec, self.spec.n_positions
         measures = self.measuring.requests.high > 0
         is_default = spec.change == BISHOPS_AS_KNIGHTS and spec.eval != "all_diagonal"
         can_stop = spec.precision is None and expected_sample_size(ROUGH_PRECISION, most) < most
@@ -113,7 +112,6 @@ class Forecast(NamedTuple):
             f"--pool {COMMON}": self.key and spec.pool is None and is_default,
             "--eval all_small": measures and spec.eval == "all" and spec.n is None,
             f"--precision {ROUGH_PRECISION:g}": measures and can_stop,
-            "--batch": not (spec.batch or spec.base_url or spec.fresh or info.why_no_batches),
             "--reasoning-effort low": reasons and spec.reasoning_effort not in LOW_EFFORTS,
         }
         return [option for option, applies in options.items() if applies]
@@ -173,9 +171,8 @@ def forecast(
     rest = remaining(spec, plan, info, cache)
     firsts = rest.samples[:: plan.draws or 1]  # further draws of a position may add little
     sizes = sample_sizes(plan.precision, plan.wanted, firsts)
-    batches = 1 + sum(rest.wanted < look <= sizes[1] for look in looks(plan.wanted))
-    dataset = StepDraws(spec, info, rest.dataset, rest.measuring, 2 * batches)
-    measuring = StepDraws(spec, info, rest.measuring, rest.dataset, batches)
+    dataset = StepDraws(spec, info, rest.dataset, rest.measuring)
+    measuring = StepDraws(spec, info, rest.measuring, rest.dataset)
     for model in (dataset, measuring):
         if like and model.answer.at_once:
             model.answer = like.answer

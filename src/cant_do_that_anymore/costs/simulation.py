@@ -7,10 +7,9 @@ from math import exp, inf, log, log1p, sqrt
 from random import Random
 from statistics import fmean, median
 
-from ..client.batch.client import MIN_BATCH
-from ..client.pricing import BATCH_RATE, FREE, pricing_for, searches_whole_pool
+from ..client.pricing import FREE, pricing_for, searches_whole_pool
 from ..datasets.futility import MAX_REQUESTS_PER_HIT, too_rare_after
-from ..datasets.search import Search, asked_in_batches, batch_size
+from ..datasets.search import Search
 from ..datasets.storage import RATES_ON_ALL, RATES_ON_COMMON
 from ..providers.base import ModelInfo, Usage
 from ..providers.request_variants import NO_TEMPERATURE
@@ -40,7 +39,6 @@ TOKENS_PER_SECOND = 50.0
 BUNDLED_ANSWERS_PER_SECOND = 100.0
 # How much faster or slower than that answers may be.
 PACE_FACTOR = 2.0
-FASTEST_BATCH, SLOWEST_BATCH = 3600.0, 24 * 3600.0
 
 # One possible outcome of a step: requests, input tokens, output tokens, dollars and seconds.
 Draw = tuple[float, ...]
@@ -71,9 +69,7 @@ class SearchDraws:
         self._patient = searches_whole_pool(spec, info)
         self._until_given_up = cache(lambda rate: [self._simulate(rate) for _ in range(SEARCHES)])
         self._given_up = 0
-        first_batch = batch_size(search.target, 0, 0) - search.searched
-        self._wave = spec.batch * (first_batch if first_batch > 0 else search.next_batch_size)
-        self._in_flight = 0 if spec.batch else 2 * (spec.max_connections or info.connections)
+        self._in_flight = 2 * (spec.max_connections or info.connections)
         confirms = NO_TEMPERATURE in step.variant
         may_confirm = confirms or (info.may_reason and not step.answered)
         self._confirmations = CONFIRMATIONS * confirms, CONFIRMATIONS * may_confirm
@@ -88,14 +84,12 @@ class SearchDraws:
             return 0.0, 0.0
         (rate,) = random.choices(HIT_RATES, self._weights)
         needed = missing / rate + random.gauss(0, sqrt(missing * (1 - rate)) / rate)
-        if self._spec.batch and needed > MIN_BATCH:
-            needed = asked_in_batches(round(missing + len(search.hits)), rate) - search.searched
         searched = max(needed, missing)
         found: float | None = min(missing, search.left * rate)
         until = random.choice(self._until_given_up(rate))
         if until < min(searched, search.left):
             self._given_up += 1
-            searched, found = max(until, self._wave), None
+            searched, found = until, None
         searched = min(searched + random.uniform(0, self._in_flight), search.left)
         return searched * (1 + rate * random.uniform(*self._confirmations)), found
 
@@ -145,7 +139,7 @@ class SearchDraws:
 class StepDraws:
     """How many tokens, dollars and seconds the requests of a step take."""
 
-    def __init__(self, spec: Spec, info: ModelInfo, step: Step, other: Step, waves: int) -> None:
+    def __init__(self, spec: Spec, info: ModelInfo, step: Step, other: Step) -> None:
         alike = step.settings.reasoning_effort == other.settings.reasoning_effort
         both = [*step.used, *other.used] if alike else step.used
         every = [request.question for request in step.unanswered or other.unanswered]
@@ -154,10 +148,8 @@ class StepDraws:
         self._input, self._input_error, self.input_basis = input_tokens(info, questions, both)
         pricing = pricing_for(spec, info)
         self._prices = (pricing.cheapest, pricing.dearest) if pricing else (FREE, FREE)
-        self._batch_rate = BATCH_RATE if spec.batch and not spec.price else 1.0
-        self._singles = max(0, MIN_BATCH - step.answered)
-        self._info, self.waves = info, waves
-        self._connections = 0 if spec.batch else spec.max_connections or info.connections
+        self._info = info
+        self._connections = spec.max_connections or info.connections
 
     def draw(self, answers: float, random: Random, *, at_once: bool) -> Draw:
         """Draw what so many answers take."""
@@ -172,16 +164,11 @@ class StepDraws:
         low, high = (price.of(usage, round(requests)) for price in self._prices)
         dollars = low + random.random() * (high - low)
         dollars *= 1 + LOST * random.random() ** 6
-        in_batch = answers - self._singles
-        if in_batch > MIN_BATCH:  # fewer are sent singly
-            dollars *= 1 - in_batch / answers * (1 - self._batch_rate)
         return requests, given, written, dollars, self._seconds(answers, tokens, random)
 
     def _seconds(self, answers: float, tokens: float, random: Random) -> float:
         if not answers:
             return 0.0
-        if not self._connections:
-            return self.waves * exp(random.uniform(log(FASTEST_BATCH), log(SLOWEST_BATCH)))
         per_second = self._connections / max(SECONDS_PER_ANSWER, tokens / TOKENS_PER_SECOND)
         if self._info.is_local:
             per_second = BUNDLED_ANSWERS_PER_SECOND
@@ -190,11 +177,6 @@ class StepDraws:
 
 def pace_note(spec: Spec, info: ModelInfo) -> str:
     """Say how long answers are assumed to take."""
-    if spec.batch:
-        return (
-            "time: a batch takes 1 to 24 h. The dataset takes two batches, or more in one case "
-            "out of five. With --precision, each check takes further batches"
-        )
     if info.is_local:
         return f"time: {BUNDLED_ANSWERS_PER_SECOND:.0f} answers per second for bundled models"
     connections = spec.max_connections or info.connections

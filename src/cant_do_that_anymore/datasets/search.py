@@ -3,10 +3,6 @@
 The search goes through the pool in seeded order at temperature 0 under the baseline condition. A
 model that does not support temperature samples its answers. So positions that it hits are asked
 again, and selected if at least two of three answers are the special move.
-
-In batches, a superfluous request costs half its price and is cached for a larger dataset. A missing
-one costs another batch, which may take a day. So the first batch wastes nothing, whatever the hit
-rate, and measures that rate. Later batches are large enough to be the last in four of five cases.
 """
 
 import json
@@ -32,50 +28,6 @@ from ..task.types import Plan
 from .futility import FutilityTest, is_too_rare, other_habits
 from .pools import Pool
 from .storage import Dataset
-
-# No model was seen to hit more: 5% to 16% of the shipped pool, up to 67% of common habits.
-MAX_HIT_RATE = 0.67
-# So many positions measure the hit rate well enough, even if few are wanted.
-MIN_FIRST_BATCH = 300
-# Standard deviations by which the hits may fall short: four times of five they do not.
-SHORTFALL_DEVIATIONS = 0.84
-
-
-def asked_in_batches(wanted: int, rate: float) -> int:
-    """Return how many positions are asked about, in batches, to find ``wanted`` at a hit rate.
-
-    >>> asked_in_batches(1000, 0.075)
-    14369
-    """
-    first = batch_size(wanted, 0, 0)
-    hits = round(first * rate)
-    return first + batch_size(wanted - hits, first, hits)
-
-
-def batch_size(missing: int, seen: int, hits: int) -> int:
-    """Return how many more positions to ask about.
-
-    Args:
-        missing: hits that are still needed.
-        seen: positions that were asked about.
-        hits: how many of them were hits.
-
-    >>> batch_size(1000, 0, 0)
-    1493
-    >>> batch_size(900, 1493, 100)
-    14688
-    >>> batch_size(0, 17000, 1000)
-    0
-    """
-    if missing <= 0:
-        return 0
-    if seen < MIN_FIRST_BATCH or not hits:
-        return max(ceil(missing / MAX_HIT_RATE), MIN_FIRST_BATCH)
-    rate, variance = hits / seen, hits / seen * (1 - hits / seen) * SHORTFALL_DEVIATIONS**2
-    # The hits of n more are n * rate, off by the root of variance * (n + n**2 / seen): by chance,
-    # and because the rate is known from those seen alone. Solved for n where the low end will do.
-    a, b = rate**2 - variance / seen, 2 * rate * missing + variance
-    return ceil((b + sqrt(b**2 - 4 * a * missing**2)) / (2 * a))
 
 
 class Query(NamedTuple):
@@ -153,8 +105,6 @@ class SelectionConfig:
 # The search stops when failed requests exceed both this number and this share.
 MAX_FAILURES, MAX_FAILURE_RATE = 5, 0.05
 BUILT = "built"
-# Hits to confirm in one batch per missing position: some are not confirmed.
-CONFIRMATIONS_PER_MISSING = 1.5
 # Answers per hit position for a model that does not support temperature.
 CONFIRMATION_DRAWS = 3
 
@@ -255,14 +205,6 @@ class Search:
     def done(self) -> bool:
         """Whether enough positions were found, or the pool is exhausted."""
         return len(self.hits) >= self._wanted or self.searched == len(self.config.ordered)
-
-    @property
-    def next_batch_size(self) -> int:
-        """How many of the next requests to send together, where answers take hours."""
-        likely = len(self.hits) + sum(state.found is not False for state in self._open.values())
-        seen, missing = self.searched + len(self._open), self._wanted - len(self.hits)
-        confirmations = min(len(self._to_confirm), ceil(CONFIRMATIONS_PER_MISSING * missing))
-        return max(1, confirmations + batch_size(self._wanted - likely, seen, likely))
 
     def requests(self) -> Iterator[Request]:
         """Yield the next requests, as far as known: first confirmations of hits, then the pool."""

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 
 import chess
 
@@ -25,7 +24,7 @@ from ..client.client import Client
 from ..errors import Incomplete, NoHabit
 from ..game.position import Position, checked
 from ..game.rules import BISHOPS_AS_KNIGHTS
-from ..progress import progress, progress_display, status_callback
+from ..progress import progress, progress_display
 from ..providers.base import Answer, ModelInfo, Request
 from ..providers.catalog import OPENAI_BASE_MODELS
 from ..task.forms import MOVES
@@ -224,11 +223,7 @@ async def _build_dataset(
     title = "finding your habits" if person else f"building the dataset of {version}"
     with progress(title, wanted, quiet=quiet, to=person) as advance:
         while not search.done:  # the last answers may call for more requests
-            size = search.next_batch_size if client.is_batched else None
-            requests = islice(search.requests(), size)
-            answering = client.answers(
-                requests, config.settings, client.window, status_callback(advance)
-            )
+            answering = client.answers(search.requests(), config.settings, client.window)
             gave_up = False
             async with aclosing(answering) as answers:
                 async for answer in answers:
@@ -239,7 +234,7 @@ async def _build_dataset(
                     running_cost.check(*_to_come(search, running_cost, deviations=1.0))
                     advance(new_hits, facts=partial(_facts, search, running_cost))
                     gave_up = search.gives_up(spec)
-                    if search.done or (gave_up and not client.is_batched):
+                    if search.done or gave_up:
                         break
             if gave_up and not search.done:
                 raise NoHabit(_hopeless(version, search, running_cost, spec))

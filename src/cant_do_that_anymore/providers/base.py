@@ -199,7 +199,6 @@ class ModelInfo:
             for none.
         is_local: whether it answers on this machine and for nothing.
         price_query: how the price list finds it, as arguments of ``genai_prices.calc_price``.
-        why_no_batches: why it cannot answer in batches, as a sentence; "" if it can.
     """
 
     name: str
@@ -212,7 +211,6 @@ class ModelInfo:
     thinking_tokens: int = 0
     is_local: bool = False
     price_query: Mapping[str, str] = field(default_factory=dict)
-    why_no_batches: str = ""
 
     @property
     def requests_per_answer(self) -> int:
@@ -228,7 +226,6 @@ def local_info(name: str, connections: int, **identity: object) -> ModelInfo:
         connections=connections,
         may_reason=False,
         is_local=True,
-        why_no_batches=f"{name} runs on this machine at no cost; leave out --batch",
     )
 
 

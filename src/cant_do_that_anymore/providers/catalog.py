@@ -115,7 +115,6 @@ def server_info(
     api: Api = "chat",
     provider: str = "",
     tag: str = "",
-    has_batches: bool = True,
 ) -> ModelInfo:
     """Return what is known about a model on a server, by its name there.
 
@@ -138,7 +137,6 @@ def server_info(
         max_tokens=CHAT_TOKENS if is_chat else BASE_MODEL_TOKENS,
         may_reason=is_chat,
         price_query={"model_ref": name, "provider_api_url": endpoint},
-        why_no_batches="" if has_batches else f"{name} has no batch API; leave out --batch",
     )
 
 
@@ -168,10 +166,6 @@ def inspect_info(
             "model_ref": name.partition("/")[2],
             "provider_id": _PRICE_LIST_NAMES.get(provider, provider),
         },
-        why_no_batches=(
-            f"{name} is reached through Inspect AI, which has its own batches; use inspect eval "
-            f"cant_do_that_anymore/all --model {name} --batch"
-        ),
     )
 
 
@@ -250,7 +244,6 @@ class Name:
             api="completions" if self.as_text or base_model else "chat",
             provider=self.provider,
             tag=self.tag,
-            has_batches=service.load is _openai_api,
         )
 
     def _built_in_model(self) -> Model | None:

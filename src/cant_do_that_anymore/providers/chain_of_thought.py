@@ -31,10 +31,6 @@ def with_chain_of_thought(inner: ModelInfo, thinking_tokens: int = THINKING_TOKE
         provider="",
         may_reason=False,  # until the inner model turns out to be a reasoning model
         thinking_tokens=thinking_tokens,
-        why_no_batches=(
-            f"{name} needs two requests per answer, one after the other, so it cannot be batched; "
-            "leave out --batch or cot/"
-        ),
     )
 
 

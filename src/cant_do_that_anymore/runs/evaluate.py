@@ -24,7 +24,7 @@ from ..interrupts import run_interruptible
 from ..metrics.compute import compute
 from ..metrics.notes import moved_alias_notes, notes_on, version_of_all, versions_of
 from ..metrics.stopping import expected_sample_size, is_reached, precision_notes, stages
-from ..progress import progress, status_callback
+from ..progress import progress
 from ..providers.base import Model
 from ..task.conditions import control_conditions
 from ..task.plan import plan_for
@@ -154,9 +154,7 @@ async def _measure(
     person = client.model.on_progress
     title = "measuring your habits" if person else f"measuring {client.model.info.name}"
     with progress(title, len(trials), quiet=quiet, to=person) as advance:
-        async with aclosing(
-            client.answers(requests, plan.settings, on_status=status_callback(advance))
-        ) as answers:
+        async with aclosing(client.answers(requests, plan.settings)) as answers:
             for trial, conditions in trials:
                 replies = [await anext(answers) for _ in conditions]
                 sample = trial.sample(replies, conditions, plan.reading)

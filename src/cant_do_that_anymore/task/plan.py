@@ -14,20 +14,6 @@ from .types import STANDARD_CONDITION, Plan, PlanOptions
 PLAN_OPTIONS = [item.name for item in fields(PlanOptions) if hasattr(Spec, item.name)]
 
 
-def check_batch(spec: Spec, model: ModelInfo) -> None:
-    """Check that the model can answer the spec's requests in batches.
-
-    Raises:
-        InvalidInput: if it cannot.
-    """
-    if model.why_no_batches:
-        raise InvalidInput(model.why_no_batches)
-    if spec.fresh:
-        raise InvalidInput(
-            "batches need the cache while they are pending; leave out --fresh or --batch"
-        )
-
-
 def plan_for(spec: Spec, model: ModelInfo) -> Plan:
     """Resolve everything that the spec names.
 
@@ -35,8 +21,6 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
         InvalidInput: if something it names does not exist or does not fit.
     """
     change, wordings, form = spec.change, wordings_named(spec.wording), form_named(spec.form)
-    if spec.batch:
-        check_batch(spec, model)
     for effort in (spec.reasoning_effort, spec.select_effort):
         if effort not in (None, "none") and not model.may_reason:
             raise InvalidInput(

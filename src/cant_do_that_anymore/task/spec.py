@@ -116,7 +116,6 @@ class Spec:
             None disables the check.
         keep_looking: search the whole pool even if it cannot give half of the wanted positions.
         fresh: neither read nor write the cache.
-        batch: send requests in batches: half the price, and answers up to a day later.
         seed: the seed for drawing positions.
         max_connections: the maximum number of concurrent requests.
         max_error_rate: the share of samples that may have no answer.
@@ -240,7 +239,6 @@ class Spec:
     ask_above: float | None = option(
         5.0, LIMITS, "USD", "Ask before spending more; stop if non-interactive.", Ge(0)
     )
-    batch: bool = option(False, LIMITS, "", "Use the batch API: half the price, up to a day.")
     keep_looking: bool = option(
         False, LIMITS, "", "Search the whole pool even if few positions qualify."
     )

@@ -48,7 +48,7 @@ OUT = Path("experiment")
 NAME = "experiment.toml"
 NOT_IN_FILES = ("init", "plots_only", "help")
 # Keys of a model's own table, besides the options under the heading "Model".
-OF_ONE_MODEL = ("price", "max_connections", "batch")
+OF_ONE_MODEL = ("price", "max_connections")
 
 
 def write_example(path: Path) -> None:
