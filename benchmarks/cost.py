@@ -11,8 +11,8 @@ datasets, each on the positions of the other three. At a hit rate of 40% in the 
 ratio is impossible. There, the ratio is that of the bundled model, which was not used to choose the
 pool either: 66.3% in the common pool, 38.9% in the whole pool.
 
-How many samples a precision takes depends on the model. In the measurement, the models play their
-habits in 67% or 95% of cases, and half as often under the changed rules.
+In the measurement, the models play their habits in 67% of cases, and half as often under the
+changed rules.
 
 Dollars are computed from the price list and the tokens that `cdta estimate` assumes per request and
 answer. In batches they are half.
@@ -33,19 +33,14 @@ from cant_do_that_anymore.datasets.storage import RATES_ON_ALL, RATES_ON_COMMON,
 SAMPLES = 1000
 POOL_SIZE = 19_841
 HIT_RATES = (0.05, 0.075, 0.16, 0.4)
-HABIT_RATES = (0.67, 0.95)
+HABIT_RATE = 0.67
 """How often a model plays its habit when it is measured."""
 KEPT_SHARE = 0.5
 """Share of these habits that it keeps under the changed rules."""
 BUNDLED_MODEL_RATIO = 0.663 / 0.389
 """Hit rate of the bundled model in the common pool, divided by that in the whole pool."""
-COMMON, PRECISE = ["--pool", "common"], ["--precision", "0.05"]
-METHODS = {
-    "default": (HABIT_RATES[0], []),
-    "`--pool common`": (HABIT_RATES[0], COMMON),
-    **{f"`--precision .05`, habit {rate}": (rate, PRECISE) for rate in HABIT_RATES},
-    **{f"both, habit {rate}": (rate, [*COMMON, *PRECISE]) for rate in HABIT_RATES},
-}
+COMMON = ["--pool", "common"]
+METHODS = {"default": [], "`--pool common`": COMMON}
 MODELS = {
     "gpt-4o-mini": Spec(model="openai/gpt-4o-mini", reasoning_effort="none"),
     "gpt-4o": Spec(model="openai/gpt-4o", reasoning_effort="none"),
@@ -62,7 +57,8 @@ def main() -> None:
         common_rate = common_hit_rate(hit_rate)
         title = f"{100 * hit_rate:g}%, {100 * common_rate:.0f}%"
         counts = {
-            name: count_requests(hit_rate, common_rate, *method) for name, method in METHODS.items()
+            name: count_requests(hit_rate, common_rate, options)
+            for name, options in METHODS.items()
         }
         original_samples = min(SAMPLES, int(hit_rate * POOL_SIZE))
         original = (POOL_SIZE + 2 * original_samples, original_samples)
@@ -79,16 +75,14 @@ def common_hit_rate(hit_rate: float) -> float:
     return hit_rate * (ratio if hit_rate * ratio < 1 else BUNDLED_MODEL_RATIO)
 
 
-def count_requests(
-    hit_rate: float, common_rate: float, habit_rate: float, options: list[str]
-) -> tuple[int, int]:
+def count_requests(hit_rate: float, common_rate: float, options: list[str]) -> tuple[int, int]:
     """Run the evaluation, and return the number of its requests and of its samples."""
     common_size = len(common_positions())
     rate_elsewhere = (hit_rate * POOL_SIZE - common_rate * common_size) / (POOL_SIZE - common_size)
     server = instant_server(
         hit_rate=rate_elsewhere,
         common_hit_rate=common_rate,
-        habit_rate=habit_rate,
+        habit_rate=HABIT_RATE,
         kept_share=KEPT_SHARE,
     )
     with server as url, tempfile.TemporaryDirectory() as home:

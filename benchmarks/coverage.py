@@ -2,7 +2,7 @@
 
     python benchmarks/coverage.py --quick --jobs 2             # fewer experiments, no n of 1,000
     python benchmarks/coverage.py --jobs 16 --out tables       # a Markdown file for each part
-    python benchmarks/coverage.py --jobs 16 --part precision   # one part, to standard output
+    python benchmarks/coverage.py --jobs 16 --part intervals   # one part, to standard output
     python benchmarks/coverage.py --insert tables docs/coverage.md    # insert the files
 
 A cell has the same numbers in every part, on every machine and with any number of jobs. The
@@ -24,7 +24,6 @@ from pathlib import Path
 import numpy as np
 from coverage_of_comparisons import print_differences, print_false_equivalence
 from coverage_of_diagnosis import print_knowing, print_shares_of_subset, print_specific
-from coverage_of_precision import print_differences_after_stopping, print_precision
 from markdown_tables import print_heading, print_row
 from simulated_models import (
     COPIED_SHARE,
@@ -192,7 +191,6 @@ PARTS: dict[str, tuple[TablePrinter, ...]] = {
     "intervals": (print_intervals, print_widths, print_tests),
     "comparisons": (print_differences, print_false_equivalence),
     "diagnosis": (print_shares_of_subset, print_knowing, print_specific),
-    "precision": (print_precision, print_differences_after_stopping),
 }
 EXPERIMENTS = {
     "intervals": "{0:,} experiments per cell ({1:,} with several samples per game and n of 1,000 "
@@ -203,9 +201,6 @@ EXPERIMENTS = {
     "diagnosis": "{0:,} experiments per cell ({1:,} with several samples per game; for shares of a "
     "subset, only if n is also 1,000 or more). Cells below 94% were repeated with five times as "
     "many new experiments.",
-    "precision": "{0:,} experiments per cell (half as many with up to 4,000 samples; {1:,} with "
-    "several samples per game). Cells below 94.5% were repeated with five times as many new "
-    "experiments. Samples come in random order, whatever their games.",
 }
 
 

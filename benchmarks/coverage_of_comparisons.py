@@ -60,7 +60,7 @@ def simulate_differences(
             before2 = [a if s else b for a, b, s in zip(before1, before2, is_shared, strict=True)]
             after2 = [a if s else b for a, b, s in zip(after1, after2, is_shared, strict=True)]
         ratios = _impact_factor(before1, after1), _impact_factor(before2, after2)
-        tally = difference_tally(*ratios, games, 1.0)
+        tally = difference_tally(*ratios, games)
         if tally:
             contains_truth.append(tally.contains(second[1] - first[1]))
             is_significant.append(tally.p(0.0) < 0.05)

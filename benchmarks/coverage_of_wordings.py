@@ -49,7 +49,7 @@ def simulate(mean: float, tau: float, n: int, seed: int) -> list[float]:
             for k, (part, whole, size) in enumerate(zip(prevented, habits, sizes, strict=True))
             if whole
         }
-        result = summarize("rule_uptake", groups, pooled, pooled, critical_factor=1.0)
+        result = summarize("rule_uptake", groups, pooled, pooled)
         hits.append(
             (
                 pooled.low <= uptakes.mean() <= pooled.high,

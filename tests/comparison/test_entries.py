@@ -41,7 +41,7 @@ def test_value_and_interval_cover_the_samples_of_all_runs() -> None:
     assert len(entry.runs) == 3
     for name in (UPTAKE, IMPACT, "adaptation_rate", "delta"):
         assert entry.results.metrics[name] == MEASURES[name].value(samples)
-        assert entry.results.intervals[name] == interval_of(MEASURES[name], samples, 1.0)
+        assert entry.results.intervals[name] == interval_of(MEASURES[name], samples)
     assert entry.error_over_seeds(IMPACT) == pytest.approx(0.5 / 3**0.5)
 
 
@@ -215,7 +215,5 @@ def test_copied_or_unfinished_folders_add_no_run(tmp_path: Path) -> None:
 def test_earlier_moves_are_those_that_the_change_affects() -> None:
     position = Position(1, ("e2e4", "e7e5", "d1h5", "f8c5", "h5f7"), ("e8f7",))
     samples = run_with_outcomes("m", positions=[position]).samples
-    labels = [
-        by_affected_moves(samples, rules, 1.0)[0].label for rules in (BISHOPS_AS_KNIGHTS, QUEENS)
-    ]
+    labels = [by_affected_moves(samples, rules)[0].label for rules in (BISHOPS_AS_KNIGHTS, QUEENS)]
     assert labels == ["1", "2"]

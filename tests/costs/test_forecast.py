@@ -410,7 +410,7 @@ def test_the_widest_table_fits_80_columns() -> None:
     options = ["--reasoning-effort", "max", "--eval", "all,all_diagonal", "-n", "2000"]
     done = cdta("estimate", "--model", "openai/o1-pro", *options, "--max-connections", "1")
     assert "days" in done.stdout
-    assert "\n- cheaper: --pool common, --precision 0.1, " in done.stdout
+    assert "\n- cheaper: --pool common, " in done.stdout
     assert all(len(line.rstrip()) <= 80 for line in done.stdout.splitlines())
 
 
@@ -420,15 +420,15 @@ GPT_4O = ("--model", "openai/gpt-4o")
 @pytest.mark.parametrize(
     ("options", "cheaper"),
     [
-        (GPT_4O, ["--pool common", "--eval all_small", "--precision 0.1"]),
+        (GPT_4O, ["--pool common", "--eval all_small"]),
         ((*GPT_4O, "-n", 10, "--reasoning-effort", "none"), []),
         (("--model", "openai/o1-pro", "-n", 50), ["--pool common"]),
         (("--model", "openai/o3", "-n", 50), ["--pool common", "--reasoning-effort low"]),
-        (("--model", "openai/gpt-4-0314"), ["--eval all_small", "--precision 0.1"]),
+        (("--model", "openai/gpt-4-0314"), ["--eval all_small"]),
     ],
 )
 def test_estimates_suggest_cheaper_options(options: tuple[Any, ...], cheaper: list[str]) -> None:
-    """Only options that save something: with 50 samples, --precision saves nothing."""
+    """Only options that save something."""
     (forecast,) = json.loads(cdta("estimate", "--json", *options).stdout)
     assert forecast["cheaper"] == cheaper
 

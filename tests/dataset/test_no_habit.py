@@ -101,19 +101,6 @@ def test_a_model_without_the_habit_stops_after_a_few_hundred_requests(serve: Ser
         assert sentence.endswith(" Use --keep-looking to continue. All answers are saved")
 
 
-def test_a_run_with_a_precision_stops_too(serve: Serve) -> None:
-    """The target is the usual size of such a run, not the 50 samples of its first look."""
-    server = serve(without_habit)
-    with pytest.raises(NoHabit, match="fewer than 189, half of the 378 wanted") as error:
-        measure(server, precision=0.1, pool=positions(2_000))
-    assert str(error.value).endswith(" Use --keep-looking to continue. All answers are saved")
-    assert len(server.requests) < 1_000
-    with pytest.raises(NoHabit, match="fewer than 30, half of the 60 wanted") as error:
-        measure(server, precision=0.1, n=60, pool=SMALL_POOL, fresh=True)
-    assert "with 99% confidence" in str(error.value)
-    assert str(error.value).endswith(" Use --keep-looking to continue")
-
-
 def test_keep_looking_sends_nothing_twice_and_uses_all_hits(serve: Serve) -> None:
     server = serve(habit_in_every_fifth)
     with pytest.raises(Incomplete, match="fewer than 200, half of the 400 wanted"):

@@ -38,11 +38,9 @@ def answer_to(request: Request, is_hit: IsHit, *conceded: str) -> Answer:
     return Answer(text, usage=Usage(10, 1), conceded=conceded)
 
 
-def run_search(
-    is_hit: IsHit, *conceded: str, wanted: int, expected_positions: int = 0, limit: int = 999
-) -> Search:
+def run_search(is_hit: IsHit, *conceded: str, wanted: int, limit: int = 999) -> Search:
     """Answer one request after another until the search is done or ``limit`` are answered."""
-    search = Search(CONFIG, wanted, expected_positions)
+    search = Search(CONFIG, wanted)
     for request in islice(search.requests(), limit):
         search.observe(answer_to(request, is_hit, *conceded))
         if search.done:
@@ -105,7 +103,7 @@ def test_positions_are_decided_in_order() -> None:
 
 def test_expected_requests_follow_the_hit_rate() -> None:
     assert run_search(every_fourth, wanted=10, limit=20).expected() == (20, 10)
-    larger = run_search(every_fourth, wanted=10, expected_positions=40, limit=20)
+    larger = run_search(every_fourth, wanted=40, limit=20)
     assert larger.expected() == (80, 25)
     assert run_search(lambda *_: False, wanted=10, limit=20).expected() == (80, 0)
     assert Search(CONFIG, 10).expected() == (100, 0)
@@ -161,7 +159,7 @@ def test_a_search_is_futile_only_while_most_of_a_large_pool_is_left() -> None:
 
     assert [gives_up(misses, 100) for misses in (0, 20, 49, 50)] == [False, True, True, False]
     assert not gives_up(20, 101)
-    assert (Search(CONFIG, 9).needed, Search(CONFIG, 9, 100).needed) == (5, 50)
+    assert Search(CONFIG, 9).needed == 5
 
 
 def test_selection_uses_temperature_0_its_own_effort_and_the_default_seed() -> None:

@@ -210,7 +210,7 @@ def test_killed_run_resumes_with_eval_retry(tmp_path: Path) -> None:
     [
         ("cdta/random", "samples=few", "-T samples=few is not valid: n must be a whole number, "),
         ("cdta/rando", "samples=1", "unknown model: 'cdta/rando' (did you mean"),
-        ("cdta/random", "precision=0.1", "Inspect tasks do not support precision; use cdta run"),
+        ("cdta/random", "tag=a", "Inspect tasks do not support tag; use cdta run"),
         (
             "cdta/random",
             "pool=common -T rules=no-castling",

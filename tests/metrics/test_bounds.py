@@ -134,13 +134,13 @@ def test_bounds_of_the_specific_impact_factor_cover_both_groups() -> None:
 
     samples = samples_of([row("special", "special")] * 8 + [row("special", "unreadable")] * 2)
     controls = samples_of([row("special", "special")] * 5 + [row("unreadable", "special")] * 5)
-    bounds = SPECIFIC.bounds((samples, controls), 1.0)
+    bounds = SPECIFIC.bounds((samples, controls))
     assert bounds
     assert (bounds.low, bounds.high) == pytest.approx((0.8 / 2 - 1, 1.0 / 1 - 1))
     assert bounds.complete == 0
     assert bounds.low and bounds.lowest and bounds.lowest < bounds.low
     usable = [replace(sample) for sample in samples[:8]]
-    assert SPECIFIC.bounds((usable, usable), 1.0) is None
+    assert SPECIFIC.bounds((usable, usable)) is None
 
 
 def test_missing_answers_affect_only_the_bounds() -> None:
@@ -150,8 +150,8 @@ def test_missing_answers_affect_only_the_bounds() -> None:
     samples = samples_of([row("special")] * 8 + [row("error")] * 2)
     assert CORRECTED.value(answered(samples)) == 0
     for bounds in (
-        bounds_of(CORRECTED, samples, 1.0),
-        SPECIFIC.bounds((samples, samples[:8]), 1.0),
+        bounds_of(CORRECTED, samples),
+        SPECIFIC.bounds((samples, samples[:8])),
     ):
         assert bounds
         assert bounds.low == 0 and bounds.high == pytest.approx(10 / 8 - 1)
@@ -163,15 +163,15 @@ def test_unreadable_knowledge_answers_affect_only_knowledge_measures() -> None:
         name: "unreadable" if name in QUESTIONS else "special" for name in DIAGNOSIS_CONDITIONS
     }
     samples = samples_of([row] * 5)
-    bounded = {measure.name for measure in BOUNDED if bounds_of(measure, samples, 1.0)}
+    bounded = {measure.name for measure in BOUNDED if bounds_of(measure, samples)}
     assert bounded == {m.name for m in DIAGNOSIS if set(m.needs) & set(QUESTIONS)}
 
 
 def test_a_measure_that_cannot_be_defined_has_empty_bounds() -> None:
     row: Outcomes = {"standard": "legal", "changed": "unreadable"}
-    bounds = bounds_of(MEASURES["variant_impact_factor"], samples_of([row] * 5), 1.0)
+    bounds = bounds_of(MEASURES["variant_impact_factor"], samples_of([row] * 5))
     assert bounds == Bounds(low=None, high=None, lowest=None, highest=None, complete=None)
-    bounds = bounds_of(MEASURES["delta"], samples_of([row] * 5), 1.0)
+    bounds = bounds_of(MEASURES["delta"], samples_of([row] * 5))
     assert bounds and (bounds.low, bounds.high, bounds.complete) == (0, 1, None)
 
 
@@ -199,7 +199,7 @@ def test_p_and_interval_of_a_difference_allow_for_unusable_answers(
     first: str, second: str, p: float, extremes: tuple[float, float] | None
 ) -> None:
     measure = MEASURES["predicted_move_in_variant_proportion"]
-    result = paired(measure, samples_with_habit(first), samples_with_habit(second), 1.0)
+    result = paired(measure, samples_with_habit(first), samples_with_habit(second))
     assert result.p == pytest.approx(p)
     assert result.extremes == (extremes and pytest.approx(extremes))
     assert result.values == (first.count("s") / 10, second.count("s") / 10)
@@ -211,46 +211,36 @@ def test_p_and_interval_of_a_difference_allow_for_unusable_answers(
 
 def test_extremes_include_the_difference_on_answered_samples() -> None:
     measure = MEASURES["predicted_move_in_variant_proportion"]
-    result = paired(
-        measure, samples_with_habit("eeeeelllll"), samples_with_habit("lllllsssss"), 1.0
-    )
+    result = paired(measure, samples_with_habit("eeeeelllll"), samples_with_habit("lllllsssss"))
     assert (result.values, result.extremes) == ((0, 1), (0, 1))
 
 
 def test_without_a_habit_there_is_no_impact_to_compare() -> None:
     never = samples_of([{"standard": "legal", "changed": "legal"}] * 5)
     undefined = MeasureComparison((None, None), p=1)
-    assert paired(MEASURES["variant_impact_factor"], never, never, 1.0) == undefined
+    assert paired(MEASURES["variant_impact_factor"], never, never) == undefined
 
 
 def test_a_model_whose_habit_is_unknown_has_no_value_to_compare() -> None:
     measure, known = MEASURES["rule_uptake"], samples_with_habit("sssll")
     unknown = samples_of([{"standard": "unreadable", "changed": "legal"}] * 5)
-    assert paired(measure, known, unknown, 1.0) == MeasureComparison((2 / 5, None))
-    assert paired(measure, unknown, known, 1.0) == MeasureComparison((None, 2 / 5))
+    assert paired(measure, known, unknown) == MeasureComparison((2 / 5, None))
+    assert paired(measure, unknown, known) == MeasureComparison((None, 2 / 5))
     with pytest.raises(ValueError, match="shorter"):
-        paired(measure, known, unknown[:4], 1.0)
+        paired(measure, known, unknown[:4])
 
 
 def test_extremes_of_a_ratio_are_those_of_its_value() -> None:
     first, second = samples_with_habit("s" * 10), samples_with_habit("u" * 4 + "s" * 6)
-    assert paired(MEASURES["variant_impact_factor"], first, second, 1.0).extremes == (-2 / 5, 0)
-    assert paired(MEASURES["variant_impact_factor"], second, first, 1.0).extremes == (0, 2 / 5)
+    assert paired(MEASURES["variant_impact_factor"], first, second).extremes == (-2 / 5, 0)
+    assert paired(MEASURES["variant_impact_factor"], second, first).extremes == (0, 2 / 5)
     pairs: list[tuple[Outcome, Outcome]] = [
         *(("special", "legal"), ("special", "special")),
         *(("unreadable", "special"), ("unreadable", "legal")),
     ]
     rows: list[Outcomes] = [{"standard": before, "changed": after} for before, after in pairs]
-    result = paired(MEASURES["adaptation_rate"], samples_of(rows), samples_with_habit("llll"), 1.0)
+    result = paired(MEASURES["adaptation_rate"], samples_of(rows), samples_with_habit("llll"))
     assert result.extremes == pytest.approx((1 - 2 / 3, 1 - 1 / 3))
-
-
-def test_a_critical_factor_widens_intervals_and_bounds() -> None:
-    measure, samples = args = MEASURES["delta"], samples_with_habit("slslu")
-    for compute in (interval_of, bounds_of):
-        assert compute(*args, 1.0) != compute(*args, 1.5)
-    plain, wide = (paired(measure, samples, samples[::-1], factor) for factor in (1.0, 1.5))
-    assert plain != wide
 
 
 @pytest.mark.parametrize(
@@ -268,8 +258,8 @@ def test_the_method_names_games_and_bounds(changed: str, size_of_games: int, met
         replace(sample, position=replace(sample.position, game=n // size_of_games))
         for n, sample in enumerate(samples_with_habit(changed))
     ]
-    interval = interval_of(measure, samples, 1.0)
-    assert interval and widened(interval, bounds_of(measure, samples, 1.0)).method == method
+    interval = interval_of(measure, samples)
+    assert interval and widened(interval, bounds_of(measure, samples)).method == method
 
 
 def test_p_is_that_of_the_score_if_some_samples_lack_the_habit() -> None:
@@ -281,4 +271,4 @@ def test_p_is_that_of_the_score_if_some_samples_lack_the_habit() -> None:
     first, second = samples("special", "legal"), samples("legal", "special")
     ratios = ratio_of(measure, first), ratio_of(measure, second)
     expected = ratio_difference(*ratios, games_of(first))
-    assert expected and paired(measure, first, second, 1.0).p == expected.p
+    assert expected and paired(measure, first, second).p == expected.p

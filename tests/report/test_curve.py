@@ -235,8 +235,6 @@ def test_a_curve_needs_two_efforts_on_the_same_positions() -> None:
     assert not has_curve(entries_of([none, run_with_tokens("other", "low", 500)]))
     shorter = replace(low, samples=low.samples[:1])
     assert not has_curve(entries_of([none, shorter]))
-    stopped = replace(shorter, plan=replace(low.plan, precision=0.1))
-    assert has_curve(entries_of([none, stopped]))
     assert not has_curve(entries_of([none, replace(none, version="m-2")]))
 
 

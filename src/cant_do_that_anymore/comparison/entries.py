@@ -16,7 +16,6 @@ from ..metrics.compute import compute
 from ..metrics.diagnosis import KNOWLEDGE
 from ..metrics.measures import IMPACT, MEASURES, UPTAKE
 from ..metrics.notes import is_broken, notes_on
-from ..metrics.stopping import critical_factor_of
 from ..metrics.types import Results
 from ..providers.base import EFFORTS, Effort
 from ..runs.results import Run
@@ -96,16 +95,6 @@ class Entry:
         """The ids of all its positions."""
         return frozenset(sample.position.id for sample in self.samples)
 
-    @property
-    def may_stop_early(self) -> bool:
-        """Whether any of its runs has a target precision."""
-        return any(run.plan.precision for run in self.runs)
-
-    @property
-    def critical_factor(self) -> float:
-        """The factor on critical values: above 1 if a run may stop early."""
-        return critical_factor_of(*(run.plan for run in self.runs))
-
     @cached_property
     def is_suspect(self) -> bool:
         """Whether unusable or illegal answers may explain the dropped habit."""
@@ -146,9 +135,7 @@ class Entry:
     @cached_property
     def notes(self) -> list[str]:
         """The notes on its runs pooled, because repeating them per run would be long."""
-        precisions = {run.plan.precision for run in self.runs} - {None}
-        stops = (f"stopped at a precision of {p:g}; intervals allow for it" for p in precisions)
-        return [*stops, *self._pooled_notes]
+        return self._pooled_notes
 
     @property
     def notes_of_runs(self) -> list[str]:
@@ -165,10 +152,8 @@ class Entry:
 
     @cached_property
     def _pooled_notes(self) -> list[str]:
-        # As many samples as if every run without a target precision were complete.
-        lacking = (
-            r.plan.wanted_samples - len(r.samples) for r in self.runs if not r.plan.precision
-        )
+        # As many samples as if every run were complete.
+        lacking = (run.plan.wanted_samples - len(run.samples) for run in self.runs)
         plan = replace(self.plan, draws=1, wanted=len(self.samples) + sum(lacking))
         return notes_on(self.samples, self.results, plan, self.controls)
 
@@ -244,8 +229,7 @@ def _pool(model: str, label: str, group: Sequence[_NewOfRun]) -> Entry:
         [sample for of_run in by_run for sample in of_run]
         for by_run in (samples_by_run, controls_by_run)
     )
-    # If one of them has a target precision, intervals allow for that.
-    plan = max((run.plan for run in runs), key=lambda plan: bool(plan.precision))
+    plan = runs[0].plan
     *_, selection, pool = _category(runs[0])
     return Entry(
         model=model,

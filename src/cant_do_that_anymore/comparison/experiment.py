@@ -267,7 +267,6 @@ def _check_matches_spec(run: Run, spec: Spec, folder: Path) -> None:
         name
         for name, differs in {
             "number of samples": (plan.wanted, plan.draws) != (run.plan.wanted, run.plan.draws),
-            "precision": plan.precision != run.plan.precision,
             "protocol": run.protocol != PROTOCOL,
             "model, its address or its arguments": identity != run.identity,
         }.items()
@@ -287,8 +286,7 @@ def _has_positions_of(spec: Spec, plan: Plan, run: Run) -> bool:
     measured_ids = [sample.position.id for sample in run.samples]
     source = positions_for(spec)
     if isinstance(source, Dataset):
-        all_ids = [position.id for position in positions_drawn(source, spec, plan)]
-        return measured_ids == (all_ids[: len(measured_ids)] if plan.precision else all_ids)
+        return measured_ids == [position.id for position in positions_drawn(source, spec)]
     same_pool = run.dataset.pool_name == source.display_name(spec.change)
     pool = {position.id for position in source.positions}
     own = belongs_to(run.dataset, versions_of(run.samples), run.endpoint)

@@ -50,14 +50,13 @@ def paired(
     measure: Measure,
     first: Sequence[Sample],
     second: Sequence[Sample],
-    critical_factor: float,
 ) -> MeasureComparison:
     """Compare two models by their samples of the same positions, in the same order."""
     answered = [pair for pair in zip(first, second, strict=True) if all(s.answered for s in pair)]
     first_answered, second_answered = ([pair[side] for pair in answered] for side in (0, 1))
     ratios = ratio_of(measure, first_answered), ratio_of(measure, second_answered)
     values = ratios[0].value, ratios[1].value
-    observed = _difference(*ratios, games_of(first_answered), critical_factor)
+    observed = _difference(*ratios, games_of(first_answered))
     if not observed:
         return MeasureComparison(values)
     as_scored = MeasureComparison(values, observed.interval, observed.interval, observed.p)
@@ -69,10 +68,7 @@ def paired(
             (values[0] if first_extremes else None, values[1] if second_extremes else None)
         )
     games = games_of(first)
-    guessed = (
-        _difference(*ratios, games, critical_factor)
-        for ratios in product(first_extremes, second_extremes)
-    )
+    guessed = (_difference(*ratios, games) for ratios in product(first_extremes, second_extremes))
     possible = [observed, *filter(None, guessed)]
     differences = [d.value for d in possible]
     bounds = bounds_over(differences, [d.interval for d in possible], None)
@@ -102,10 +98,8 @@ def _extremes(measure: Measure, samples: Sequence[Sample]) -> list[Ratio]:
     return [by_value[0], by_value[-1], fewest]
 
 
-def _difference(
-    first: Ratio, second: Ratio, games: Sequence[Hashable], critical_factor: float
-) -> RatioDifference | None:
-    difference = ratio_difference(first, second, games, critical_factor)
+def _difference(first: Ratio, second: Ratio, games: Sequence[Hashable]) -> RatioDifference | None:
+    difference = ratio_difference(first, second, games)
     if not difference or len({*first.wholes, *second.wholes}) > 1:
         return difference
     # If the wholes never vary, the ratios are means, and the test can be exact.
@@ -292,10 +286,9 @@ def _of_pair(
     sides = [sample for sample, _ in shared], [sample for _, sample in shared]
     answered = [a for a, b in shared if a.answered and b.answered]
     n_games = len(set(games_of(answered)))
-    critical_factor = max(first.critical_factor, second.critical_factor)
     comparisons = []
     for measure in measures:
-        result = paired(measure, *sides, critical_factor)
+        result = paired(measure, *sides)
         comparisons.append(
             PairComparison(
                 **vars(result),

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from ..datasets.storage import Dataset
@@ -153,16 +152,10 @@ def advice(entries: Sequence[Entry]) -> str:
 
 
 def common_dataset(entries: Sequence[Entry]) -> Dataset | None:
-    """Return the dataset that all models were evaluated on, or None if it differs.
-
-    A run with a target precision may use only the beginning of it.
-    """
+    """Return the dataset that all models were evaluated on, or None if it differs."""
     datasets = [run.dataset for entry in entries for run in entry.runs]
     same = len({(data.version, data.origin, data.endpoint) for data in datasets}) == 1
-    by_size = sorted((entry.positions for entry in entries), key=len)
-    stops = any(entry.may_stop_early for entry in entries)
-    beginnings = stops and all(fewer <= more for fewer, more in pairwise(by_size))
-    return datasets[0] if same and (beginnings or len(set(by_size)) == 1) else None
+    return datasets[0] if same and len({entry.positions for entry in entries}) == 1 else None
 
 
 def _unranked_reason(entry: Entry, ranking: Ranking) -> str:
@@ -188,7 +181,7 @@ def _drop_explanation(entry: Entry) -> str:
     """Describe a drop that significantly is mostly not adaptation; "" otherwise."""
     drop = entry.results.metrics[IMPACT]
     # As scored, because the reported interval already allows for these answers.
-    interval = interval_of(MEASURES[IMPACT], entry.answered, entry.critical_factor)
+    interval = interval_of(MEASURES[IMPACT], entry.answered)
     if drop is None or drop > -EQUIVALENCE_MARGIN or not interval or interval.high >= 0:
         return ""
     counts = changed_outcomes(entry)
@@ -197,7 +190,7 @@ def _drop_explanation(entry: Entry) -> str:
             kind, kind, kind, partial(_dropped_for, outcomes), _dropped, pairs=SHARE_OF_SOME
         )
         share = measure.value(entry.answered)
-        interval_of_share = interval_of(measure, entry.answered, entry.critical_factor)
+        interval_of_share = interval_of(measure, entry.answered)
         if share and interval_of_share and interval_of_share.low > 0.5:
             no_move = kind != _NOT_LEGAL
             not_legal = (NO_MOVE,) if no_move else (NO_MOVE, "illegal", "forbidden")

@@ -14,12 +14,11 @@ from ..datasets.search import Query, Search, SelectionConfig
 from ..datasets.selection import controls_for, first_requests, known_dataset, selection_requests
 from ..datasets.storage import Dataset
 from ..game.position import Position
-from ..metrics.stopping import expected_sample_size, is_reached, stages
 from ..providers.base import Answer, ModelInfo, Question, Request, RequestVariant, Settings, Usage
 from ..task.conditions import control_conditions
 from ..task.samples import trials_for
 from ..task.spec import Spec
-from ..task.types import Plan, Sample
+from ..task.types import Plan
 
 # More cached answers add little to the estimate of their length.
 MAX_CACHED = 100
@@ -69,10 +68,9 @@ class Remaining:
     Attributes:
         dataset: to build the dataset; measuring: to measure its positions.
         per_sample: requests for each position that is still to be found.
-        wanted: positions up to the next look at the precision, or all.
+        wanted: how many positions.
         search: the search for positions, as far as answers are cached; None if they are known.
         gave_up: whether it ended there, because the pool holds too few.
-        samples: the samples with all answers cached, if the run has a target precision.
     """
 
     dataset: Step
@@ -81,7 +79,6 @@ class Remaining:
     wanted: int
     search: Search | None = None
     gave_up: bool = False
-    samples: list[Sample] = field(default_factory=list)
 
     @property
     def to_find(self) -> int:
@@ -97,45 +94,34 @@ class Remaining:
 
 
 def remaining(spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache) -> Remaining:
-    """Replay a run from the cache, up to the first look at its precision that is not complete.
+    """Replay a run from the cache.
 
     A run whose plan has no draws ends with its dataset.
 
     Raises:
         InvalidInput: if the spec is invalid.
     """
-    for stage in stages(plan):
-        rest = _replay(spec, stage, info, cache)
-        if not rest.is_complete or is_reached(rest.samples, plan):
-            break
-    return rest
-
-
-def _replay(spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache) -> Remaining:
     per_position = len(plan.conditions) + spec.diagnose * len(control_conditions(plan))
     dataset_step, measuring = (Step(plan.settings, cache.variant(plan.settings)) for _ in range(2))
     rest = Remaining(dataset_step, measuring, plan.draws * per_position, plan.wanted)
     source, controls = positions_for(spec), list[Position]()
     if isinstance(source, Dataset):
-        positions: Sequence[Position] = positions_drawn(source, spec, plan)
+        positions: Sequence[Position] = positions_drawn(source, spec)
     else:
         config = SelectionConfig(info, source, plan)
         rest.dataset = Step(config.settings, cache.variant(config.settings))
         selecting = _Selecting(spec, config, cache, rest)
         if dataset := selecting.existing_dataset():
-            positions = positions_drawn(dataset, spec, plan)
+            positions = positions_drawn(dataset, spec)
             controls = selecting.controls(dataset, positions) if spec.diagnose else []
         else:
             positions = selecting.search()
     trials = trials_for(positions, controls, plan) if plan.draws else []
-    for index, (trial, conditions) in enumerate(trials):
+    for trial, conditions in trials:
         requests = cache.same_limit_if_cut(trial.requests(conditions), plan.settings)
         answers = [cache.answer(request, plan.settings) for request in requests]
         for request, answer in zip(requests, answers, strict=True):
             measuring.add(request, answer)
-        cached = [answer for answer in answers if answer]
-        if plan.precision and len(cached) == len(requests) and index < len(positions):
-            rest.samples.append(trial.sample(cached, conditions, plan.reading))
     return rest
 
 
@@ -150,8 +136,7 @@ class _Selecting(NamedTuple):
     def search(self) -> list[Position]:
         """Search up to the first request without an answer; return what will be measured."""
         spec, config, rest = self.spec, self.config, self.rest
-        expected_positions = expected_sample_size(spec.precision, spec.n_positions)
-        rest.search = search = Search(config, config.plan.wanted, expected_positions)
+        rest.search = search = Search(config, config.plan.wanted)
         for request in search.requests():
             answer = self._answer(request)
             if not answer:

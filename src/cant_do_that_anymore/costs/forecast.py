@@ -16,14 +16,8 @@ from ..client.cache import ModelCache, open_cache
 from ..client.pricing import pricing_for, unknown_price_note
 from ..client.session import model_info
 from ..game.rules import BISHOPS_AS_KNIGHTS
-from ..metrics.stopping import (
-    diagnosis_note,
-    draws_notes,
-    expected_sample_size,
-    expected_samples_notes,
-    sample_sizes,
-)
 from ..providers.base import ModelInfo
+from ..task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_CONDITIONS, MOST_REQUESTS
 from ..task.option_info import COMMON
 from ..task.plan import plan_for
 from ..task.spec import Spec
@@ -32,12 +26,14 @@ from .dry_run import Remaining, remaining
 from .simulation import DRAWS, SEED, Draw, SearchDraws, StepDraws, pace_note
 from .tokens import AnswerLength
 
-# A precision that tells whether a habit is mostly dropped or mostly kept.
-ROUGH_PRECISION = 0.1
 LOW_EFFORTS = ("none", "minimal", "low")
 ON_COMMON = (
     f"--pool {COMMON} measures another population: the positions of the default pool where at "
     "least one of four older models has the habit, not all those of this model"
+)
+DIAGNOSIS = (
+    f"diagnosis: {len(DIAGNOSIS_CONDITIONS)} requests per sample and {len(CONTROL_CONDITIONS)} per "
+    f"control, so up to {MOST_REQUESTS} per sample instead of 2"
 )
 SAME_MODEL = "not included: one request to check that the model has not changed"
 
@@ -103,15 +99,13 @@ class Forecast(NamedTuple):
     @property
     def cheaper(self) -> list[str]:
         """Options that usually make evaluating the same model cheaper."""
-        spec, most = self.spec, self.spec.n_positions
+        spec = self.spec
         measures = self.measuring.requests.high > 0
         is_default = spec.change == BISHOPS_AS_KNIGHTS and spec.eval != "all_diagonal"
-        can_stop = spec.precision is None and expected_sample_size(ROUGH_PRECISION, most) < most
         reasons = self.answer.low > self.answer.reply and not self.answer.at_once
         options = {
             f"--pool {COMMON}": self.key and spec.pool is None and is_default,
             "--eval all_small": measures and spec.eval == "all" and spec.n is None,
-            f"--precision {ROUGH_PRECISION:g}": measures and can_stop,
             "--reasoning-effort low": reasons and spec.reasoning_effort not in LOW_EFFORTS,
         }
         return [option for option, applies in options.items() if applies]
@@ -169,8 +163,6 @@ def forecast(
     plan has no draws ends with its dataset.
     """
     rest = remaining(spec, plan, info, cache)
-    firsts = rest.samples[:: plan.draws or 1]  # further draws of a position may add little
-    sizes = sample_sizes(plan.precision, plan.wanted, firsts)
     dataset = StepDraws(spec, info, rest.dataset, rest.measuring)
     measuring = StepDraws(spec, info, rest.measuring, rest.dataset)
     for model in (dataset, measuring):
@@ -182,8 +174,7 @@ def forecast(
     draws: list[tuple[Draw, Draw]] = []
     for number in range(DRAWS):
         at_once = unsure and number % 2 == 0
-        more = max(0.0, random.triangular(sizes[0], sizes[2], sizes[1]) - rest.wanted)
-        missing = 0.0 if rest.is_complete else rest.to_find + more
+        missing = 0.0 if rest.is_complete else float(rest.to_find)
         searched, found = search.draw(missing) if search else (0.0, missing)
         to_measure = 0.0 if found is None else rest.measuring.to_send + found * rest.per_sample
         of_dataset = dataset.draw(rest.dataset.to_send + searched, random, at_once=at_once)
@@ -203,9 +194,7 @@ def forecast(
         *_format_basis("input", {title: model.input_basis for title, model in pending.items()}),
         *_format_basis("answers", {title: model.answer.basis for title, model in pending.items()}),
         pace_note(spec, info),
-        *expected_samples_notes(spec.precision, spec.n_positions, firsts),
-        *(draws_notes(searching.rate, rest.per_sample) if searching and plan.draws == 1 else []),
-        diagnosis_note() if spec.diagnose else "",
+        DIAGNOSIS if spec.diagnose else "",
         "" if known_price else unknown_price_note(info),
         SAME_MODEL if has_cached and not info.is_local else "",
     ]

@@ -26,7 +26,6 @@ from ..game.rules import BISHOPS_AS_KNIGHTS, PieceSwap, Rules, identity_of
 from ..progress import progress
 from ..task.option_info import COMMON, GAMES
 from ..task.spec import SHIPPED, Spec
-from ..task.types import Plan
 from .storage import Dataset, common_positions, dataset_named, positions_in
 
 log = logging.getLogger(__name__)
@@ -240,21 +239,9 @@ def drawn(dataset: Dataset, spec: Spec) -> list[tuple[int, Position]]:
     return [numbered for numbered in positions_by_number for _ in range(spec.draws)]
 
 
-def positions_drawn(dataset: Dataset, spec: Spec, plan: Plan) -> list[Position]:
-    """Return the positions of a run, in their order.
-
-    If the run has a precision, a smaller run measures a prefix of a larger one. A dataset that was
-    built by requests is in random order already; any other is shuffled with the seed.
-    """
-    if not plan.precision:
-        return [position for _, position in drawn(dataset, spec)]
-    order = dataset.positions
-    if not dataset.asked:
-        order = Random(spec.seed).sample(order, len(order))
-    positions = [
-        checked(position, spec.change, dataset.positions) for position in order[: plan.wanted]
-    ]
-    return [position for position in positions for _ in range(spec.draws)]
+def positions_drawn(dataset: Dataset, spec: Spec) -> list[Position]:
+    """Return the positions of a run, in their order."""
+    return [position for _, position in drawn(dataset, spec)]
 
 
 UNION_SEED = 0

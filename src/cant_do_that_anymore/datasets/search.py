@@ -135,14 +135,13 @@ class Search:
     It takes the answers in the order of its requests, and finds positions in that of the pool.
 
     Attributes:
-        target: how many positions the run can use, if it goes on after those wanted now.
+        target: how many positions are wanted.
         searched: how many positions of the pool are decided.
         futility: the test of whether the pool holds too few hits.
     """
 
-    def __init__(self, config: SelectionConfig, wanted: int, expected_positions: int = 0) -> None:
+    def __init__(self, config: SelectionConfig, wanted: int) -> None:
         self.config = config
-        self._wanted = wanted
         self._started = 0
         self._to_confirm: deque[Query] = deque()
         self._awaited: deque[Query] = deque()
@@ -154,7 +153,7 @@ class Search:
         self._seconds = 0.0
         self._own_temperature = False
         self._played: list[tuple[Position, str]] = []
-        self.target = max(wanted, expected_positions)
+        self.target = wanted
         self.needed = ceil(self.target / 2)
         self.futility = FutilityTest(len(config.ordered), self.needed)
         self.hits: list[Position] = []
@@ -204,7 +203,7 @@ class Search:
     @property
     def done(self) -> bool:
         """Whether enough positions were found, or the pool is exhausted."""
-        return len(self.hits) >= self._wanted or self.searched == len(self.config.ordered)
+        return len(self.hits) >= self.target or self.searched == len(self.config.ordered)
 
     def requests(self) -> Iterator[Request]:
         """Yield the next requests, as far as known: first confirmations of hits, then the pool."""

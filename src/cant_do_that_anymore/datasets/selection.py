@@ -59,27 +59,23 @@ async def select_positions(
     source: Dataset | Pool,
     client: Client,
     running_cost: RunningCost,
-    expected_positions: int,
     *,
     quiet: bool,
 ) -> Selection:
     """Find or build the dataset of a model, and draw positions and controls from it.
-
-    Args:
-        expected_positions: how many the run can use, if it goes on after those of the plan.
 
     Raises:
         NoHabit: if the model plays the special move nowhere, or in too few positions.
         Incomplete: if the search ends early for another reason.
     """
     if isinstance(source, Dataset):
-        return Selection(source, positions_drawn(source, spec, plan), [])
+        return Selection(source, positions_drawn(source, spec), [])
     config = SelectionConfig(client.model.info, source, plan)
     version = await _version_of(client, config, quiet=quiet)
     if spec.fallback_dataset and not _find_dataset(version, config):
         log.warning("%s has no dataset; using that of %s", version, spec.fallback_dataset)
     dataset = known_dataset(version, spec, config) or await _build_dataset(
-        spec, version, config, client, running_cost, expected_positions, quiet=quiet
+        spec, version, config, client, running_cost, quiet=quiet
     )
     if spec.diagnose and not dataset.built_now:  # the cache may have lost some answers
         requests = selection_requests(dataset, config)
@@ -93,7 +89,7 @@ def drawn_from(
     dataset: Dataset, spec: Spec, config: SelectionConfig, cache: ModelCache
 ) -> Selection:
     """Draw positions and controls from a dataset whose answers are cached."""
-    positions = positions_drawn(dataset, spec, config.plan)
+    positions = positions_drawn(dataset, spec)
     controls = controls_for(dataset, positions, config, cache) if spec.diagnose else []
     return Selection(dataset, positions, controls)
 
@@ -213,13 +209,12 @@ async def _build_dataset(
     config: SelectionConfig,
     client: Client,
     running_cost: RunningCost,
-    expected_positions: int,
     *,
     quiet: bool,
 ) -> Dataset:
     """Search the pool for the model's positions, and save them unless the run is fresh."""
     wanted, person = config.plan.wanted, client.model.on_progress
-    search, guard = Search(config, wanted, expected_positions), QualityGuard(config.settings)
+    search, guard = Search(config, wanted), QualityGuard(config.settings)
     title = "finding your habits" if person else f"building the dataset of {version}"
     with progress(title, wanted, quiet=quiet, to=person) as advance:
         while not search.done:  # the last answers may call for more requests

@@ -27,7 +27,7 @@ INSPECT_EQUIVALENTS = {
     "eval": "the task",
 }
 # What only ``cdta`` has.
-ONLY_CDTA = ("header", "tag", "fresh", "interventions", "precision")
+ONLY_CDTA = ("header", "tag", "fresh", "interventions")
 # The field of the spec for each argument.
 ARGUMENTS = {
     "samples" if name == "n" else name: name

@@ -108,7 +108,7 @@ def _estimates(arms: Arms) -> dict[str, Estimated]:
     names = list(arms[0][0].replies) if arms[0] else list(UNUSABLE_SHARE)
     ordered = dict.fromkeys((*HEADLINE_NAMES, *SCORED))
     measures = [SCORED[name] for name in ordered if {*SCORED[name].needs} <= {*names}]
-    estimates = estimates_of(measures, names, arms, critical_factor=1.0)  # no early stop
+    estimates = estimates_of(measures, names, arms)  # no early stop
     unusable = {UNUSABLE_SHARE[name]: unusable_share(arms[0], name) for name in UNUSABLE_SHARE}
     lengths = {name: STATISTICS[name].value(arms[0]) for name in LENGTHS}
     return {

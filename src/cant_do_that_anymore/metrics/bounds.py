@@ -20,14 +20,14 @@ def answered(samples: Samples) -> list[Sample]:
     return [sample for sample in samples if sample.answered]
 
 
-def interval_of(measure: Measure, samples: Samples, critical_factor: float) -> Interval | None:
+def interval_of(measure: Measure, samples: Samples) -> Interval | None:
     """Return the 95% interval of a measure, clustered by game; None if the measure is undefined."""
-    return ratio_of(measure, samples).interval(games_of(samples), critical_factor)
+    return ratio_of(measure, samples).interval(games_of(samples))
 
 
-def group_value(measure: Measure, samples: Samples, critical_factor: float) -> GroupValue:
+def group_value(measure: Measure, samples: Samples) -> GroupValue:
     """Return a measure over a group of samples."""
-    interval = interval_of(measure, samples, critical_factor)
+    interval = interval_of(measure, samples)
     return GroupValue(len(samples), measure.value(samples), *ends_of(interval))
 
 
@@ -104,7 +104,7 @@ def bounds_apply(
     return max(max(values) - min(values), highest - lowest - width) > NEGLIGIBLE * width
 
 
-def bounds_of(measure: Measure, samples: Samples, critical_factor: float) -> Bounds | None:
+def bounds_of(measure: Measure, samples: Samples) -> Bounds | None:
     """Return the bounds of a measure over everything its unusable answers could have been.
 
     None if they make no difference compared with the interval.
@@ -116,7 +116,7 @@ def bounds_of(measure: Measure, samples: Samples, critical_factor: float) -> Bou
     possible = [(ratio_of(measure, scored), games_of(scored)), *guessed]
     return bounds_over(
         [ratio.value for ratio, _ in possible],
-        [ratio.interval(games, critical_factor) for ratio, games in possible],
+        [ratio.interval(games) for ratio, games in possible],
         measure.value(complete_cases(samples, measure.needs)),
     )
 
@@ -142,14 +142,12 @@ def bounds_over(
     )
 
 
-def estimate_of(
-    measure: Measure, samples: Samples, critical_factor: float
-) -> tuple[Number, Interval | None]:
+def estimate_of(measure: Measure, samples: Samples) -> tuple[Number, Interval | None]:
     """Return the value of a measure and its interval, extended to its bounds if it has any."""
     scored = answered(samples)
-    interval = interval_of(measure, scored, critical_factor)
+    interval = interval_of(measure, scored)
     if interval and measure.bounded:
-        interval = widened(interval, bounds_of(measure, samples, critical_factor))
+        interval = widened(interval, bounds_of(measure, samples))
     return measure.value(scored), interval
 
 

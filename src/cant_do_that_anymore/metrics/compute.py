@@ -23,7 +23,6 @@ from .diagnosis import Arms, contrasts_for
 from .interventions import effects_of
 from .measures import STATISTICS, UPTAKE, means_for, measures_for
 from .stats.intervals import Interval, Ratio, mean_interval
-from .stopping import critical_factor_of
 from .types import Bounds, Measure, Results
 from .wordings import by_wording
 
@@ -39,7 +38,7 @@ class Estimated(NamedTuple):
 
 
 def estimates_of(
-    measures: Sequence[Measure], names: Sequence[str], all_arms: Arms, critical_factor: float
+    measures: Sequence[Measure], names: Sequence[str], all_arms: Arms
 ) -> dict[str, Estimated]:
     """Estimate measures, and the contrasts and means that the named conditions allow for.
 
@@ -54,17 +53,17 @@ def estimates_of(
     for m in measures:
         ratio, samples = ratios[m.name], all_arms[m.of_controls]
         if ratio.value is not None or not m.optional:
-            bounds = bounds_of(m, samples, critical_factor) if m.bounded else None
-            interval = ratio.interval(games[m.of_controls], critical_factor)
+            bounds = bounds_of(m, samples) if m.bounded else None
+            interval = ratio.interval(games[m.of_controls])
             widest = interval and widened(interval, bounds)
             computed[m.name] = Estimated(ratio.value, widest, bounds)
     for c in contrasts_for(names):
-        bounds = c.bounds(all_arms, critical_factor)
-        value, interval = c.estimate(arms, games_of, critical_factor)
+        bounds = c.bounds(all_arms)
+        value, interval = c.estimate(arms, games_of)
         computed[c.name] = Estimated(value, interval and widened(interval, bounds), bounds)
     for mean in chain(*means_for(names, arms[0]).values()):
         values = [mean.of(sample) for sample in arms[0]]
-        interval = mean_interval(values, games[0], mean.signed, critical_factor)
+        interval = mean_interval(values, games[0], mean.signed)
         computed[mean.name] = Estimated(fmean(values), interval)
     return computed
 
@@ -73,13 +72,13 @@ def compute(samples: Samples, plan: Plan, controls: Samples = ()) -> Results:
     """Compute all metrics, intervals, bounds and outcome counts; for any number of samples."""
     all_arms, arms = (samples, controls), (answered(samples), answered(controls))
     names = [condition.name for condition in plan.conditions]
-    measures, critical_factor = measures_for(names), critical_factor_of(plan)
-    estimates = estimates_of(measures, names, all_arms, critical_factor)
+    measures = measures_for(names)
+    estimates = estimates_of(measures, names, all_arms)
     intervals = _existing({name: estimate.interval for name, estimate in estimates.items()})
 
     def by_special_move(measure: Measure) -> Interval | None:
         arm = arms[measure.of_controls]
-        return ratio_of(measure, arm).interval(special_moves_of(arm), critical_factor)
+        return ratio_of(measure, arm).interval(special_moves_of(arm))
 
     return Results(
         metrics={
@@ -96,7 +95,7 @@ def compute(samples: Samples, plan: Plan, controls: Samples = ()) -> Results:
         by_special_move=_existing(
             {m.name: by_special_move(m) for m in measures if m.bounded}
             | {
-                contrast.name: contrast.estimate(arms, special_moves_of, critical_factor)[1]
+                contrast.name: contrast.estimate(arms, special_moves_of)[1]
                 for contrast in contrasts_for(names)
             }
         ),
@@ -107,7 +106,7 @@ def compute(samples: Samples, plan: Plan, controls: Samples = ()) -> Results:
             for condition in plan.conditions
             if controls and condition.name in controls[0].replies
         },
-        wordings=by_wording(arms[0], plan, intervals.get(UPTAKE), critical_factor),
+        wordings=by_wording(arms[0], plan, intervals.get(UPTAKE)),
         interventions=effects_of(samples, plan, controls),
     )
 

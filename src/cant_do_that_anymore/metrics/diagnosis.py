@@ -236,22 +236,20 @@ class Contrast(Metric):
         """The conditions whose answers the contrast uses."""
         return tuple(dict.fromkeys((*self.measure.needs, *self.reference.needs)))
 
-    def estimate(
-        self, arms: Arms, grouping: Grouping, critical_factor: float
-    ) -> tuple[Number, Interval | None]:
+    def estimate(self, arms: Arms, grouping: Grouping) -> tuple[Number, Interval | None]:
         """Return the value and its 95% interval, clustered by the grouping; None if undefined."""
-        return self._over([arm for _, arm in self._groups(arms)], grouping, critical_factor)
+        return self._over([arm for _, arm in self._groups(arms)], grouping)
 
-    def bounds(self, arms: Arms, critical_factor: float) -> Bounds | None:
+    def bounds(self, arms: Arms) -> Bounds | None:
         """Return the bounds; None if unusable answers change little compared with the interval."""
         groups = self._groups(arms)
         if not any(any_unusable(arm, measure.needs) for measure, arm in groups):
             return None
         scored = [answered(arm) for _, arm in groups]
         guessed = [scored, *product(*(_extremes(*group) for group in groups))]
-        possible = [self._over(guess, games_of, critical_factor) for guess in guessed]
+        possible = [self._over(guess, games_of) for guess in guessed]
         usable = [complete_cases(arm, measure.needs) for measure, arm in groups]
-        complete, _ = self._over(usable, games_of, critical_factor)
+        complete, _ = self._over(usable, games_of)
         values, intervals = [value for value, _ in possible], [interval for _, interval in possible]
         return bounds_over(values, intervals, complete)
 
@@ -260,11 +258,11 @@ class Contrast(Metric):
         return [(measure, arms[measure.of_controls]) for measure in (self.measure, self.reference)]
 
     def _over(
-        self, groups: Sequence[Samples], grouping: Grouping, critical_factor: float
+        self, groups: Sequence[Samples], grouping: Grouping
     ) -> tuple[Number, Interval | None]:
         """Return the value and its interval over the samples of each measure."""
         first, second = (
-            ratio_of(measure, group).tally(grouping(group), critical_factor)
+            ratio_of(measure, group).tally(grouping(group))
             for measure, group in zip((self.measure, self.reference), groups, strict=True)
         )
         null = self.kind.null_value

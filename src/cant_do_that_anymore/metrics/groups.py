@@ -20,7 +20,6 @@ from ..task.types import Plan, Sample, Samples
 from .bounds import group_value, interval_of
 from .measures import FORBIDDEN_SHARE, MEASURES, SPECIAL_SHARE, UPTAKE
 from .stats.intervals import Interval
-from .stopping import critical_factor_of
 from .types import GroupValue
 
 # Per position of the shipped pools: the bytes of its id, and one byte for the percentage.
@@ -107,7 +106,7 @@ def by_earlier_moves(samples: Samples, plan: Plan) -> tuple[str, list[Group]]:
     """
     if plan.eval == "all_diagonal":
         label = f"earlier {plan.change.affected_moves_label}"
-        return label, by_affected_moves(samples, plan.change, critical_factor_of(plan))
+        return label, by_affected_moves(samples, plan.change)
     return "earlier moves", by_length(samples, plan)
 
 
@@ -116,7 +115,7 @@ def by_length(samples: Samples, plan: Plan) -> list[Group]:
     counts = [len(sample.position.moves) for sample in samples]
     bins = _even_bins(counts)
     labels = [bins[count] for count in counts]
-    return _grouped(samples, labels, bins.values(), critical_factor_of(plan))
+    return _grouped(samples, labels, bins.values())
 
 
 def shows_trend(groups: Sequence[Group]) -> bool:
@@ -130,7 +129,7 @@ def by_common(samples: Samples, plan: Plan, dataset: Dataset) -> list[Group]:
         return []
     common = {position.id for position in common_positions()}
     labels = [COMMON_LABELS[sample.position.id not in common] for sample in samples]
-    groups = _grouped(samples, labels, COMMON_LABELS, critical_factor_of(plan))
+    groups = _grouped(samples, labels, COMMON_LABELS)
     return groups if len(groups) > 1 else []
 
 
@@ -146,11 +145,11 @@ def uptake_by_group(
     }
 
 
-def by_affected_moves(samples: Samples, change: Rules, critical_factor: float) -> list[Group]:
+def by_affected_moves(samples: Samples, change: Rules) -> list[Group]:
     """Group by the number of earlier moves that the rule change affects, ascending."""
     earlier = (min(MAX_EARLIER, earlier_moves(sample.position, change)) for sample in samples)
     labels = [EARLIER_LABELS[number] for number in earlier]
-    return _grouped(samples, labels, EARLIER_LABELS, critical_factor)
+    return _grouped(samples, labels, EARLIER_LABELS)
 
 
 def by_human_frequency(samples: Samples, plan: Plan) -> list[Group]:
@@ -165,7 +164,7 @@ def by_human_frequency(samples: Samples, plan: Plan) -> list[Group]:
     width = 100 // USUAL_BINS
     bins = [f"{n * width} to {(n + 1) * width}%" for n in range(USUAL_BINS)]
     labels = [bins[min(USUAL_BINS - 1, percent // width)] for percent in percents]
-    return _grouped(samples, labels, bins, critical_factor_of(plan))
+    return _grouped(samples, labels, bins)
 
 
 def by_opening(samples: Samples, plan: Plan) -> list[Group]:
@@ -180,7 +179,7 @@ def by_opening(samples: Samples, plan: Plan) -> list[Group]:
     searchable = {label for moves, label in openings.items() if moves}
     return [
         replace(group, opening=group.label if group.label in searchable else "")
-        for group in _grouped(samples, labels, order, critical_factor_of(plan))
+        for group in _grouped(samples, labels, order)
     ]
 
 
@@ -201,9 +200,7 @@ def _even_bins(counts: Sequence[int]) -> dict[int, str]:
     }
 
 
-def _grouped(
-    samples: Samples, labels: Sequence[str], order: Iterable[str], critical_factor: float
-) -> list[Group]:
+def _grouped(samples: Samples, labels: Sequence[str], order: Iterable[str]) -> list[Group]:
     """Group samples by their labels, in this order of labels; groups without samples are left out.
 
     Args:
@@ -215,15 +212,15 @@ def _grouped(
     return [
         Group(
             label,
-            {name: _share(members, name, critical_factor) for name in SPECIAL_SHARE},
-            group_value(MEASURES[UPTAKE], members, critical_factor),
+            {name: _share(members, name) for name in SPECIAL_SHARE},
+            group_value(MEASURES[UPTAKE], members),
         )
         for label, members in grouped.items()
         if members
     ]
 
 
-def _share(samples: Samples, condition: str, critical_factor: float) -> Share:
+def _share(samples: Samples, condition: str) -> Share:
     special, forbidden = (MEASURES[names[condition]] for names in (SPECIAL_SHARE, FORBIDDEN_SHARE))
-    interval = interval_of(special, samples, critical_factor)
+    interval = interval_of(special, samples)
     return Share(special.value(samples), interval, forbidden.value(samples))

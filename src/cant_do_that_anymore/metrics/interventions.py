@@ -16,7 +16,6 @@ from .bounds import answered, estimate_of, games_of
 from .diagnosis import impact
 from .stats.intervals import RELATIVE_DROP, Support, ends_of
 from .stats.significance import holm, p_value
-from .stopping import critical_factor_of
 from .types import InterventionEffect, Measure
 
 # Pairs of part and whole for a change whose denominator is another condition's.
@@ -25,13 +24,13 @@ _CHANGE: Support = tuple((part, whole) for part in (-1, 0, 1) for whole in (0, 1
 
 def effects_of(samples: Samples, plan: Plan, controls: Samples = ()) -> list[InterventionEffect]:
     """Return the effects of the interventions of a plan, the most helpful first."""
-    names, critical_factor = plan.interventions, critical_factor_of(plan)
+    names = plan.interventions
     costs, usable = _extra_costs(samples, names), answered(samples)
     p_values = [_p(usable, name) for name in names]
     elsewhere = holm([_controls_p(name, controls) for name in names])
 
     def estimate(measure: Measure, of: Samples = samples) -> tuple[Number, Number, Number]:
-        value, interval = estimate_of(measure, of, critical_factor)
+        value, interval = estimate_of(measure, of)
         return value, *ends_of(interval)
 
     effects = [

@@ -93,7 +93,7 @@ def notes_on(samples: Samples, results: Results, plan: Plan, controls: Samples) 
 
 def _on_size(samples: Samples, metrics: dict[str, Number], plan: Plan) -> list[str]:
     notes = []
-    if len(samples) < plan.wanted_samples and not plan.precision:
+    if len(samples) < plan.wanted_samples:
         n = pluralize(len(samples), "sample")
         notes.append(f"only {n} ({plan.wanted_samples:,} wanted): there are no more positions")
     if metrics["n_failed"]:

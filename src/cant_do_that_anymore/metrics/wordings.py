@@ -25,9 +25,7 @@ from .types import GroupValue, WordingResults
 MAX_SPREAD = 1.0  # of values between -1 and 1
 
 
-def by_wording(
-    samples: Samples, plan: Plan, pooled: Interval | None, critical_factor: float
-) -> WordingResults | None:
+def by_wording(samples: Samples, plan: Plan, pooled: Interval | None) -> WordingResults | None:
     """Return the rule uptake by wording; None where fewer than two wordings have a value.
 
     Args:
@@ -37,12 +35,12 @@ def by_wording(
     groups: dict[str, list[Sample]] = {name: [] for name in plan.wordings}
     for sample in samples:
         groups[plan.wording_of(sample.position)].append(sample)
-    details = {name: group_value(measure, group, critical_factor) for name, group in groups.items()}
-    as_scored = interval_of(measure, samples, critical_factor)
+    details = {name: group_value(measure, group) for name, group in groups.items()}
+    as_scored = interval_of(measure, samples)
     n_undefined = sum(entry.value is None for entry in details.values())
     if pooled is None or as_scored is None or len(details) - n_undefined < 2:
         return None
-    return summarize(measure.name, details, pooled, as_scored, critical_factor)
+    return summarize(measure.name, details, pooled, as_scored)
 
 
 def summarize(
@@ -50,7 +48,6 @@ def summarize(
     details: Mapping[str, GroupValue],
     pooled: Interval,
     as_scored: Interval,
-    critical_factor: float,
 ) -> WordingResults:
     """Return the spread between wordings, its p-value, and the interval of their mean.
 
@@ -60,16 +57,15 @@ def summarize(
     Args:
         details: the value of each wording, at least two of them defined.
         pooled: the interval over all samples, and ``as_scored`` the same without bounds.
-        critical_factor: as in `Tally`.
     """
     by_name = {name: entry.value for name, entry in details.items()}
     values = [value for value in by_name.values() if value is not None]
     sizes = [entry.n for entry in details.values() if entry.value is not None]
-    error = ((as_scored.high - as_scored.low) / (2 * NORMAL * critical_factor)) ** 2
+    error = ((as_scored.high - as_scored.low) / (2 * NORMAL)) ** 2
     errors = [error * sum(sizes) / n for n in sizes]
     freedom, mean = len(values) - 1, sum(values) / len(values)
     variance = sum((value - mean) ** 2 for value in values) / freedom
-    reach = critical_factor * t_quantile(freedom) * sqrt(variance / len(values))
+    reach = t_quantile(freedom) * sqrt(variance / len(values))
     return WordingResults(
         measure,
         by_name,

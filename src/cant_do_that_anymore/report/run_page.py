@@ -59,6 +59,7 @@ from .sentences import (
     diagnosis_answers,
     headline,
     helps_sentence,
+    size_sentence,
     wording_sentence,
 )
 from .svg import flow, pieces, rule_picture, tag
@@ -154,6 +155,7 @@ def headline_and_tiles(run: Run) -> dict[str, object]:
     return {
         "run": run,
         "headline": headline(run),
+        "size_note": size_sentence(run.results),
         "wording_note": wording_sentence(run),
         "answers": diagnosis_answers(run),
         "tiles": [MEASURES[name] for name in TILES[run.plan.eval]],

@@ -1,6 +1,7 @@
 """The sentences that sum up a run: its headline, its failures, the answers of its diagnosis."""
 
 from dataclasses import replace
+from math import ceil
 
 from ..formatting import Number, amount, brief, format_p, join_words, pluralize, rounded
 from ..metrics.diagnosis import (
@@ -22,6 +23,7 @@ from .html import interval
 
 # What the placebo changes where the habit stays legal, and what the rule changes then.
 CONTROL_MEASURES = [measure for measure in DIAGNOSIS if measure.of_controls]
+REACH = 0.05  # of an interval on either side that is narrow enough
 MIN_EFFECT = 0.1  # of the rule uptake; anything smaller counts as no effect
 
 
@@ -74,6 +76,17 @@ def uptake_sentence(results: Results) -> str:
     if interval.high < MIN_EFFECT:
         return f"There is no evidence that it follows the new rule: {number}."
     return f"There are too few samples to tell whether it follows the new rule: {number}."
+
+
+def size_sentence(results: Results) -> str:
+    """Say how many samples would give an interval of ±5 points; "" if there are enough."""
+    interval = results.intervals.get(UPTAKE)
+    width = interval.high - interval.low if interval else 0.0
+    if width <= 2 * REACH:
+        return ""
+    samples = (results.metrics["n_samples"] or 0) * (width / (2 * REACH)) ** 2
+    points = round(100 * REACH)
+    return f"For ±{points} points, use about -n {ceil(samples)}."
 
 
 def wording_sentence(run: Run) -> str:

@@ -45,6 +45,7 @@ from .sentences import (
     headline,
     helps_sentence,
     reasoning_sentence,
+    size_sentence,
     wording_sentence,
 )
 
@@ -65,7 +66,7 @@ def summary(run: Run, *, verbose: bool = False) -> RenderableType:
     answers = diagnosis_answers(run)
     return Group(
         Text(headline(run), style="bold"),
-        *_paragraph(wording_sentence(run)),
+        *_paragraph(f"{size_sentence(run.results)} {wording_sentence(run)}".strip()),
         *_by_wording(run.results),
         *_paragraph(reasoning_sentence(run.results)),
         Text(),

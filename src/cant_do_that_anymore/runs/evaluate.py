@@ -2,8 +2,7 @@
 
 Read top to bottom, `_run` is the story of an evaluation: verify that the model is still the one
 whose answers are cached, have the cost approved, find or build its dataset, draw samples, ask about
-each position under every condition, score the answers, compute the results. A run with a target
-precision repeats this with more samples until it reaches the precision.
+each position under every condition, score the answers, compute the results.
 """
 
 import logging
@@ -23,7 +22,6 @@ from ..errors import Interrupted
 from ..interrupts import run_interruptible
 from ..metrics.compute import compute
 from ..metrics.notes import moved_alias_notes, notes_on, version_of_all, versions_of
-from ..metrics.stopping import expected_sample_size, is_reached, precision_notes, stages
 from ..progress import progress
 from ..providers.base import Model
 from ..task.conditions import control_conditions
@@ -69,7 +67,6 @@ async def _run(
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     of_controls = control_conditions(plan) if spec.diagnose else ()
     per_position = plan.draws * (len(plan.conditions) + len(of_controls))
-    expected = expected_sample_size(spec.precision, spec.n_positions)  # positions
     async with open_client(spec, model, budget) as client:
         had_answers = not client.cache.is_empty
         identity_notes = await model.warnings()
@@ -78,19 +75,14 @@ async def _run(
         identity_notes += await verify_identity(spec, plan, source, client, quiet=quiet)
         if not budget:  # a caller that passes a budget has already approved the cost
             await require_approval(spec, plan, client, quiet=quiet)
-        for stage in stages(plan):  # each stage reuses the cached answers of the one before
-            running_cost = follow_cost(spec, plan, client, per_position)
-            selection = await select_positions(
-                spec, stage, source, client, running_cost, expected, quiet=quiet
-            )
-            dataset, n = selection.dataset, len(selection.positions)
-            drawn = replace(dataset, positions=list(selection.positions))
-            if had_answers and drawn.version and not (spec.dataset or spec.fallback_dataset):
-                identity_notes += await verify_identity(spec, plan, drawn, client, quiet=quiet)
-            all_samples = await _measure(client, selection, plan, running_cost, quiet=quiet)
-            samples, controls = all_samples[:n], all_samples[n:]
-            if n < stage.wanted_samples or is_reached(samples, plan):
-                break
+        running_cost = follow_cost(spec, plan, client, per_position)
+        selection = await select_positions(spec, plan, source, client, running_cost, quiet=quiet)
+        dataset, n = selection.dataset, len(selection.positions)
+        drawn = replace(dataset, positions=list(selection.positions))
+        if had_answers and drawn.version and not (spec.dataset or spec.fallback_dataset):
+            identity_notes += await verify_identity(spec, plan, drawn, client, quiet=quiet)
+        all_samples = await _measure(client, selection, plan, running_cost, quiet=quiet)
+        samples, controls = all_samples[:n], all_samples[n:]
         if client.n_new:
             client.cache.record_fingerprints(await model.fingerprints())
     _check_failures("samples", samples, spec.max_error_rate)
@@ -111,7 +103,6 @@ async def _run(
         results=results,
         notes=[
             *identity_notes,
-            *precision_notes(n, results, plan),
             *notes_on(samples, results, plan, controls),
             *([] if spec.dataset else moved_alias_notes(dataset, versions)),
             *notes_on_dataset(dataset),
@@ -146,11 +137,7 @@ async def _measure(
         for request in client.cache.same_limit_if_cut(trial.requests(conditions), plan.settings)
     )
     roomy = {condition.name for condition in plan.conditions if condition.tokens}
-    dataset, n = selection.dataset, len(selection.positions) // plan.draws
-    expected = expected_sample_size(plan.precision, plan.wanted) if plan.precision else n
-    in_later_stages = max(0, expected - n)
-    requests_each = (dataset.asked or 0) / len(dataset.positions) + running_cost.per_sample
-    remaining = sum(len(conditions) for _, conditions in trials) + in_later_stages * requests_each
+    remaining = sum(len(conditions) for _, conditions in trials)
     person = client.model.on_progress
     title = "measuring your habits" if person else f"measuring {client.model.info.name}"
     with progress(title, len(trials), quiet=quiet, to=person) as advance:
@@ -198,5 +185,4 @@ async def select_async(
     """Find or build a dataset in a running event loop; the user approves the billed plan first."""
     await require_approval(spec, replace(billed, draws=0), client, quiet=quiet)
     running_cost = follow_cost(spec, replace(plan, draws=0), client, 0)
-    expected = expected_sample_size(spec.precision, spec.n_positions)
-    return await select_positions(spec, plan, source, client, running_cost, expected, quiet=quiet)
+    return await select_positions(spec, plan, source, client, running_cost, quiet=quiet)

@@ -144,7 +144,7 @@ def _answered(
         requests = (config.request(Query(number, 0)) for number in numbers)
         settings = config.settings
     elif spec.dataset or not source.version:  # it was not selected by the model
-        requests = _measuring_requests(positions_drawn(source, spec, plan), plan)
+        requests = _measuring_requests(positions_drawn(source, spec), plan)
     else:
         requests, selected_by = _measuring_requests(source.positions, plan), source.version
     cache = ((request, client.cache.answer(request, settings)) for request in requests)

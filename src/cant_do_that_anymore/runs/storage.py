@@ -24,7 +24,6 @@ from ..metrics.compute import compute
 from ..metrics.groups import uptake_by_group
 from ..metrics.notes import notes_on
 from ..metrics.stats.intervals import Interval
-from ..metrics.stopping import precision_notes
 from ..metrics.types import Results
 from ..providers.base import Answer
 from ..task.conditions import CONDITIONS, SavedCondition
@@ -250,7 +249,6 @@ def rescored(run: AnyRun, reading: Reading) -> AnyRun:
         controls=controls,
         results=results,
         notes=[
-            *precision_notes(len(samples), results, plan),
             *notes_on(samples, results, plan, controls),
             *notes_on_dataset(run.dataset),
         ],

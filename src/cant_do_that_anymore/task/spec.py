@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
-from annotated_types import Ge, Gt, Le, Lt
+from annotated_types import Ge, Le, Lt
 
 from ..errors import InvalidInput
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_forbids_something, resolve_rules
@@ -101,8 +101,6 @@ class Spec:
         diagnose: also ask why the habit stays: under all conditions of a diagnosis, with controls.
         n: how many positions to draw; at most ``max_samples`` of them are measured.
         draws: how often to ask about each position under each condition; each time is a sample.
-        precision: stop once the impact factor's 95% interval is within this distance of the
-            value; ``n`` is the upper limit. None measures all samples.
         reasoning_effort: the reasoning effort to request; None for the model's default.
         reasoning_tokens: reasoning budget in addition to ``max_tokens``; None for as much as is
             needed.
@@ -214,14 +212,6 @@ class Spec:
     max_samples: Annotated[int | None, Ge(1)] = None
     draws: int = option(
         1, TASK, "D", "Ask D times about each position; -n counts positions.", Ge(1), Le(MAX_DRAWS)
-    )
-    precision: float | None = option(
-        None,
-        TASK,
-        "W",
-        "Stop once the impact factor's 95% interval is within ±W; -n is the upper limit.",
-        Gt(0),
-        Lt(1),
     )
     seed: int = option(DEFAULT_SEED, TASK, "S", "Seed for drawing positions.", Ge(0), Lt(2**63))
     max_connections: int | None = option(

@@ -115,8 +115,6 @@ class PlanOptions:
         wanted: how many positions.
         draws: how often each position is asked about under each condition.
         select_effort: the reasoning effort used when building the dataset.
-        precision: half-width of the impact factor's interval at which the run stops; then
-            ``wanted`` is the upper limit. None measures all samples.
     """
 
     eval: Eval
@@ -124,7 +122,6 @@ class PlanOptions:
     settings: Settings
     select_effort: Effort | None
     wanted: int = field(metadata=MAY_DIFFER)
-    precision: float | None = field(default=None, metadata=MAY_DIFFER)
     draws: int = field(default=1, metadata=MAY_DIFFER)
 
     @property

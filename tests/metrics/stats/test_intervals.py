@@ -131,19 +131,6 @@ def test_equivalence_within_5_points_takes_73_equal_samples() -> None:
     assert upper_end(73) <= 0.05 < upper_end(72)
 
 
-@pytest.mark.parametrize("factor", [1.0, 1.1, 2.0])
-def test_the_critical_factor_widens_the_interval(factor: float) -> None:
-    cells = [Cell(1, 1, 8), Cell(0, 1, 2)]
-    wide = Ratio([1] * 8 + [0] * 2, [1] * 10, RATE).interval(range(10), factor)
-    assert [score(cells, end) for end in ends(wide)] == pytest.approx([factor * 1.959964] * 2)
-    rows = [(1, 1, 1, 0)] * 12 + [(1, 0, 1, 1)] * 5 + [(0, 0, 1, 0)] * 3
-    first, second, games = two_ratios(list(enumerate(rows)))
-    plain, wider = (ratio_difference(first, second, games, f) for f in (1.0, factor))
-    assert plain and wider and wider.value == plain.value
-    assert z_score(wider.p) == pytest.approx(z_score(plain.p) / factor)
-    assert (wider.interval.high > plain.interval.high) == (factor > 1)
-
-
 def test_p_is_the_normal_tail_or_students_with_a_design_effect() -> None:
     independent = Ratio([1] * 8 + [0] * 2, [1] * 10, RATE).tally(range(10))
     assert independent

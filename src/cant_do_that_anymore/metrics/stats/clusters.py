@@ -30,14 +30,11 @@ class Tally:
 
     Attributes:
         cells: every pair of part and whole that a sample can have, with its count.
-        critical_factor: factor on the critical value, above 1 if the interval is checked several
-            times.
         design_effect: the design effect, 1 or more: the loss of information from clustering.
         degrees_of_freedom: degrees of freedom; infinite if every game contributes one sample.
     """
 
     cells: tuple[Cell, ...]
-    critical_factor: float
     design_effect: float = 1.0
     degrees_of_freedom: float = inf
 
@@ -45,24 +42,19 @@ class Tally:
     def critical(self) -> float:
         """The largest score of a ratio inside the 95% interval."""
         if self.degrees_of_freedom == inf:
-            return self.critical_factor * NORMAL
-        return self.critical_factor * t_quantile(self.degrees_of_freedom) * sqrt(self.design_effect)
+            return NORMAL
+        return t_quantile(self.degrees_of_freedom) * sqrt(self.design_effect)
 
     def contains(self, ratio: float) -> bool:
         """Whether this ratio is inside the 95% interval."""
         return score(self.cells, ratio) <= self.critical
-
-    def is_narrower_than(self, reach: float) -> bool:
-        """Whether the 95% interval extends at most this far from the estimate on both sides."""
-        value = ratio_of_cells(self.cells)
-        return not self.contains(value - reach) and not self.contains(value + reach)
 
     def p(self, ratio: float) -> float:
         """Return the two-sided p-value of the samples if this were the true ratio.
 
         It is below 0.05 exactly if the ratio is outside the interval.
         """
-        adjusted = score(self.cells, ratio) / (self.critical_factor * sqrt(self.design_effect))
+        adjusted = score(self.cells, ratio) / sqrt(self.design_effect)
         if self.degrees_of_freedom == inf:
             return erfc(adjusted / sqrt(2))
         return t_two_sided(adjusted, self.degrees_of_freedom)
@@ -72,7 +64,6 @@ def cluster_counts(
     support: Mapping[_Kind, tuple[float, float]],
     samples: Sequence[_Kind],
     games: Sequence[Hashable],
-    critical_factor: float,
 ) -> Tally:
     """Count samples by cell, and estimate the design effect of their games.
 
@@ -82,7 +73,6 @@ def cluster_counts(
         support: the part and whole of every kind of sample.
         samples: the kind of each sample: its parts and wholes.
         games: the game of each sample.
-        critical_factor: as in `Tally`.
     """
     counted = [(kind, game) for kind, game in zip(samples, games, strict=True) if any(kind)]
     counts = Counter(kind for kind, _ in counted)
@@ -91,7 +81,7 @@ def cluster_counts(
     cells = tuple(Cell(*pair, counts[kind]) for kind, pair in support.items())
     row_of = {game: row for row, game in enumerate(dict.fromkeys(game for _, game in counted))}
     if len(row_of) == len(counted):
-        return Tally(cells, critical_factor)
+        return Tally(cells)
     column_of = {kind: index for index, kind in enumerate(support)}
     by_game = np.zeros((len(row_of), len(cells)))
     for kind, game in counted:
@@ -112,4 +102,4 @@ def cluster_counts(
     effect = (clustered_squares + max_square * added_size**2) / (
         independent_squares + max_square * added_size
     )
-    return Tally(cells, critical_factor, max(1.0, effect), n_games)
+    return Tally(cells, max(1.0, effect), n_games)

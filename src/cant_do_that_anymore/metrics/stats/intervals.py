@@ -77,22 +77,21 @@ class Ratio(NamedTuple):
         whole = sum(self.wholes)
         return sum(self.parts) / whole if whole else None
 
-    def interval(self, games: Sequence[Hashable], critical_factor: float = 1.0) -> Interval | None:
+    def interval(self, games: Sequence[Hashable]) -> Interval | None:
         """Return the 95% interval; None if the ratio is undefined. Arguments as of `tally`.
 
         >>> interval = Ratio([1] * 8 + [0] * 2, [1] * 10, RATE).interval(range(10))
         >>> round(interval.low, 6), round(interval.high, 6), interval.method
         (0.490162, 0.943318, 'score')
         """
-        tally = self.tally(games, critical_factor)
+        tally = self.tally(games)
         return _interval(tally) if tally else None
 
-    def tally(self, games: Sequence[Hashable], critical_factor: float = 1.0) -> Tally | None:
+    def tally(self, games: Sequence[Hashable]) -> Tally | None:
         """Count the samples; None if the ratio is undefined.
 
         Args:
             games: the game of each sample.
-            critical_factor: as in `Tally`.
         """
         if not sum(self.wholes):
             return None
@@ -102,7 +101,7 @@ class Ratio(NamedTuple):
             support = {(part, self.wholes[0]) for part, _ in support}
         kinds = {pair: pair for pair in sorted(support)}
         rows = list(zip(self.parts, self.wholes, strict=True))
-        return cluster_counts(kinds, rows, games, critical_factor)
+        return cluster_counts(kinds, rows, games)
 
 
 @dataclass(frozen=True)
@@ -115,22 +114,20 @@ class RatioDifference:
 
 
 def ratio_difference(
-    first: Ratio, second: Ratio, games: Sequence[Hashable], critical_factor: float = 1.0
+    first: Ratio, second: Ratio, games: Sequence[Hashable]
 ) -> RatioDifference | None:
     """Compare two ratios over the same samples; their wholes may differ. None if one is undefined.
 
     The difference is linearized: each sample contributes the difference itself plus its deviations
     from the two ratios, divided by their mean wholes.
     """
-    tally = difference_tally(first, second, games, critical_factor)
+    tally = difference_tally(first, second, games)
     if not tally:
         return None
     return RatioDifference(ratio_of_cells(tally.cells), _interval(tally), tally.p(0.0))
 
 
-def difference_tally(
-    first: Ratio, second: Ratio, games: Sequence[Hashable], critical_factor: float
-) -> Tally | None:
+def difference_tally(first: Ratio, second: Ratio, games: Sequence[Hashable]) -> Tally | None:
     """Return the counts behind `ratio_difference`, for the same arguments."""
     if not sum(first.wholes) or not sum(second.wholes):
         return None
@@ -147,7 +144,7 @@ def difference_tally(
 
     pairs = product(_possible(first), _possible(second))
     kinds = {pair1 + pair2: (linear(*pair1, *pair2), 1.0) for pair1, pair2 in pairs}
-    return cluster_counts(kinds, rows, games, critical_factor)
+    return cluster_counts(kinds, rows, games)
 
 
 def _possible(ratio: Ratio) -> list[tuple[int, int]]:
@@ -170,7 +167,7 @@ def _interval(tally: Tally) -> Interval:
 
 
 def mean_interval(
-    values: Sequence[float], games: Sequence[Hashable], signed: bool, critical_factor: float = 1.0
+    values: Sequence[float], games: Sequence[Hashable], signed: bool
 ) -> Interval | None:
     """Return the interval of the mean; None without variation or with fewer than two games.
 
@@ -178,7 +175,6 @@ def mean_interval(
         values: one per sample, like the games.
         signed: whether values may be negative. Unsigned amounts are skewed (most are small, a few
             large), so their interval extends by the same factor above and below the mean.
-        critical_factor: as in `Tally`.
 
     >>> interval = mean_interval([1, 2, 3, 4, 5], range(5), signed=True)
     >>> round(interval.low, 6), round(interval.high, 6), interval.method
@@ -197,7 +193,7 @@ def mean_interval(
     error = sqrt((len(sizes) - 1) / len(sizes) * sum(shift**2 for shift in shifts))
     if not error:
         return None
-    reach = critical_factor * t_quantile(n_games - 1) * error
+    reach = t_quantile(n_games - 1) * error
     if signed:
         return Interval(mean - reach, mean + reach, "t over games")
     factor = exp(reach / mean)

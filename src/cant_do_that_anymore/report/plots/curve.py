@@ -51,7 +51,7 @@ def _lines(group: Sequence[Entry]) -> dict[str, list[Line]]:
     by_model: dict[str, list[Line]] = {}
     for entry in group:
         lines = by_model.setdefault(entry.model, [])
-        line = next((line for line in lines if _have_same_positions(line[0], entry)), None)
+        line = next((line for line in lines if line[0].positions == entry.positions), None)
         if line is None:
             lines.append([entry])
         else:
@@ -59,12 +59,6 @@ def _lines(group: Sequence[Entry]) -> dict[str, list[Line]]:
     return {
         model: [sorted(line, key=_tokens) for line in lines] for model, lines in by_model.items()
     }
-
-
-def _have_same_positions(first: Entry, second: Entry) -> bool:
-    """Whether two entries have the same positions; one that stopped early has a prefix."""
-    smaller, larger = sorted((first.positions, second.positions), key=len)
-    return smaller <= larger if first.may_stop_early or second.may_stop_early else smaller == larger
 
 
 def _tokens(entry: Entry) -> float:

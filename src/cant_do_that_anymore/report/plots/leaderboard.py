@@ -165,7 +165,7 @@ def line_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
     figure, both = panels(9.0, 4.2 + 0.08 * len(group), len(SPECIAL_SHARE), narrow=narrow)
     handles: list[Artist] = []
     for number, entry in enumerate(group):
-        by_count = by_affected_moves(entry.answered, entry.change, entry.critical_factor)
+        by_count = by_affected_moves(entry.answered, entry.change)
         # Side by side, so that equal shares do not hide each other.
         offset = 0.7 * ((number + 0.5) / len(group) - 0.5)
         xs = [EARLIER_LABELS.index(bucket.label) + offset for bucket in by_count]
