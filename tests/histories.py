@@ -47,7 +47,6 @@ DEFAULT_OPTIONS: Options = {
     "extra_body": "",
     "max_connections": 2,
     "form": "moves",
-    "draws": 1,
     "interventions": (),
 }
 OTHER_VALUES: dict[str, list[Any]] = {
@@ -66,7 +65,6 @@ OTHER_VALUES: dict[str, list[Any]] = {
     "extra_body": ['{"top_k": 2}'],
     "max_connections": [1, 4],
     "form": ["moves+fen"],
-    "draws": [2],
     "interventions": [("legal-moves", "reason-first")],
 }
 

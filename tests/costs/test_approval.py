@@ -147,7 +147,7 @@ def test_experiments_suggest_options_that_make_them_cheaper(
     half_habit: Loopback, tmp_path: Path
 ) -> None:
     command = ("experiment", "--model", "priced", "--base-url", half_habit.url, "--quiet")
-    options = ("--out", tmp_path, "--ask-above", "0.5", "--runs", 1)
+    options = ("--out", tmp_path, "--ask-above", "0.5", "--runs", 1, "--eval", "all")
     done = cdta(*command, *options, code=1)
     assert (
         "; to save money, try --pool common, --eval all_small; all answers so far are saved"

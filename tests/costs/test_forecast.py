@@ -103,7 +103,7 @@ def test_an_estimate_needs_no_key_and_states_its_assumptions() -> None:
     assert 200 / 0.05 < forecast.dataset.requests.high < 19_841 * 2
     assert 150 < forecast.measuring.input_tokens.expected / 400 < 300
     first = "% of positions, judging by the shipped datasets (5.0 to 15.7%)"
-    words = (first, "rough estimate", "without reasoning", "50 tokens per second", "--draws")
+    words = (first, "rough estimate", "without reasoning", "50 tokens per second")
     assert all(word in text for word, text in zip(words, forecast.assumptions, strict=True))
     assert forecast.at_once
     assert 4 < mean_tokens(forecast.at_once) < 6 < 369 < mean_tokens(forecast.total)

@@ -218,6 +218,6 @@ def test_progress_and_total(serve: Serve, priced: None, capsys: pytest.CaptureFi
     requests = f"in total, {total} of about {total} requests, "
     assert f": 20/20, 0 s left, about {cost} {requests}" in lines[-1]
     assert f" tokens {requests}" in unpriced[-1]
-    repriced = evaluate(replace(spec, price="1000,10000", max_cost=None, ask_above=None, draws=2))
+    repriced = evaluate(replace(spec, price="1000,10000", max_cost=None, ask_above=None))
     assert repriced.cost.measuring  # includes cached answers, at the new price
     assert f"about {dollars(repriced.cost.measuring)} in total" in capsys.readouterr().err

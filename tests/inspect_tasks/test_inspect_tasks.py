@@ -313,19 +313,6 @@ def test_metrics_cover_all_epochs_with_any_reducer(tmp_path: Path) -> None:
     assert logged_metrics(rescored) == logged_metrics(log)
 
 
-def test_draws_of_a_position_are_samples_of_one_cluster(tmp_path: Path) -> None:
-    """Repeated identical answers give no more certainty."""
-    Player.respond = staticmethod(wavering)
-    args = {"samples": 6, "dataset": "gpt-4-0314"}
-    once, thrice = (
-        eval_log(tmp_path / str(draws), task_args=args | {"draws": draws}) for draws in (1, 3)
-    )
-    assert len(ids(thrice)) == 3 * len(ids(once)) == 18
-    for name in ("predicted_move_proportion", "rule_uptake", "stderr"):
-        assert logged_metrics(thrice)[name] == pytest.approx(logged_metrics(once)[name])
-    assert logged_metrics(once)["stderr"]
-
-
 def test_groups_by_earlier_moves_of_the_changed_piece(shared_log: EvalLog) -> None:
     by_piece = {"delta": [grouped(mean(), "earlier_moves_of_changed_piece")]}
     log = score_again(shared_log, habit(), metrics=[by_piece], action="overwrite")

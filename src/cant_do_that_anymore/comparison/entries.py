@@ -153,8 +153,8 @@ class Entry:
     @cached_property
     def _pooled_notes(self) -> list[str]:
         # As many samples as if every run were complete.
-        lacking = (run.plan.wanted_samples - len(run.samples) for run in self.runs)
-        plan = replace(self.plan, draws=1, wanted=len(self.samples) + sum(lacking))
+        lacking = (run.plan.wanted - len(run.samples) for run in self.runs)
+        plan = replace(self.plan, wanted=len(self.samples) + sum(lacking))
         return notes_on(self.samples, self.results, plan, self.controls)
 
     def mean(self, name: str) -> Number:

@@ -266,7 +266,7 @@ def _check_matches_spec(run: Run, spec: Spec, folder: Path) -> None:
     differences = plan.differences(run.plan) + [
         name
         for name, differs in {
-            "number of samples": (plan.wanted, plan.draws) != (run.plan.wanted, run.plan.draws),
+            "number of samples": plan.wanted != run.plan.wanted,
             "protocol": run.protocol != PROTOCOL,
             "model, its address or its arguments": identity != run.identity,
         }.items()

@@ -44,7 +44,7 @@ async def require_approval(spec: Spec, plan: Plan, client: Client, *, quiet: boo
 
     Args:
         spec: the run.
-        plan: its plan; without draws, the run ends with its dataset.
+        plan: its plan, which may end with the dataset.
         client: sends a few requests of the run first, unless their answers are cached.
         quiet: whether to hide the progress.
 

@@ -96,14 +96,14 @@ class Remaining:
 def remaining(spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache) -> Remaining:
     """Replay a run from the cache.
 
-    A run whose plan has no draws ends with its dataset.
-
     Raises:
         InvalidInput: if the spec is invalid.
     """
     per_position = len(plan.conditions) + spec.diagnose * len(control_conditions(plan))
+    if plan.only_dataset:
+        per_position = 0
     dataset_step, measuring = (Step(plan.settings, cache.variant(plan.settings)) for _ in range(2))
-    rest = Remaining(dataset_step, measuring, plan.draws * per_position, plan.wanted)
+    rest = Remaining(dataset_step, measuring, per_position, plan.wanted)
     source, controls = positions_for(spec), list[Position]()
     if isinstance(source, Dataset):
         positions: Sequence[Position] = positions_drawn(source, spec)
@@ -116,7 +116,7 @@ def remaining(spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache) -> Rem
             controls = selecting.controls(dataset, positions) if spec.diagnose else []
         else:
             positions = selecting.search()
-    trials = trials_for(positions, controls, plan) if plan.draws else []
+    trials = [] if plan.only_dataset else trials_for(positions, controls, plan)
     for trial, conditions in trials:
         requests = cache.same_limit_if_cut(trial.requests(conditions), plan.settings)
         answers = [cache.answer(request, plan.settings) for request in requests]

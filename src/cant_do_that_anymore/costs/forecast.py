@@ -159,8 +159,7 @@ def forecast(
 ) -> Forecast:
     """Forecast the rest of a run from its cached answers.
 
-    Without any, its answers are taken to be as long as in another run of the model. A run whose
-    plan has no draws ends with its dataset.
+    Without any, its answers are taken to be as long as in another run of the model.
     """
     rest = remaining(spec, plan, info, cache)
     dataset = StepDraws(spec, info, rest.dataset, rest.measuring)

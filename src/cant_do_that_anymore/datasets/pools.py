@@ -222,7 +222,6 @@ def drawn(dataset: Dataset, spec: Spec) -> list[tuple[int, Position]]:
 
     ``n`` are drawn without replacement, or all in seeded order if there are fewer. At most
     ``max_samples`` of them remain. The same seed draws the same positions as the original eval.
-    With several draws, each position comes that often in a row.
 
     Raises:
         InvalidInput: if a position is invalid under the rules.
@@ -233,10 +232,7 @@ def drawn(dataset: Dataset, spec: Spec) -> list[tuple[int, Position]]:
     if spec.max_samples:
         Random(CUT_SEED).shuffle(numbers)
         numbers = numbers[: spec.max_samples]
-    positions_by_number = [
-        (number, checked(chosen[number], spec.change, positions)) for number in numbers
-    ]
-    return [numbered for numbered in positions_by_number for _ in range(spec.draws)]
+    return [(number, checked(chosen[number], spec.change, positions)) for number in numbers]
 
 
 def positions_drawn(dataset: Dataset, spec: Spec) -> list[Position]:

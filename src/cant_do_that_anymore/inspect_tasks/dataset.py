@@ -82,7 +82,7 @@ class SearchedSamples(SampleSource):
         _PROGRESS.set((steps_left, returned))
         for size in steps_left:
             selection = await self._select(spec, size)
-            samples = inspect_samples(selection, spec.change, size * spec.draws)
+            samples = inspect_samples(selection, spec.change, size)
             new = [sample for sample in samples if sample.id not in returned]
             returned.update(sample.id for sample in new)
             if new or selection.dataset.pool_ended:

@@ -37,7 +37,7 @@ class ModelState:
         with open_cache(self.model.info) as cache:  # known if its dataset was built
             variant = cache.variant(self.plan.settings)
         self.negotiator = Negotiator(self.model, TaskVariants(variant))
-        self.guard = QualityGuard(self.plan.settings, self.plan.draws)
+        self.guard = QualityGuard(self.plan.settings)
         self.drops = DropMonitor()
 
 

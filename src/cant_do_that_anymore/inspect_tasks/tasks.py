@@ -108,7 +108,7 @@ def _task(eval: Eval, arguments: Arguments) -> Task:
         )
         name = str(spec.dataset or f"{change.key}/{spec.pool or eval}")
         searched = not selection or selection.dataset.asked
-        wanted = spec.n_positions * spec.draws * (2 if spec.diagnose else 1) if searched else 0
+        wanted = spec.n_positions * (2 if spec.diagnose else 1) if searched else 0
         habit_task.dataset = PlannedDataset(list(habit_task.dataset), name, wanted)
         return habit_task
 

@@ -93,9 +93,9 @@ def notes_on(samples: Samples, results: Results, plan: Plan, controls: Samples) 
 
 def _on_size(samples: Samples, metrics: dict[str, Number], plan: Plan) -> list[str]:
     notes = []
-    if len(samples) < plan.wanted_samples:
+    if len(samples) < plan.wanted:
         n = pluralize(len(samples), "sample")
-        notes.append(f"only {n} ({plan.wanted_samples:,} wanted): there are no more positions")
+        notes.append(f"only {n} ({plan.wanted:,} wanted): there are no more positions")
     if metrics["n_failed"]:
         failed = pluralize(int(metrics["n_failed"]), "sample")
         consequence = "" if metrics["n_samples"] else ", so nothing is left to measure"

@@ -284,7 +284,6 @@ def _generation(entry: Entry, model_id: str) -> Json:
         "form": entry.form,
         "conditions": ", ".join(condition.name for condition in plan.conditions),
         **plan.scoring,
-        "draws": plan.draws,
         "seeds": ", ".join(str(run.plan.settings.seed) for run in entry.runs),
         **{name: getattr(settings, name) for name in ("reasoning_effort", "reasoning_tokens")},
         "extra_body": settings.extra_body,

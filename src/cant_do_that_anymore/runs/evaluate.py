@@ -66,7 +66,7 @@ async def _run(
 ) -> Run:
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     of_controls = control_conditions(plan) if spec.diagnose else ()
-    per_position = plan.draws * (len(plan.conditions) + len(of_controls))
+    per_position = len(plan.conditions) + len(of_controls)
     async with open_client(spec, model, budget) as client:
         had_answers = not client.cache.is_empty
         identity_notes = await model.warnings()
@@ -129,7 +129,7 @@ async def _measure(
 ) -> list[Sample]:
     """Ask about every position under every condition and score the answers; controls come last."""
     samples: list[Sample] = []
-    guard, spill = QualityGuard(plan.settings, plan.draws), spill_file()
+    guard, spill = QualityGuard(plan.settings), spill_file()
     trials = trials_for(selection.positions, selection.controls, plan)
     requests = (
         request
@@ -183,6 +183,6 @@ async def select_async(
     spec: Spec, plan: Plan, source: Dataset | Pool, client: Client, *, billed: Plan, quiet: bool
 ) -> Selection:
     """Find or build a dataset in a running event loop; the user approves the billed plan first."""
-    await require_approval(spec, replace(billed, draws=0), client, quiet=quiet)
-    running_cost = follow_cost(spec, replace(plan, draws=0), client, 0)
+    await require_approval(spec, replace(billed, only_dataset=True), client, quiet=quiet)
+    running_cost = follow_cost(spec, replace(plan, only_dataset=True), client, 0)
     return await select_positions(spec, plan, source, client, running_cost, quiet=quiet)

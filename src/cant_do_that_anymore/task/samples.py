@@ -114,15 +114,10 @@ class QualityGuard:
 
     Empty and unreadable answers count only under the baseline condition. So a model that falls
     silent when the rules change does not stop the run: that is a result.
-
-    Args:
-        draws: how often each request is sent; the replies to it count as one, since they may all
-            share its fate.
     """
 
-    def __init__(self, settings: Settings, draws: int = 1) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._draws = draws
         self._seen = self._cut_off = self._empty = self._standard = self._unreadable = 0
         self._cut_off_text = ""
 
@@ -143,7 +138,7 @@ class QualityGuard:
             self._standard += 1
             self._unreadable += not usable
         spoiled = self._cut_off + self._empty
-        if self._seen >= MIN_ANSWERS_TO_JUDGE and _too_many(spoiled, self._seen, self._draws):
+        if self._seen >= MIN_ANSWERS_TO_JUDGE and _too_many(spoiled, self._seen):
             raise Incomplete(f"{spoiled} of the first {self._seen} replies {self._why(answer)}")
         enough = self._standard >= 2 * MIN_ANSWERS_TO_JUDGE
         if enough and self._unreadable > MAX_UNREADABLE * self._standard:
@@ -175,8 +170,8 @@ class QualityGuard:
         return f"--max-tokens (now {self._settings.max_tokens})"
 
 
-def _too_many(spoiled: int, seen: int, draws: int) -> bool:
+def _too_many(spoiled: int, seen: int) -> bool:
     """Whether clearly more than `MAX_SPOILED` of the replies are spoiled."""
     evidence = spoiled * log(CLEARLY_SPOILED / MAX_SPOILED)
     evidence += (seen - spoiled) * log((1 - CLEARLY_SPOILED) / (1 - MAX_SPOILED))
-    return evidence / draws > -log(MAX_FALSE_STOPS)
+    return evidence > -log(MAX_FALSE_STOPS)

@@ -55,7 +55,7 @@ UNBOUNDED_FIELDS = {
     *("best_of", "models", "plugins", "service_tier", "tools"),
     *("search_parameters", "web_search", "web_search_options"),
 }
-MAX_DRAWS, MAX_PLIES = 100, 9999
+MAX_PLIES = 9999
 DEFAULT_SAMPLES: dict[Eval, int] = {"all": 1000, "all_small": 100, "all_diagonal": 1000}
 
 
@@ -100,7 +100,6 @@ class Spec:
         interventions: what may help: names, ``all``, or a `ConditionTemplate` with a name.
         diagnose: also ask why the habit stays: under all conditions of a diagnosis, with controls.
         n: how many positions to draw; at most ``max_samples`` of them are measured.
-        draws: how often to ask about each position under each condition; each time is a sample.
         reasoning_effort: the reasoning effort to request; None for the model's default.
         reasoning_tokens: reasoning budget in addition to ``max_tokens``; None for as much as is
             needed.
@@ -210,9 +209,6 @@ class Spec:
         None, TASK, "N", "Number of samples.  [default: 1000; all_small: 100]", Ge(1)
     )
     max_samples: Annotated[int | None, Ge(1)] = None
-    draws: int = option(
-        1, TASK, "D", "Ask D times about each position; -n counts positions.", Ge(1), Le(MAX_DRAWS)
-    )
     seed: int = option(DEFAULT_SEED, TASK, "S", "Seed for drawing positions.", Ge(0), Lt(2**63))
     max_connections: int | None = option(
         None, LIMITS, "C", "Maximum number of concurrent requests.", Ge(1)

@@ -113,7 +113,6 @@ class PlanOptions:
     Attributes:
         reading: how replies are read.
         wanted: how many positions.
-        draws: how often each position is asked about under each condition.
         select_effort: the reasoning effort used when building the dataset.
     """
 
@@ -122,7 +121,6 @@ class PlanOptions:
     settings: Settings
     select_effort: Effort | None
     wanted: int = field(metadata=MAY_DIFFER)
-    draws: int = field(default=1, metadata=MAY_DIFFER)
 
     @property
     def scoring(self) -> dict[str, Any]:
@@ -141,6 +139,7 @@ class Plan(PlanOptions):
         conditions: the conditions of every position.
         interventions: the names of those of them that are interventions.
         selection: the condition that selects positions, if it is not the first of these.
+        only_dataset: whether to end with the dataset, without measuring.
     """
 
     change: Rules
@@ -148,16 +147,12 @@ class Plan(PlanOptions):
     conditions: tuple[Condition, ...]
     selection: Condition | None = field(default=None, metadata=MAY_DIFFER)
     interventions: tuple[str, ...] = ()
+    only_dataset: bool = field(default=False, metadata=MAY_DIFFER)
 
     @property
     def baseline(self) -> Condition:
         """The condition under which the model shows its habits."""
         return self.selection or self.conditions[0]
-
-    @property
-    def wanted_samples(self) -> int:
-        """How many samples: all draws of all positions."""
-        return self.wanted * self.draws
 
     @property
     def wording(self) -> str:
