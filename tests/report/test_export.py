@@ -164,7 +164,7 @@ def test_exports_contain_no_paths_and_no_url_of_a_single_server(
     "options",
     [
         ["-n", 6, "--pool", str(positions(40)), "--seed", 3, "--reading", "exact"],
-        ["-n", 5, "--pool", "common", "--plies=-30", "--temperature", 0.5, "--max-tokens", 20],
+        ["-n", 5, "--pool", "common", "--temperature", 0.5, "--max-tokens", 20],
         ["-n", 4, "--dataset", str(positions(12)), "--tag", "week 1", "--diagnose"],
         ["-n", 4, "--dataset", "gpt-4-0314", "--server-seed", "--extra-body", '{"top_k": 2}'],
         ["-n", 4, "--pool", "common", "--reasoning-effort", "low", "--select-effort", "none"],

@@ -46,14 +46,12 @@ class Pool:
     Attributes:
         shuffled: whether they are in random order already.
         user_chosen: whether the user named this pool, so that no other positions will do.
-        plies: the lengths that the user allowed, if not all.
     """
 
     name: str
     positions: Sequence[Position]
     shuffled: bool = False
     user_chosen: bool = False
-    plies: str = ""
 
     @cached_property
     def digest(self) -> str:
@@ -71,26 +69,7 @@ class Pool:
         """Return the name for reports; "" for the default pool of these rules."""
         of_ours = self.name in (SHIPPED, GAMES, COMMON)
         name = self.name if of_ours else f"{Path(self.name).name} {self.digest}"
-        if self.plies:
-            return f"{name}, {self.plies} plies"
         return "" if name == (SHIPPED if rules == BISHOPS_AS_KNIGHTS else GAMES) else name
-
-    def within(self, spec: Spec) -> "Pool":
-        """Return the positions of the lengths that the spec allows.
-
-        Raises:
-            InvalidInput: if there are none.
-        """
-        if not spec.plies or spec.lengths is None:
-            return self
-        lengths = [len(position.moves) for position in self.positions]
-        pairs = zip(self.positions, lengths, strict=True)
-        if not (positions := [position for position, n in pairs if n in spec.lengths]):
-            raise InvalidInput(
-                f"no position of the pool is after {spec.plies} plies; its positions "
-                f"are after {min(lengths)} to {max(lengths)}"
-            )
-        return replace(self, positions=positions, user_chosen=True, plies=spec.plies)
 
 
 def positions_for(spec: Spec, *, quiet: bool = False) -> Dataset | Pool:
@@ -100,11 +79,10 @@ def positions_for(spec: Spec, *, quiet: bool = False) -> Dataset | Pool:
     """
     if spec.dataset:
         return given_dataset(spec.dataset, spec.change)
-    pool = _pool_for(spec, quiet=quiet).within(spec)
+    pool = _pool_for(spec, quiet=quiet)
     if spec.eval != "all_diagonal":
         return pool
-    name = pool.display_name(spec.change) if pool.plies else ""
-    return Dataset("", pool.name, list(pool.positions), pool_name=name)
+    return Dataset("", pool.name, list(pool.positions))
 
 
 def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
@@ -119,7 +97,7 @@ def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
         return _shipped(DIAGONAL if spec.eval == "all_diagonal" else "pool")
     if spec.eval == "all_diagonal":
         raise InvalidInput(_no_engine_games(change))
-    return Pool(GAMES, _mined_pool(change, spec, quiet=quiet), shuffled=True, user_chosen=of_games)
+    return Pool(GAMES, _mined_pool(change, quiet=quiet), shuffled=True, user_chosen=of_games)
 
 
 @cache
@@ -137,27 +115,23 @@ def _no_engine_games(change: Rules) -> str:
     return f"{reason}; generate some with `{command}` and pass them with --pool FILE"
 
 
-def _mined_pool(rules: Rules, spec: Spec, *, quiet: bool) -> list[Position]:
+def _mined_pool(rules: Rules, *, quiet: bool) -> list[Position]:
     """Return the pool for these rules from the bundled games, mined once and then cached.
-
-    Each range of lengths has its own, since a game gives one position.
 
     Raises:
         InvalidInput: if the rules forbid no move of any game.
         UserError: if the pool cannot be saved.
     """
     folder, key = home() / "pools", f"{identity_of(rules)}.{POOL_VERSION}"
-    key += f".{spec.plies}" if spec.plies else ""
     if positions := _cached_pool(folder, key):
         return positions
     with progress(f"mining a pool for {rules.key}", POOL_SIZE, quiet=quiet) as advance:
-        for position in positions_in_games(rules, spec.lengths):
+        for position in positions_in_games(rules):
             positions.append(position)
             advance()
     if not positions:
-        there = f" after {spec.plies} plies" if spec.plies else ""
         raise InvalidInput(
-            f"{rules.key} forbids no move of the bundled games{there}, which have up to "
+            f"{rules.key} forbids no move of the bundled games, which have up to "
             f"{GAME_LENGTH} plies; give another --pool"
         )
     lines = b"".join(position_lines(positions))

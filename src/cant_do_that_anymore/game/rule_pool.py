@@ -44,12 +44,12 @@ def move_of(character: str) -> chess.Move:
     return chess.Move(code & 63, code >> 6 & 63, code >> 12 or None)
 
 
-def positions_in_games(rules: Rules, lengths: range | None = None) -> Iterator[Position]:
+def positions_in_games(rules: Rules) -> Iterator[Position]:
     """Yield a pool of at most `POOL_SIZE` distinct positions, the same on every machine.
 
     Each game, in seeded order, gives at most one position: a random special move, since the first
     one would often be one of the first moves of the game. Each game has its own random numbers, so
-    similar rules have similar pools. With ``lengths``, only positions after so many moves count.
+    similar rules have similar pools.
     """
     games = shipped_games()
     taken: set[str] = set()
@@ -58,7 +58,7 @@ def positions_in_games(rules: Rules, lengths: range | None = None) -> Iterator[P
         boards = {
             ply: board
             for ply, board in _special_plies(map(move_of, game), rules)
-            if game[:ply] not in taken and (lengths is None or ply in lengths)
+            if game[:ply] not in taken
         }
         drawn = Random(f"{_SEED} {number}").sample(list(boards), len(boards))
         # It may be mate already under the changed rules; then no move is legal.

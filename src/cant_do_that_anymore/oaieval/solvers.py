@@ -32,7 +32,7 @@ T = TypeVar("T")
 _NOT_COMPLETION_ARGS = {
     *("model", "eval", "n", "seed", "max_connections", "fresh", "ask_above"),
     *("tag", "header", "rules", "pool", "dataset", "diagnose", "max_error_rate"),
-    *("price", "plies", "interventions"),
+    *("price", "interventions"),
 }
 _FIRST = ("wording", "reading", "temperature", "max_tokens", "base_url", "max_cost", "keep_looking")
 # Options of `cdta run`, those that users of the original need first.

@@ -1,7 +1,6 @@
 """Metadata of the options of a run (heading, value name, help, parser), and some parsers."""
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
@@ -99,17 +98,6 @@ def parse_price(value: Any) -> tuple[float, float] | None:
     raise InvalidInput(
         f"price must be IN,OUT in US dollars per million tokens, such as 2.5,10, not {value!r}"
     )
-
-
-def parse_plies(value: Any) -> Any:
-    """Return a range of lengths, if it is valid: one spelling of it, since it names the pool."""
-    if value is None:
-        return None
-    text = re.fullmatch(r"([0-9]{0,4})-([0-9]{0,4})", str(value))
-    if not text or not any(text.groups()) or (all(text.groups()) and int(text[1]) > int(text[2])):
-        raise InvalidInput(f"plies must be MIN-MAX, MIN- or -MAX, such as 30-60, not {value!r}")
-    least, most = (str(int(bound)) if bound else "" for bound in text.groups())
-    return f"{'' if least == '0' and most else least}-{most}"
 
 
 def check_pool(pool: str | Path | None) -> None:

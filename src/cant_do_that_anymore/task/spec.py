@@ -39,7 +39,6 @@ from .option_info import (
     option,
     parse_body,
     parse_headers,
-    parse_plies,
     parse_price,
 )
 from .prompts import ALL, DEFAULT, SHIPPED_WORDINGS, Wording, parse_wording, wordings_named
@@ -55,7 +54,6 @@ UNBOUNDED_FIELDS = {
     *("best_of", "models", "plugins", "service_tier", "tools"),
     *("search_parameters", "web_search", "web_search_options"),
 }
-MAX_PLIES = 9999
 DEFAULT_SAMPLES: dict[Eval, int] = {"all": 1000, "all_small": 100, "all_diagonal": 1000}
 
 
@@ -87,8 +85,6 @@ class Spec:
         eval: ``all``, ``all_small`` (fewer samples) or ``all_diagonal`` (games under the new rule).
         pool: a file of positions to choose from, ``games`` for those of the bundled games, or
             ``common`` for those in at least one of the shipped datasets.
-        plies: only positions of the pool after this many moves of both sides, as ``MIN-MAX``,
-            ``MIN-`` or ``-MAX``.
         dataset: a file of positions, or the name of a dataset (`cdta dataset list`).
         fallback_dataset: the dataset for a model that has none; None builds one.
         rules: the changed rules or their key; docs/rules.md describes custom rules.
@@ -164,13 +160,6 @@ class Spec:
         "FILE",
         "Candidate positions: a file, games (bundled), or common (about a fifth of the requests).",
     )
-    plies: str | None = option(
-        None,
-        TASK,
-        "MIN-MAX",
-        "Only positions of the pool after MIN to MAX plies (moves by either side).",
-        parse=parse_plies,
-    )
     dataset: str | Path | None = option(
         None, TASK, "D", "Use these positions: a file or a dataset's name."
     )
@@ -243,9 +232,8 @@ class Spec:
         wordings_named(self.wording)
         if model or base_url:
             parse_name(model, base_url)
-        for positions, given in (("a pool", self.pool), ("plies", self.plies)):
-            if given and self.dataset:
-                raise InvalidInput(f"give {positions} or a dataset, not both")
+        if self.pool and self.dataset:
+            raise InvalidInput("give a pool or a dataset, not both")
         check_pool(self.pool)
         check_dataset(self.dataset)
         self._check_pool_fits(self.change)
@@ -271,14 +259,6 @@ class Spec:
     def n_positions(self) -> int:
         """How many positions to draw."""
         return DEFAULT_SAMPLES[self.eval] if self.n is None else self.n
-
-    @property
-    def lengths(self) -> range | None:
-        """The allowed numbers of moves before a position; None for any."""
-        if not self.plies:
-            return None
-        least, _, most = self.plies.partition("-")
-        return range(int(least or 0), int(most or MAX_PLIES) + 1)
 
     @property
     def all_conditions(self) -> tuple[str | ConditionTemplate, ...]:
