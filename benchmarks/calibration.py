@@ -123,8 +123,11 @@ def _likelihoods(positions: Sequence[Position]) -> tuple[np.ndarray, np.ndarray]
     for position in positions:
         (scores,) = network.scores([network.tokens(position.moves)])
         legal = [move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(position.board())]
-        habits.append(network.share(scores, position.special_moves))
-        allowed.append(network.share(scores, legal))
+        scores = scores[: len(network.moves)]
+        likelihoods = np.exp((scores - scores.max()).astype(np.float64))
+        likelihoods /= likelihoods.sum()
+        habits.append(likelihoods[[network.token[move] for move in position.special_moves]].sum())
+        allowed.append(likelihoods[[network.token[move] for move in legal]].sum())
     return np.array(habits), np.array(allowed)
 
 

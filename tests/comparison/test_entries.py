@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
-from cant_do_that_anymore import Answer, Position, rules_named
+from cant_do_that_anymore import Answer, rules_named
 from cant_do_that_anymore.comparison.entries import entries_of, pool_runs
 from cant_do_that_anymore.comparison.leaderboard import differences_in_plan
 from cant_do_that_anymore.datasets.storage import Dataset
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.metrics.bounds import interval_of
-from cant_do_that_anymore.metrics.groups import by_affected_moves
 from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES, UPTAKE
 from cant_do_that_anymore.providers.base import Effort, Settings, Usage
 from cant_do_that_anymore.runs.lookup import find_runs
@@ -210,10 +208,3 @@ def test_copied_or_unfinished_folders_add_no_run(tmp_path: Path) -> None:
     (entry,) = entries_of(map(load_run, folders))
     assert len(entry.runs) == 1
     assert entry.results.metrics == load_run(folder).results.metrics
-
-
-def test_earlier_moves_are_those_that_the_change_affects() -> None:
-    position = Position(1, ("e2e4", "e7e5", "d1h5", "f8c5", "h5f7"), ("e8f7",))
-    samples = run_with_outcomes("m", positions=[position]).samples
-    labels = [by_affected_moves(samples, rules)[0].label for rules in (BISHOPS_AS_KNIGHTS, QUEENS)]
-    assert labels == ["1", "2"]

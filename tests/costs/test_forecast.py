@@ -458,3 +458,12 @@ def test_the_spread_of_hit_rates_comes_from_six_models() -> None:
     logs = [log(rate) for rate in (*RATES_ON_ALL, mean(by_chance), 0.42)]
     assert pytest.approx(stdev(logs) * sqrt(1 + 1 / len(logs)), abs=0.02) == HIT_RATE_SCALE
     assert len(logs) - 1 == DEGREES
+
+
+def test_the_estimate_says_that_the_common_pool_is_another_population(small_pools: None) -> None:
+    options = ["estimate", "--model", "openai/gpt-4o", "--reasoning-effort", "none"]
+    default = cdta(*options, code=0).stdout
+    common = cdta(*options, "--pool", "common", code=0).stdout
+    for output in (default, common):
+        assert "common measures another population" in " ".join(output.split())
+    assert "another population" not in cdta(*options, "--pool", "games", code=0).stdout

@@ -30,7 +30,6 @@ from cant_do_that_anymore.providers.pocket import (
     PocketModel,
     Tokenizer,
     Tokens,
-    likelihoods_of,
     load_network,
 )
 from cant_do_that_anymore.task.conditions import question
@@ -313,24 +312,11 @@ class TestBatching:
         first, second = POSITIONS[0].moves, POSITIONS[1].moves
         moves_of(POCKET, [first])
         assert moves_of(POCKET_RULES, [first]) == moves_of(POCKET_RULES, [first])
-        likelihoods_of([(first, ())])
         assert batch_sizes == [1]
         monkeypatch.setattr(module, "MAX_CACHED_POSITIONS", 1)
         moves_of(POCKET, [second])
         moves_of(POCKET, [first])
         assert batch_sizes == [1, 1, 1]
-
-    def test_likelihoods_follow_from_the_scores(self) -> None:
-        network = load_network()
-        cases = [(p.moves, p.special_moves) for p in POSITIONS[:30]]
-        likelihoods = likelihoods_of(cases)
-        for likelihood, (moves, special) in zip(likelihoods, cases, strict=True):
-            (scores,) = network.scores([network.tokens(moves)])
-            odds = np.exp(scores[: len(network.moves)].astype(float))
-            special_odds = sum(odds[network.token[move]] for move in special)
-            assert likelihood == pytest.approx(special_odds / odds.sum(), rel=1e-4)
-        assert likelihoods_of([((), ("e2e4", "d2d4", "P@e4"))])[0] > 0.5
-        assert likelihoods_of([]) == []
 
     def test_an_error_reaches_the_whole_batch(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def fail(network: Network, *_: object) -> Logits:

@@ -10,15 +10,9 @@ import pytest
 from markupsafe import escape
 
 from browser import Opener, check_accessible, check_fits, save_report
-from cant_do_that_anymore import Answer, Position, shipped_pool
+from cant_do_that_anymore import Answer, Position
 from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.leaderboard import rankings
-from cant_do_that_anymore.metrics.groups import (
-    by_human_frequency,
-    compute_human_frequency,
-    human_frequency,
-)
-from cant_do_that_anymore.providers import pocket
 from cant_do_that_anymore.providers.base import Usage
 from cant_do_that_anymore.report.columns import as_rows
 from cant_do_that_anymore.report.document import build_document
@@ -244,15 +238,6 @@ def test_a_sample_shows_all_replies_and_questions(
     assert "{move}" in opened.text("#made")
 
 
-def test_reports_group_samples_by_human_move_frequency() -> None:
-    run = run_with_outcomes(positions=POOL[:80])
-    groups = by_human_frequency(run.answered, run.plan)
-    assert sum(group.uptake.n for group in groups) == 80
-    labels = [group.label for group in groups]
-    assert len(groups) > 3 and labels == sorted(labels, key=lambda label: int(label.split()[0]))
-    assert "By how common the move is in human games" in page(run)
-
-
 def test_diagnosis_report_is_accessible(tmp_path: Path, open_page: Opener) -> None:
     """The run has a diagnosis, reasoning and failures, so that its report has every section."""
     counts = {(True, False): 3, (True, True): 2, (None, True): 1, (False, True): 1}
@@ -262,29 +247,9 @@ def test_diagnosis_report_is_accessible(tmp_path: Path, open_page: Opener) -> No
     report = opened.page
     assert report.locator(".failures li").count() > 1
     assert opened.text("article.changed summary").startswith("Reasoning: 70 tokens")
-    for folded in report.locator("#where summary, #made summary").all():
+    for folded in report.locator("#made summary").all():
         folded.click()
     check_accessible(report)
-
-
-def test_human_frequencies_of_the_shipped_pools_match_the_network() -> None:
-    """If the weights change, rebuild the table with `tools/make_move_frequencies.py`."""
-    for positions in (shipped_pool("pool")[::331], shipped_pool("diagonal")[::151]):
-        assert human_frequency(positions) == pytest.approx(
-            compute_human_frequency(positions), abs=1
-        )
-
-
-def test_reports_without_the_network_lack_human_frequency(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pocket, "DATA", tmp_path)
-    pocket.load_network.cache_clear()
-    not_shipped = Position(0, ("e2e4", "e7e5"), ("f1b5", "f1c4"))
-    run = run_with_outcomes(positions=[not_shipped])
-    assert by_human_frequency(run.answered, run.plan) == []
-    assert "how common" not in page(run)
-    assert "By opening" in page(run)
 
 
 def test_experiment_reports_show_rule_knowledge(typical: Run) -> None:

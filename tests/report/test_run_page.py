@@ -288,42 +288,11 @@ def test_filters_and_search_narrow_the_samples(mixed: Run, show: Show) -> None:
     assert opened.text(".legend .special b") == "Bb5"
 
 
-def test_openings_and_outcome_bands_link_to_their_samples(show: Show) -> None:
+def test_outcome_bands_link_to_their_samples(show: Show) -> None:
     opened = show("mixed")
-    row = opened.page.locator(".groups tbody tr", has_text="1. e4 e5").first
-    count = row.locator("td").first.text_content()
-    opened.page.locator("details", has_text="By opening").last.locator("summary").click()
-    row.locator("a").click()
-    opened.expect_current_sample(f"1 of {count}")
-    assert opened.text(".game").startswith("1.\u00a0e4 e5")
     opened.page.locator(".bands a.is-unreadable").press("Enter")
     opened.expect_current_sample("1 of 10")
     assert opened.text("article.changed .outcome") == "unreadable"
-
-
-def test_groups_show_special_and_all_forbidden_moves(show: Show) -> None:
-    opened = show("other_bishop_moves")
-    tables = opened.page.locator(".groups:has(thead small)")
-    assert tables.count() == 3
-    for folded in opened.page.locator("details:has(.groups) summary").all():
-        folded.click()
-    for table in tables.all():
-        header = table.locator("thead th").all_text_contents()
-        assert header[2:4] == ["standard any forbidden", "changed any forbidden"]
-        cells = table.locator("tbody tr").first.locator("td").all_inner_texts()
-        shares = [cell.split() for cell in cells[1:3]]
-        assert shares == [["100.0%", "100.0%"], ["0.0%", "100.0%"]]
-        for width in (320, 1440):
-            opened.page.set_viewport_size({"width": width, "height": 900})
-            ends = table.locator("thead small").evaluate_all(
-                """all => all.map(small => {
-                    const range = document.createRange();
-                    range.selectNodeContents(small);
-                    const box = range.getBoundingClientRect();
-                    return [box.left, box.right];
-                })"""
-            )
-            assert ends[0][1] < ends[1][0] < ends[1][1] <= width
 
 
 def test_arrow_keys_step_through_samples_outside_text_fields(mixed: Run, show: Show) -> None:
@@ -593,12 +562,11 @@ def test_1000_samples_open_in_two_seconds(tmp_path: Path, show: Show) -> None:
     assert any(opening_seconds() < 2 for _ in range(4))  # other tests may slow some of them down
 
 
-def test_diagonal_run_shows_all_special_moves_and_earlier_bishop_moves(show: Show) -> None:
+def test_diagonal_run_shows_all_special_moves(show: Show) -> None:
     positions = shipped_pool("diagonal")[:5]
     samples = [sample(p, p.special_moves[0], p.special_moves[-1]) for p in positions]
     opened = show(run_from_answers(samples, plan_of(5, eval="all_diagonal")))
     assert opened.text(".lede").startswith("model-1 moves a bishop diagonally in 100% of 5 ")
-    assert "earlier bishop moves" in opened.text("#where")
     for position in positions:
         arrows = opened.page.locator("#samples .board polygon.special").count()
         assert arrows == len(position.special_moves)
@@ -637,7 +605,7 @@ def test_reports_fit_all_screens(show: Show) -> None:
     check_fits(show("other_bishop_moves").page)
     page = show("three_conditions").page
     assert page.locator(".failures li").count() > 0
-    for summary in page.locator("#where summary, #made summary").all():
+    for summary in page.locator("#made summary").all():
         summary.click()
     check_fits(page, tables_from=390)
 
@@ -652,9 +620,8 @@ def test_failures_come_first_and_link_to_their_samples(show: Show) -> None:
     ]
     items.first.locator("a").click()
     opened.expect_current_sample("1 of 20")
-    boxes = [opened.page.locator(f"#{name}").bounding_box() for name in ("samples", "where")]
+    boxes = [opened.page.locator(f"#{name}").bounding_box() for name in ("samples", "made")]
     assert boxes[0] and boxes[1] and boxes[0]["y"] < boxes[1]["y"]
-    assert opened.page.locator(".group-of .groups").first.is_hidden()
     opened.page.locator("nav a", has_text="The prompts").click()
     assert opened.page.locator("#prompts").is_visible()
     colors = opened.page.locator(".tile .value").evaluate_all(

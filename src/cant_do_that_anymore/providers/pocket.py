@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from ..errors import UserError
 from ..game.position import DATA
 from ..game.rules import board_after
-from ..interrupts import run_interruptible
 from .base import Answer, Message, Model, Question, RequestVariant, Settings, local_info
 
 READER = "cdta/reader"
@@ -140,13 +139,6 @@ class Network:
         inputs = ({"text": words, "tokens": part} for part in parts)
         return np.concatenate([self._session.run(None, batch)[0] for batch in inputs])
 
-    def share(self, scores: Logits, moves: Sequence[str]) -> float:
-        """Return the total probability of these moves among all moves."""
-        scores = scores[: len(self.moves)]
-        likelihoods = np.exp((scores - scores.max()).astype(np.float64))
-        tokens = [self.token[move] for move in moves if move in self.token]
-        return float(likelihoods[tokens].sum() / likelihoods.sum())
-
 
 def _load_files() -> tuple[dict[str, Any], bytes]:
     try:
@@ -237,23 +229,6 @@ class PocketModel(Model):
         async with self._workers:
             positions = self._open.pop(kind).positions
             return await asyncio.to_thread(self._network.scores, positions, kind[0])
-
-
-def likelihoods_of(queries: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[float]:
-    """Return the probability of the given next moves after the given moves, per query.
-
-    Raises:
-        UserError: if the network's files are missing or damaged.
-    """
-    model, network = PocketModel(POCKET), load_network()
-
-    async def share(moves: Sequence[str], wanted: Sequence[str]) -> float:
-        return network.share(await model.scores(NO_TEXT, network.tokens(moves)), wanted)
-
-    async def shares() -> list[float]:
-        return await asyncio.gather(*(share(*query) for query in queries))
-
-    return run_interruptible(shares())
 
 
 def _pick(replies: Sequence[str], scores: Logits, settings: Settings) -> str:

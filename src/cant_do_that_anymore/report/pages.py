@@ -23,7 +23,7 @@ from .columns import DIAGNOSIS_HEADING, VERDICTS, Row, all_notes, columns_in, gr
 from .document import CATEGORY, Document, as_csv, build_document
 from .html import render
 from .plots.curve import curve_chart, has_curve
-from .plots.leaderboard import bar_chart, headline_chart, line_chart, rules_chart
+from .plots.leaderboard import bar_chart, headline_chart, rules_chart
 from .plots.style import COLORS, GRID, INK, Chart, save_chart, svg_of
 from .svg import Axis, axis_over, move_styles, pieces, rule_picture
 
@@ -42,7 +42,6 @@ _PALETTE |= {"#ffffff": "paper", "#000000": "ink", INK: "ink", GRID: "rule"}
 CAPTIONS = {
     "rules": "Headline measures by rules",
     "curve": "Reasoning tokens and rule uptake",
-    "diagonal": "Special moves by earlier moves of the changed piece",
 }
 
 
@@ -270,14 +269,9 @@ def _groups_by_rules(entries: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:
 
 
 def _figures(group: Sequence[Entry]) -> dict[str, Chart]:
-    """Return the plots of one leaderboard: bars, headline measures, and the curves that apply.
-
-    These are the thinking curve if a model has several efforts, and for positions from games under
-    the changed rules the special moves by earlier moves.
-    """
+    """Return the plots of one leaderboard; the curve needs a model with several efforts."""
     curve = {"curve": curve_chart} if has_curve(group) else {}
-    lines = {"diagonal": line_chart} if group[0].eval == "all_diagonal" else {}
-    return curve | {"bars": bar_chart, "headline": headline_chart} | lines
+    return curve | {"bars": bar_chart, "headline": headline_chart}
 
 
 def _charts(ranking: Ranking) -> Iterator[tuple[str, tuple[Chart, Sequence[Entry]]]]:
@@ -288,8 +282,7 @@ def _charts(ranking: Ranking) -> Iterator[tuple[str, tuple[Chart, Sequence[Entry
     if group[0].pool:
         rules += f"-{safe_name(group[0].pool)}"
     for kind, figure in _figures(group).items():
-        category = rules if kind == "diagonal" else f"{group[0].eval}-{rules}"
-        yield f"{kind}-{category}", (figure, group)
+        yield f"{kind}-{group[0].eval}-{rules}", (figure, group)
 
 
 def _selection_suffix(entry: Entry) -> str:

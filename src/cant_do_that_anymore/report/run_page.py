@@ -25,14 +25,6 @@ from ..metrics.diagnosis import (
     confounded,
     knowledge_group_of,
 )
-from ..metrics.groups import (
-    by_common,
-    by_earlier_moves,
-    by_human_frequency,
-    by_length,
-    by_opening,
-    shows_trend,
-)
 from ..metrics.measures import (
     FORBIDDEN_SHARE,
     IMPACT,
@@ -172,8 +164,6 @@ def page(run: Run) -> str:
 
 def _html(run: Run) -> Iterator[str]:
     conditions = _conditions(run.plan.conditions)
-    moves_label, earlier_moves = by_earlier_moves(run.answered, run.plan)
-    lengths = by_length(run.answered, run.plan)
     return render_stream(
         "run.html",
         **headline_and_tiles(run),
@@ -192,13 +182,6 @@ def _html(run: Run) -> Iterator[str]:
         },
         statistics=list(STATISTICS.values()),
         temperature=temperatures(run),
-        groups={
-            f"number of {moves_label}": earlier_moves,
-            "how common the move is in human games": by_human_frequency(run.answered, run.plan),
-            "opening": by_opening(run.answered, run.plan),
-        },
-        pools=by_common(run.answered, run.plan, run.dataset),
-        lengths=lengths if shows_trend(lengths) else [],
         knowledge=knowledge_rows(run),
         controls=control_shares(run),
         failures=FAILURES,

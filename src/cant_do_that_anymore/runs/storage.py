@@ -21,7 +21,6 @@ from ..formatting import Number
 from ..game.position import Position
 from ..game.rules import CATALOG, Rules, board_after, identity_of, resolve_rules
 from ..metrics.compute import compute
-from ..metrics.groups import uptake_by_group
 from ..metrics.notes import notes_on
 from ..metrics.stats.intervals import Interval
 from ..metrics.types import Results
@@ -126,7 +125,6 @@ def run_json(run: Run) -> dict[str, Any]:
             for kind in ("intervals", "by_special_move", "bounds")
         },
         **({"wordings": asdict(run.results.wordings)} if run.results.wordings else {}),
-        "rule_uptake_by": uptake_by_group(run.answered, plan, run.dataset),
         "outcomes": run.results.outcomes,
         **({"control_outcomes": run.results.control_outcomes} if run.controls else {}),
         **({"interventions": effects} if effects else {}),

@@ -4,15 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ...comparison.entries import Entry
 from ...formatting import brief, minus, percentage
-from ...metrics.groups import EARLIER_LABELS, MAX_EARLIER, Share, by_affected_moves
 from ...metrics.measures import FORBIDDEN_SHARE, MEASURES, SPECIAL_SHARE, UNUSABLE_SHARE
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from ..columns import marked
@@ -22,7 +19,6 @@ from .style import (
     HEADLINES,
     INK,
     bounds_handles,
-    dashes,
     draw_interval,
     draw_metric,
     end_of_axis,
@@ -34,7 +30,6 @@ from .style import (
     panels,
     title,
     value_and_interval,
-    wrap_label,
 )
 
 _NUMBER: dict[str, Any] = {
@@ -158,52 +153,3 @@ def _numbers(
 
 def _share(entry: Entry, name: str) -> float:
     return entry.results.metrics.get(name) or 0.0
-
-
-def line_chart(group: Sequence[Entry], *, narrow: bool = False) -> Figure:
-    """Plot the share of special moves by earlier moves of the changed piece."""
-    figure, both = panels(9.0, 4.2 + 0.08 * len(group), len(SPECIAL_SHARE), narrow=narrow)
-    handles: list[Artist] = []
-    for number, entry in enumerate(group):
-        by_count = by_affected_moves(entry.answered, entry.change)
-        # Side by side, so that equal shares do not hide each other.
-        offset = 0.7 * ((number + 0.5) / len(group) - 0.5)
-        xs = [EARLIER_LABELS.index(bucket.label) + offset for bucket in by_count]
-        for axes, condition in zip(both, SPECIAL_SHARE, strict=True):
-            shares = [bucket.shares[condition] for bucket in by_count]
-            _forbidden_line(axes, xs, shares, number)
-            line = _line(axes, xs, shares, number)
-        line.set_label(wrap_label(marked(entry)))
-        handles.append(line)
-    for axes, condition in zip(both, SPECIAL_SHARE, strict=True):
-        axes.set_title(f"{condition} rules", loc="left", fontsize=10)
-        axes.set_xticks(range(MAX_EARLIER + 1), [*EARLIER_LABELS[:-1], f"{MAX_EARLIER}+"])
-        axes.set_xlabel(f"earlier {group[0].change.affected_moves_label}")
-        grid(axes, "y")
-    end, cut = end_of_axis(max(axes.dataLim.y1 for axes in both))
-    for axes in both if narrow else both[:1]:
-        axes.set_ylim(-0.03 * end, 1.03 * end)
-        axes.set_ylabel(f"share of special moves{cut}")
-    title(figure, "Special moves", group)
-    handles.append(Line2D([], [], linestyle=":", color=INK, label="any forbidden move"))
-    legend(figure, handles, group)
-    return figure
-
-
-def _forbidden_line(axes: Axes, xs: Sequence[float], shares: Sequence[Share], number: int) -> None:
-    """Draw all forbidden moves; the line of special moves hides them where both are equal."""
-    values = np.array([share.forbidden for share in shares], dtype=float)
-    color, _ = mark(number)
-    axes.plot(xs, values, ":", linewidth=1, color=color)
-
-
-def _line(axes: Axes, xs: Sequence[float], shares: Sequence[Share], number: int) -> Line2D:
-    color, marker = mark(number)
-    for x, share in zip(xs, shares, strict=True):
-        if share.interval and share.value is not None:
-            draw_interval(axes, x, share.value, share.interval, "y", color=color, alpha=0.6)
-    values = np.array([share.value for share in shares], dtype=float)
-    (line,) = axes.plot(
-        xs, values, dashes(number), marker=marker, markersize=4, linewidth=1, color=color
-    )
-    return line
