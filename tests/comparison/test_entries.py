@@ -59,7 +59,7 @@ def test_samples_shared_by_two_runs_of_one_seed_count_once() -> None:
     answers = dict.fromkeys(
         (STANDARD_CONDITION, CHANGED_CONDITION), Answer(usage=Usage(0, 300, 300))
     )
-    added = [replace(sample, stored=answers) for sample in longer.samples[20:]]
+    added = [replace(sample, answers=answers) for sample in longer.samples[20:]]
     second = replace(first, samples=[*first.samples[10:], *added])
     (entry,) = entries_of([first, second])
     assert len(entry.samples) == entry.results.metrics["n_samples"] == 30

@@ -92,7 +92,7 @@ def test_a_measure_needs_exactly_the_conditions_that_it_reads(measure: Measure) 
         row = {name: knowledge if name in QUESTIONS else move for name in DIAGNOSIS_CONDITIONS}
         (sample,) = samples_of([row | {"standard": habit}])
         replies, answers = (RecordingDict(d, read) for d in (sample.replies, sample.answers))
-        measure.value([replace(sample, replies=replies, stored=answers)])
+        measure.value([replace(sample, replies=replies, answers=answers)])
     assert read == {*measure.needs}
 
 

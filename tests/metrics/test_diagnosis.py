@@ -424,7 +424,7 @@ def test_another_version_and_request_variant_of_controls_are_noted(upset_run: Ru
     controls = [
         replace(
             control,
-            stored={
+            answers={
                 name: replace(answer, version="another", conceded=(NO_SYSTEM,))
                 for name, answer in control.answers.items()
             },

@@ -223,7 +223,7 @@ def run_with_tokens(model: str, effort: Effort, tokens: int) -> Run:
     run = run_with_outcomes(model, ["special", "legal"], settings=settings)
     usage = Usage(1, tokens, tokens)
     samples = [
-        replace(s, stored={name: replace(a, usage=usage) for name, a in s.answers.items()})
+        replace(s, answers={name: replace(a, usage=usage) for name, a in s.answers.items()})
         for s in run.samples
     ]
     return replace(run, samples=samples, results=compute(samples, run.plan))

@@ -47,7 +47,7 @@ def estimates_of(
     """
     arms = answered(all_arms[0]), answered(all_arms[1])
     games, ratios = [games_of(arm) for arm in arms], dict[str, Ratio]()
-    for of_controls, arm in enumerate(arms):  # in one pass, since answers may be in a file
+    for of_controls, arm in enumerate(arms):
         ratios |= ratios_of([m for m in measures if m.of_controls == of_controls], arm)
     computed: dict[str, Estimated] = {}
     for m in measures:

@@ -112,7 +112,7 @@ def _extra_costs(samples: Samples, names: Sequence[str]) -> dict[str, tuple[Numb
     usage: dict[str, list[int]] = {name: [] for name in (CHANGED_CONDITION, *names)}
     costs: dict[str, list[float | None]] = {name: [] for name in usage}
     for sample in answered(samples) if names else ():
-        answers = sample.answers  # may be read from a file
+        answers = sample.answers
         for name in usage:
             used = answers[name].usage
             usage[name].append(used.input_tokens + used.output_tokens)

@@ -64,7 +64,7 @@ from .request_variants import (
     limit_of,
     user_first,
 )
-from .responses import is_error, split_reasoning, thinking_tokens
+from .responses import MAX_REASONING, is_error, split_reasoning, thinking_tokens
 
 _STOP_REASONS: dict[str, StopReason] = {
     "max_tokens": "length",
@@ -142,7 +142,7 @@ def _answer_in(output: ModelOutput) -> Answer:
         stop_reason=_STOP_REASONS.get(output.stop_reason, "stop"),
         usage=usage,
         version=output.model,
-        reasoning=reasoning,
+        reasoning=reasoning[:MAX_REASONING],
     )
 
 

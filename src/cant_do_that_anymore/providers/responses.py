@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from .base import MAX_PLAUSIBLE_TOKENS, Answer, Api, RequestVariant, StopReason, Usage
 
+# Longer reasoning is cut: nothing reads further, and a run keeps all its answers in memory.
+MAX_REASONING = 20_000  # characters
 _LETTERS_PER_TOKEN = 4
 _COUNTING_TOLERANCE = 16  # servers disagree on how to count the tokens around a reply
 _NAMES = r"(?:seed:)?(?:think|thinking|thought|thoughts|reasoning|analysis)"
@@ -190,7 +192,7 @@ def parse_completion(body: bytes, api: Api, served_as: str, variant: RequestVari
             stop_reason="refused" if refusal else _stop_reason(reply, choice, text or reasoning),
             usage=_usage(reply.get("usage"), reasoning, text),
             version=str(reply.get("model") or served_as),
-            reasoning=reasoning,
+            reasoning=reasoning[:MAX_REASONING],
             conceded=variant,
         )
     except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as fault:

@@ -28,7 +28,6 @@ from ..task.conditions import control_conditions
 from ..task.plan import plan_for
 from ..task.samples import QualityGuard, trials_for
 from ..task.spec import Spec
-from ..task.spill import spill_file
 from ..task.types import Plan, Sample, Samples, answers_of
 from .identity_check import verify_identity
 from .results import ALL_CACHED, Run
@@ -129,7 +128,7 @@ async def _measure(
 ) -> list[Sample]:
     """Ask about every position under every condition and score the answers; controls come last."""
     samples: list[Sample] = []
-    guard, spill = QualityGuard(plan.settings), spill_file()
+    guard = QualityGuard(plan.settings)
     trials = trials_for(selection.positions, selection.controls, plan)
     requests = (
         request
@@ -150,7 +149,7 @@ async def _measure(
                     if name not in roomy:
                         guard.observe(answer, usable=usable, baseline=baseline)
                     running_cost.observe(answer, "measuring")
-                samples.append(replace(sample, stored=spill.spill(sample.answers)))
+                samples.append(sample)
                 remaining -= len(conditions)
                 running_cost.check(0, remaining)
                 advance(facts=partial(running_cost.in_total, 0, remaining))

@@ -27,7 +27,6 @@ from ..metrics.types import Results
 from ..providers.base import Answer
 from ..task.conditions import CONDITIONS, SavedCondition
 from ..task.samples import interned, rescore
-from ..task.spill import SpillFile, spill_file
 from ..task.types import (
     CHANGED_CONDITION,
     STANDARD_CONDITION,
@@ -292,10 +291,9 @@ def _read_samples(path: Path, outcomes: dict[str, dict[Outcome, int]]) -> list[S
     if not outcomes:
         return []
     samples: dict[tuple[str, int], Sample] = {}
-    spill = spill_file()
     with file_errors("read", path, error=InvalidInput), path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            sample = _sample_in(line, spill, f"{path}, line {number}")
+            sample = _sample_in(line, f"{path}, line {number}")
             key = sample.position.id, sample.draw
             if key in samples:
                 first = list(samples).index(key) + 1
@@ -308,7 +306,7 @@ def _read_samples(path: Path, outcomes: dict[str, dict[Outcome, int]]) -> list[S
     return list(samples.values())
 
 
-def _sample_in(line: bytes, spill: SpillFile, where: str) -> Sample:
+def _sample_in(line: bytes, where: str) -> Sample:
     try:
         facts = json.loads(line)
         position, draw, saved_id = Position.from_json(facts), int(facts["draw"]), facts["id"]
@@ -320,7 +318,7 @@ def _sample_in(line: bytes, spill: SpillFile, where: str) -> Sample:
     if saved_id != position.id:
         raise InvalidInput(f"{where}: the id does not match the position; {FILE_CHANGED}")
     scores = {name: interned(reply) for name, reply in replies.items()}
-    return Sample(position, draw, scores, spill.spill(answers))
+    return Sample(position, draw, scores, answers)
 
 
 def _check_scores(samples: Samples, plan: Plan, path: Path) -> None:

@@ -15,8 +15,7 @@ from ..providers.base import Answer, Request, Settings
 from ..providers.request_variants import limit_of
 from .conditions import control_conditions
 from .scorer import names_special, outcome_of
-from .spill import Answers
-from .types import CHANGED_CONDITION, Condition, Plan, Reading, Sample, ScoredAnswer
+from .types import CHANGED_CONDITION, Answers, Condition, Plan, Reading, Sample, ScoredAnswer
 
 
 @cache

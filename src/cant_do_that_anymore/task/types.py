@@ -9,7 +9,6 @@ from ..game.rules import Rules
 from ..providers.base import Answer, Effort, Question, Settings
 from .forms import Form
 from .prompts import ANSWERS, LEGAL_MOVES, MOVE, Prompt, answers_for, choice_for
-from .spill import Answers, Spilled
 
 Eval = Literal["all", "all_small", "all_diagonal"]
 Reading = Literal["lenient", "exact"]
@@ -22,6 +21,8 @@ LEGAL_OUTCOMES: frozenset[Outcome] = frozenset(("adapted", "legal"))
 MADE_ILLEGAL: frozenset[Outcome] = frozenset(("special", "forbidden"))
 UNUSABLE_OUTCOMES: frozenset[Outcome] = frozenset(get_args(Unusable))
 
+# The answers about one position, by condition.
+Answers = Mapping[str, Answer]
 # The two conditions of every run: standard rules, and one rule changed.
 STANDARD_CONDITION, CHANGED_CONDITION = "standard", "changed"
 
@@ -199,19 +200,13 @@ class ScoredAnswer(Score):
 class Sample:
     """A position and its scored answers, one per condition.
 
-    ``draw`` numbers samples that repeat the same questions. ``stored`` holds the answers, or
-    where they were spilled.
+    ``draw`` numbers samples that repeat the same questions. ``answers`` are the model's.
     """
 
     position: Position
     draw: int
     replies: Mapping[str, ScoredAnswer]
-    stored: Answers | Spilled
-
-    @property
-    def answers(self) -> Answers:
-        """The model's answers by condition."""
-        return self.stored.read() if isinstance(self.stored, Spilled) else self.stored
+    answers: Answers
 
     @property
     def answered(self) -> bool:
