@@ -113,7 +113,7 @@ def test_a_planted_key_appears_nowhere(variable: str, status: int, home: Path) -
         by_url = ["--base-url", server.url, "--model", "m"]
         model = by_url if variable == "CDTA_API_KEY" else ["--model", "openai/m"]
         environment: dict[str, Any] = {variable: KEY, "OPENAI_BASE_URL": server.url}
-        limits = ["--max-error-rate", 1, "--max-connections", 8]
+        limits = ["--max-connections", 8]
         result = cdta("run", *model, "--dataset", positions(6), *limits, **environment)
         assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
     places = {"output": result.stdout.encode(), "errors": result.stderr.encode()}

@@ -290,7 +290,11 @@ def test_without_a_network_finished_runs_are_used_with_a_warning(
 
 @pytest.mark.parametrize("options", [{}, {"eval": "all", "pool": "common"}], ids=["given", "built"])
 def test_a_finished_run_without_answers_is_reused(
-    options: dict[str, Any], server: Loopback, tmp_path: Path, no_retry_delay: None
+    options: dict[str, Any],
+    server: Loopback,
+    tmp_path: Path,
+    no_retry_delay: None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No answer exists that could show whether the model has changed."""
 
@@ -298,8 +302,9 @@ def test_a_finished_run_without_answers_is_reused(
         return web.Response(status=500) if request["temperature"] else None
 
     server.fault = fault
+    monkeypatch.setattr("cant_do_that_anymore.runs.evaluate.MAX_ERROR_RATE", 1.0)
     for _ in range(2):
-        (run,), failures = run_seeds(server, tmp_path, n=2, max_error_rate=1.0, **options)
+        (run,), failures = run_seeds(server, tmp_path, n=2, **options)
         assert (run.results.metrics["n_failed"], failures) == (2, {})
 
 

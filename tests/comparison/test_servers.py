@@ -167,7 +167,6 @@ def test_the_command_line_overrides_an_experiment_file(
         eval = "all"
         n = 99
         runs = 1
-        max_error_rate = 0.5
         [[model]]
         name = "alpha@{servers[0].url}"
         [[model]]

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from aiohttp import web
@@ -168,8 +169,9 @@ def test_the_headline_names_the_model_if_most_standard_requests_fail() -> None:
     async def fault(request: Body, number: int) -> web.Response | None:
         return web.Response(status=418) if number > 1 and not is_changed(request) else None
 
-    with serving_in_process(habit, model="served", listed=("served",), fault=fault) as server:
-        run = measure(server, dataset=positions(3), max_error_rate=1.0)
+    served = serving_in_process(habit, model="served", listed=("served",), fault=fault)
+    with served as server, patch("cant_do_that_anymore.runs.evaluate.MAX_ERROR_RATE", 1.0):
+        run = measure(server, dataset=positions(3))
     assert run.results.metrics["n_failed"] == 2
     assert headline(run).startswith("served plays its usual move")
 

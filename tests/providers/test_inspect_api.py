@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from inspect_ai.model import (
@@ -77,8 +78,8 @@ def habit(_: int, messages: list[ChatMessage]) -> ModelOutput:
 
 def run_with(behavior: Behavior) -> Run:
     Provider.behavior, Provider.calls = staticmethod(behavior), 0
-    options = {"dataset": positions(4), "max_connections": 1, "max_error_rate": 0.5}
-    return measure("scripted/m", **options)
+    with patch("cant_do_that_anymore.runs.evaluate.MAX_ERROR_RATE", 0.5):
+        return measure("scripted/m", dataset=positions(4), max_connections=1)
 
 
 def test_answers_with_usage_and_version() -> None:

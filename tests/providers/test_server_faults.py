@@ -66,12 +66,13 @@ def test_every_transient_fault_is_retried(serve: Serve) -> None:
 def test_a_lasting_fault_is_noted(name: str, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "MAX_FAILED_ATTEMPTS", 2)
     monkeypatch.setattr(client, "REQUEST_DEADLINE", 0.05)
+    monkeypatch.setattr("cant_do_that_anymore.runs.evaluate.MAX_ERROR_RATE", 0.5)
     failing = POOL[3].moves
 
     async def fault(request: Body, number: int) -> web.StreamResponse | None:
         return FAULTS[name]() if moves_in(request) == failing else None
 
-    run = run_on(serve(wavering, fault=fault), 6, max_error_rate=0.5)
+    run = run_on(serve(wavering, fault=fault), 6)
     failed = [sample for sample in run.samples if not sample.answered]
     assert [sample.position.moves for sample in failed] == [failing]
     assert failed[0].answers["standard"].error
@@ -159,12 +160,15 @@ def test_a_dead_server_ends_the_run_and_its_answers_are_saved() -> None:
         run_on(server, 2, seed=1, fresh=True)
 
 
-def test_repeated_refusals_do_not_end_a_run_with_other_answers(serve: Serve) -> None:
+def test_repeated_refusals_do_not_end_a_run_with_other_answers(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cant_do_that_anymore.runs.evaluate.MAX_ERROR_RATE", 0.2)
     refused = [position.moves for position in POOL[10:60:8]]
     policy = error_when(lambda request, _: moves_in(request) in refused, "content policy", 400)
     server = serve(wavering, fault=policy)
     for _ in range(2):
-        run = run_on(server, 60, max_error_rate=0.2)
+        run = run_on(server, 60)
         assert run.results.metrics["n_samples"] == 60 - len(refused)
     assert 2 * len(refused) > client.MAX_CONSECUTIVE_FAILURES
 

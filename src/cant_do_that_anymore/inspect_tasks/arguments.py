@@ -23,7 +23,7 @@ CONFIG_OPTIONS = ("temperature", "max_tokens", "reasoning_effort", "reasoning_to
 # What Inspect has instead: the task's name, the model's own options, and the log with its answers.
 INSPECT_EQUIVALENTS = {
     **{"model": "--model", "base_url": "--model-base-url", "batch": "--batch"},
-    **{"max_connections": "--max-connections", "max_error_rate": "--fail-on-error"},
+    "max_connections": "--max-connections",
     "eval": "the task",
 }
 # What only ``cdta`` has.

@@ -34,6 +34,7 @@ from cant_do_that_anymore.inspect_tasks.dataset import (
 from cant_do_that_anymore.inspect_tasks.scorer import habit
 from cant_do_that_anymore.inspect_tasks.solver import every_condition
 from cant_do_that_anymore.metrics.measures import UPTAKE
+from cant_do_that_anymore.runs.evaluate import MAX_ERROR_RATE
 from cant_do_that_anymore.runs.results import PROTOCOL
 from cant_do_that_anymore.task.types import Eval
 
@@ -91,7 +92,7 @@ def _task(eval: Eval, arguments: Arguments) -> Task:
             else SearchedSamples(eval, arguments, available),
             solver=every_condition(eval, **arguments),
             scorer=habit(),
-            fail_on_error=spec.max_error_rate,
+            fail_on_error=MAX_ERROR_RATE,
             version=VERSION,
             headline_metric=HeadlineMetric(scorer="habit", metric=UPTAKE),
             description=TASKS[eval].__doc__,

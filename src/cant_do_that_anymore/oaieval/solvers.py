@@ -31,7 +31,7 @@ T = TypeVar("T")
 # Options that the command has arguments, flags or variables for, and that the original lacks.
 _NOT_COMPLETION_ARGS = {
     *("model", "eval", "n", "seed", "max_connections", "fresh", "ask_above"),
-    *("tag", "header", "rules", "pool", "dataset", "diagnose", "max_error_rate"),
+    *("tag", "header", "rules", "pool", "dataset", "diagnose"),
     *("price", "interventions"),
 }
 _FIRST = ("wording", "reading", "temperature", "max_tokens", "base_url", "max_cost", "keep_looking")

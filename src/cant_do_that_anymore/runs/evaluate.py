@@ -34,6 +34,8 @@ from .results import ALL_CACHED, Run
 
 log = logging.getLogger(__name__)
 
+MAX_ERROR_RATE = 0.05  # share of samples that may have no answer
+
 
 def evaluate(
     spec: Spec, model: Model | None = None, *, quiet: bool = False, budget: Budget | None = None
@@ -84,8 +86,8 @@ async def _run(
         samples, controls = all_samples[:n], all_samples[n:]
         if client.n_new:
             client.cache.record_fingerprints(await model.fingerprints())
-    _check_failures("samples", samples, spec.max_error_rate)
-    _check_failures("controls", controls, spec.max_error_rate)
+    _check_failures("samples", samples)
+    _check_failures("controls", controls)
     results, versions = compute(samples, plan, controls), versions_of(all_samples)
     if not belongs_to(dataset, versions, model.info.endpoint):
         dataset = replace(dataset, seconds=0.0)
@@ -156,9 +158,9 @@ async def _measure(
     return samples
 
 
-def _check_failures(kind: str, samples: Samples, max_rate: float) -> None:
+def _check_failures(kind: str, samples: Samples) -> None:
     failed = [sample for sample in samples if not sample.answered]
-    if len(failed) > max_rate * len(samples):
+    if len(failed) > MAX_ERROR_RATE * len(samples):
         errors = (answer.error for answer in failed[0].answers.values())
         first = next(filter(None, errors))
         message = f"{len(failed)} of {len(samples)} {kind} have no answer (the first: {first})"

@@ -95,7 +95,7 @@ class Run:
 def command_of(run: Run, model_id: str) -> str:
     """Return a command that repeats the run; an own server is ``URL``, an own file ``FILE``."""
     plan, dataset, settings = run.plan, run.dataset, run.plan.settings
-    pool, _, plies = dataset.pool_name.partition(", ")
+    pool = dataset.pool_name
     built_for_it = belongs_to(dataset, versions_of(run.samples), run.endpoint)
     as_text = run.identity.get("api") == "completions"
     usual_tokens = BASE_MODEL_TOKENS if as_text else CHAT_TOKENS
@@ -104,7 +104,6 @@ def command_of(run: Run, model_id: str) -> str:
         **{name: getattr(plan, name) for name in PLAN_OPTIONS},
         "rules": plan.change.key,
         "pool": (pool if pool in POOLS else "FILE") if pool not in ("", SHIPPED) else None,
-        "plies": plies.removesuffix(" plies") or None,
         "dataset": None if built_for_it else dataset.version or "FILE",
         "wording": ",".join(plan.wordings),
         "form": plan.form.name,

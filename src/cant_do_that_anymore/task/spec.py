@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
-from annotated_types import Ge, Le, Lt
+from annotated_types import Ge, Lt
 
 from ..errors import InvalidInput
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_forbids_something, resolve_rules
@@ -111,7 +111,6 @@ class Spec:
         fresh: neither read nor write the cache.
         seed: the seed for drawing positions.
         max_connections: the maximum number of concurrent requests.
-        max_error_rate: the share of samples that may have no answer.
 
     Raises:
         InvalidInput: if an option is invalid, what it names does not exist, or options conflict.
@@ -201,9 +200,6 @@ class Spec:
     seed: int = option(DEFAULT_SEED, TASK, "S", "Seed for drawing positions.", Ge(0), Lt(2**63))
     max_connections: int | None = option(
         None, LIMITS, "C", "Maximum number of concurrent requests.", Ge(1)
-    )
-    max_error_rate: float = option(
-        0.05, LIMITS, "SHARE", "Share of samples that may fail.", Ge(0), Le(1)
     )
     price: tuple[float, float] | str | None = option(
         None, LIMITS, "IN,OUT", "USD per million tokens.  [default: list price]", parse=parse_price

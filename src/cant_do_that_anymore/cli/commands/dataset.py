@@ -27,7 +27,7 @@ from ..options import CLICK_OPTIONS, spec_options
 POSITIONS_SHOWN = 5
 # Options of the measurement alone.
 NOT_IN_BUILD = (
-    *("temperature", "eval", "dataset", "diagnose", "seed", "max_error_rate"),
+    *("temperature", "eval", "dataset", "diagnose", "seed"),
     "fresh",
 )
 

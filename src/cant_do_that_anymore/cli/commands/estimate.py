@@ -20,7 +20,7 @@ from ..options import MODELS, several, spec_options
 
 NO_FOLDING = 200  # columns
 # Options that end a run early.
-NOT_IN_ESTIMATE = ("max_error_rate", "max_cost", "ask_above", "keep_looking")
+NOT_IN_ESTIMATE = ("max_cost", "ask_above", "keep_looking")
 
 
 @click.command(
