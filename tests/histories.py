@@ -114,7 +114,7 @@ def history(seed: int, steps: int = STEPS) -> list[Step]:
         "edit": (3, lambda: (choice([*FILES, "custom"]), random.randrange(EDITIONS))),
         "damage_cache": (2, lambda: (share(), choice([1, 30, 3000]))),
         "damage_dataset": (1, lambda: (share(), choice(["delete", "cut", "garbage"]))),
-        "reread": (1, lambda: (share(), choice(["report", "rescore"]))),
+        "reread": (1, lambda: (share(),)),
     }
     names = random.choices(list(events), [weight for weight, _ in events.values()], k=steps)
     chosen = [Step(name, events[name][1]()) for name in names]

@@ -82,7 +82,6 @@ def test_a_condition_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert sum(run.results.outcomes["politely"].values()) == 12
     assert run.plan.conditions[2].prompts[0].text.endswith("If you please.")
     assert 'data-condition="politely"' in page(run)
-    assert "politely" in cdta("rescore", tmp_path / "run", "--out", tmp_path / "again").stdout
 
 
 def test_an_intervention_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,6 @@ from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.oaieval.solvers import read_registry, solver_fields
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.lookup import new_run_dir
-from cant_do_that_anymore.runs.records import import_records
 from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.prompts import wordings_named
 from cant_do_that_anymore.task.scorer import answered_move, names_special
@@ -223,19 +222,6 @@ def test_run_folders_with_one_junk_value_do_not_crash(
         container[key] = original
 
 
-RECORD = (
-    b'{"spec": {"completion_fns": ["m"], "split": "all", "created_at": "2024-01-01", '
-    b'"run_config": {"seed": 1, "eval_spec": {"args": {}}}}}\n'
-    b'{"type": "sampling", "sample_id": "1", "created_at": "2024-01-01", "data": '
-    b'{"prompt": [{"role": "system", "content": "x"}], "sampled": ["f1b5"], "usage": {}}}\n'
-    b'{"type": "sampling", "sample_id": "1", "created_at": "2024-01-01", "data": '
-    b'{"prompt": "x", "sampled": ["g1f3"], "usage": {"prompt_tokens": 1}}}\n'
-    b'{"type": "metrics", "sample_id": "1", "created_at": "2024-01-01", "data": '
-    b'{"move": ["f1b5"], "previous_moves": ["e2e4", "e7e5"], "predicted_move": true,'
-    b' "predicted_move_in_variant": false}}\n{"final_report": {}}\n'
-)
-
-
 @pytest.mark.parametrize(
     "source",
     [
@@ -251,18 +237,6 @@ def test_malformed_wheels_are_refused(source: str, tmp_path: Path) -> None:
         file.writestr("evals/elsuite/cant_do_that_anymore/defaults.py", source)
     with pytest.raises(InvalidInput, match="cannot read the original's texts"):
         wordings_named(f"openai-evals:{wheel}")
-
-
-@few_examples
-@given(content=st.integers() | any_json.map(lambda value: json.dumps(value).encode()))
-@example(content=RECORD.replace(b'"e7e5"', b'"h5h6"'))
-@example(content=RECORD.replace(b'"e7e5"', b'"zzzz"'))
-@example(content=RECORD.replace(b'"e7e5"', b"[]"))
-@example(content=RECORD + b"[" * 200_000)
-def test_damaged_record_files_do_not_crash(content: bytes | int, tmp_path: Path) -> None:
-    file = tmp_path / "record.jsonl"
-    file.write_bytes(mutated(RECORD, content) if isinstance(content, int) else content)
-    check_no_crash(lambda: import_records([file]))
 
 
 PGN = (

@@ -17,7 +17,7 @@ from processes import cdta, results_in, samples_in, start_cdta
     "arguments",
     [
         ["--help"],
-        ["legal", "e2e4", "e2e5"],
+        ["rules", "e2e4"],
         ["run", "--model", "cdta/rnadom"],
     ],
     ids=" ".join,

@@ -12,10 +12,8 @@ from aiohttp import web
 
 from cant_do_that_anymore import Position
 from cant_do_that_anymore.comparison.entries import pool_runs
-from cant_do_that_anymore.datasets.storage import import_dataset
-from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
+from cant_do_that_anymore.errors import Incomplete, UserError
 from cant_do_that_anymore.game.position import write_positions
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.task.prompts import Wording
 from planted_models import CANNOT_STOP
 from testing import (
@@ -213,17 +211,6 @@ def test_a_built_dataset_that_was_edited_is_built_again(
     assert len(server.requests) == n_sent + IDENTITY_CHECK
     assert "was changed since it was built" in caplog.text
     assert len(list(home.glob("damaged/*/positions.jsonl"))) == 1
-
-
-def test_an_imported_dataset_that_was_edited_is_refused(home: Path, server: Loopback) -> None:
-    """Building another one would cost what the import was meant to save."""
-    import_dataset("m", positions(10), BISHOPS_AS_KNIGHTS)
-    (file,) = home.glob("datasets/*/positions.jsonl")
-    write_positions(file, POOL[1:11])
-    with pytest.raises(InvalidInput, match=r"was changed since it was imported.* import it again"):
-        measure(server, n=10)
-    assert len(server.requests) <= 1  # to learn the version
-    assert len(measure(server, n=10, dataset=file).samples) == 10
 
 
 def test_a_reformatted_dataset_is_the_same(home: Path, server: Loopback) -> None:

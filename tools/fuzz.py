@@ -3,7 +3,7 @@
     pip install atheris
     python tools/fuzz.py moves -max_total_time=600
 
-Targets: moves, positions, records, games, replies, runs, registries, wordings. Any exception except
+Targets: moves, positions, games, replies, runs, registries, wordings. Any exception except
 `InvalidInput` is a crash. For structured formats, the fuzzer starts from a valid input.
 """
 
@@ -28,7 +28,6 @@ with atheris.instrument_imports(include=["cant_do_that_anymore", "chess"]):
     from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
     from cant_do_that_anymore.oaieval.solvers import read_registry, solver_fields
     from cant_do_that_anymore.providers.responses import error_message, parse_completion
-    from cant_do_that_anymore.runs.records import import_records
     from cant_do_that_anymore.runs.storage import load_run
     from cant_do_that_anymore.task.prompts import wordings_named
     from cant_do_that_anymore.task.yes_no import read_yes_no
@@ -61,12 +60,6 @@ def positions(data: bytes) -> None:
     """Read a file of positions."""
     FILE.write_bytes(data)
     read_positions(FILE, BISHOPS_AS_KNIGHTS)
-
-
-def records(data: bytes) -> None:
-    """Import a record file of the original."""
-    FILE.write_bytes(data)
-    import_records([FILE])
 
 
 def games(data: bytes) -> None:
@@ -121,7 +114,7 @@ def write_corpus(name: str) -> None:
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
     target.__name__: target
-    for target in (moves, positions, records, games, replies, runs, registries, wordings)
+    for target in (moves, positions, games, replies, runs, registries, wordings)
 }
 
 

@@ -17,7 +17,7 @@ from testing import Body, Loopback, cdta, habit, moves_in, positions, serving
 RANDOM = ("run", "--model", "cdta/random", "-n", 5)
 
 
-def test_dataset_show_prints_positions_that_legal_accepts() -> None:
+def test_dataset_show_prints_positions() -> None:
     _, _, _, first, *_ = cdta("dataset", "show", "gpt-4-0314").stdout.split("\n\n")
     _, *lines = first.splitlines()
     fields = dict(re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in lines)
@@ -25,10 +25,6 @@ def test_dataset_show_prints_positions_that_legal_accepts() -> None:
     forms += ["rnbqkbnr/pppp1ppp/8/4p3/8/1P6/P1PPPPPP/RNBQKBNR w KQkq - 0 2"]
     names = ("moves", "in UCI", "FEN", "special move")
     assert fields == dict(zip(names, [*forms, "2. Bb2 (c1b2)"], strict=True))
-    (output,) = {cdta("legal", "--rules", "bishops-as-knights", form).stdout for form in forms}
-    moves = output.split("\n")[:-1]
-    assert moves == sorted(moves)  # one per line
-    assert {"c1d3", "c1b2", "f1d2"} & set(moves) == {"c1d3"}  # d2 has a white pawn
 
 
 def test_dataset_show_prints_how_the_dataset_was_built() -> None:
@@ -73,33 +69,13 @@ def test_run_prints_a_table_and_writes_the_folder(tmp_path: Path) -> None:
     assert len((tmp_path / "run" / "samples.jsonl").read_text().splitlines()) == 5
 
 
-def test_json_is_one_object_and_rescore_prints_the_same(tmp_path: Path) -> None:
+def test_json_is_one_object(tmp_path: Path) -> None:
     done = cdta(*RANDOM, "--json", "--quiet", "--out", tmp_path / "run")
     assert done.stderr == ""
     (line,) = done.stdout.splitlines()
-    original = json.loads(line)
-    rescored = json.loads(cdta("rescore", tmp_path / "run", "--json").stdout)
-    assert {"variant_impact_factor", "delta", "avg_num_previous_moves"} <= set(original)
-    assert [result.pop("folder") for result in (original, rescored)] == [
-        *(str(tmp_path / "run"), str(tmp_path / "run-lenient"))
-    ]
-    assert rescored == original
-
-
-def test_exported_datasets_can_be_imported(tmp_path: Path) -> None:
-    path = str(tmp_path / "exported.jsonl")
-    cdta("dataset", "export", positions(12), "-o", path, code=0)
-    assert cdta("dataset", "import", "a/../../b ü", path).stdout.startswith("a/../../b ü: 12 ")
-    listing = cdta("dataset", "list").stdout
-    assert listing.splitlines()[0].split() == ["dataset", "positions", "origin", "rules"]
-    assert "gpt-3.5-turbo-0125" in listing
-    assert "imported" in listing
-    output = cdta("dataset", "show", "a/../../b ü").stdout
-    assert "a/../../b ü: 12 positions, imported" in output
-    with serving(Loopback(habit, model="a/../../b ü")) as server:
-        done = cdta("run", "--base-url", server.url, "--model", "x", "-n", "3", "--json")
-    assert json.loads(done.stdout)["dataset"]["origin"] == "imported"
-    assert len(server.requests) == 7
+    result = json.loads(line)
+    assert {"variant_impact_factor", "delta", "avg_num_previous_moves"} <= set(result)
+    assert result["folder"] == str(tmp_path / "run")
 
 
 @pytest.mark.parametrize("version", ["x" * 300, "../../../etc/cron.d/x", "a b/ü\n", "CON", "."])

@@ -1,7 +1,8 @@
-"""Commands that find runs by name: runs, view, report, show, rescore and compare."""
+"""Commands that find runs by name: runs, view, show and compare."""
 
 import json
 import re
+import shutil
 import webbrowser
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def test_runs_are_listed_with_names_that_commands_accept(workdir: Path, tmp_path
     interval = run.results.intervals["rule_uptake"]
     value = run.results.metrics["rule_uptake"]
     assert f"{value:.3f} [{interval.low:.3f}, {interval.high:.3f}]" in pocket
-    cdta("rescore", name, "--out", tmp_path / name, code=0)
+    shutil.copytree(workdir / "home" / "runs" / name, tmp_path / name)
     listed = json.loads(cdta("runs", "--json", tmp_path / name).stdout)
     assert [(row["model"], row["uptake"]) for row in listed] == [("cdta/pocket", value)]
 
@@ -63,7 +64,7 @@ def test_a_damaged_run_gets_one_line_and_the_others_are_listed(
     workdir: Path, tmp_path: Path
 ) -> None:
     for name in ("good", "bad"):
-        cdta("rescore", "lies elsewhere", "--out", tmp_path / name, code=0)
+        shutil.copytree("lies elsewhere", tmp_path / name)
     (tmp_path / "bad" / "run.json").write_text("{")
     done = cdta("runs", tmp_path, code=0)
     assert done.stdout.splitlines()[1].split()[-1] == str(tmp_path / "good")
@@ -79,7 +80,7 @@ def test_no_runs_give_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert cdta("view", name, code=2).stderr == f"cdta: no run matches '{name}': {advice}\n"
 
 
-@pytest.mark.parametrize("command", ["view", "report", "show", "rescore", "compare"])
+@pytest.mark.parametrize("command", ["view", "show", "compare"])
 def test_an_unknown_name_gives_a_one_sentence_error(workdir: Path, command: str) -> None:
     assert cdta(command, "ghost", code=2).stderr == (
         "cdta: no run matches 'ghost': give a folder, part of its name, a model name, a tag, or "
@@ -89,9 +90,7 @@ def test_an_unknown_name_gives_a_one_sentence_error(workdir: Path, command: str)
 
 def test_commands_accept_names_and_folders_of_runs(workdir: Path) -> None:
     cdta("compare", "pocket", "lies", code=0)
-    pages = cdta("report", "home/runs").stdout.splitlines()
-    assert [Path(page).parent.parent.name for page in pages] == ["runs", "runs"]
-    refused = cdta("rescore", "random", code=2)
+    refused = cdta("show", "random", code=2)
     assert "'random' matches 2 runs; name one: " in refused.stderr
 
 

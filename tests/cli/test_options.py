@@ -78,10 +78,10 @@ def test_program_help_repeats_the_first_line_of_a_commands_help(names: tuple[str
 
 
 WITH_OUT = [
-    *("run", "experiment", "rescore", "import", "export", "report", "compare", "mine", "selfplay"),
+    *("run", "experiment", "export", "compare", "mine"),
 ]
 WITH_JSON = [
-    *("run", "rescore", "import", "estimate", "experiment", "compare", "runs", "rules", "prompt"),
+    *("run", "estimate", "experiment", "compare", "runs", "rules", "prompt"),
 ]
 
 
@@ -112,7 +112,6 @@ SLOW = ("aiohttp", "inspect_ai", "matplotlib", "numpy", "onnxruntime", "pydantic
     [
         (["--help"], (*SLOW, "chess", "cant_do_that_anymore.cli.commands")),
         (["rules"], [name for name in SLOW if name != "rich"]),
-        (["legal", "e2e4"], SLOW),
         (["mine", "games.pgn"], (*SLOW, "httpx", "cant_do_that_anymore.task.spec")),
         (
             ["run", "--model", "cdta/random", "-n", "1", "--quiet"],
@@ -150,7 +149,7 @@ def test_reports_are_written_to_pipes_without_replacing_them(tmp_path: Path) -> 
         save_run(run_with_outcomes(folder.name, positions=POOL[:9]), folder)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    for arguments in (["compare", *runs], ["report", runs[0]]):
+    for arguments in (["compare", *runs],):
         reports: list[str] = []
         # A daemon, so that the test ends even if nothing is written to the pipe.
         reader = Thread(target=lambda texts=reports: texts.append(pipe.read_text()), daemon=True)
@@ -171,7 +170,6 @@ def test_reports_are_written_to_pipes_without_replacing_them(tmp_path: Path) -> 
         (["compare"], "missing argument 'RUN...'; see `cdta compare --help`"),
         (["dataset", "show", "--foo"], "no such option '--foo'; see `cdta dataset show --help`"),
         (["run", "--temprature", 1], "no such option '--temprature'; did you mean '--temp"),
-        (["rescore", "--reading", "x", "a"], "invalid value for '--reading': 'x' is not one of"),
         (["--foo"], "no such option '--foo'; see `cdta --help`"),
     ],
 )

@@ -29,12 +29,6 @@ cdta run --wording a.toml --wording b.toml
 cdta dataset build --model x --model x --model x
 cdta dataset show gpt-4
 cdta compare -o a -o b
-cdta selfplay --engine /no -o x
-cdta legal e2e5
-cdta legal e4 e5 Qh9
-cdta legal '8/8/8/8/8/8/8/8 w - - 0 1'
-cdta legal '8/8 w'
-cdta rescore nowhere
 cdta prompt --condition x
 cdta prompt --rules bishops-as-queens
 cdta experiment --model a --model b --max-cost 1 --base-url http://127.0.0.1:9

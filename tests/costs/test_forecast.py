@@ -26,12 +26,13 @@ from cant_do_that_anymore.game.position import shipped_pool
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.base import Settings, Usage
 from cant_do_that_anymore.providers.catalog import info_by_name
+from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.storage import load_run, run_json, save_run
 from cant_do_that_anymore.task.conditions import conditions_for
 from cant_do_that_anymore.task.prompts import DEFAULT
 from planted_models import habit_in_every_second
 from priced_servers import INPUT, OUTPUT, ChargingServer, total_charge
-from testing import POOL, Loopback, Serve, Spec, cdta, measure
+from testing import POOL, Loopback, Serve, Spec, cdta, measure, printed
 
 
 @pytest.fixture
@@ -373,7 +374,7 @@ def test_a_run_reports_the_time_of_its_cached_answers(half_habit: Loopback, tmp_
     second = run()
     assert second.seconds_now < measuring < measuring + selecting < second.seconds
     save_run(replace(second, seconds=720.0, seconds_now=1.0), tmp_path / "run")
-    output = " ".join(cdta("rescore", tmp_path / "run", code=0).stdout.split())
+    output = " ".join(printed(summary(load_run(tmp_path / "run"))).split())
     assert "12 min in total, 1 s now" in output
     assert "12 min" in cdta("runs", tmp_path, code=0).stdout
 

@@ -96,9 +96,12 @@ def test_rules_that_no_game_breaks_are_refused(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--rules", "queens-as-rooks"], "cdta selfplay --rules queens-as-rooks -o FILE"),
+        (
+            ["--rules", "queens-as-rooks"],
+            "pass positions of such games with --pool FILE",
+        ),
         (["--rules", "no-castling"], "no standard engine plays no-castling; use --eval all"),
-        (["--pool", "games"], "cdta selfplay --rules bishops-as-knights -o FILE"),
+        (["--pool", "games"], "pass positions of such games with --pool FILE"),
     ],
 )
 def test_games_under_other_rules_must_be_played_first(options: list[str], message: str) -> None:

@@ -22,7 +22,7 @@ from cant_do_that_anymore.providers.base import Settings, Usage
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.results import Run
-from cant_do_that_anymore.runs.storage import load_run, run_json, save_run
+from cant_do_that_anymore.runs.storage import load_run
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
 from cant_do_that_anymore.task.prompts import Prompt
 from cant_do_that_anymore.task.types import Eval
@@ -628,20 +628,3 @@ def test_failures_come_first_and_link_to_their_samples(show: Show) -> None:
         "all => [...new Set(all.map(value => getComputedStyle(value).color))]"
     )
     assert colors == [opened.page.evaluate("getComputedStyle(document.body).color")]
-
-
-def test_commands_write_reports(tmp_path: Path) -> None:
-    run = run_from_answers([sample(POOL[0], "1. a3", "f1b5")])
-    folders = [tmp_path / "a", tmp_path / "b"]
-    reports = [folder / "report.html" for folder in folders]
-    for folder in folders:
-        save_run(run, folder)
-    loaded = load_run(folders[0])
-    assert run_json(loaded) == run_json(run) and page(loaded) == page(run)
-    assert cdta("report", *folders, code=0).stdout.split() == list(map(str, reports))
-    assert [report.read_text(encoding="utf-8") for report in reports] == [page(run)] * 2
-    assert "-o takes one run, not 2" in cdta("report", *folders, "-o", "one.html", code=2).stderr
-    cdta("rescore", folders[0], "--reading", "exact", code=0)
-    rescored = tmp_path / "a-exact"
-    assert (rescored / "report.html").read_text(encoding="utf-8") == page(load_run(rescored))
-    assert load_run(folders[0]).plan.reading == "lenient"

@@ -7,11 +7,10 @@ from random import Random
 import pytest
 
 from cant_do_that_anymore.client.client import WINDOW
-from cant_do_that_anymore.datasets.pools import drawn, positions_for
-from cant_do_that_anymore.datasets.storage import Dataset, import_dataset, shipped_datasets
-from cant_do_that_anymore.errors import Incomplete, InvalidInput
+from cant_do_that_anymore.datasets.pools import drawn
+from cant_do_that_anymore.datasets.storage import Dataset, shipped_datasets
+from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.game.position import Position, write_positions
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, rules_named
 from cant_do_that_anymore.providers.base import Answer, Settings
 from cant_do_that_anymore.task.samples import MIN_ANSWERS_TO_JUDGE, QualityGuard
 from planted_models import keeps_habit
@@ -22,7 +21,6 @@ from testing import (
     Serve,
     Spec,
     error_when,
-    evaluate,
     habit,
     measure,
     moves_in,
@@ -252,34 +250,3 @@ def test_a_failed_first_request_is_the_only_one(serve: Serve, no_retry_delay: No
     with pytest.raises(Incomplete, match=r"m does not answer \(.*no memory left"):
         measure(server)
     assert len({str(request) for request in server.requests}) == 1
-
-
-@pytest.mark.parametrize(
-    ("version", "message"), [("m", "contains no positions"), ("", "needs the name of a model")]
-)
-def test_an_empty_dataset_is_refused(version: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "empty.jsonl").touch()
-    with pytest.raises(InvalidInput, match=message):
-        import_dataset(version, tmp_path / "empty.jsonl", BISHOPS_AS_KNIGHTS)
-
-
-def test_an_import_is_used_for_its_rules_and_pool(server: Loopback, tmp_path: Path) -> None:
-    write_positions(tmp_path / "queens.jsonl", [Position(1, ("e2e4", "e7e5"), ("d1h5",))])
-    import_dataset("m", positions(10, first=30), BISHOPS_AS_KNIGHTS)
-    import_dataset("m", tmp_path / "queens.jsonl", rules_named("queens-as-knights"))
-    assert measure(server, n=10).dataset.origin == "imported"
-    own = measure(server, n=10, pool=positions(30))
-    assert {sample.position for sample in own.samples} <= set(POOL[:30])
-
-
-@pytest.mark.parametrize("source", ["file", "games"])
-def test_a_given_pool_overrides_an_import(source: str, tmp_path: Path, small_pools: None) -> None:
-    spec = Spec(model="cdta/pocket", rules="no-castling", n=5)
-    mined = list(positions_for(spec, quiet=True).positions)
-    write_positions(tmp_path / "imported.jsonl", mined[:5])
-    write_positions(tmp_path / "file", mined[5:])
-    import_dataset("cdta/pocket", tmp_path / "imported.jsonl", spec.change)
-    assert evaluate(spec, quiet=True).dataset.origin == "imported"
-    pool = tmp_path / source if source == "file" else source
-    own = evaluate(replace(spec, pool=pool), quiet=True)
-    assert own.dataset.origin == "built"

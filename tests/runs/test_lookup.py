@@ -68,7 +68,7 @@ def test_a_run_has_many_names(runs: dict[str, Path], name: str, key: str) -> Non
     assert find_run(name).resolve() == runs[key].resolve()
 
 
-@pytest.mark.parametrize("command", ["show", "view", "report", "rescore", "compare"])
+@pytest.mark.parametrize("command", ["show", "view", "compare"])
 def test_a_tag_names_a_run_in_every_command(
     command: str, runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""A run as a folder: written, read back and rescored."""
+"""A run as a folder: written and read back."""
 
 import json
 from collections.abc import Callable
@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from cant_do_that_anymore.errors import InvalidInput, UserError
-from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.runs.lookup import check_free, new_run_dir
-from cant_do_that_anymore.runs.results import PROTOCOL
-from cant_do_that_anymore.runs.storage import FORMAT, load_run, rescored, run_json, save_run
+from cant_do_that_anymore.runs.storage import FORMAT, load_run, run_json, save_run
 from testing import POOL, Run, measure, positions, run_from_answers
 
 Json = dict[str, Any]
@@ -91,28 +89,6 @@ def test_a_run_of_another_protocol_may_have_other_numbers(run: Run, folder: Path
     edit_run_json(folder, lambda data: data["metrics"].update(delta=0.987))
     old = load_run(folder)
     assert old.protocol == "2"
-    rescored_run = rescored(old, old.plan.reading)
-    assert (rescored_run.protocol, rescored_run.results) == (PROTOCOL, run.results)
-
-
-def test_rescoring_gives_the_same_numbers(run: Run, folder: Path) -> None:
-    rescored_run = rescored(load_run(folder), run.plan.reading)
-    assert rescored_run.results == run.results
-    assert rescored_run.notes == run.notes
-
-
-def test_rescoring_uses_the_answers_not_the_old_outcomes() -> None:
-    run = run_from_answers(
-        [
-            (position, dict.fromkeys(("standard", "changed"), Answer(f"**{special}**")))
-            for position in POOL[:3]
-            for special in position.special_moves[:1]
-        ]
-    )
-    assert run.results.metrics["predicted_move_proportion"] == 1
-    exact = rescored(run, "exact")
-    assert exact.results.metrics["predicted_move_proportion"] == 0
-    assert exact.plan.reading == "exact"
 
 
 def repeat(lines: list[Json]) -> None:

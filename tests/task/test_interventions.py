@@ -29,6 +29,7 @@ from cant_do_that_anymore.metrics.stats.significance import p_value
 from cant_do_that_anymore.providers.base import Answer, Message, Question
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.report.sentences import helps_sentence
+from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.storage import run_json
 from cant_do_that_anymore.task.conditions import CONDITIONS, conditions_for, interventions, question
 from cant_do_that_anymore.task.forms import FORMS
@@ -49,6 +50,7 @@ from testing import (
     measure,
     moves_in,
     positions,
+    printed,
     serving_in_process,
     text_of,
 )
@@ -229,7 +231,7 @@ def test_the_three_interventions_that_help_are_reported(planted: Run, tmp_path: 
     assert all(text.count(f"{name} ") for name in ALL)
     assert "closes 8" in text
     assert "{legal_moves}" in text
-    output = cdta("rescore", tmp_path / "run", "--out", tmp_path / "again", code=0).stdout
+    output = printed(summary(loaded))
     assert "Listing the legal moves closes" in output
     assert re.search(r"legal-moves +0\.\d+ +\+\d\d\.\d +\+\d\d\.\d to \+\d\d\.\d +< 0\.001", output)
 

@@ -57,21 +57,16 @@ COMMANDS: Table = {
         ),
     },
     "Results": {
-        "runs": (".report", "List runs, newest first."),
+        "runs": (".runs", "List runs, newest first."),
         "show": (".show", "Show samples of a run: the board, the prompts and the replies."),
-        "view": (".report", "Open the report of a run in the browser."),
-        "report": (".report", "Regenerate HTML reports."),
+        "view": (".runs", "Open the report of a run in the browser."),
         "compare": (".compare", "Compare models and test whether differences are significant."),
         "export": (".export", "Export runs as a table, or in the schema of Every Eval Ever."),
-        "rescore": (".run", "Score the replies of a run again, without sending requests."),
-        "import": (".run", "Import record files of OpenAI Evals as runs."),
     },
     "Data": {
         "dataset": ("..main", "List and build datasets: positions where a model has the habit."),
         "mine": (".mine", "Find positions with a special move in games."),
-        "selfplay": (".selfplay", "Create a pool from engine games under the changed rules."),
         "rules": (".rules", "List the rule changes and what the model is told."),
-        "legal": (".rules", "Print the legal moves of a position."),
         "prompt": (".show", "Print the messages that are sent to a model."),
     },
     "OpenAI Evals": {
@@ -85,7 +80,6 @@ DATASET_COMMANDS: Table = {
         "show": (".dataset", "Show a dataset and its first positions."),
         "build": (".dataset", "Build a model's dataset, or extend it."),
         "export": (".dataset", "Write a dataset or a pool as JSON lines."),
-        "import": (".dataset", "Import the positions of FILE as a model's dataset."),
         "union": (".dataset", "Merge datasets into one that is fair to all their models."),
     }
 }

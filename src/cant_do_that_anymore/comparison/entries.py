@@ -372,7 +372,7 @@ def one_protocol(runs: Iterable[Run]) -> list[Run]:
     protocols = sorted({run.protocol for run in all_runs})
     if len(protocols) > 1:
         raise InvalidInput(
-            f"runs of protocols {' and '.join(protocols)} cannot be ranked together; `cdta "
-            "rescore RUN` rescores an older run without sending requests"
+            f"runs of protocols {' and '.join(protocols)} cannot be ranked together; "
+            "run the older ones again, from the cache"
         )
     return all_runs

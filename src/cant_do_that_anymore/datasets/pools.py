@@ -111,8 +111,7 @@ def _no_engine_games(change: Rules) -> str:
     reason = "all_diagonal needs games played under the changed rules"
     if not isinstance(change, PieceSwap):
         return f"{reason}, and no standard engine plays {change.key}; use --eval all"
-    command = f"cdta selfplay --rules {change.key} -o FILE"
-    return f"{reason}; generate some with `{command}` and pass them with --pool FILE"
+    return f"{reason}; pass positions of such games with --pool FILE, or use --eval all"
 
 
 def _mined_pool(rules: Rules, *, quiet: bool) -> list[Position]:

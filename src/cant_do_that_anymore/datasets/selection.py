@@ -34,7 +34,7 @@ from ..task.types import Plan
 from .futility import FUTILITY_ERROR, MAX_REQUESTS_PER_HIT
 from .pools import Pool, given_dataset, positions_drawn
 from .search import BUILT, Query, Search, SelectionConfig
-from .storage import Dataset, imported_for, save_dataset, saved_dataset, shipped_datasets
+from .storage import Dataset, save_dataset, saved_dataset, shipped_datasets
 
 log = logging.getLogger(__name__)
 
@@ -167,13 +167,11 @@ async def _version_of(client: Client, config: SelectionConfig, *, quiet: bool) -
 def _find_dataset(version: str, config: SelectionConfig) -> Dataset | None:
     """Return the dataset of a model version, as far as it exists."""
     change = config.plan.change
-    if not config.pool.user_chosen and config.plan.form is MOVES:  # as they were selected
-        dataset = saved_dataset(version, imported_for(change), change)
-        is_default = change == BISHOPS_AS_KNIGHTS
-        if not dataset and is_default and _is_the_originals(config.model, version):
-            dataset = shipped_datasets(config.pool.positions).get(version)
-        if dataset:
-            return dataset
+    of_pool = not config.pool.user_chosen and config.plan.form is MOVES  # as they were selected
+    if of_pool and change == BISHOPS_AS_KNIGHTS and _is_the_originals(config.model, version):
+        shipped = shipped_datasets(config.pool.positions).get(version)
+        if shipped:
+            return shipped
     return saved_dataset(version, config.digest, change)
 
 

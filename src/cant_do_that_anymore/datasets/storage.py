@@ -1,4 +1,4 @@
-"""Datasets: positions where one model has the habit, shipped, imported or built."""
+"""Datasets: positions where one model has the habit, shipped or built."""
 
 import json
 import logging
@@ -20,14 +20,13 @@ from ..game.position import (
     shipped_pool,
     write_positions,
 )
-from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, identity_of
+from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
 from ..providers.base import Usage
 from ..task.option_info import COMMON
 from ..validation import parse
 
 log = logging.getLogger(__name__)
 
-IMPORTED = "imported"
 # How often each model of a shipped dataset plays the special move: in the shipped pool, and in the
 # positions that the datasets of the other three hold, which its habits did not choose.
 RATES_ON_ALL = (1000 / 19_841, 1320 / 19_841, 1666 / 19_841, 3114 / 19_841)
@@ -43,11 +42,6 @@ def common_positions() -> list[Position]:
     """Return the shipped pool's positions that at least one of the shipped datasets holds."""
     games = set().union(*_shipped_games().values())
     return [position for position in shipped_pool("pool") if position.game in games]
-
-
-def imported_for(rules: Rules) -> str:
-    """Return the kind of a dataset that the user imported for these rules."""
-    return f"{IMPORTED}-{identity_of(rules)}"
 
 
 def _move_away(folder: Path) -> str:
@@ -79,7 +73,7 @@ class Dataset:
 
     Attributes:
         version: the model version they belong to, as the API names it.
-        origin: "shipped", "imported", "built", or the file they were read from.
+        origin: "shipped", "built", or the file they were read from.
         positions: in the order they were found.
         asked: how many requests it took to find them, if known.
         failed: how many of those have no answer.
@@ -169,16 +163,12 @@ def notes_on_dataset(dataset: Dataset) -> list[str]:
     return notes
 
 
-def saved_dataset(version: str, kind: str, rules: Rules) -> Dataset | None:
-    """Return the saved dataset of a model version, of this kind and for these rules.
+def saved_dataset(version: str, digest: str, rules: Rules) -> Dataset | None:
+    """Return the dataset of a model version for these rules, by the digest of its config.
 
-    The kind is `imported_for` some rules, or the digest of the config it was built with. A built
-    dataset that is damaged is moved away: its answers are cached, so it can be built again.
-
-    Raises:
-        InvalidInput: if an imported dataset is damaged.
+    One that is damaged is moved away: its answers are cached, so it can be built again.
     """
-    folder = _folder(version, kind)
+    folder = _folder(version, digest)
     if not folder.exists():
         return None
     try:
@@ -187,8 +177,6 @@ def saved_dataset(version: str, kind: str, rules: Rules) -> Dataset | None:
             dataset, positions=[checked(position, rules) for position in dataset.positions]
         )
     except InvalidInput as error:
-        if kind.startswith(IMPORTED):
-            raise InvalidInput(f"{error}; import it again, or delete that folder") from None
         log.warning("%s; %s", error, _move_away(folder))
         return None
 
@@ -219,16 +207,6 @@ def positions_in(path: Path) -> list[Position]:
     if not positions:
         raise InvalidInput(f"{path} contains no positions")
     return positions
-
-
-def import_dataset(version: str, path: Path, rules: Rules) -> Dataset:
-    """Save the positions of a file as the dataset of a model version."""
-    if not version:
-        raise InvalidInput("an imported dataset needs the name of a model, as its API reports it")
-    positions = [checked(position, rules) for position in positions_in(path)]
-    dataset = Dataset(version, IMPORTED, positions)
-    save_dataset(dataset, imported_for(rules), {"rules": identity_of(rules), "file": path.name})
-    return dataset
 
 
 def all_datasets() -> dict[str, tuple[Dataset, dict[str, Any]]]:

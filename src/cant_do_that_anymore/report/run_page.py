@@ -137,8 +137,7 @@ def write_page(run: Run, path: Path) -> None:
     Raises:
         UserError: if the report cannot be written.
     """
-    advice = "`cdta report RUN -o FILE` writes it to another file"
-    with file_errors("write the report", path, advice), atomic_write(path) as file:
+    with file_errors("write the report", path), atomic_write(path) as file:
         file.writelines(piece.encode() for piece in _html(run))
 
 

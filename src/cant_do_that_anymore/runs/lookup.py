@@ -220,5 +220,5 @@ def _runs_at(path: Path) -> list[Path]:
         InvalidInput: for any other file.
     """
     if path.is_file() and not (path.parent / RUN_JSON).exists():
-        raise InvalidInput(f"{str(path)!r} is not a run; `cdta import` imports a record file")
+        raise InvalidInput(f"{str(path)!r} is not a run")
     return [path.parent] if path.is_file() else folders_in(path)

@@ -14,14 +14,13 @@ from reprlib import repr as shortened
 from typing import Any, ClassVar, TypeVar
 
 from ..costs.approval import Cost
-from ..datasets.storage import Dataset, notes_on_dataset
+from ..datasets.storage import Dataset
 from ..errors import Interrupted, InvalidInput
 from ..files import atomic_dir, atomic_write, atomic_write_text, file_errors
 from ..formatting import Number
 from ..game.position import Position
 from ..game.rules import CATALOG, Rules, board_after, identity_of, resolve_rules
 from ..metrics.compute import compute
-from ..metrics.notes import notes_on
 from ..metrics.stats.intervals import Interval
 from ..metrics.types import Results
 from ..providers.base import Answer
@@ -33,13 +32,12 @@ from ..task.types import (
     Outcome,
     Plan,
     PlanOptions,
-    Reading,
     Sample,
     Samples,
     ScoredAnswer,
 )
 from ..validation import parse
-from .results import OWN_TEMPERATURE, PROTOCOL, Run, versions_here
+from .results import OWN_TEMPERATURE, PROTOCOL, Run
 
 # Version of the file format; other versions are rejected.
 FORMAT = 4
@@ -232,26 +230,6 @@ def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
 
 
 AnyRun = TypeVar("AnyRun", bound=Run)
-
-
-def rescored(run: AnyRun, reading: Reading) -> AnyRun:
-    """Return the run with its answers parsed in another way, without sending anything."""
-    plan = replace(run.plan, reading=reading)
-    samples, controls = (rescore(group, run.plan, reading) for group in (run.samples, run.controls))
-    results = compute(samples, plan, controls)
-    return replace(
-        run,
-        plan=plan,
-        samples=samples,
-        controls=controls,
-        results=results,
-        notes=[
-            *notes_on(samples, results, plan, controls),
-            *notes_on_dataset(run.dataset),
-        ],
-        protocol=PROTOCOL,
-        versions=versions_here(),
-    )
 
 
 def _rules_named(identity: str, rules: Rules | None, folder: Path) -> Rules:

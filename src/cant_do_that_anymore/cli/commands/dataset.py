@@ -1,4 +1,4 @@
-"""The commands ``cdta dataset``: list, show, build, export, import, union."""
+"""The commands ``cdta dataset``: list, show, build, export, union."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ...datasets.pools import positions_named, union
-from ...datasets.storage import all_datasets, dataset_named, import_dataset
+from ...datasets.storage import all_datasets, dataset_named
 from ...files import atomic_write_text, file_errors
 from ...formatting import pluralize, visible
 from ...game.notation import move_number_prefix, notate, notate_game
@@ -21,7 +21,7 @@ from ...task.conditions import question
 from ...task.spec import Spec
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from ..approval import with_approval_of
-from ..help import JSON, OUTPUT, PATH, QUIET, Command, Option, output_option
+from ..help import JSON, OUTPUT, QUIET, Command, Option, output_option
 from ..options import CLICK_OPTIONS, spec_options
 
 POSITIONS_SHOWN = 5
@@ -57,10 +57,7 @@ def list_command(as_json: bool) -> None:
 @click.command("show", cls=Command, params=[JSON])
 @click.argument("name")
 def show_command(name: str, as_json: bool) -> None:
-    """Show a dataset and its first positions.
-
-    `cdta legal` accepts the moves and the FEN.
-    """
+    """Show a dataset and its first positions."""
     dataset, facts = dataset_named(name)
     facts = facts | {"positions": len(dataset.positions)}
     first = dataset.positions[:POSITIONS_SHOWN]
@@ -155,18 +152,6 @@ def _as_chat(position: Position, change: Rules) -> dict[str, object]:
         for name in (STANDARD_CONDITION, CHANGED_CONDITION)
     }
     return position.to_json() | facts | chats
-
-
-@click.command("import", cls=Command, params=[CLICK_OPTIONS["rules"]])
-@click.argument("version", metavar="MODEL")
-@click.argument("file", type=PATH)
-def import_command(version: str, file: Path, rules: str) -> None:
-    """Import the positions of FILE as a model's dataset.
-
-    MODEL is the name in the API's responses.
-    """
-    imported = import_dataset(version, file, rules_named(rules))
-    click.echo(f"{version}: {pluralize(len(imported.positions), 'position')}, imported")
 
 
 @click.command(

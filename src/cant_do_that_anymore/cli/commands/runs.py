@@ -1,4 +1,4 @@
-"""The commands ``cdta report``, ``cdta view`` and ``cdta runs``."""
+"""The commands ``cdta view`` and ``cdta runs``."""
 
 import json
 import sys
@@ -15,38 +15,16 @@ from rich.table import Table
 from rich.text import Text
 
 from ...api.functions import load, saved_runs
-from ...errors import InvalidInput, UserError
+from ...errors import UserError
 from ...files import home
 from ...formatting import visible
 from ...report.columns import RUN_COLUMNS
 from ...report.html import PAGE_NAME
 from ...report.pages import INDEX
-from ...runs.lookup import LATEST_RUN, RunSummary, find_run, find_runs
+from ...runs.lookup import LATEST_RUN, RunSummary, find_run
 from ...runs.storage import RUN_JSON
 from ..console import console
-from ..help import JSON, PATH, Command, output_option
-
-
-@click.command(
-    "report",
-    cls=Command,
-    params=[output_option(f"Output file.  [default: {PAGE_NAME} in each RUN]")],
-)
-@click.argument("names", metavar="RUN...", nargs=-1, required=True)
-def report_command(names: tuple[str, ...], output: Path | None) -> None:
-    """Regenerate HTML reports.
-
-    A report is one HTML file that needs no network. RUN is a folder, part of its name, a model's
-    name, a tag, latest, or a folder of runs.
-    """
-    folders = find_runs(names)
-    if output and len(folders) > 1:
-        raise InvalidInput(
-            f"-o takes one run, not {len(folders)}; leave it out to write {PAGE_NAME} in the "
-            "folder of each run"
-        )
-    for folder in folders:
-        click.echo(load(folder).report(output or folder / PAGE_NAME))
+from ..help import JSON, PATH, Command
 
 
 @click.command("view", cls=Command)
