@@ -39,7 +39,7 @@ def main() -> None:
         os.environ["CDTA_HOME"] = folder
         print_heading("results", "files", "measures", "samples", "errors")
         for name, result in evaluate_all(options.n).items():
-            files = result.export("eee", Path(folder) / name)
+            files = result.export(Path(folder) / name)
             documents = [json.loads(file.read_text()) for file in files[::2]]
             lines = [json.loads(line) for file in files[1::2] for line in file.open()]
             aggregate, instances = validators

@@ -2,7 +2,7 @@
 
     python tools/results.py
 
-``cdta export RUN --format eee`` writes these files. A test checks that the tables are up to date.
+``cdta export RUN`` writes these files. A test checks that the tables are up to date.
 """
 
 import json

@@ -15,7 +15,7 @@ from ..costs.forecast import Forecast
 from ..errors import InvalidInput, UserError, unknown_value
 from ..files import check_new_dir, file_errors
 from ..report.document import build_document, measure_rows, pair_row
-from ..report.export import export
+from ..report.every_eval_ever import export
 from ..report.html import PAGE_NAME, write_text
 from ..report.notebook import (
     comparison_html,
@@ -115,31 +115,18 @@ class Result(ABC):
         document = build_document(ranked, path.parent)
         return write_text(pages.experiment_page(ranked, document), path)
 
-    def texts(self, format: str, organization: str = "") -> dict[str, str]:
-        """Return what `export` writes, by file name.
-
-        Raises:
-            InvalidInput: if the format is unknown.
-        """
-        return export(self.rankings, format, organization)
-
-    def export(self, format: str, path: Path | str, organization: str = "") -> list[Path]:
-        """Write the results in a form that others read, and return the files.
+    def export(self, folder: Path | str, organization: str = "") -> list[Path]:
+        """Write the results in the schema of Every Eval Ever, and return the files.
 
         Args:
-            format: ``csv``, ``jsonl`` or ``markdown`` for a table with one row per model; ``eee``
-                for the schema of Every Eval Ever.
-            path: a file; for ``eee`` a folder.
-            organization: who ran the evaluation, for ``eee``.
+            folder: where the files go.
+            organization: who ran the evaluation.
 
         Raises:
-            InvalidInput: if the format is unknown.
             UserError: if a file cannot be written.
         """
-        path, files = Path(path), []
-        for name, text in self.texts(format, organization).items():
-            files.append(write_text(text, path / name if format == "eee" else path))
-        return files
+        texts = export(self.rankings, organization)
+        return [write_text(text, Path(folder) / name) for name, text in texts.items()]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.summary()}>"

@@ -1,4 +1,4 @@
-"""The command ``cdta export``: write results in a form that others read."""
+"""The command ``cdta export``: write results in a schema that others read."""
 
 from pathlib import Path
 
@@ -6,7 +6,6 @@ import click
 
 from ...api.functions import load
 from ...api.results import Experiment
-from ...report.export import FORMATS
 from ...runs.lookup import find_runs
 from ..help import OUTPUT, PATH, Command, Option
 
@@ -15,40 +14,25 @@ from ..help import OUTPUT, PATH, Command, Option
     "export",
     cls=Command,
     params=[
+        Option("--organization NAME", OUTPUT, "Who ran the evaluation.", default=""),
         Option(
-            "--format form F",
+            "-o --out DIR",
             OUTPUT,
-            f"{', '.join(FORMATS)}.",
-            type=click.Choice([*FORMATS]),
-            default="markdown",
-        ),
-        Option("--organization NAME", OUTPUT, "Who ran the evaluation, for eee.", default=""),
-        Option(
-            "-o --out PATH",
-            OUTPUT,
-            "File, or folder for eee.  [default: stdout; eee: the current folder]",
+            "Folder for the files.  [default: the current folder]",
             type=PATH,
+            default=Path(),
+            show_default=False,
         ),
     ],
 )
 @click.argument("names", metavar="RUN...", nargs=-1, required=True)
-def export_command(names: tuple[str, ...], form: str, organization: str, out: Path | None) -> None:
-    """Export runs as a table, or in the schema of Every Eval Ever.
+def export_command(names: tuple[str, ...], organization: str, out: Path) -> None:
+    """Export runs in the schema of Every Eval Ever.
 
-    \b
-    cdta export gpt-4o --format csv -o results.csv
-    cdta export experiment --format eee -o shared     all runs of a folder
-
-    csv, jsonl and markdown have one row per model, with the columns of `cdta experiment`. eee
-    writes two files per model: all measures, and every sample with prompt and reply. Runs that
-    differ only in the seed are pooled. Folders of this machine are left out, and in eee the
-    addresses of servers. RUN is a folder, part of its name, a model's name, a tag, latest, or a
-    folder of runs.
+    It writes two files per model: all measures, and every sample with prompt and reply. Runs that
+    differ only in the seed are pooled. Folders of this machine and addresses of servers are left
+    out. RUN is a folder, part of its name, a model's name, a tag, latest, or a folder of runs.
     """
     experiment = Experiment([load(folder) for folder in find_runs(names)])
-    if form == "eee" or out:
-        for path in experiment.export(form, out or Path(), organization):
-            click.echo(path)
-    else:
-        for text in experiment.texts(form).values():
-            click.echo(text, nl=False)
+    for path in experiment.export(out, organization):
+        click.echo(path)

@@ -1,6 +1,6 @@
 """Formats of tables besides the terminal's, each a module here.
 
-A module has ``leaderboards``, ``comparison`` and the name of the file that `cdta export` makes.
+A module has ``leaderboards`` and ``comparison``.
 """
 
 from importlib import import_module

@@ -11,7 +11,6 @@ from ...metrics.measures import UPTAKE
 from ..columns import VERDICTS, cells_in
 from ..document import matrix_cells, matrix_of
 
-FILE_NAME = "results.md"
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>#|~!&$])")
 
 

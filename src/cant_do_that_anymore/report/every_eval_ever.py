@@ -1,4 +1,4 @@
-"""Export results for others: CSV, JSON lines, Markdown, and the schema of Every Eval Ever (EEE).
+"""Export results in the schema of Every Eval Ever (EEE).
 
 EEE 0.3.0 has one JSON file per model with all aggregate results, and beside it one with a line per
 sample and condition. It contains no server's address, and nothing exported names a folder of this
@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from hashlib import sha256
 from itertools import chain
 from typing import Any
@@ -20,7 +19,7 @@ import chess
 
 from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking
-from ..errors import InvalidInput, unknown_value
+from ..errors import InvalidInput
 from ..formatting import without_folders
 from ..metrics.diagnosis import Contrast
 from ..metrics.measures import SPECIAL_SHARE
@@ -30,9 +29,6 @@ from ..providers.catalog import BUILT_IN_MODELS, PROVIDERS
 from ..runs.results import Run, command_of
 from ..task.forms import MOVES
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample, answers_of
-from .columns import as_rows
-from .document import as_csv
-from .formats import TABLE_FORMATS, table_format
 from .run_page import main_measures
 
 Json = dict[str, Any]
@@ -55,28 +51,8 @@ METHODS: dict[Method, str] = {
 }
 
 
-def export(ranked: Sequence[Ranking], format_: str, organization: str = "") -> dict[str, str]:
-    """Return the exported texts by file name.
-
-    Raises:
-        InvalidInput: if the format is unknown.
-    """
-    if format_ not in FORMATS:
-        raise unknown_value("format", format_, FORMATS)
-    return FORMATS[format_](ranked, organization)
-
-
-def _rows(ranked: Sequence[Ranking]) -> list[Json]:
-    rows = as_rows(list(chain(*(ranking.entries for ranking in ranked))))
-    return [without_folders(row) for row in rows]
-
-
-def _table(name: str, ranked: Sequence[Ranking], _: str) -> dict[str, str]:
-    module = table_format(name)
-    return {module.FILE_NAME: without_folders(module.leaderboards(ranked)) + "\n"}
-
-
-def _eee(ranked: Sequence[Ranking], organization: str) -> dict[str, str]:
+def export(ranked: Sequence[Ranking], organization: str = "") -> dict[str, str]:
+    """Return the exported texts by file name, two files for each model."""
     by_label: dict[str, list[Entry]] = {}
     for entry in chain(*(ranking.entries for ranking in ranked)):
         by_label.setdefault(entry.label, []).append(entry)
@@ -84,16 +60,6 @@ def _eee(ranked: Sequence[Ranking], organization: str) -> dict[str, str]:
     for entries in by_label.values():
         files |= _Evaluation(entries, organization).files()
     return files
-
-
-FORMATS: Mapping[str, Callable[[Sequence[Ranking], str], dict[str, str]]] = {
-    "eee": _eee,
-    "csv": lambda ranked, _: {"results.csv": as_csv(_rows(ranked))},
-    "jsonl": lambda ranked, _: {
-        "results.jsonl": "".join(json.dumps(row) + "\n" for row in _rows(ranked))
-    },
-    **{name: partial(_table, name) for name in TABLE_FORMATS},
-}
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Exports have every field that the EEE schema requires, agree with the run and leak no paths."""
 
-import csv
 import json
 import re
 import shlex
@@ -13,7 +12,6 @@ import pytest
 
 from cant_do_that_anymore import Experiment, Run, load
 from cant_do_that_anymore.api.results import save_with_page
-from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.runs.results import command_of
 from testing import (
     Body,
@@ -76,7 +74,7 @@ def missing_fields(document: Any, paths: tuple[str, ...]) -> Iterator[str]:
 
 
 def export(run: Run, folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    aggregate, samples = run.export("eee", folder, "me")
+    aggregate, samples = run.export(folder, "me")
     assert re.fullmatch(PATH, aggregate.relative_to(folder).with_suffix("").as_posix())
     lines = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()]
     return json.loads(aggregate.read_text(encoding="utf-8")), lines
@@ -146,12 +144,11 @@ def test_exports_contain_no_paths_and_no_url_of_a_single_server(
     experiment = Experiment(
         [measure(server, dataset=positions(12), wording=str(wording), seed=seed) for seed in (1, 2)]
     )
-    for file_format in ("eee", "csv", "jsonl", "markdown"):
-        text = "".join(experiment.texts(file_format).values())
-        assert str(tmp_path) not in text and str(positions(12).parent) not in text
-        assert server.url not in text
-    exported = experiment.texts("eee")
-    [document] = [json.loads(exported[name]) for name in exported if name.endswith(".json")]
+    aggregate, samples = (file.read_text() for file in experiment.export(tmp_path / "out"))
+    text = aggregate + samples
+    assert str(tmp_path) not in text and str(positions(12).parent) not in text
+    assert server.url not in text
+    document = json.loads(aggregate)
     args = document["evaluation_results"][0]["generation_config"]["generation_args"]
     assert args["execution_command"].startswith(
         "cdta run --model m --base-url URL --dataset FILE --wording own.toml"
@@ -186,22 +183,10 @@ def test_the_exported_command_reproduces_the_run(server: Loopback, options: list
     assert load("latest").plan == run.plan and load("latest").identity == run.identity
 
 
-def test_export_prints_tables_and_writes_files(
+def test_the_command_writes_the_files(
     server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     save_with_page(measure(server, dataset=positions(12)), tmp_path / "run")
-    table = list(
-        csv.DictReader(cdta("export", "run", "--format", "csv", code=0).stdout.splitlines())
-    )
-    [line] = cdta("export", "run", "--format", "jsonl", code=0).stdout.splitlines()
-    uptake = load("run").results.metrics["rule_uptake"]
-    assert json.loads(line)["rule_uptake"] == uptake
-    assert table[0]["rule_uptake"] == f"{uptake:.6f}"
-    assert "| 1 | 12 | 0.50 " in cdta("export", "run", code=0).stdout
-    paths = cdta("export", "run", "--format", "eee", "-o", "shared", code=0).stdout.splitlines()
+    paths = cdta("export", "run", "-o", "shared", code=0).stdout.splitlines()
     assert [Path(path).is_file() for path in paths] == [True, True]
-    cdta("export", "run", "-o", "deep/table.md", code=0)
-    assert Path("deep/table.md").read_text(encoding="utf-8").startswith("**Bishops")
-    with pytest.raises(InvalidInput, match="unknown format: 'cvs'"):
-        load("run").texts("cvs")
