@@ -1,4 +1,4 @@
-"""Early stopping: a search ends if the pool holds too few hits, or if each hit costs too much."""
+"""Early stopping: a search ends if hits are too rare."""
 
 import re
 from dataclasses import replace
@@ -6,21 +6,16 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from cant_do_that_anymore.datasets.futility import (
-    FUTILITY_ERROR,
-    MAX_REQUESTS_PER_HIT,
-    RARITY_ERROR,
-    FutilityTest,
-    is_too_rare,
-    other_habits,
-)
+from cant_do_that_anymore.datasets.no_habit import advice, is_too_rare
+from cant_do_that_anymore.datasets.pools import Pool
+from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.errors import Incomplete, NoHabit
 from cant_do_that_anymore.formatting import dollars
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, board_after
+from cant_do_that_anymore.providers.local import RandomModel
 from planted_models import habit, habit_in_every_fifth, habit_in_every_second
+from run_builders import plan_of
 from testing import POOL, Body, Serve, Spec, cdta, checksum, evaluate, measure, moves_in, positions
 
 SMALL_POOL = positions(480)
@@ -30,61 +25,6 @@ def without_habit(request: Body) -> str:
     return "a2a3"
 
 
-def given_up_after(pool: int, hits: int, needed: int, seed: int) -> int | None:
-    """Return after how many positions of a shuffled pool the search gives up."""
-    are_hits = [True] * hits + [False] * (pool - hits)
-    Random(seed).shuffle(are_hits)
-    futility = FutilityTest(pool, needed)
-    for number, hit in enumerate(are_hits, 1):
-        futility.observe(hit)
-        if futility.is_futile:
-            return number
-    return None
-
-
-@pytest.mark.parametrize(("pool", "needed"), [(300, 8), (150, 60)])
-def test_a_sufficient_pool_is_given_up_in_at_most_1_percent(pool: int, needed: int) -> None:
-    """Although the test is applied after every position."""
-    trials = 1_500
-    errors = sum(given_up_after(pool, needed, needed, seed) is not None for seed in range(trials))
-    assert errors <= trials * FUTILITY_ERROR + 3 * (trials * FUTILITY_ERROR) ** 0.5
-    assert all(given_up_after(pool, needed // 2, needed, seed) for seed in range(50))
-
-
-def test_a_pool_without_hits_is_given_up_early() -> None:
-    assert given_up_after(19_841, 0, 500, 1) == 248
-    assert given_up_after(3_973, 0, 500, 1) == 47
-
-
-@given(st.data())
-def test_the_expected_stake_does_not_grow_if_the_pool_holds_enough(data: st.DataObject) -> None:
-    size = data.draw(st.integers(2, 60))
-    needed = data.draw(st.integers(1, size))
-    hits = data.draw(st.integers(needed, size))
-    order = data.draw(st.permutations([True] * hits + [False] * (size - hits)))
-    seen = order[: data.draw(st.integers(0, size - 1))]
-
-    def stake(*more: bool) -> float:
-        futility = FutilityTest(size, needed)
-        for hit in (*seen, *more):
-            futility.observe(hit)
-        return futility._stake
-
-    chance = (hits - sum(seen)) / (size - len(seen))
-    expected = sum(p * stake(hit) for hit, p in ((True, chance), (False, 1 - chance)) if p)
-    assert expected <= stake() * (1 + 1e-9)
-    if hits == needed and chance < 1:  # the odds are fair
-        assert expected == pytest.approx(stake())
-
-
-def test_the_search_ends_when_too_few_positions_are_left() -> None:
-    futility = FutilityTest(5, 4)
-    futility.observe(False)
-    assert not futility.is_futile
-    futility.observe(False)
-    assert futility.is_futile
-
-
 def test_a_model_without_the_habit_stops_after_a_few_hundred_requests(serve: Serve) -> None:
     server = serve(without_habit)
     command = ["run", "--base-url", server.url, "--quiet"]
@@ -92,79 +32,70 @@ def test_a_model_without_the_habit_stops_after_a_few_hundred_requests(serve: Ser
     sent = len(server.requests)
     second = cdta(*command, code=1)
     assert len(server.requests) == sent + 1  # one identity check
-    assert 248 <= sent < 600
+    assert 400 <= sent < 700
     for result in (first, second):
         (sentence,) = result.stderr.splitlines()
-        assert "in 0 of 248 positions" in sentence
-        assert "with 99% confidence the pool contains fewer than 500, half of the 1,000" in sentence
-        assert "the other 19,593 (" in sentence  # in tokens, because the price is unknown
+        assert "in 0 of 400 positions, fewer than 1 in 400. The search stopped" in sentence
+        assert "the other 19,441 (" in sentence  # in tokens, because the price is unknown
         assert sentence.endswith(" Use --keep-looking to continue. All answers are saved")
 
 
 def test_keep_looking_sends_nothing_twice_and_uses_all_hits(serve: Serve) -> None:
-    server = serve(habit_in_every_fifth)
-    with pytest.raises(Incomplete, match="fewer than 200, half of the 400 wanted"):
-        measure(server, pool=SMALL_POOL, n=400)
-    assert len(server.requests) < 300
-    run = measure(server, pool=SMALL_POOL, n=400, keep_looking=True)
-    hits = sum(1 for p in POOL[:480] if checksum(p.moves) % 5 == 0)
+    pool, hits = positions(1_000), 2
+    config = SelectionConfig(RandomModel.info, Pool("", POOL[:1_000]), plan_of())
+    habits = {position.moves for position in config.ordered[-hits:]}
+    server = serve(lambda request: habit(request) if moves_in(request) in habits else "a2a3")
+    with pytest.raises(Incomplete, match="fewer than 1 in 400"):
+        measure(server, pool=pool, n=400)
+    assert len(server.requests) < 500
+    run = measure(server, pool=pool, n=400, keep_looking=True)
     assert len(run.samples) == hits
-    assert len(server.requests) == 480 + 2 * hits + 1  # one identity check
-    measure(server, pool=SMALL_POOL, n=2 * hits)  # the pool contains half of them
-    assert len(server.requests) == 480 + 2 * hits + 2
+    assert len(server.requests) == 1_000 + 2 * hits + 1  # one identity check
 
 
-def test_no_early_stop_for_half_the_hits_a_small_pool_or_a_free_model() -> None:
-    half = measure(habit_in_every_second, pool=SMALL_POOL, n=440)
-    assert any("(440 wanted)" in note for note in half.notes)
-    assert len(measure(habit_in_every_fifth, pool=positions(100), n=101).samples) > 5
-    assert 5 < len(measure("cdta/random", pool=SMALL_POOL, n=400).samples) < 200
+def test_no_early_stop_for_few_hits_or_a_small_pool() -> None:
+    few = measure(habit_in_every_fifth, pool=SMALL_POOL, n=440)
+    assert any("(440 wanted)" in note for note in few.notes)
+    with pytest.raises(NoHabit, match="in none of the 480 positions"):
+        measure(without_habit, pool=SMALL_POOL, n=400)
 
 
-def stopped_as_too_rare(pool: int, hits: int, seed: int) -> bool:
-    """Whether the search stops in the first half of a shuffled pool."""
-    hit_places = set(Random(seed).sample(range(pool), hits))
-    count = 0
-    for place in range(pool // 2):
-        count += place in hit_places
-        if is_too_rare(count, place + 1):
-            return True
-    return False
+def test_hits_at_1_percent_rarely_stop_and_at_1_in_800_nearly_always() -> None:
+    def gives_up(rate: float, seed: int) -> bool:
+        random, hits = Random(seed), 0
+        for searched in range(1, 10_000):
+            hits += random.random() < rate
+            if is_too_rare(hits, searched):
+                return True
+        return False
 
-
-def test_hits_at_half_the_cost_limit_rarely_stop_and_at_twice_nearly_always() -> None:
-    pool, trials = 8_000, 300
-    acceptable, rare = (
-        sum(stopped_as_too_rare(pool, round(pool / cost), seed) for seed in range(trials))
-        for cost in (MAX_REQUESTS_PER_HIT / 2, 2 * MAX_REQUESTS_PER_HIT)
-    )
-    assert acceptable <= trials * RARITY_ERROR + 3 * (trials * RARITY_ERROR) ** 0.5
-    assert rare >= 0.98 * trials
+    assert sum(gives_up(1 / 100, seed) for seed in range(300)) <= 15
+    assert sum(gives_up(1 / 800, seed) for seed in range(100)) >= 90
 
 
 @pytest.mark.parametrize("options", [{"n": 5}, {"n": 20}, {"eval": "all_small"}])
 def test_few_samples_stop_by_cost(serve: Serve, options: dict[str, Any]) -> None:
     """Before this rule, they took the whole pool, 9,199 and 2,363 positions to find a few hits."""
     server = serve(without_habit)
-    with pytest.raises(NoHabit, match="each further sample takes more than about 200") as error:
+    with pytest.raises(NoHabit, match="fewer than 1 in 400") as error:
         measure(server, **options)
-    assert "in 0 of 397 positions" in str(error.value)
+    assert "in 0 of 400 positions" in str(error.value)
     assert len(server.requests) < 700  # including those in flight
     assert "smaller" not in str(error.value)
 
 
 def test_a_free_server_stops_by_cost_unless_told_to_keep_looking(serve: Serve) -> None:
     server, pool = serve(without_habit), positions(850)
-    with pytest.raises(NoHabit, match="in 0 of 397 positions"):
+    with pytest.raises(NoHabit, match="in 0 of 400 positions"):
         measure(server, n=5, price="0,0", pool=pool)
     with pytest.raises(NoHabit, match="in none of the 850 positions"):
         measure(server, n=5, price="0,0", pool=pool, keep_looking=True)
 
 
 def test_the_suggested_n_measures_the_hits_found(serve: Serve) -> None:
-    first = POOL[:2_000]
-    hits = {position.moves for position in first[::600]}
-    server = serve(lambda request: habit(request) if moves_in(request) in hits else "a2a3")
+    config = SelectionConfig(RandomModel.info, Pool("", POOL[:2_000]), plan_of())
+    found = config.ordered[100].moves
+    server = serve(lambda request: habit(request) if moves_in(request) == found else "a2a3")
     with pytest.raises(NoHabit, match=r"-n \d+ to measure the \d+ found") as error:
         measure(server, n=20, pool=positions(2_000))
     (suggested,) = re.findall(r"or -n (\d+)", str(error.value))
@@ -185,7 +116,16 @@ def test_other_habits_in_the_answers_are_suggested(serve: Serve) -> None:
     (share,) = re.findall(r"try --rules knights-as-bishops \((\d+)%\)", str(error.value))
     assert 60 < int(share) < 80
     assert "bishops-as-knights" not in str(error.value)
-    assert other_habits([], BISHOPS_AS_KNIGHTS) == ""
+    assert advice([], BISHOPS_AS_KNIGHTS) == ""
+
+
+def test_a_model_that_plays_few_legal_moves_cannot_play_chess(serve: Serve) -> None:
+    with pytest.raises(NoHabit) as error:
+        measure(serve(lambda _: "a1h8"), n=20)
+    assert "Only 0% of its moves are legal: it can't play chess; try another model" in str(
+        error.value
+    )
+    assert "--rules" not in str(error.value)
 
 
 def test_the_three_rules_that_forbid_most_moves_are_suggested() -> None:
@@ -194,7 +134,7 @@ def test_the_three_rules_that_forbid_most_moves_are_suggested() -> None:
         (position, random.choice(sorted(move.uci() for move in position.board().legal_moves)))
         for position in POOL[:60]
     ]
-    assert other_habits(played, BISHOPS_AS_KNIGHTS) == (
+    assert advice(played, BISHOPS_AS_KNIGHTS) == (
         ". Its 60 moves show other habits: try --rules bishops-as-rooks (27%), "
         "--rules knights-as-bishops (20%) or --rules knights-cannot-jump (17%)"
     )

@@ -153,7 +153,7 @@ def test_only_used_positions_are_checked(bad_file: Path) -> None:
 
 def test_an_estimate_mines_a_missing_pool(home: Path) -> None:
     forecast = estimate(Spec(model="openai/gpt-4o", rules="knights-cannot-jump", n=20))
-    assert forecast.dataset.requests.low < 40 <= forecast.dataset.requests.high  # the whole pool
+    assert 40 <= forecast.dataset.requests.low < forecast.dataset.requests.high  # the whole pool
     assert list(home.glob("pools/*"))
 
 

@@ -23,6 +23,7 @@ from testing import Spec
 POOL = Pool("some", SHIPPED[:100])
 CONFIG = SelectionConfig(RandomModel.info, POOL, plan_for(Spec(), RandomModel.info))
 ORDERED = CONFIG.ordered
+DEFAULTS = Spec()
 FAILED = Answer("", "error", error="gone")
 IsHit = Callable[[int, int], bool]
 """Whether an answer is a hit, by the number of the position and the draw."""
@@ -135,31 +136,17 @@ def test_a_few_requests_may_fail(answered: int, allowed: int) -> None:
         search.observe(FAILED)
 
 
-def test_failed_requests_are_no_reason_to_give_up() -> None:
-    def given_up_after(failed: int, *, first_draws: bool) -> int:
-        search = Search(CONFIG, 100)
-        for request in search.requests():
-            fails = number_of(request) < failed if first_draws else request.draw == 1
-            answer = answer_to(
-                request, lambda number, draw: number < failed and not draw, NO_TEMPERATURE
-            )
-            search.observe(FAILED if fails else answer)
-            if search.is_futile:
-                break
-        return search.searched
+def test_a_search_gives_up_only_while_most_of_the_pool_is_left() -> None:
+    config = replace(CONFIG, pool=Pool("large", SHIPPED[:900]))
 
-    for first_draws in (True, False):
-        without_failures = given_up_after(0, first_draws=first_draws)
-        assert given_up_after(5, first_draws=first_draws) == without_failures + 5
+    def gives_up(misses: int, spec: Spec = DEFAULTS) -> bool:
+        search = Search(config, 100)
+        for _ in islice(search.requests(), misses):
+            search.observe(Answer("no move"))
+        return search.gives_up(spec)
 
-
-def test_a_search_is_futile_only_while_most_of_a_large_pool_is_left() -> None:
-    def gives_up(misses: int, wanted: int) -> bool:
-        return run_search(lambda *_: False, wanted=wanted, limit=misses).is_futile
-
-    assert [gives_up(misses, 100) for misses in (0, 20, 49, 50)] == [False, True, True, False]
-    assert not gives_up(20, 101)
-    assert Search(CONFIG, 9).needed == 5
+    assert [gives_up(misses) for misses in (399, 400, 449, 450)] == [False, True, True, False]
+    assert not gives_up(400, Spec(keep_looking=True))
 
 
 def test_selection_uses_temperature_0_its_own_effort_and_the_default_seed() -> None:

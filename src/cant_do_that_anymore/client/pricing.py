@@ -216,9 +216,3 @@ def _price_changes(query: dict[str, Any]) -> Iterator[datetime]:
                 moment = datetime.combine(date, time(), UTC)
                 if now < moment < now + HORIZON:
                     yield moment
-
-
-def searches_whole_pool(spec: Spec, model: ModelInfo) -> bool:
-    """Whether to search the whole pool even if few positions qualify: on request, or if free."""
-    pricing = pricing_for(spec, model)
-    return spec.keep_looking or (pricing is not None and pricing.dearest == FREE)

@@ -1,14 +1,12 @@
 """Random draws of what the rest of a run may take: hits, lengths of answers, prices and times."""
 
-from collections.abc import Iterator
-from copy import copy
 from functools import cache
 from math import exp, inf, log, log1p, sqrt
 from random import Random
 from statistics import fmean, median
 
-from ..client.pricing import FREE, pricing_for, searches_whole_pool
-from ..datasets.futility import MAX_REQUESTS_PER_HIT, too_rare_after
+from ..client.pricing import FREE, pricing_for
+from ..datasets.no_habit import MAX_POSITIONS_PER_HIT, is_too_rare
 from ..datasets.search import Search
 from ..datasets.storage import RATES_ON_ALL, RATES_ON_COMMON
 from ..providers.base import ModelInfo, Usage
@@ -66,7 +64,6 @@ class SearchDraws:
         ]
         self._weights = [exp(likelihood - max(likelihoods)) for likelihood in likelihoods]
         self.rate = fmean(HIT_RATES, self._weights)
-        self._patient = searches_whole_pool(spec, info)
         self._until_given_up = cache(lambda rate: [self._simulate(rate) for _ in range(SEARCHES)])
         self._given_up = 0
         self._in_flight = 2 * (spec.max_connections or info.connections)
@@ -95,27 +92,15 @@ class SearchDraws:
 
     def _simulate(self, rate: float) -> float:
         """Simulate after how many more positions the search gives up at a hit rate."""
-        search, futility = self._search, copy(self._search.futility)
-        pool = search.searched + search.left
-        tests_pool = not self._patient and search.target <= pool
-        if self._spec.keep_looking or rate >= max(search.needed / pool, 2 / MAX_REQUESTS_PER_HIT):
+        search = self._search
+        if self._spec.keep_looking or rate >= 4 / MAX_POSITIONS_PER_HIT:
             return inf
-        most = (search.left - search.searched) // 2
-        draws = self._draws(rate, len(search.hits), search.searched, most)
-        until = futility.observe_until_futile(draws) if tests_pool else sum(1 for _ in draws)
-        return until if until < most else inf
-
-    def _draws(self, rate: float, hits: int, searched: int, most: int) -> Iterator[bool]:
-        """Draw whether the next positions are hits, until these are too rare."""
-        draw, end = self._random.random, too_rare_after(hits)
-        for number in range(searched, searched + most):
-            if number >= end:
-                return
-            hit = draw() < rate
-            if hit:
-                hits += 1
-                end = too_rare_after(hits)
-            yield hit
+        hits = len(search.hits)
+        for number in range((search.left - search.searched) // 2):
+            if is_too_rare(hits, search.searched + number):
+                return number
+            hits += self._random.random() < rate
+        return inf
 
     @property
     def basis(self) -> str:

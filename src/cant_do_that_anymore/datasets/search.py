@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from itertools import chain
-from math import ceil, sqrt
+from math import sqrt
 from typing import NamedTuple
 
-from ..client.pricing import is_counted, searches_whole_pool
+from ..client.pricing import is_counted
 from ..errors import Interrupted, NoHabit
 from ..game.position import Position, checked
 from ..game.rules import identity_of
@@ -25,7 +25,7 @@ from ..task.forms import MOVES
 from ..task.samples import QualityGuard
 from ..task.spec import Spec
 from ..task.types import Plan
-from .futility import FutilityTest, is_too_rare, other_habits
+from .no_habit import advice, is_too_rare
 from .pools import Pool
 from .storage import Dataset
 
@@ -115,7 +115,6 @@ class _PositionState:
 
     draws: int
     hits: list[bool] = field(default_factory=list)
-    failed: bool = False
 
     @property
     def found(self) -> bool | None:
@@ -137,7 +136,6 @@ class Search:
     Attributes:
         target: how many positions are wanted.
         searched: how many positions of the pool are decided.
-        futility: the test of whether the pool holds too few hits.
     """
 
     def __init__(self, config: SelectionConfig, wanted: int) -> None:
@@ -154,8 +152,6 @@ class Search:
         self._own_temperature = False
         self._played: list[tuple[Position, str]] = []
         self.target = wanted
-        self.needed = ceil(self.target / 2)
-        self.futility = FutilityTest(len(config.ordered), self.needed)
         self.hits: list[Position] = []
         self.searched = 0
 
@@ -164,29 +160,15 @@ class Search:
         """How many positions of the pool are undecided."""
         return len(self.config.ordered) - self.searched
 
-    @property
-    def is_futile(self) -> bool:
-        """Whether the pool surely cannot give half of the target, and most of it is left.
-
-        A pool smaller than the target is searched to its end in any case.
-        """
-        worthwhile = self.target <= self.searched + self.left and self.searched < self.left
-        return worthwhile and self.futility.is_futile
-
-    @property
-    def is_too_rare(self) -> bool:
-        """Whether further positions take too many requests each, and most of the pool is left."""
-        return self.searched < self.left and is_too_rare(len(self.hits), self.searched)
-
     def gives_up(self, spec: Spec) -> bool:
-        """Whether to end the search early: hits are too rare, or the pool holds too few."""
-        rare = self.is_too_rare and not spec.keep_looking
-        return rare or (self.is_futile and not searches_whole_pool(spec, self.config.model))
+        """Whether to end the search early: hits are too rare, and most of the pool is left."""
+        too_rare = is_too_rare(len(self.hits), self.searched)
+        return too_rare and self.searched < self.left and not spec.keep_looking
 
     @property
-    def other_habits(self) -> str:
-        """The other rules whose habits the answers show, as a sentence; "" if none."""
-        return other_habits(self._played, self.config.plan.change)
+    def advice(self) -> str:
+        """What the moves of the model suggest to do instead, as a sentence; "" if nothing."""
+        return advice(self._played, self.config.plan.change)
 
     def expected(self, deviations: float = 0.0) -> tuple[float, float]:
         """Return the expected number of further requests, and of positions in the end.
@@ -236,7 +218,7 @@ class Search:
         hit = score.outcome == "special"
         if score.move and not query.draw:
             self._played.append((position, score.move))
-        self.advance(hit, CONFIRMATION_DRAWS if is_sampled else 1, failed=failed)
+        self.advance(hit, CONFIRMATION_DRAWS if is_sampled else 1)
         if self._failed > max(MAX_FAILURES, MAX_FAILURE_RATE * self._seen):
             raise Interrupted(
                 f"{self._failed} of the {self._seen} requests to build the dataset have no "
@@ -257,7 +239,7 @@ class Search:
         """Yield the requests whose answers were not needed: those started, then all others."""
         return chain(map(self.config.request, tuple(self._awaited)), self.requests())
 
-    def advance(self, hit: bool, draws: int, *, failed: bool = False) -> None:
+    def advance(self, hit: bool, draws: int) -> None:
         """Advance past the next request, given whether its answer was the special move.
 
         A hit is asked again until further answers could not change the majority.
@@ -265,7 +247,6 @@ class Search:
         query = self._awaited.popleft()
         state = self._open.setdefault(query.number, _PositionState(draws))
         state.hits.append(hit)
-        state.failed |= failed
         if state.found is None:
             self._to_confirm.append(Query(query.number, query.draw + 1))
         while not self.done and self.searched in self._open:
@@ -275,8 +256,6 @@ class Search:
             if state.found:
                 hit_position = self.config.ordered[self.searched]
                 self.hits.append(checked(hit_position, self.config.plan.change))
-            if not state.failed:  # without an answer it is unknown
-                self.futility.observe(state.found)
             self._questions += len(state.hits)
             del self._open[self.searched]
             self.searched += 1
@@ -290,7 +269,7 @@ class Search:
         if not self.hits:
             raise NoHabit(
                 f"{version} plays the special move in none of the {self.searched} positions of the "
-                f"pool, so there is no habit to measure{self.other_habits}"
+                f"pool, so there is no habit to measure{self.advice}"
             )
         ended = self.searched == len(self.config.ordered)
         return Dataset(

@@ -31,7 +31,7 @@ from ..task.forms import MOVES
 from ..task.samples import QualityGuard, trials_for
 from ..task.spec import Spec
 from ..task.types import Plan
-from .futility import FUTILITY_ERROR, MAX_REQUESTS_PER_HIT
+from .no_habit import MAX_POSITIONS_PER_HIT
 from .pools import Pool, given_dataset, positions_drawn
 from .search import BUILT, Query, Search, SelectionConfig
 from .storage import Dataset, save_dataset, saved_dataset, shipped_datasets
@@ -272,18 +272,12 @@ def _facts(search: Search, running_cost: RunningCost) -> list[str]:
 def _hopeless(version: str, search: Search, running_cost: RunningCost, spec: Spec) -> str:
     hits, cost = len(search.hits), running_cost.format_cost(search.left, 0)
     left = f"{search.left:,}{f' (about {cost})' if cost else ''}"
-    reason = (
-        f"each further sample takes more than about {MAX_REQUESTS_PER_HIT} requests"
-        if search.is_too_rare
-        else f"with {1 - FUTILITY_ERROR:.0%} confidence the pool contains fewer than "
-        f"{search.needed:,}, half of the {search.target:,} wanted"
-    )
     budget = running_cost.meter.budget
     spent = f". {budget.spent}" if budget.paid else ""
     measurable = f", or -n {hits} to measure the {hits} found" if hits else ""
     return (
-        f"{version} plays the special move in {hits} of {search.searched:,} positions, so "
-        f"{reason}. The search stopped before the other {left}"
-        f"{search.other_habits}{spent}. Use --keep-looking to continue{measurable}"
+        f"{version} plays the special move in {hits} of {search.searched:,} positions, fewer than "
+        f"1 in {MAX_POSITIONS_PER_HIT}. The search stopped before the other {left}"
+        f"{search.advice}{spent}. Use --keep-looking to continue{measurable}"
         + ("" if spec.fresh else ". All answers are saved")
     )
