@@ -446,7 +446,7 @@ def test_a_habit_that_a_model_lacks_does_not_end_its_experiment(
     (message,) = [line for line in result.stderr.splitlines() if "some runs failed" in line]
     assert "under no-castling: " in message
     assert "under no-castling in the form moves+fen: " in message
-    assert "plays the special move in 0 of " in message
+    assert "plays the special move in none of the 60 positions " in message
     assert [row["rules"] for row in table(tmp_path).values()] == ["knights-as-bishops"]
 
 
