@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from .api.functions import load as load
     from .api.functions import saved_runs as saved_runs
     from .api.results import Comparison as Comparison
-    from .api.results import Estimate as Estimate
     from .api.results import Experiment as Experiment
     from .api.results import Run as Run
     from .api.results import Runs as Runs
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from .game.rules import rules_named as rules_named
     from .providers.base import Answer as Answer
     from .providers.base import Message as Message
+    from .runs.cost import ExpectedCost as ExpectedCost
     from .task.conditions import ConditionTemplate as ConditionTemplate
     from .task.conditions import question as question
     from .task.forms import Form as Form
@@ -39,11 +39,12 @@ if TYPE_CHECKING:
 # Public names by the module that defines them.
 _NAMES = {
     "api.functions": ("compare", "estimate", "evaluate", "experiment", "load", "saved_runs"),
-    "api.results": ("Comparison", "Estimate", "Experiment", "Run", "Runs"),
+    "api.results": ("Comparison", "Experiment", "Run", "Runs"),
     "game.move_parser": ("read_move",),
     "game.position": ("Position", "read_positions", "shipped_pool"),
     "game.rules": ("Rules", "rules_named"),
     "providers.base": ("Answer", "Message"),
+    "runs.cost": ("ExpectedCost",),
     "task.conditions": ("ConditionTemplate", "question"),
     "task.forms": ("Form",),
     "task.scorer": ("judge",),

@@ -1,6 +1,6 @@
 """Errors that users can act on, their exit codes, and helpers for their messages."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 
@@ -37,7 +37,7 @@ class Interrupted(Incomplete):
 
     def __init__(
         self,
-        why: str | Callable[[], str] = "stopped",
+        why: str = "stopped",
         left: str = "all answers so far are saved",
         resume: str = "run the same command again to continue",
         *,
@@ -46,14 +46,8 @@ class Interrupted(Incomplete):
         super().__init__(why, left, resume)
         self.cached = cached
 
-    @property
-    def why(self) -> str:
-        """The reason; a function gives it when it is shown, after requests in flight have ended."""
-        why = self.args[0]
-        return str(why() if callable(why) else why)
-
     def __str__(self) -> str:
-        why, (_, left, resume) = self.why, self.args
+        why, left, resume = self.args
         if not self.cached:
             return f"{why}; a --fresh run saves no answers, so it has to start over"
         return f"{why}; {left}. {resume[0].upper()}{resume[1:]}"
@@ -61,27 +55,6 @@ class Interrupted(Incomplete):
 
 class Stopped(Interrupted):
     """The user interrupted the work."""
-
-
-class NeedsApproval(Interrupted):
-    """Continuing would cost more than may be spent without approval.
-
-    Attributes:
-        approve: the dollars that an approval allows.
-    """
-
-    def __init__(
-        self, why: str | Callable[[], str], approve: float, *, cached: bool = True
-    ) -> None:
-        super().__init__(
-            why, resume="set --max-cost USD or a higher --ask-above to continue", cached=cached
-        )
-        self.approve = approve
-
-    def __str__(self) -> str:
-        _, left, resume = self.args
-        saved = f"; {left}" if self.cached else ""
-        return f"{self.why}{saved}. {resume[0].upper()}{resume[1:]}"
 
 
 def unknown_value(kind: str, value: str, valid: Iterable[str]) -> InvalidInput:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
+from math import floor, log10
 from typing import Any
 from unicodedata import category
 
@@ -123,6 +124,16 @@ def dollars(amount: float | None) -> str:
     if amount is None:
         return "cost unknown"
     return "<$0.01" if 0 < amount < 0.005 else f"${amount:,.2f}"
+
+
+def about_dollars(amount: float) -> str:
+    """Format an amount of money that is only known roughly, with two digits.
+
+    >>> about_dollars(0.0981), about_dollars(0.9), about_dollars(1.84), about_dollars(152.3)
+    ('$0.098', '$0.90', '$1.8', '$150')
+    """
+    decimals = 1 - floor(log10(amount)) if amount > 0 else 0
+    return f"${round(amount, decimals):,.{max(0, decimals)}f}"
 
 
 def minus(text: str) -> str:

@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore.client import client as module
-from cant_do_that_anymore.client.budget import Budget
 from cant_do_that_anymore.client.cache import request_key
 from cant_do_that_anymore.client.client import LOOKAHEAD, Client
-from cant_do_that_anymore.client.pricing import Price, Pricing
 from cant_do_that_anymore.client.store import Store
 from cant_do_that_anymore.errors import Incomplete, UserError
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
@@ -221,16 +219,6 @@ def test_an_interruption_saves_requests_in_flight(store: Store) -> None:
     sent = asyncio.run(interrupt(model, Client(model, store, 4), lambda: len(model.attempts) >= 8))
     assert len(model.attempts) == sent >= 8
     assert are_saved(store, model, sent)
-
-
-def test_an_interruption_does_not_spend_budget_that_becomes_free(store: Store) -> None:
-    """A request may cost up to $16 of $40, so the third waits for the other two."""
-    model = ScriptedModel(lambda *_: 0.02)
-    model.usage = Usage(output_tokens=1)
-    client = Client(model, store, 4, Budget(40.0), Pricing(lambda _: Price(0.0, 1.0)))
-    asyncio.run(interrupt(model, client, lambda: len(model.attempts) >= 2))
-    assert len(model.attempts) == model.max_in_flight == 2
-    assert are_saved(store, model, 2)
 
 
 def test_an_interruption_does_not_wait_for_retry_after(store: Store) -> None:

@@ -171,16 +171,6 @@ def test_efforts_with_different_selection_efforts_get_different_names() -> None:
         assert [entry.model for entry in entries_of(runs)] == names
 
 
-def test_models_with_different_selections_are_never_ranked_together() -> None:
-    drawn = Dataset("m", "built", asked=40, own_temperature=True)
-    entries = entries_of([run("low"), run("high", "adapted", dataset=drawn), run("middle", HALF)])
-    assert [entry.model for entry in entries] == ["middle", "low", "high"]
-    assert [entry.selection for entry in entries] == ["", "", drawn.selection]
-    assert len({entry.category for entry in entries}) == 2
-    seeds = [run(seed=1), run(seed=2, dataset=drawn)]
-    assert [len(entry.runs) for entry in entries_of(seeds)] == [1, 1]
-
-
 def test_reasoning_tokens_are_averaged_over_samples() -> None:
     tokens = {STANDARD_CONDITION: (100, 300), CHANGED_CONDITION: (500, 1000)}
     answers: Any = [

@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -19,7 +18,6 @@ from cant_do_that_anymore.comparison import experiment
 from cant_do_that_anymore.comparison.entries import Entry, entries_of, pool_runs
 from cant_do_that_anymore.comparison.experiment import specs_for
 from cant_do_that_anymore.comparison.leaderboard import rankings
-from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput, Stopped, UserError
 from cant_do_that_anymore.game import rule_pool
 from cant_do_that_anymore.game.position import write_positions
@@ -260,7 +258,7 @@ def test_a_new_version_in_every_answer_counts_as_the_requested_model(tmp_path: P
             assert (entry.label, len(entry.runs)) == ("other", 2)
             for run in runs:
                 assert run.version == "other"
-                assert run.cost.dataset
+                assert run.dataset_cost
                 (note,) = [note for note in run.notes if "model version" in note]
                 assert re.fullmatch(
                     r"more than one model version answered: (replica-\d+ \(1\),? ){3}and 37 more",
@@ -492,35 +490,6 @@ def test_runs_under_different_rules_have_separate_rows_and_plots(tmp_path: Path)
         "Queens move like rooks",
         "m",
     } <= set(texts["rules-all_diagonal"])
-
-
-@pytest.mark.usefixtures("no_plots")
-def test_different_selections_have_separate_rows_and_plots(tmp_path: Path) -> None:
-    drawn = Dataset("model-1", "built", asked=9, own_temperature=True)
-    runs = [
-        run_with_outcomes(name, "legal", positions=POOL[:3], dataset=dataset)
-        for name, dataset in (("usual", replace(drawn, own_temperature=False)), ("drawn", drawn))
-    ]
-    for run in runs:
-        save_run(run, tmp_path / "runs" / run.model)
-    out = tmp_path / "out"
-    result = run_command("--plots-only", tmp_path / "runs", "--out", out)
-    assert result.returncode == 0, result.stderr
-    verdicts, _, tables = result.stdout.partition("\n\n")
-    assert verdicts.count("Bishops move like knights") == 2
-    headings = [line.strip() for line in tables.splitlines() if line.startswith("Bishops ")]
-    assert headings == [
-        "Bishops move like knights (positions selected by 2 of 3 draws at the provider's",
-        "Bishops move like knights",
-    ]
-    rows = {model: row["selection"] for (model, _), row in table(out).items()}
-    assert rows == {"usual": "", "drawn": drawn.selection}
-    labels = {stem: [e.label for e in group] for stem, (_, group) in plots_of(*runs).items()}
-    assert labels == {
-        f"{name}-all-bishops-as-knights{suffix}": [model]
-        for suffix, model in (("", "usual"), ("-drawn", "drawn"))
-        for name in ("bars", "headline")
-    }
 
 
 def entry_of(model: str) -> Entry:

@@ -404,19 +404,13 @@ def test_runs_under_other_rules_or_evals_are_refused(plan: dict[str, Any], sente
     ("dataset", "sentence"),
     [
         (
-            {"own_temperature": True},
-            "runs on positions selected at temperature 0 and by 2 of 3 draws at the provider's "
-            "own temperature cannot be ranked together; evaluate all models on one set: cdta "
-            "dataset union A B",
-        ),
-        (
             {"pool_name": "mine"},
             "runs on positions chosen from the default pool and the pool mine cannot be ranked "
             "together; evaluate all models on one pool",
         ),
         ({"origin": "file"}, ""),
     ],
-    ids=["selection", "pool", "unknown"],
+    ids=["pool", "unknown"],
 )
 def test_runs_with_different_selections_or_pools_are_refused(
     dataset: dict[str, Any], sentence: str

@@ -124,7 +124,7 @@ def test_estimates_distinguish_servers_with_the_same_model_name() -> None:
     models = [f"a@http://127.0.0.1:{port}/v1" for port in (8, 9)]
     options = [argument for model in (*models, "b@http://x") for argument in ("--model", model)]
     done = cdta("estimate", *options, "-n", 2, "--json")
-    assert [forecast["model"] for forecast in json.loads(done.stdout)] == [*models, "b"]
+    assert [expected["model"] for expected in json.loads(done.stdout)] == [*models, "b"]
 
 
 def test_models_get_the_shortest_names_that_distinguish_them() -> None:
@@ -182,8 +182,8 @@ def test_the_command_line_overrides_an_experiment_file(
     assert done.returncode == 0, done.stderr
     runs = {run.model: run for run in map(load_run, folders_in(tmp_path / "out"))}
     assert {model: len(run.samples) for model, run in runs.items()} == {"alpha": 8, "beta": 8}
-    assert runs["alpha"].cost.measuring is None
-    assert runs["beta"].cost.measuring
+    assert runs["alpha"].cost.total is None
+    assert runs["beta"].cost.total
     assert runs["beta"].plan.settings.non_defaults == {
         "max_tokens": 9,
         "reasoning_effort": "low",

@@ -173,10 +173,6 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
         run_on(model="a", **SHIPPED),
         run_on(version="b", origin="built", asked=90),
     ],
-    "a dataset built without a temperature": lambda: [
-        run_on(model="a", **SHIPPED),
-        run_on(version="b", origin="built", asked=90, own_temperature=True),
-    ],
     "a shipped dataset and a file": lambda: [
         run_on(model="a", **SHIPPED),
         run_on(version="", origin="x.jsonl"),

@@ -7,14 +7,13 @@ from itertools import islice
 import pytest
 
 from cant_do_that_anymore.datasets.pools import Pool
-from cant_do_that_anymore.datasets.search import Query, Search, SelectionConfig
+from cant_do_that_anymore.datasets.search import Search, SelectionConfig
 from cant_do_that_anymore.datasets.selection import known_dataset
 from cant_do_that_anymore.datasets.storage import Dataset, save_dataset
 from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.game.rules import rules_named
-from cant_do_that_anymore.providers.base import Answer, Request, Usage, local_info
+from cant_do_that_anymore.providers.base import Answer, Request, local_info
 from cant_do_that_anymore.providers.local import RandomModel
-from cant_do_that_anymore.providers.request_variants import NO_TEMPERATURE
 from cant_do_that_anymore.task.plan import plan_for
 from cant_do_that_anymore.task.prompts import Prompt
 from testing import POOL as SHIPPED
@@ -25,31 +24,31 @@ CONFIG = SelectionConfig(RandomModel.info, POOL, plan_for(Spec(), RandomModel.in
 ORDERED = CONFIG.ordered
 DEFAULTS = Spec()
 FAILED = Answer("", "error", error="gone")
-IsHit = Callable[[int, int], bool]
-"""Whether an answer is a hit, by the number of the position and the draw."""
+IsHit = Callable[[int], bool]
+"""Whether an answer is a hit, by the number of the position."""
 
 
 def number_of(request: Request) -> int:
     return [position.moves for position in ORDERED].index(request.question.moves)
 
 
-def answer_to(request: Request, is_hit: IsHit, *conceded: str) -> Answer:
+def answer_to(request: Request, is_hit: IsHit) -> Answer:
     number = number_of(request)
-    text = ORDERED[number].special_moves[0] if is_hit(number, request.draw) else "no move"
-    return Answer(text, usage=Usage(10, 1), conceded=conceded)
+    text = ORDERED[number].special_moves[0] if is_hit(number) else "no move"
+    return Answer(text, cost=0.5)
 
 
-def run_search(is_hit: IsHit, *conceded: str, wanted: int, limit: int = 999) -> Search:
-    """Answer one request after another until the search is done or ``limit`` are answered."""
+def run_search(is_hit: IsHit, wanted: int) -> Search:
+    """Answer one request after another until the search is done."""
     search = Search(CONFIG, wanted)
-    for request in islice(search.requests(), limit):
-        search.observe(answer_to(request, is_hit, *conceded))
+    for request in search.requests():
+        search.observe(answer_to(request, is_hit))
         if search.done:
             break
     return search
 
 
-def every_fourth(number: int, draw: int) -> bool:
+def every_fourth(number: int) -> bool:
     return number % 4 == 0
 
 
@@ -62,56 +61,11 @@ def test_the_pool_is_searched_in_order_until_enough_is_found() -> None:
     assert hit_numbers(search) == [0, 4, 8]
     assert (search.searched, search.left, search.done) == (9, 91, True)
     dataset = search.dataset("v")
-    assert (dataset.asked, dataset.pool_ended, dataset.own_temperature) == (9, False, False)
-    assert dataset.usage == Usage(90, 9)
+    assert (dataset.asked, dataset.pool_ended) == (9, False)
+    assert dataset.cost == 4.5
     assert (dataset.version, dataset.origin, dataset.built_now) == ("v", "built", True)
     names = POOL.digest, POOL.display_name(CONFIG.plan.change)
     assert (dataset.pool, dataset.pool_name) == names
-
-
-def test_without_temperature_two_of_three_draws_decide_or_a_first_miss() -> None:
-    draws = {0: [1, 1], 1: [1, 0, 1], 2: [1, 0, 0], 3: [0], 4: [1, 1]}
-
-    def is_hit(number: int, draw: int) -> bool:
-        return bool(draws[number][draw])
-
-    search = run_search(is_hit, NO_TEMPERATURE, wanted=3)
-    assert hit_numbers(search) == [0, 1, 4]
-    assert search.dataset("v").asked == 2 + 3 + 3 + 1 + 2
-    assert search.dataset("v").usage == Usage(110, 11)
-    assert search.dataset("v").own_temperature
-
-
-def test_one_answer_without_temperature_marks_the_dataset() -> None:
-    search = Search(CONFIG, 2)
-    for number, request in enumerate(search.requests()):
-        search.observe(answer_to(request, every_fourth, *([NO_TEMPERATURE] if number == 1 else [])))
-        if search.done:
-            break
-    assert search.dataset("v").own_temperature
-
-
-def test_positions_are_decided_in_order() -> None:
-    search = Search(CONFIG, 2)
-    for request in list(islice(search.requests(), 6)):
-        search.observe(answer_to(request, lambda *_: True, NO_TEMPERATURE))
-    assert (hit_numbers(search), search.searched) == ([], 0)
-    confirmations = list(islice(search.requests(), 3))
-    assert [(number_of(r), r.draw) for r in confirmations] == [(0, 1), (1, 1), (2, 1)]
-    search.observe(answer_to(confirmations[0], lambda *_: True, NO_TEMPERATURE))
-    assert (hit_numbers(search), search.searched) == ([0], 1)
-
-
-def test_expected_requests_follow_the_hit_rate() -> None:
-    assert run_search(every_fourth, wanted=10, limit=20).expected() == (20, 10)
-    larger = run_search(every_fourth, wanted=40, limit=20)
-    assert larger.expected() == (80, 25)
-    assert run_search(lambda *_: False, wanted=10, limit=20).expected() == (80, 0)
-    assert Search(CONFIG, 10).expected() == (100, 0)
-    assert run_search(every_fourth, wanted=10, limit=1).expected() == (9, 10)
-    sampled = run_search(every_fourth, NO_TEMPERATURE, wanted=10, limit=25)
-    assert sampled.expected() == (20 * 25 / 20, 10)
-    assert run_search(lambda *_: True, NO_TEMPERATURE, wanted=10, limit=2).expected() == (9 * 2, 10)
 
 
 def test_a_searched_pool_has_ended_unless_requests_failed() -> None:
@@ -183,8 +137,8 @@ def test_the_order_of_a_pool_is_fixed_and_a_shuffled_pool_keeps_its_own() -> Non
 
 
 def test_search_requests_are_for_selection_under_the_baseline() -> None:
-    request = CONFIG.request(Query(3, 2))
-    assert (request.purpose, request.condition, request.draw) == ("selection", "standard", 2)
+    request = CONFIG.request(3)
+    assert (request.purpose, request.condition, request.draw) == ("selection", "standard", 0)
     assert not request.same_limit_only
     assert request.question.moves == ORDERED[3].moves
 

@@ -238,7 +238,7 @@ def test_mistakes_give_a_one_sentence_error_and_exit_code_2(
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        ("set --max-cost 12.5 or more", "set -T max_cost=12.5 or more"),
+        ("add --max-cost 12.5", "add -T max_cost=12.5"),
         ("--max-cost needs a price, or use -n", "-T max_cost needs a price, or use -T samples"),
         ("give --price IN,OUT, or --pool common", "give -T price=IN,OUT, or -T pool=common"),
         ("try --rules no-castling (8%)", "try -T rules=no-castling (8%)"),

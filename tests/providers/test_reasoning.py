@@ -73,7 +73,7 @@ def test_reasoning_models_need_no_option(family: str, serve: Serve) -> None:
     notes = " ".join(run.notes)
     assert "reasoning model: allowed up to" in notes
     assert ("does not support a temperature" in notes) == (family in WITHOUT_TEMPERATURE)
-    assert run.dataset.own_temperature == (family in WITHOUT_TEMPERATURE)
+    assert ("selected by single answers" in notes) == (family in WITHOUT_TEMPERATURE)
 
 
 def test_the_request_variant_is_remembered_by_the_next_run(serve: Serve) -> None:

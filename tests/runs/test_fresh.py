@@ -45,11 +45,10 @@ def occupy_folder(number: int, out: Path) -> None:
         (stop_answering, MEASURING, "m stopped answering"),
         (fail_every_fifth, MEASURING, "samples have no answer"),
         (fail_every_fifth, ("-n", 60), "requests to build the dataset have no answer"),
-        (lambda *_: None, (*MEASURING, "--price", "9,9", "--max-cost", "0.05"), "--max-cost"),
         pytest.param(interrupt, MEASURING, "cdta: stopped;", marks=needs_posix),
         (occupy_folder, MEASURING, "cannot write the run to"),
     ],
-    ids=["no answers", "failures", "failed selection", "cost limit", "interrupted", "no folder"],
+    ids=["no answers", "failures", "failed selection", "interrupted", "no folder"],
 )
 def test_a_run_that_ends_early_says_what_is_saved(
     event: Event, options: tuple[object, ...], error: str, fresh: bool, serve: Serve, tmp_path: Path

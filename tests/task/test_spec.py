@@ -134,8 +134,8 @@ def test_equivalent_values_give_equal_specs(options: dict[str, Any], same: dict[
 
 
 def test_a_field_of_several_types_accepts_each() -> None:
-    Spec(dataset=Path(__file__), rules=NoEnPassant(), n=None, ask_above=None, seed=1)
-    Spec(dataset="gpt-4-0314", rules=CATALOG["no-castling"], n=1, ask_above=1)
+    Spec(dataset=Path(__file__), rules=NoEnPassant(), n=None, max_cost=None, seed=1)
+    Spec(dataset="gpt-4-0314", rules=CATALOG["no-castling"], n=1, max_cost=1)
 
 
 @pytest.mark.parametrize("seed", [0, 2**63 - 1])

@@ -5,28 +5,27 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from ..client.budget import Budget
-from ..client.session import model_info
+from ..client.pricing import CostLimit
 from ..comparison.experiment import as_list, run_all, specs_for
 from ..comparison.leaderboard import ranking_of
 from ..comparison.naming import ModelFields, models_by_name
 from ..comparison.verdict import check_baseline
-from ..costs import forecast
 from ..errors import Incomplete, UserError
 from ..game.rules import Rules
 from ..providers.base import Effort, Model
+from ..runs import cost, results
 from ..runs import evaluate as evaluation
-from ..runs import results
+from ..runs.cost import ExpectedCost
 from ..runs.lookup import find_run, find_runs, known_folders, summaries_of
 from ..runs.storage import load_run
 from ..task.forms import MOVES, Form
 from ..task.spec import DEFAULT_MODEL, DEFAULT_SEED, Spec
 from ..task.types import Eval
-from .results import Comparison, Estimate, Experiment, Run, Runs, create_folder, save_with_page
+from .results import Comparison, Experiment, Run, Runs, create_folder, save_with_page
 
 
 def evaluate(
-    spec: Spec, model: Model | None = None, *, quiet: bool = False, budget: Budget | None = None
+    spec: Spec, model: Model | None = None, *, quiet: bool = False, limit: CostLimit | None = None
 ) -> Run:
     """Evaluate a model: ``model`` if given, otherwise the one that the spec names.
 
@@ -38,7 +37,7 @@ def evaluate(
         Incomplete: if the run was interrupted or too many answers are missing.
         UserError: if the model cannot be reached, or answers cannot be saved.
     """
-    return _with_methods(evaluation.evaluate(spec, model, quiet=quiet, budget=budget))
+    return _with_methods(evaluation.evaluate(spec, model, quiet=quiet, limit=limit))
 
 
 def experiment(
@@ -70,8 +69,8 @@ def experiment(
 
     Raises:
         InvalidInput: if an option is invalid.
-        NeedsApproval: if all runs together may cost more than ``ask_above``.
-        Incomplete: if no run was finished; otherwise the experiment has the ``failures``.
+        Incomplete: if no run was finished, or all cost more than the limit; otherwise the
+            experiment has the ``failures``.
     """
     one_model = None if options.get("base_url") else DEFAULT_MODEL
     named_models = models_by_name(as_list(models) or [one_model], options.get("base_url"))
@@ -94,23 +93,15 @@ def failed(failures: Mapping[str, UserError]) -> Incomplete:
     return Incomplete(f"some runs failed: {reasons}")
 
 
-def estimate(*specs: Spec) -> Estimate:
-    """Estimate what runs still need; it sends no request and needs no key.
+def estimate(*specs: Spec) -> list[ExpectedCost]:
+    """Return what each run is expected to cost; it sends no request and needs no key.
 
-    Cached answers are not counted; they show how long the others will be.
+    Cached answers cost nothing; they show how long the others will be.
 
     Raises:
         InvalidInput: if a spec is invalid.
     """
-    models = [(spec.model or model_info(spec).name, spec.base_url) for spec in specs]
-    named_models = models_by_name([{"model": name, "base_url": url} for name, url in models])
-    names = {(model["model"], model["base_url"]): title for title, model in named_models.items()}
-    return Estimate(
-        [
-            forecast.estimate(spec)._replace(model=names[name, url.rstrip("/") if url else None])
-            for (name, url), spec in zip(models, specs, strict=True)
-        ]
-    )
+    return [cost.estimate(spec) for spec in specs]
 
 
 def load(name: Path | str, rules: Rules | None = None) -> Run:

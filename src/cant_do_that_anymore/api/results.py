@@ -1,4 +1,4 @@
-"""Runs, comparisons, experiments and estimates, with methods for frames, plots and reports."""
+"""Runs, comparisons and experiments, with methods for frames, plots and reports."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal, overload
 from ..comparison.entries import entries_of
 from ..comparison.leaderboard import Ranking, rankings
 from ..comparison.verdict import BaselineCheck, verdicts
-from ..costs.forecast import Forecast
 from ..errors import InvalidInput, UserError, unknown_value
 from ..files import check_new_dir, file_errors
 from ..report.document import build_document, measure_rows, pair_row
@@ -19,8 +18,6 @@ from ..report.every_eval_ever import export
 from ..report.html import PAGE_NAME, write_text
 from ..report.notebook import (
     comparison_html,
-    estimate_line,
-    estimates_html,
     rankings_html,
     run_html,
     run_line,
@@ -292,49 +289,6 @@ class Runs(Result, Sequence[RunSummary]):
 
     def _repr_html_(self) -> str:
         return runs_html(self)
-
-
-@dataclass(frozen=True, repr=False)
-class Estimate:
-    """What planned runs still need: requests, tokens, cost and time, with 95% ranges.
-
-    Attributes:
-        plans: the forecast of each planned run.
-    """
-
-    plans: Sequence[Forecast]
-
-    def summary(self) -> str:
-        """Return one line per run: its requests, cost and time."""
-        return "\n".join(map(estimate_line, self.plans))
-
-    def to_frame(self) -> "DataFrame":
-        """Return one row per run, step and figure, with the value expected, ``low`` and ``high``.
-
-        Raises:
-            UserError: if pandas is not installed.
-        """
-        return _frame(list(chain(*(planned.rows() for planned in self.plans))))
-
-    def plot(self) -> "Figure":
-        """Draw requests, cost and time as a matplotlib figure."""
-        from ..report.plots.estimates import estimate_chart  # imports matplotlib
-
-        return estimate_chart(self.plans)
-
-    def report(self, path: Path | str) -> Path:
-        """Write an HTML page to a file, and return its path.
-
-        Raises:
-            UserError: if it cannot be written.
-        """
-        return write_text(f"<!doctype html><meta charset=utf-8>{self._repr_html_()}", Path(path))
-
-    def __repr__(self) -> str:
-        return f"<Estimate: {self.summary()}>"
-
-    def _repr_html_(self) -> str:
-        return estimates_html(self.plans)
 
 
 def save_with_page(run: results.Run, folder: Path) -> None:

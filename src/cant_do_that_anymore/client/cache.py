@@ -136,8 +136,7 @@ class ModelCache:
         answer = _cut(answer)
         self.record_variant(settings, answer.conceded)
         key = cache_key(self._cached_variant(settings, answer.conceded).digest, request)
-        took = {"seconds": answer.seconds, "times_paid": answer.times_paid}
-        is_first = await self._store.put(key, answer.to_json() | took)
+        is_first = await self._store.put(key, answer.to_json() | {"seconds": answer.seconds})
         return answer if is_first else self._get(key) or answer
 
     def record_variant(self, settings: Settings, variant: RequestVariant) -> None:

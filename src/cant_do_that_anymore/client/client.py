@@ -1,4 +1,4 @@
-"""Concurrent client for one model: retries, adaptive concurrency, an on-disk cache and a budget.
+"""Concurrent client for one model: retries, adaptive concurrency, an on-disk cache, a cost limit.
 
 Answers come back in the order of the requests, so no result depends on which arrived first.
 """
@@ -13,17 +13,25 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ..errors import Interrupted, UserError
-from ..formatting import duration
-from ..providers.base import Answer, Model, Request, RequestVariant, Settings, TransientError
-from .budget import STOPPED, Budget, Meter, MeteredModel, with_discarded
+from ..formatting import dollars, duration, pluralize
+from ..providers.base import (
+    Answer,
+    Model,
+    Request,
+    RequestVariant,
+    Settings,
+    TransientError,
+    add_costs,
+)
 from .cache import ModelCache, with_request_seed
 from .limiter import AdaptiveLimiter
 from .negotiator import Negotiator
-from .pricing import Pricing
+from .pricing import FREE, CostLimit, CostLimitReached, Price, is_counted, rough_usage
 from .store import Store
 
 log = logging.getLogger(__name__)
 
+STOPPED = "stopped before the request was sent"
 # A request fails after so many failed attempts. An overload response is not counted as a failure.
 MAX_FAILED_ATTEMPTS = 7
 FIRST_WAIT = 0.5
@@ -48,10 +56,12 @@ class Client:
         model: the model that answers.
         cache: the cached answers of the model.
         n_new: how many answers were new; the others came from the cache.
-        cost_of_new: their cost in US dollars, as far as known.
         seconds_of_new: the time during which requests for them were in flight.
         window: how many requests to start ahead of a slow one, where not all may be needed.
-        meter: pays for the new answers, including retries.
+        limit: what the command may spend, and has spent.
+        spent: the dollars that this client spent; None if unknown.
+        dearest: the cost of the dearest answer so far, new or cached.
+        lost: how many answers were lost, and may have been billed.
     """
 
     def __init__(
@@ -59,26 +69,29 @@ class Client:
         model: Model,
         store: Store,
         connections: int | None = None,
-        budget: Budget | None = None,
-        pricing: Pricing | None = None,
+        limit: CostLimit | None = None,
+        price: Price | None = None,
     ) -> None:
         self.model = model
-        self.n_new, self.cost_of_new, self.seconds_of_new = 0, 0.0, 0.0
+        self.n_new, self.seconds_of_new = 0, 0.0
+        self.limit, self._price = limit or CostLimit(), price
+        self.spent: float | None = 0.0
+        self.dearest, self.lost, self._sending = 0.0, 0, 0
         self._last_answered = 0.0
         self._stopping = asyncio.Event()
-        self.meter = Meter(budget or Budget(), pricing, self._stopping)
-        max_connections = connections or model.info.connections
+        self._max_connections = max_connections = connections or model.info.connections
         self.window = WINDOW * max_connections
         self.cache = ModelCache(model.info, store)
-        metered = model.wrap(lambda sending: MeteredModel(sending, self.meter))
-        self._negotiator = Negotiator(metered, self.cache)
+        self._negotiator = Negotiator(model, self.cache)
         self._in_flight: dict[tuple[str, Settings], asyncio.Task[Answer]] = {}
         # As many again may wait for a retry or for the disk, so that connections stay busy. A model
         # with one connection gets each request only after the previous answer is counted.
         self._open_requests = asyncio.Semaphore(2 * max_connections if max_connections > 1 else 1)
         self._limiter = AdaptiveLimiter(max_connections)
-        # A server gets its first request alone: it may be one that cannot answer at all.
-        self._was_contacted = not model.info.endpoint
+        # The first request is sent alone: the server may be one that cannot answer at all, and the
+        # answer shows what others cost.
+        is_free = not model.info.endpoint and price in (None, FREE)
+        self._was_contacted = is_free
         self._consecutive_failures = 0
         self._from_cache = 0
         self._last_logged = -LOG_WAIT_AFTER
@@ -98,8 +111,8 @@ class Client:
         are finished and saved.
 
         Raises:
-            Interrupted: if the model stops answering or the budget is exceeded; all answers so far
-                are saved, unless the store is temporary.
+            Interrupted: if the model stops answering or the cost limit is reached; all answers so
+                far are saved, unless the store is temporary.
             UserError: if the model cannot answer at all, or answers cannot be saved.
         """
         self._stopping.clear()
@@ -148,9 +161,7 @@ class Client:
         Raises:
             TransientError, UserError: as the model does.
         """
-        return await self._negotiator.answer(
-            request.question, with_request_seed(self.model.info, request, settings), variant
-        )
+        return await self._send(request, settings, variant)
 
     async def _start(self, request: Request, settings: Settings) -> "asyncio.Future[Answer]":
         settings = request.settings(settings)
@@ -159,6 +170,7 @@ class Client:
             return self._in_flight[key]
         if saved := self.cache.answer(request, settings):
             self._from_cache += 1
+            self._compare_cost(self._cost_of(saved))
             self._negotiator.observe(saved, settings)
             future = asyncio.get_running_loop().create_future()
             future.set_result(saved)
@@ -184,13 +196,13 @@ class Client:
 
         try:
             answer = await self._negotiator.ask_until_accepted(answer_in, settings)
-            answer = with_discarded(answer, attempts)
             if answer.stop_reason == "error":
                 self._count_failure(answer.error)
                 return answer
             self._consecutive_failures = 0
             self.n_new += 1
-            self.cost_of_new += answer.cost or 0.0
+            received = [attempt.cost for attempt in attempts if not attempt.error]
+            answer = replace(answer, cost=add_costs(*received))
             return await self._save(request, settings, self._timed(answer))
         except UserError as error:
             self._error = error
@@ -211,16 +223,16 @@ class Client:
         self, request: Request, settings: Settings, variant: RequestVariant | None
     ) -> Answer:
         """Return one answer, retrying as often as it makes sense."""
-        seeded = with_request_seed(self.model.info, request, settings)
         started, attempts, failures, lost = time.monotonic(), 0, 0, 0
         while not self._stopping.is_set():
             async with self._limiter as entered:
                 if self._stopping.is_set():
                     break
                 try:
-                    answer = await self._negotiator.answer(request.question, seeded, variant)
+                    answer = await self._send(request, settings, variant)
                     self._limiter.on_success()
-                    return self.meter.with_lost(answer, lost)
+                    # Those that were lost are taken to have cost as much.
+                    return replace(answer, cost=add_costs(*[answer.cost] * (1 + lost)))
                 except TransientError as error:
                     fault = error
                     if fault.overloaded:  # before another request can enter
@@ -235,6 +247,75 @@ class Client:
                 return Answer("", stop_reason="error", error=str(fault))
             attempts += 1
         return Answer("", stop_reason="error", error=STOPPED)
+
+    async def _send(
+        self, request: Request, settings: Settings, variant: RequestVariant | None
+    ) -> Answer:
+        """Send one request, and pay for its answer, also if it was lost."""
+        seeded = with_request_seed(self.model.info, request, settings)
+        self._check_dollars()
+        self._sending += 1
+        try:
+            answer = await self._negotiator.answer(request.question, seeded, variant)
+        except TransientError as fault:
+            if fault.maybe_billed:
+                self.lost += 1
+                self._pay(self.dearest)
+            raise
+        finally:
+            self._sending -= 1
+        return self._paid(request, answer)
+
+    def _check_dollars(self) -> None:
+        """Stop if the answers in flight and the next, at the dearest so far, pass the limit.
+
+        Raises:
+            CostLimitReached: if they do.
+        """
+        at_most = self.limit.spent + (self._sending + 1) * self.dearest
+        if at_most > self.limit.limit:
+            raise CostLimitReached("stopped at the cost limit")
+
+    def _paid(self, request: Request, answer: Answer) -> Answer:
+        """Pay for an answer; return it with its cost, if its tokens are counted."""
+        if answer.error:
+            return answer
+        cost = self._cost_of(answer) if is_counted(answer) or self._price == FREE else None
+        if cost is None:
+            rough = replace(answer, usage=rough_usage(request.question.messages, answer))
+            self._pay(self._cost_of(rough) or 0.0)
+            self.spent = None
+        else:
+            self._pay(cost)
+        return replace(answer, cost=cost)
+
+    def _cost_of(self, answer: Answer) -> float | None:
+        """Return what an answer costs by its tokens; None if the price is unknown."""
+        requests = self.model.info.requests_per_answer
+        return self._price.of(answer.usage, requests) if self._price else None
+
+    def _pay(self, amount: float) -> None:
+        self.limit.spent += amount
+        self.spent = add_costs(self.spent, amount)
+        self._compare_cost(amount)
+
+    def _compare_cost(self, cost: float | None) -> None:
+        """Remember the cost of the dearest answer."""
+        self.dearest = max(self.dearest, cost or 0.0)
+        in_flight = (self._max_connections + 1) * self.dearest
+        self.limit.in_flight = max(self.limit.in_flight, in_flight)
+
+    @property
+    def spent_so_far(self) -> list[str]:
+        """What the command has spent, for a progress line; nothing if that is free or unknown."""
+        return [f"{dollars(self.limit.spent)} spent"] if self.spent else []
+
+    @property
+    def notes(self) -> list[str]:
+        """How lost answers are counted, if there are any."""
+        counted = "; each counts like the dearest that arrived" if self.spent else ""
+        lost = f"{pluralize(self.lost, 'answer')} got lost in transit and may have been billed"
+        return [lost + counted] if self.lost else []
 
     def _log_wait(self, fault: TransientError, waited: float) -> None:
         """Log the reason for a long wait, at most once per `LOG_WAIT_AFTER` seconds."""

@@ -7,9 +7,8 @@ from dataclasses import replace
 from ..providers.base import Model, ModelInfo
 from ..providers.catalog import Name, parse_name
 from ..task.spec import DEFAULT_MODEL, Spec
-from .budget import Budget, budget_for
 from .client import Client
-from .pricing import pricing_for
+from .pricing import CostLimit, cost_limit_for, price_for
 from .store import open_store
 
 
@@ -31,13 +30,12 @@ def _name_in(spec: Spec) -> Name:
 
 @asynccontextmanager
 async def open_client(
-    spec: Spec, model: Model, budget: Budget | None = None
+    spec: Spec, model: Model, limit: CostLimit | None = None
 ) -> AsyncIterator[Client]:
     """Open a client for the model, as the spec describes it; close the model afterwards."""
     try:
         with open_store(fresh=spec.fresh) as store:
-            budget = budget or budget_for(spec, model.info)
-            pricing = pricing_for(spec, model.info)
-            yield Client(model, store, spec.max_connections, budget, pricing)
+            limit = limit or cost_limit_for(spec, model.info)
+            yield Client(model, store, spec.max_connections, limit, price_for(spec, model.info))
     finally:
         await model.close()

@@ -17,7 +17,7 @@ from ..metrics.diagnosis import KNOWLEDGE
 from ..metrics.measures import IMPACT, MEASURES, UPTAKE
 from ..metrics.notes import is_broken, notes_on
 from ..metrics.types import Results
-from ..providers.base import EFFORTS, Effort
+from ..providers.base import EFFORTS, Effort, add_costs
 from ..runs.results import Run
 from ..task.types import STANDARD_CONDITION, Eval, Plan, Sample
 from .naming import format_effort, model_names, unique_names
@@ -203,9 +203,8 @@ def entries_of(runs: Iterable[Run]) -> list[Entry]:
 
 
 def _category(run: Run) -> Category:
-    selection = run.dataset.selection if run.dataset.own_temperature else ""
     plan, pool = run.plan, run.dataset.pool_name
-    return plan.eval, identity_of(plan.change), plan.form.identity, selection, pool
+    return plan.eval, identity_of(plan.change), plan.form.identity, "", pool
 
 
 def pool_runs(runs: Sequence[Run]) -> list[Entry]:
@@ -295,18 +294,12 @@ def grouped(
 
 def dollars_of(runs: Iterable[Run]) -> float | None:
     """Return what runs cost in total, shared datasets and answers once; None if unknown."""
-    total, datasets, counted = 0.0, dict[object, float](), set[object]()
+    costs: dict[Hashable, float | None] = {}
     for run in runs:
-        cost, dataset = run.cost, _dataset_key(run)
-        if cost.total is None or cost.measuring is None:
-            return None
-        finding = cost.dataset or 0.0
-        datasets[dataset] = max(finding, datasets.get(dataset, 0.0))
-        answers = set(_answer_keys(run))
-        total += cost.measuring * len(answers - counted) / max(1, len(answers))
-        total += cost.total - cost.measuring - finding
-        counted |= answers
-    return total + sum(datasets.values())
+        costs |= _answer_costs(run)
+        key, cost = _dataset_key(run), run.dataset_cost
+        costs[key] = max(cost, costs.get(key), key=lambda known: known or 0.0)
+    return add_costs(*costs.values())
 
 
 def seconds_of(runs: Iterable[Run]) -> float:
@@ -321,14 +314,15 @@ def _dataset_key(run: Run) -> Hashable:
     return run.model, run.dataset.version, run.dataset.pool, change, run.plan.form.identity, effort
 
 
-def _answer_keys(run: Run) -> Iterator[Hashable]:
-    """Yield what identifies each answer of a run: equal ones came from one request."""
+def _answer_costs(run: Run) -> Iterator[tuple[Hashable, float | None]]:
+    """Yield what identifies each answer of a run, and its cost; equal ones are of one request."""
     plan, identity = run.plan, json.dumps(run.identity, sort_keys=True, default=str)
     shared = identity, plan.settings, identity_of(plan.change), plan.form.identity
     for sample in (*run.samples, *run.controls):
         wording = plan.wording_of(sample.position)
-        for condition in sample.replies:
-            yield shared, wording, sample.position.id, sample.draw, condition
+        for condition, answer in sample.answers.items():
+            if not answer.error:
+                yield (shared, wording, sample.position.id, sample.draw, condition), answer.cost
 
 
 def _origin(run: Run) -> tuple[str, ...]:

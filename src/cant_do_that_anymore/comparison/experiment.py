@@ -2,25 +2,24 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from functools import reduce
 from itertools import chain, product
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..client.budget import NOTHING, Budget, BudgetExceeded, Range, budget_for
+from ..client.pricing import CostLimit, CostLimitReached, cost_limit_for
 from ..client.session import model_info
-from ..costs.approval import check_approval, forecast_of_spec
-from ..costs.forecast import Figures, Forecast
 from ..datasets.pools import positions_drawn, positions_for
 from ..datasets.storage import Dataset, belongs_to
-from ..errors import InvalidInput, NeedsApproval, NoHabit, Stopped, UserError
+from ..errors import InvalidInput, NoHabit, Stopped, UserError
 from ..files import safe_name
 from ..game.rules import BISHOPS_AS_KNIGHTS, CATALOG, Rules
 from ..metrics.notes import versions_of
 from ..progress import overall_progress
 from ..providers.base import EFFORTS
+from ..runs.cost import ExpectedCost, check_affordable, estimate, limit_reached
 from ..runs.evaluate import evaluate
 from ..runs.identity_check import verify_saved_run
 from ..runs.results import PROTOCOL, Run
@@ -123,13 +122,11 @@ def run_all(
     Every run is saved in a folder of ``out``, if given. If a model's runs exist already, one
     request checks that it has not changed, and one more for each other version in them. A model
     that fails does not stop the others, and a missing habit does not stop the model's other runs.
-    All specs share one cost limit. Their total cost is forecast after the first answers of each
-    model.
+    All specs share one cost limit, which is checked against their expected cost.
 
     Raises:
         InvalidInput: if a spec is invalid, or a limit is set and a model has no known price.
-        NeedsApproval: if the total exceeds what may be spent without approval; all runs that are
-            finished are saved.
+        Incomplete: if the low end of the expected cost exceeds the limit.
         Stopped: if the user stops it.
     """
     runs: list[Run] = []
@@ -139,8 +136,9 @@ def run_all(
     planned = [
         (model, spec, _folder(model, spec, out)) for model, many in specs.items() for spec in many
     ]
-    budget = budget_for(planned[0][1])
-    expected = _check_cost(planned, budget, quiet=quiet)
+    first = planned[0][1]
+    limit = CostLimit() if first.max_cost is None else CostLimit(first.max_cost)
+    check_affordable(_expected_costs(planned), limit, first)
     verified: set[tuple[str, str]] = set()
     durations: list[float] = []
     for number, (model, spec, folder) in enumerate(planned, 1):
@@ -148,25 +146,26 @@ def run_all(
             continue
         later = (other for name, _, other in planned[number:] if name not in failures)
         n_remaining = sum(not _exists(other) for other in later)
-        budget.later = reduce(Range.plus, expected[number:], NOTHING)
         exists = _exists(folder)
         heading = f"run {number} of {len(planned)}: {_describe(model, spec)}"
         try:
             with overall_progress(heading, n_remaining, [] if exists else durations):
-                run = run_or_load(spec, folder, save, quiet=quiet, budget=budget)
+                run = run_or_load(spec, folder, save, quiet=quiet, limit=limit)
                 if exists and (model, run.version) not in verified:
-                    verify_saved_run(run, spec, budget, quiet=quiet)
+                    verify_saved_run(run, spec, limit, quiet=quiet)
                     verified.add((model, run.version))
                 runs.append(run)
-        except (Stopped, NeedsApproval):
+        except Stopped:
             raise
+        except CostLimitReached:
+            rest = [run for run in planned[number - 1 :] if run[0] not in failures]
+            failures[model] = limit_reached(_expected_costs(rest), limit, spec)
+            break
         except NoHabit as error:
             form = f" in the form {_form(spec)}" if _form(spec) else ""
             failures[f"{model} under {spec.change.key}{form}"] = error
         except UserError as error:
             failures[model] = error
-            if isinstance(error, BudgetExceeded):
-                break
     return runs, failures
 
 
@@ -193,50 +192,22 @@ def _check_specs(model_specs: Sequence[Spec]) -> None:
         return  # reported when the model's runs start
     for spec in model_specs:
         plan_for(spec, info)
-    budget_for(model_specs[0], info)  # a limit needs a price
+    cost_limit_for(model_specs[0], info)  # a limit needs a price
 
 
-def _check_cost(planned: Sequence[_Planned], budget: Budget, *, quiet: bool) -> list[Range]:
-    """Forecast all runs, require approval, and return the cost of each.
-
-    A dataset that several runs share counts once. Each model gets a few requests, and a few more at
-    each other effort.
-    """
-    datasets: dict[object, Figures] = {}
-    measuring: list[Figures] = []
-    expected: list[Range] = []
-    forecasts: dict[object, Forecast] = {}
-    cheaper: list[list[str]] = []
-    failed: set[str] = set()
-    for number, (model, spec, folder) in enumerate(planned):
-        expected.append(NOTHING)
-        if model in failed or _exists(folder):
-            continue
-        probe = model, spec.reasoning_effort
-        try:
-            result = forecast_of_spec(spec, quiet=quiet, like=forecasts.get(probe), budget=budget)
-        except (Stopped, NeedsApproval):
-            raise
-        except UserError:
-            failed.add(model)  # reported when the model's runs start
-            continue
-        if result:
-            key = model, result.key or number  # without a key, there is no dataset to share
-            own = result.measuring if key in datasets else result.total
-            expected[-1] = own.dollars or NOTHING
-            datasets[key] = max(datasets.get(key, result.dataset), result.dataset)
-            measuring.append(result.measuring)
-            forecasts.setdefault(probe, result)
-            cheaper.append(result.cheaper)
-    if forecasts:
-        total = reduce(Figures.plus, [*datasets.values(), *measuring], Figures())
-        for_all = [option for option in cheaper[0] if all(option in other for other in cheaper)]
-        check_approval(total, planned[0][1], budget, for_all)
+def _expected_costs(planned: Sequence[_Planned]) -> list[ExpectedCost]:
+    """Return the expected cost of all runs that do not exist; a dataset counts once."""
+    built: dict[str, set[str]] = {model: set() for model, _, _ in planned}
+    expected = []
+    for model, spec, folder in planned:
+        if not _exists(folder):
+            with suppress(UserError):  # reported when the model's runs start
+                expected.append(estimate(spec, built[model]))
     return expected
 
 
 def run_or_load(
-    spec: Spec, folder: Path | None, save: Save, *, quiet: bool, budget: Budget | None = None
+    spec: Spec, folder: Path | None, save: Save, *, quiet: bool, limit: CostLimit | None = None
 ) -> Run:
     """Evaluate a spec and save the run to a folder, if given, or load the run that is there.
 
@@ -245,7 +216,7 @@ def run_or_load(
         UserError: as `evaluate` does.
     """
     if not folder or not folder.exists():
-        run = evaluate(spec, quiet=quiet, budget=budget)
+        run = evaluate(spec, quiet=quiet, limit=limit)
         try:
             if folder:
                 save(run, folder)

@@ -6,8 +6,7 @@ had no answer. Every answer is cached, so a larger dataset continues where the l
 
 Controls need no requests of their own. To build its dataset, the model was asked about many
 positions of the pool. Where it played another move than the special one, and that move is legal
-under all rules of the run (standard, changed and placebo), the move is a habit like any other. For
-a model that does not support temperature, it is the first answer, without confirmation.
+under all rules of the run (standard, changed and placebo), the move is a habit like any other.
 """
 
 import logging
@@ -15,52 +14,52 @@ from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 
 import chess
 
-from ..client.budget import RunningCost
 from ..client.cache import ModelCache
 from ..client.client import Client
 from ..errors import Incomplete, NoHabit
-from ..game.position import Position, checked
+from ..formatting import dollars
+from ..game.position import Position
 from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..progress import progress, progress_display
 from ..providers.base import Answer, ModelInfo, Request
 from ..providers.catalog import OPENAI_BASE_MODELS
+from ..providers.request_variants import NO_TEMPERATURE
 from ..task.forms import MOVES
-from ..task.samples import QualityGuard, trials_for
+from ..task.samples import QualityGuard
 from ..task.spec import Spec
 from ..task.types import Plan
 from .no_habit import MAX_POSITIONS_PER_HIT
 from .pools import Pool, given_dataset, positions_drawn
-from .search import BUILT, Query, Search, SelectionConfig
+from .search import BUILT, Search, SelectionConfig
 from .storage import Dataset, save_dataset, saved_dataset, shipped_datasets
 
 log = logging.getLogger(__name__)
 
-# Positions that show how long answers under the changed rules are.
-PROBED_POSITIONS = 2
-# Requests are sent in the order of the pool: after so many without an answer, none has one.
-MAX_GAP = 20
+OWN_TEMPERATURE_NOTE = (
+    "the model does not support temperature 0: its positions were selected by single answers at "
+    "the provider's own temperature"
+)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The selected positions of a run: its dataset, the positions drawn from it, and controls."""
+    """The selected positions of a run: its dataset, the positions drawn from it, and controls.
+
+    The notes say how they were selected, if that is unusual.
+    """
 
     dataset: Dataset
     positions: Sequence[Position]
     controls: Sequence[Position]
+    notes: Sequence[str] = ()
 
 
 async def select_positions(
-    spec: Spec,
-    plan: Plan,
-    source: Dataset | Pool,
-    client: Client,
-    running_cost: RunningCost,
-    *,
-    quiet: bool,
+    spec: Spec, plan: Plan, source: Dataset | Pool, client: Client, *, quiet: bool
 ) -> Selection:
     """Find or build the dataset of a model, and draw positions and controls from it.
 
@@ -71,18 +70,21 @@ async def select_positions(
     if isinstance(source, Dataset):
         return Selection(source, positions_drawn(source, spec), [])
     config = SelectionConfig(client.model.info, source, plan)
-    version = await _version_of(client, config, quiet=quiet)
+    first = await _first_answer(client, config, quiet=quiet)
+    version = first.version
     if spec.fallback_dataset and not _find_dataset(version, config):
         log.warning("%s has no dataset; using that of %s", version, spec.fallback_dataset)
     dataset = known_dataset(version, spec, config) or await _build_dataset(
-        spec, version, config, client, running_cost, quiet=quiet
+        spec, version, config, client, quiet=quiet
     )
     if spec.diagnose and not dataset.built_now:  # the cache may have lost some answers
         requests = selection_requests(dataset, config)
         async with aclosing(client.answers(requests, config.settings)) as answers:
             async for _ in answers:
                 pass
-    return drawn_from(dataset, spec, config, client.cache)
+    is_sampled = dataset.asked and NO_TEMPERATURE in first.conceded
+    notes = [OWN_TEMPERATURE_NOTE] if is_sampled else []
+    return replace(drawn_from(dataset, spec, config, client.cache), notes=notes)
 
 
 def drawn_from(
@@ -117,16 +119,6 @@ def controls_for(
     return list(controls.values())
 
 
-def first_requests(
-    config: SelectionConfig, cache: ModelCache
-) -> Iterator[tuple[Position, Request]]:
-    """Yield requests that show how long the answers of a run are, while no position is found."""
-    plan, first = config.plan, config.ordered[:PROBED_POSITIONS]
-    for trial, conditions in trials_for([checked(p, plan.change) for p in first], [], plan):
-        for request in cache.same_limit_if_cut(trial.requests(conditions), plan.settings):
-            yield trial.position, request
-
-
 def selection_requests(dataset: Dataset, config: SelectionConfig) -> Iterator[Request]:
     """Yield the first request about each position that was searched for the dataset."""
     return (request for _, request in _searched(dataset, config))
@@ -135,7 +127,7 @@ def selection_requests(dataset: Dataset, config: SelectionConfig) -> Iterator[Re
 def _searched(dataset: Dataset, config: SelectionConfig) -> Iterator[tuple[Position, Request]]:
     """Yield the pool up to the dataset's last position, or its end; nothing if not built."""
     for number, position in enumerate(config.ordered if dataset.asked else ()):
-        yield position, config.request(Query(number, 0))
+        yield position, config.request(number)
         if position.moves == dataset.positions[-1].moves and not dataset.pool_ended:
             return
 
@@ -145,8 +137,8 @@ def _stays_legal(position: Position, move: str, config: SelectionConfig) -> bool
     return all(condition.rules.is_legal(board, played) for condition in config.plan.conditions)
 
 
-async def _version_of(client: Client, config: SelectionConfig, *, quiet: bool) -> str:
-    """Return the exact version the model answers as, from the first request of the pool.
+async def _first_answer(client: Client, config: SelectionConfig, *, quiet: bool) -> Answer:
+    """Return the answer to the first request of the pool, which names the exact version.
 
     A human player is asked nothing for that.
 
@@ -154,14 +146,13 @@ async def _version_of(client: Client, config: SelectionConfig, *, quiet: bool) -
         Incomplete: if the model does not answer.
     """
     if client.model.on_progress:
-        return client.model.info.name
-    request = config.request(Query(0, 0))
+        return Answer(version=client.model.info.name)
     with progress_display(f"contacting {client.model.info.name}", quiet=quiet):
-        async with aclosing(client.answers([request], config.settings)) as answers:
+        async with aclosing(client.answers([config.request(0)], config.settings)) as answers:
             answer = await anext(answers)
     if answer.stop_reason == "error":
         raise Incomplete(f"{client.model.info.name} does not answer ({answer.error})")
-    return answer.version
+    return answer
 
 
 def _find_dataset(version: str, config: SelectionConfig) -> Dataset | None:
@@ -202,36 +193,24 @@ def known_dataset(version: str, spec: Spec, config: SelectionConfig) -> Dataset 
 
 
 async def _build_dataset(
-    spec: Spec,
-    version: str,
-    config: SelectionConfig,
-    client: Client,
-    running_cost: RunningCost,
-    *,
-    quiet: bool,
+    spec: Spec, version: str, config: SelectionConfig, client: Client, *, quiet: bool
 ) -> Dataset:
     """Search the pool for the model's positions, and save them unless the run is fresh."""
     wanted, person = config.plan.wanted, client.model.on_progress
     search, guard = Search(config, wanted), QualityGuard(config.settings)
     title = "finding your habits" if person else f"building the dataset of {version}"
+    answering = client.answers(search.requests(), config.settings, client.window)
     with progress(title, wanted, quiet=quiet, to=person) as advance:
-        while not search.done:  # the last answers may call for more requests
-            answering = client.answers(search.requests(), config.settings, client.window)
-            gave_up = False
-            async with aclosing(answering) as answers:
-                async for answer in answers:
-                    hits_before = len(search.hits)
-                    search.observe(answer, guard)
-                    running_cost.observe(answer, "dataset")
-                    new_hits = len(search.hits) - hits_before
-                    running_cost.check(*_to_come(search, running_cost, deviations=1.0))
-                    advance(new_hits, facts=partial(_facts, search, running_cost))
-                    gave_up = search.gives_up(spec)
-                    if search.done or gave_up:
-                        break
-            if gave_up and not search.done:
-                raise NoHabit(_hopeless(version, search, running_cost, spec))
-    for answer in list(_unneeded_answers(search, client.cache)):
+        async with aclosing(answering) as answers:
+            async for answer in answers:
+                hits_before = len(search.hits)
+                search.observe(answer, guard)
+                advance(len(search.hits) - hits_before, facts=partial(_facts, search, client))
+                if search.done or search.gives_up(spec):
+                    break
+    if not search.done:
+        raise NoHabit(_hopeless(version, search, client, spec))
+    for answer in _unneeded_answers(search, client.cache):
         search.add_cost(answer)
     built = search.dataset(version)
     if not spec.fresh and not built.failed:
@@ -240,44 +219,23 @@ async def _build_dataset(
 
 
 def _unneeded_answers(search: Search, cache: ModelCache) -> Iterator[Answer]:
-    """Yield the answers that a search paid for and did not need, now or in an earlier command."""
-    config, missing = search.config, 0
-    for request in search.unneeded():
-        if answer := cache.answer(request, config.settings):
-            missing = 0
-            yield answer
-        else:
-            missing += 1
-            if missing > MAX_GAP:
-                break
-    for position, request in first_requests(config, cache):
-        answer = cache.answer(request, config.plan.settings)
-        if answer and position not in search.hits:  # it only showed how long the answers are
-            yield answer
+    """Yield the answers to requests that were in flight when the last position was found."""
+    answers = (cache.answer(request, search.config.settings) for request in search.requests())
+    return (answer for answer in takewhile(bool, answers) if answer)
 
 
-def _to_come(
-    search: Search, running_cost: RunningCost, deviations: float = 0.0
-) -> tuple[float, float]:
-    """Return the expected requests to find the other positions, and to measure all of them."""
-    requests, positions = search.expected(deviations)
-    return requests, running_cost.per_sample * positions
-
-
-def _facts(search: Search, running_cost: RunningCost) -> list[str]:
+def _facts(search: Search, client: Client) -> list[str]:
     rate = len(search.hits) / max(search.searched, 1)
-    return [*running_cost.in_total(*_to_come(search, running_cost)), f"{rate:.0%} hits"]
+    return [*client.spent_so_far, f"{rate:.0%} hits"]
 
 
-def _hopeless(version: str, search: Search, running_cost: RunningCost, spec: Spec) -> str:
-    hits, cost = len(search.hits), running_cost.format_cost(search.left, 0)
-    left = f"{search.left:,}{f' (about {cost})' if cost else ''}"
-    budget = running_cost.meter.budget
-    spent = f". {budget.spent}" if budget.paid else ""
+def _hopeless(version: str, search: Search, client: Client, spec: Spec) -> str:
+    hits = len(search.hits)
+    spent = f". {dollars(client.spent)} spent" if client.spent else ""
     measurable = f", or -n {hits} to measure the {hits} found" if hits else ""
     return (
         f"{version} plays the special move in {hits} of {search.searched:,} positions, fewer than "
-        f"1 in {MAX_POSITIONS_PER_HIT}. The search stopped before the other {left}"
+        f"1 in {MAX_POSITIONS_PER_HIT}. The search stopped before the other {search.left:,}"
         f"{search.advice}{spent}. Use --keep-looking to continue{measurable}"
         + ("" if spec.fresh else ". All answers are saved")
     )

@@ -21,7 +21,6 @@ from ..game.position import (
     write_positions,
 )
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
-from ..providers.base import Usage
 from ..task.option_info import COMMON
 from ..validation import parse
 
@@ -78,15 +77,12 @@ class Dataset:
         asked: how many requests it took to find them, if known.
         failed: how many of those have no answer.
         pool_ended: whether the pool holds no more for this model.
-        usage: the tokens of all requests to find them, also of those that were in flight when the
-            last one was found, or were lost; none if some were not counted.
-        cost: what these cost in US dollars; None if unknown.
+        cost: what the requests to find them cost in US dollars, also those that were in flight when
+            the last one was found; None if unknown.
         seconds: how long those requests took.
         endpoint: the address of the model, if it has one.
         saved_at: when the dataset was saved.
         built_now: whether the current run built it.
-        own_temperature: whether the model does not support temperature, so that selection used the
-            provider's.
         pool: a digest of the pool it was selected from, if it was built.
         pool_name: the name of that pool, unless it is the default pool of the rules.
     """
@@ -97,13 +93,11 @@ class Dataset:
     asked: int | None = None
     failed: int = 0
     pool_ended: bool = True
-    usage: Usage = field(default_factory=Usage)
     cost: float | None = None
     seconds: float = 0.0
     endpoint: str = ""
     saved_at: str = ""
     built_now: bool = False
-    own_temperature: bool = False
     pool: str = ""
     pool_name: str = ""
 
@@ -115,15 +109,12 @@ class Dataset:
             return f"{self.origin}{on} for {self.version}" if self.version else self.origin
         at = f" at {self.endpoint}" if self.endpoint else ""
         when = " now" if self.built_now else f"{on}{at}"
-        drawn = f", {self.selection}" if self.own_temperature else ""
         of = f" of the pool {self.pool_name}" if self.pool_name else ""
-        return f"built{when} from {pluralize(self.asked, 'request')}{of}{drawn}"
+        return f"built{when} from {pluralize(self.asked, 'request')}{of}"
 
     @property
     def selection(self) -> str:
         """Describes how its positions were selected, as far as known."""
-        if self.own_temperature:
-            return "by 2 of 3 draws at the provider's own temperature"
         return "at temperature 0" if self.asked or self.origin == "shipped" else ""
 
     @property

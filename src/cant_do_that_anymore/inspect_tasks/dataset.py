@@ -15,18 +15,16 @@ from inspect_ai.dataset import Sample as InspectSample
 from inspect_ai.model import Model, get_model
 
 from ..client.cache import open_cache
-from ..client.session import open_client
-from ..costs.approval import MIN_ANSWERS
-from ..costs.dry_run import PROBES
+from ..client.pricing import CostLimit, cost_limit_for
 from ..datasets.pools import Pool, drawn
-from ..datasets.search import Query, SelectionConfig
-from ..datasets.selection import Selection, drawn_from, known_dataset
+from ..datasets.search import SelectionConfig
+from ..datasets.selection import Selection, drawn_from, known_dataset, select_positions
 from ..datasets.storage import Dataset
 from ..game.notation import notate, notate_game
 from ..game.position import Position, earlier_moves
 from ..game.rules import Rules
 from ..providers.local import draw_board
-from ..runs.evaluate import select_async
+from ..runs.cost import affordable_client
 from ..task.plan import plan_for
 from ..task.samples import Trial, trials_of
 from ..task.spec import Spec
@@ -50,9 +48,11 @@ def steps(most: int) -> Iterator[int]:
     yield most
 
 
-# The steps left and the samples returned, for each run of a task: it may run several times, with
-# different models.
-_PROGRESS: ContextVar[tuple[Iterator[int], set[object]]] = ContextVar("progress")
+# Connections for the smallest steps.
+MIN_CONNECTIONS = 5
+# The steps left, the samples returned and the cost limit, for each run of a task: it may run
+# several times, with different models.
+_PROGRESS: ContextVar[tuple[Iterator[int], set[object], list[CostLimit]]] = ContextVar("progress")
 
 
 class PlannedDataset(MemoryDataset):
@@ -78,10 +78,10 @@ class SearchedSamples(SampleSource):
     async def next_samples(self) -> list[InspectSample] | None:
         """Return the samples of the next step, or None when there are no more."""
         spec = spec_for(self._eval, self._arguments, get_model())
-        steps_left, returned = _PROGRESS.get((steps(spec.n_positions), set()))
-        _PROGRESS.set((steps_left, returned))
+        steps_left, returned, limits = _PROGRESS.get((steps(spec.n_positions), set(), []))
+        _PROGRESS.set((steps_left, returned, limits))
         for size in steps_left:
-            selection = await self._select(spec, size)
+            selection = await self._select(spec, size, limits)
             samples = inspect_samples(selection, spec.change, size)
             new = [sample for sample in samples if sample.id not in returned]
             returned.update(sample.id for sample in new)
@@ -89,21 +89,20 @@ class SearchedSamples(SampleSource):
                 return new or None
         return None
 
-    async def _select(self, spec: Spec, size: int) -> Selection:
-        """Select the positions of a step; a small step needs no approval for the cost of all."""
+    async def _select(self, spec: Spec, size: int, limits: list[CostLimit]) -> Selection:
+        """Select the positions of a step; all steps share a limit."""
         with inspect_terms():
             if selection := known_selection(spec, get_model(), self._available):
                 return selection
             model = TaskModel(get_model())
-            plan = plan_for(spec, model.info)
-            step = replace(plan, wanted=size)
-            billed = step if size <= PROBES else plan
+            if not limits:
+                limits.append(cost_limit_for(spec, model.info))
+            step = replace(plan_for(spec, model.info), wanted=size)
             # Few connections, so that few requests are sent that are not needed.
-            connections = min(model.info.connections, max(MIN_ANSWERS, size // 4))
-            async with open_client(replace(spec, max_connections=connections), model) as client:
-                return await select_async(
-                    spec, step, self._available, client, billed=billed, quiet=True
-                )
+            connections = min(model.info.connections, max(MIN_CONNECTIONS, size // 4))
+            few = replace(spec, max_connections=connections)
+            async with affordable_client(few, step, model, limits[0], measures=False) as client:
+                return await select_positions(spec, step, self._available, client, quiet=True)
 
 
 def known_selection(
@@ -119,7 +118,7 @@ def known_selection(
     model = TaskModel(task_model)
     config = SelectionConfig(model.info, available, plan_for(spec, model.info))
     with open_cache(model.info) as cache:
-        first = cache.answer(config.request(Query(0, 0)), config.settings)
+        first = cache.answer(config.request(0), config.settings)
         dataset = known_dataset(first.version, spec, config) if first else None
         return drawn_from(dataset, spec, config, cache) if dataset else None
 

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any
@@ -16,11 +17,13 @@ import click
 from annotated_types import Ge
 
 from ..api.functions import evaluate
+from ..client.pricing import CostLimit, price_for
 from ..client.session import create_model
 from ..datasets.pools import drawn
 from ..errors import InvalidInput, unknown_value
 from ..files import file_errors, safe_name
 from ..formatting import Number
+from ..providers.base import ModelInfo
 from ..runs.lookup import check_writable
 from ..startup import StrictCommand, log_to, read_env_file, report_errors
 from ..task.plan import plan_for
@@ -190,6 +193,7 @@ def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
     solver = solver_named(solver_name, flags.registry_path, args.get("base_url"))
     spec = _spec(solver | args, split, params, flags)
     model = create_model(spec)
+    _check_price(spec, model.info)
     plan_for(spec, model.info)  # raises for an invalid spec, before anything is written
     record = _record(solver_name, split, params, flags)
     path = None if flags.dry_run else _record_path(flags, record["run_id"], solver_name, eval_name)
@@ -198,7 +202,9 @@ def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
         begin_record(path, record)
 
     log.info("Run started: %s", record["run_id"])
-    run = evaluate(spec, model, quiet=False)
+    # Scripts for the original run unattended, so they have no limit unless they set one.
+    limit = CostLimit(inf) if spec.max_cost is None else None
+    run = evaluate(spec, model, quiet=False, limit=limit)
     events = events_of(run, record, [index for index, _ in drawn(run.dataset, spec)])
     if path:
         log.info("Run folder: %s", run.save())
@@ -253,9 +259,18 @@ def _spec(
         seed=flags.seed,
         max_connections=1 if options["model"] == "human" else threads(),
         fresh=not flags.cache,
-        ask_above=None,  # as in the original; its users' scripts cannot answer
         **{"reading": "exact", **options},
     )
+
+
+def _check_price(spec: Spec, model: ModelInfo) -> None:
+    """Reject a cost limit for a model whose price is unknown."""
+    if spec.max_cost is not None and not price_for(spec, model):
+        raise InvalidInput(
+            f"max_cost needs a price, but the price of {model.name} is unknown; add "
+            "price=[IN,OUT] in dollars per million tokens to --completion_args, or limit the run "
+            "with --max_samples instead"
+        )
 
 
 def _record(

@@ -30,9 +30,9 @@ T = TypeVar("T")
 
 # Options that the command has arguments, flags or variables for, and that the original lacks.
 _NOT_COMPLETION_ARGS = {
-    *("model", "eval", "n", "seed", "max_connections", "fresh", "ask_above"),
+    *("model", "eval", "n", "seed", "max_connections", "fresh"),
     *("tag", "header", "rules", "pool", "dataset", "diagnose"),
-    *("price", "interventions"),
+    "interventions",
 }
 _FIRST = ("wording", "reading", "temperature", "max_tokens", "base_url", "max_cost", "keep_looking")
 # Options of `cdta run`, those that users of the original need first.

@@ -128,9 +128,8 @@ class Answer:
         reasoning: the reasoning before the reply, as far as the provider returns it.
         conceded: the request variant that was sent (see `request_variants`).
         error: the error message, if the request failed.
-        cost: what it cost in US dollars when it arrived; None if unknown.
-        times_paid: how many times its own cost that is; more than 1 if earlier attempts at the same
-            request were lost or discarded.
+        cost: what it cost in US dollars when it arrived, with earlier attempts at the same request
+            that were lost or discarded; None if unknown.
         seconds: the time since the answer before it, or since the first request in flight; those of
             all answers add up to the time that they took together.
     """
@@ -143,18 +142,12 @@ class Answer:
     conceded: RequestVariant = ()
     error: str = ""
     cost: float | None = None
-    times_paid: float = field(default=1.0, compare=False)
     seconds: float = field(default=0.0, compare=False)
 
     @property
     def has_reasoning(self) -> bool:
         """Whether the answer has reasoning, shown or only counted."""
         return bool(self.reasoning or self.usage.thinking_tokens)
-
-    @property
-    def paid_usage(self) -> Usage:
-        """The tokens paid for, with those of earlier attempts."""
-        return Usage(*(round(self.times_paid * count) for count in _counts(self.usage)))
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as JSON values, without the attempts and the time it took."""
@@ -258,10 +251,6 @@ class Model(ABC):
     async def warnings(self) -> list[str]:
         """Return what the user should know before the first request."""
         return []
-
-    def wrap(self, wrapper: Callable[["Model"], "Model"]) -> "Model":
-        """Return the model with every request sent through the wrapper of whatever sends it."""
-        return wrapper(self)
 
     async def close(self) -> None:
         """Close the connections, if there are any; the model cannot answer afterwards."""

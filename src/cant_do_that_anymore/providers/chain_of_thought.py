@@ -1,9 +1,17 @@
 """Chain of thought for any model: one request to reason, one for the move."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from .base import Answer, Message, Model, ModelInfo, Question, RequestVariant, Settings, add_costs
+from .base import (
+    Answer,
+    Message,
+    Model,
+    ModelInfo,
+    Question,
+    RequestVariant,
+    Settings,
+    TransientError,
+)
 from .request_variants import ASKED_ONCE, with_user_turn
 
 THINKING_TOKENS = 1024
@@ -60,14 +68,19 @@ class ChainOfThought(Model):
             return await self.answer(question, settings, (*variant, ASKED_ONCE))
         turn = Message("assistant", reasoning.text.strip() or "...")  # some reject an empty turn
         conclude = with_user_turn((*reasoning_prompt, turn), CONCLUDE)
-        reply = await self._inner.answer(replace(question, messages=conclude), settings, variant)
+        try:
+            reply = await self._inner.answer(
+                replace(question, messages=conclude), settings, variant
+            )
+        except TransientError as fault:
+            fault.maybe_billed = True  # the reasoning was
+            raise
         usage = reasoning.usage + reply.usage
         return replace(
             reply,
             reasoning=reasoning.text,
             usage=replace(usage, thinking_tokens=reasoning.usage.output_tokens),
             version=f"{self._prefix}/{reply.version}",
-            cost=add_costs(reasoning.cost, reply.cost),
         )
 
     async def fingerprints(self) -> dict[str, str]:
@@ -77,10 +90,6 @@ class ChainOfThought(Model):
     async def warnings(self) -> list[str]:
         """Return the warnings of the inner model."""
         return await self._inner.warnings()
-
-    def wrap(self, wrapper: Callable[[Model], Model]) -> Model:
-        """Return the model with the requests of the inner model wrapped: two per answer."""
-        return ChainOfThought(self._inner.wrap(wrapper), self.info.thinking_tokens)
 
     async def close(self) -> None:
         """Close the inner model's connections."""

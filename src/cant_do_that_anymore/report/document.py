@@ -206,8 +206,6 @@ def _run_row(entry: Entry, run: Run, out: Path) -> Row:
         "versions": ", ".join(f"{name} {version}" for name, version in run.versions.items()),
         "tokens": int(run.results.metrics["usage_total_tokens"] or 0),
         "dollars": run.cost.total,
-        "measuring_dollars": run.cost.measuring,
-        "dataset_dollars": run.cost.dataset,
         "spent_dollars": run.cost.spent,
         "seconds": run.seconds,
         "seconds_now": run.seconds_now,

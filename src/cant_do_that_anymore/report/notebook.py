@@ -1,4 +1,4 @@
-"""Runs, comparisons, experiments and estimates in notebooks and as data frames."""
+"""Runs, comparisons and experiments in notebooks and as data frames."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,8 +7,7 @@ from markupsafe import Markup
 
 from ..comparison.leaderboard import Ranking
 from ..comparison.verdict import heading, verdict, verdicts
-from ..costs.forecast import Forecast
-from ..formatting import dollars, duration, number, pluralize, visible
+from ..formatting import number, pluralize, visible
 from ..game.notation import notate, notate_game
 from ..metrics.measures import MEASURES, TILES, UPTAKE
 from ..providers.base import Answer
@@ -124,61 +123,6 @@ def runs_html(runs: Sequence[RunSummary]) -> str:
         [*(column.text(run) for column in RUN_COLUMNS.values()), str(run.folder)] for run in runs
     ]
     return _tables_html({pluralize(len(runs), "run"): [[*RUN_COLUMNS, "folder"], *rows]})
-
-
-STEP_HEADINGS = ("step", "requests", "tokens each", "cost", "time")
-
-
-def step_cells(planned: Forecast) -> list[list[str]]:
-    """Return a row of text for each step of a planned run, below `STEP_HEADINGS`."""
-    return [
-        [
-            title,
-            _range(f"{step.requests.low:,.0f}", f"{step.requests.high:,.0f}"),
-            f"{step.output_tokens.expected / step.requests.expected:,.0f}",
-            _range(_cost(step.dollars.low), _cost(step.dollars.high))
-            if step.dollars
-            else "unknown",
-            _range(duration(step.seconds.low), duration(step.seconds.high)),
-        ]
-        for title, step in planned.steps.items()
-    ]
-
-
-def _cost(amount: float) -> str:
-    return f"${amount:,.0f}" if amount >= 100 else dollars(amount)
-
-
-def _range(low: str, high: str) -> str:
-    """Format a range, with the unit or the currency once."""
-    if low == high:
-        return low
-    number, _, unit = low.partition(" ")
-    return f"{number if unit and high.endswith(unit) else low}–{high.removeprefix('$')}"
-
-
-def estimate_line(planned: Forecast) -> str:
-    """Summarize an estimate in one line."""
-    if not planned.steps:
-        reason = planned.assumptions[0]
-        return f"{planned.heading}: no requests to send, because {reason}"
-    _, requests, _, cost, time = step_cells(planned._replace(at_once=None))[-1]
-    return f"{planned.heading}: {requests} requests, {cost}, {time}"
-
-
-def estimates_html(plans: Sequence[Forecast]) -> str:
-    """Render the steps of each planned run, and what the estimates are based on."""
-    tables = {
-        estimate_line(planned): [STEP_HEADINGS, *step_cells(planned)] if planned.steps else []
-        for planned in plans
-    }
-    return _tables_html(tables, assumptions_of(plans))
-
-
-def assumptions_of(plans: Sequence[Forecast]) -> list[str]:
-    """Return what the estimates are based on, each sentence once."""
-    pending = (planned for planned in plans if planned.steps)
-    return list(dict.fromkeys(line for planned in pending for line in planned.assumptions))
 
 
 def _tables_html(tables: Mapping[str, Sequence[Sequence[str]]], remarks: Sequence[str] = ()) -> str:

@@ -225,8 +225,6 @@ def _cost(run: Run) -> str:
     if not run.cost.total:
         return "" if run.cost.total == 0 else dollars(None)
     text = f"{dollars(run.cost.total)} in total"
-    if run.cost.dataset is not None:
-        text += f" ({dollars(run.cost.dataset)} for the dataset)"
     if run.cost.spent is not None:
         text += f", {dollars(run.cost.spent)} now"
     return text

@@ -10,12 +10,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
-from ..client.budget import Budget
 from ..client.client import Client
+from ..client.pricing import CostLimit
 from ..client.session import create_model, model_info, open_client
-from ..costs.dry_run import remaining
 from ..datasets.pools import Pool, positions_drawn, positions_for
-from ..datasets.search import Query, SelectionConfig
+from ..datasets.search import SelectionConfig
 from ..datasets.storage import Dataset
 from ..errors import Stopped, UserError
 from ..game.move_parser import move_in
@@ -29,6 +28,7 @@ from ..providers.request_variants import NO_TEMPERATURE
 from ..task.samples import trials_of
 from ..task.spec import Spec
 from ..task.types import STANDARD_CONDITION, Plan
+from .cost import expected_cost
 from .results import Run
 
 log = logging.getLogger(__name__)
@@ -83,14 +83,14 @@ async def verify_identity(
     except (ModelChanged, Stopped):
         raise
     except (UserError, TransientError) as error:
-        if is_run or remaining(spec, plan, client.model.info, client.cache).is_complete:
+        if is_run or not expected_cost(spec, plan, client.model.info, client.cache).requests:
             return [_unreachable(error)]
         if isinstance(error, UserError):
             raise
         return []  # the run itself retries and reports
 
 
-def verify_saved_run(run: Run, spec: Spec, budget: Budget, *, quiet: bool) -> None:
+def verify_saved_run(run: Run, spec: Spec, limit: CostLimit, *, quiet: bool) -> None:
     """Verify the identity before a saved run is reused for a spec, and log possible changes.
 
     Raises:
@@ -98,7 +98,7 @@ def verify_saved_run(run: Run, spec: Spec, budget: Budget, *, quiet: bool) -> No
     """
 
     async def verified() -> list[str]:
-        async with open_client(spec, create_model(spec), budget) as client:
+        async with open_client(spec, create_model(spec), limit) as client:
             return await verify_identity(spec, run.plan, run, client, quiet=quiet)
 
     if model_info(spec).is_local:
@@ -141,7 +141,7 @@ def _answered(
     if isinstance(source, Pool):
         config = SelectionConfig(client.model.info, source, plan)
         numbers = range(min(MAX_POSITIONS_SEARCHED, len(config.ordered)))
-        requests = (config.request(Query(number, 0)) for number in numbers)
+        requests = (config.request(number) for number in numbers)
         settings = config.settings
     elif spec.dataset or not source.version:  # it was not selected by the model
         requests = _measuring_requests(positions_drawn(source, spec), plan)

@@ -2,13 +2,12 @@
 
 import platform
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from ..costs.approval import Cost
 from ..datasets.storage import Dataset, belongs_to
 from ..metrics.notes import versions_of
 from ..metrics.types import Results
@@ -34,6 +33,25 @@ def versions_here() -> dict[str, str]:
         **{package: version(package) for package in packages},
         "python": platform.python_version(),
     }
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cost in US dollars; None if the price is unknown or tokens were not counted.
+
+    Attributes:
+        total: of all answers of the run, and of all requests that built its dataset.
+        spent: of the requests that this command itself sent; cached answers cost nothing.
+    """
+
+    total: float | None = None
+    spent: float | None = None
+
+
+def dataset_cost(dataset: Dataset, versions: Collection[str], endpoint: str) -> float | None:
+    """Return what it cost a model to build a dataset; nothing if that of another model is used."""
+    built_it = dataset.asked and belongs_to(dataset, versions, endpoint)
+    return dataset.cost if built_it else 0.0
 
 
 @dataclass(frozen=True)
@@ -85,6 +103,11 @@ class Run:
     def temperature_used(self) -> float | str | None:
         """The requested temperature, or "the provider's own" if any answer used that instead."""
         return OWN_TEMPERATURE if self.own_temperature else self.plan.settings.temperature
+
+    @property
+    def dataset_cost(self) -> float | None:
+        """What it cost the model to build the dataset; None if unknown."""
+        return dataset_cost(self.dataset, versions_of(self.samples), self.endpoint)
 
     @property
     def answered(self) -> list[Sample]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, ClassVar, TypeVar
 
-from ..costs.approval import Cost
 from ..datasets.storage import Dataset
 from ..errors import Interrupted, InvalidInput
 from ..files import atomic_dir, atomic_write, atomic_write_text, file_errors
@@ -37,7 +36,7 @@ from ..task.types import (
     ScoredAnswer,
 )
 from ..validation import parse
-from .results import OWN_TEMPERATURE, PROTOCOL, Run
+from .results import OWN_TEMPERATURE, PROTOCOL, Cost, Run
 
 # Version of the file format; other versions are rejected.
 FORMAT = 4
@@ -142,7 +141,7 @@ def temperatures(run: Run) -> dict[str, object]:
     if not run.dataset.version:
         selection = "none selected"
     return {
-        "selection": OWN_TEMPERATURE if run.dataset.own_temperature else selection,
+        "selection": OWN_TEMPERATURE if run.own_temperature and run.dataset.asked else selection,
         "measuring": run.temperature_used,
     }
 

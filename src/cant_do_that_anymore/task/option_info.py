@@ -92,7 +92,9 @@ def parse_price(value: Any) -> tuple[float, float] | None:
     if value is None:
         return None
     with suppress(TypeError, ValueError):
-        prices = tuple(map(float, value.split(",") if isinstance(value, str) else value))
+        prices = tuple(
+            map(float, value.strip("[]").split(",") if isinstance(value, str) else value)
+        )
         if len(prices) == 2 and all(0 <= price < inf for price in prices):
             return prices
     raise InvalidInput(

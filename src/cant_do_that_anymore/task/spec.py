@@ -104,9 +104,8 @@ class Spec:
         server_seed: send a seed with every request, derived from ``seed`` and the request.
         price: US dollars per million input and output tokens, as ``IN,OUT``; None for the list
             price.
-        max_cost: budget in US dollars; no request that could exceed it is sent.
-        ask_above: in US dollars; without ``max_cost``, a run stops as soon as it may cost more.
-            None disables the check.
+        max_cost: spending limit in US dollars of a command; None for the default of 5. No request
+            is sent if it could pass the limit with those in flight, by the dearest answer so far.
         keep_looking: search the whole pool even if it cannot give half of the wanted positions.
         fresh: neither read nor write the cache.
         seed: the seed for drawing positions.
@@ -205,10 +204,7 @@ class Spec:
         None, LIMITS, "IN,OUT", "USD per million tokens.  [default: list price]", parse=parse_price
     )
     max_cost: float | None = option(
-        None, LIMITS, "USD", "Spending limit; no request may exceed it.", Ge(0)
-    )
-    ask_above: float | None = option(
-        5.0, LIMITS, "USD", "Ask before spending more; stop if non-interactive.", Ge(0)
+        None, LIMITS, "USD", "Spending limit in USD.  [default: 5]", Ge(0)
     )
     keep_looking: bool = option(
         False, LIMITS, "", "Search the whole pool even if few positions qualify."

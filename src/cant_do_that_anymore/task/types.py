@@ -140,7 +140,6 @@ class Plan(PlanOptions):
         conditions: the conditions of every position.
         interventions: the names of those of them that are interventions.
         selection: the condition that selects positions, if it is not the first of these.
-        only_dataset: whether to end with the dataset, without measuring.
     """
 
     change: Rules
@@ -148,7 +147,6 @@ class Plan(PlanOptions):
     conditions: tuple[Condition, ...]
     selection: Condition | None = field(default=None, metadata=MAY_DIFFER)
     interventions: tuple[str, ...] = ()
-    only_dataset: bool = field(default=False, metadata=MAY_DIFFER)
 
     @property
     def baseline(self) -> Condition:

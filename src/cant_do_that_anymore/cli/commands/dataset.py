@@ -20,7 +20,6 @@ from ...runs.evaluate import select
 from ...task.conditions import question
 from ...task.spec import Spec
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION
-from ..approval import with_approval_of
 from ..help import JSON, OUTPUT, QUIET, Command, Option, output_option
 from ..options import CLICK_OPTIONS, spec_options
 
@@ -180,7 +179,7 @@ def build_command(quiet: bool, **options: Any) -> None:
     builds it when needed.
     """
     spec = Spec(**options)
-    built = with_approval_of(spec, lambda spec: select(spec, quiet=quiet)).dataset
+    built = select(spec, quiet=quiet).dataset
     line = f"{built.version}: {pluralize(len(built.positions), 'position')}, {built.provenance}"
     if built.pool_ended and built.asked:
         line += ", all that the pool contains"

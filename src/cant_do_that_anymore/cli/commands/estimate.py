@@ -1,26 +1,21 @@
-"""The command ``cdta estimate``: forecast requests, tokens, cost and time."""
+"""The command ``cdta estimate``: expected requests, tokens, cost and time."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import click
-from rich.box import MARKDOWN
-from rich.table import Table
 
 from ...api.functions import estimate
 from ...comparison.naming import models_by_name
-from ...costs.forecast import ON_COMMON, Forecast
-from ...report.notebook import STEP_HEADINGS, assumptions_of, estimate_line, step_cells
-from ...task.option_info import COMMON
 from ...task.spec import Spec
 from ...task.types import Eval
 from ..console import console
 from ..help import JSON, Command
 from ..options import MODELS, several, spec_options
 
-NO_FOLDING = 200  # columns
 # Options that end a run early.
-NOT_IN_ESTIMATE = ("max_cost", "ask_above", "keep_looking")
+NOT_IN_ESTIMATE = ("max_cost", "keep_looking")
 
 
 @click.command(
@@ -36,44 +31,24 @@ def estimate_command(
 ) -> None:
     """Estimate the requests, tokens, cost and time of a run.
 
-    It sends no request and needs no key. Cached answers are not counted; they show how long the
-    others will be. To get some, run "cdta run -n 10" first.
+    It sends no request and needs no key. Cached answers cost nothing, and show how long the others
+    will be. To get some, run "cdta run -n 10" first.
 
     \b
     cdta estimate --model openai/gpt-4o --model anthropic/claude-sonnet-4-5
     cdta estimate --model openai/o4-mini --reasoning-effort low
     """
     titles = models_by_name(models, rest["base_url"]) if models else {"": {}}
-    estimated = estimate(
-        *(
-            Spec(eval=eval_, **rest | options)
-            for options in titles.values()
-            for eval_ in evals or [Spec.eval]
-        )
-    )
+    runs = [(name, eval_) for name in titles for eval_ in evals or [Spec.eval]]
+    costs = estimate(*(Spec(eval=eval_, **rest | titles[name]) for name, eval_ in runs))
+    named = [
+        replace(cost, model=name or cost.model) for (name, _), cost in zip(runs, costs, strict=True)
+    ]
     if as_json:
-        click.echo(json.dumps([planned.to_json() for planned in estimated.plans]))
+        click.echo(json.dumps([cost.to_json() for cost in named]))
         return
-    terminal, wide = console(), console(NO_FOLDING)
-    for planned in estimated.plans:
-        if not planned.steps:
-            wide.print(estimate_line(planned), highlight=False)
-            continue
-        wide.print(f"{planned.heading}\n", highlight=False)
-        wide.print(_table(planned))
-        if cheaper := planned.advice:
-            terminal.print(f"- cheaper: {', '.join(cheaper)}", highlight=False)
-        if f"--pool {COMMON}" in cheaper:
-            terminal.print(f"- {ON_COMMON}", highlight=False)
-    for assumption in assumptions_of(estimated.plans):
-        terminal.print(f"- {assumption}", highlight=False)
-
-
-def _table(planned: Forecast) -> Table:
-    """Return a Markdown table: a row for each step, and one for a model that does not reason."""
-    table = Table(box=MARKDOWN, pad_edge=True)
-    for heading in STEP_HEADINGS:
-        table.add_column(heading, justify="left" if heading == STEP_HEADINGS[0] else "right")
-    for cells in step_cells(planned):
-        table.add_row(*cells)
-    return table
+    terminal = console()
+    for cost in named:
+        terminal.print(str(cost), style="bold", highlight=False)
+    for line in dict.fromkeys(line for cost in named for line in cost.assumptions):
+        terminal.print(f"- {line}", highlight=False)

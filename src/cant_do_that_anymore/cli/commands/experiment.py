@@ -28,7 +28,6 @@ from ...runs.lookup import find_runs
 from ...task.option_info import MODEL, TASK
 from ...task.spec import OPTIONS, SECRET, validate_option
 from ...validation import check
-from ..approval import with_approval
 from ..console import console
 from ..help import (
     AT_LEAST_1,
@@ -244,17 +243,8 @@ def experiment_command(
         if file := file_in(paths):
             create_folder(out)
             _copy(file, out)
-        experiment = with_approval(
-            rest["ask_above"],
-            lambda above: evaluate_all(
-                models,
-                seeds=range(seed, seed + runs),
-                out=out,
-                quiet=quiet,
-                **rest | {"ask_above": above},
-            ),
-            cached=not rest["fresh"],
-        )
+        seeds = range(seed, seed + runs)
+        experiment = evaluate_all(models, seeds=seeds, out=out, quiet=quiet, **rest)
     _show(experiment, out, title, text_format, as_json=as_json)
     if experiment.failures:
         raise failed(experiment.failures)

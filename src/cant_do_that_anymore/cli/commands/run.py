@@ -12,7 +12,6 @@ from ...report.tables import summary
 from ...runs.lookup import check_writable, new_run_dir
 from ...runs.storage import run_json
 from ...task.spec import Spec
-from ..approval import with_approval_of
 from ..console import console
 from ..help import JSON, QUIET, VERBOSE, Command, out_option
 from ..options import spec_options
@@ -40,7 +39,7 @@ def run_command(
     """
     spec = Spec(**options)
     check_writable(out)
-    run = with_approval_of(spec, lambda spec: evaluate(spec, quiet=quiet))
+    run = evaluate(spec, quiet=quiet)
     folder = out or new_run_dir(run)
     save_with_page(run, folder)  # its error says that the answers are saved
     if as_json:

@@ -1,0 +1,235 @@
+"""A command stays within its cost limit, by the ledger of a server, and says how to go on."""
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.client.pricing import CostLimitReached
+from cant_do_that_anymore.comparison.entries import dollars_of
+from cant_do_that_anymore.comparison.experiment import run_all, specs_for
+from cant_do_that_anymore.errors import InvalidInput
+from cant_do_that_anymore.providers import openai_api
+from cant_do_that_anymore.providers.chain_of_thought import CONCLUDE
+from cant_do_that_anymore.runs.cost import estimate
+from cant_do_that_anymore.runs.storage import save_run
+from faults import CutOff, Reset, Silence
+from planted_models import habit_in_every_fifth
+from priced_servers import ChargingServer, LossyServer, charge, total_charge
+from reasoning_servers import OpenAI
+from testing import Body, Loopback, Serve, cdta, habit, is_changed, measure, oaieval, positions
+
+pytestmark = pytest.mark.usefixtures("no_retry_delay", "priced")
+CONNECTIONS = 4
+USER_PRICE = "2,20"
+"""A fiftieth of the listed price."""
+
+
+@dataclass
+class Ledger(Loopback):
+    """Charges for each answer, whose tokens become 50 times as many after some requests."""
+
+    longer_after: int = 10**9
+    hides_usage: Callable[[Body], bool] = lambda _: False
+    charged: float = 0.0
+    dearest: float = 0.0
+
+    def completion(self, request: Body) -> dict[str, Any]:
+        answer = super().completion(request)
+        if len(self.requests) > self.longer_after:
+            answer["usage"]["completion_tokens"] *= 50
+        cost = charge(answer["usage"])
+        self.charged += cost
+        self.dearest = max(self.dearest, cost)
+        return answer | ({"usage": None} if self.hides_usage(request) else {})
+
+
+class StrictServer(ChargingServer, OpenAI):
+    """Rejects parameter names and temperatures at first, as OpenAI does."""
+
+
+def advised(error: CostLimitReached) -> float:
+    """The limit that a message says to type."""
+    (amount,) = re.findall(r"--max-cost ([\d.]+)", str(error))
+    return float(amount)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "longer_after"), [(None, 10**9), (None, 300), (positions(200), 100)]
+)
+def test_the_limit_holds_and_typing_what_the_message_says_finishes_the_run(
+    dataset: Path | None, longer_after: int, serve: Serve
+) -> None:
+    server = serve(Ledger(habit_in_every_fifth, longer_after=longer_after, delay=0.002))
+    few: dict[str, Any] = {"price": USER_PRICE, "max_connections": CONNECTIONS}
+    spec = Spec(model="m", base_url=server.url, dataset=dataset, n=100, **few)
+    evaluate(replace(spec, n=10), quiet=True)  # shows how often it has the habit
+    low, charged = estimate(spec).dollars_low, server.charged
+    assert low
+    with pytest.raises(CostLimitReached, match="all answers are saved, and the rest") as error:
+        evaluate(replace(spec, max_cost=low), quiet=True)
+    spent = (server.charged - charged) / 50
+    assert low / 2 < spent <= low + CONNECTIONS * server.dearest / 50
+    limit, charged = advised(error.value), server.charged
+    finished = evaluate(replace(spec, max_cost=limit), quiet=True)
+    assert (server.charged - charged) / 50 <= limit
+    assert finished.cost.total == pytest.approx(server.charged / 50, rel=0.05)  # but for checks
+    repeated = Counter(str(request) for request in server.requests)
+    assert sum(count - 1 for count in repeated.values()) <= 4  # checks
+
+
+def losing(lost: Any) -> Callable[[], ChargingServer]:
+    return lambda: LossyServer(habit, reasoning_tokens=lambda _: 900, every=4, lost_response=lost)
+
+
+SERVERS: dict[str, Callable[[], ChargingServer]] = {
+    "strict": lambda: StrictServer(habit, reasoning_tokens=lambda _: 900),
+    "connection reset": losing(Reset),
+    "cut off": losing(CutOff),
+    "hanging": losing(Silence),
+}
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_the_limit_covers_lost_answers(
+    kind: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kind == "hanging":
+        for name in ("TIMEOUT", "LONG_TIMEOUT"):
+            monkeypatch.setattr(openai_api, name, aiohttp.ClientTimeout(total=0.5))
+    server = serve(SERVERS[kind]())
+    with pytest.raises(CostLimitReached, match=r"stopped at the limit of \$30.00 with"):
+        spend(server, 30.0)
+    assert 20 < server.charged <= 30 + 2 * CONNECTIONS  # an answer costs nearly a dollar
+
+
+def spend(server: Loopback, limit: float, model: str = "priced") -> Run:
+    """Measure 100 positions, for which even the low end of the cost may be too much."""
+    spec = Spec(
+        model=model, base_url=server.url, dataset=positions(100), max_connections=CONNECTIONS
+    )
+    return evaluate(replace(spec, max_cost=limit), quiet=True)
+
+
+def test_answers_without_token_counts_are_limited_by_their_length(serve: Serve) -> None:
+    server = serve(Ledger(lambda _: "e2e4 " + "indeed " * 99, hides_usage=lambda _: True))
+    with pytest.raises(CostLimitReached, match="stopped at"):
+        measure(server, model="priced", dataset=positions(100), n=100, max_cost=6)
+    assert 20 < len(server.requests) < 60
+
+
+def test_both_requests_of_a_chain_of_thought_are_paid(serve: Serve) -> None:
+    def reason_then_move(request: Body) -> str:
+        last = request["messages"][-1]["content"]
+        return "e2e4" if CONCLUDE in last else "Well, well, well. " * 200
+
+    server = serve(reason_then_move)
+    with pytest.raises(CostLimitReached, match="stopped at"):
+        spend(server, 100.0, "cot/priced")
+    assert 90 < total_charge(server) <= 100 + CONNECTIONS
+
+
+def test_nothing_is_sent_if_the_low_end_of_the_cost_passes_the_limit(serve: Serve) -> None:
+    server = serve(habit)
+    run = partial(measure, server, model="priced", dataset=positions(300), n=300)
+    for limit, stated in ((None, r"\$5.00"), (3.0, r"\$3.00")):
+        sentence = f"nothing was sent, .* more than the limit of {stated}; use --max-cost .* -n"
+        with pytest.raises(CostLimitReached, match=sentence) as error:
+            run(max_cost=limit)
+    assert not server.requests
+    charged = run(max_cost=advised(error.value)).cost.spent
+    assert charged and 3 < charged < advised(error.value)
+    run()  # all answers are cached
+
+
+def test_the_default_limit_stops_a_run_that_turns_out_dear(serve: Serve) -> None:
+    server = serve(ChargingServer(habit, reasoning_tokens=lambda ask: 1_000 * is_changed(ask)))
+    with pytest.raises(CostLimitReached, match=r"stopped at the limit of \$5.00"):
+        measure(server, model="priced", dataset=positions(20), max_connections=1)
+    assert server.charged <= 5
+    done = cdta(
+        *("run", "--model", "priced", "--base-url", server.url, "--dataset", positions(20)),
+        *("--price", "100,1000", "--quiet"),
+        code=1,
+    )
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_runs_of_an_experiment_share_the_limit(serve: Serve, tmp_path: Path) -> None:
+    server = serve(Ledger(habit, longer_after=70))
+    options: dict[str, Any] = {"base_url": server.url, "n": 30, "max_connections": CONNECTIONS}
+    options |= {"dataset": positions(200)}
+
+    def run(**more: Any) -> tuple[list[Run], Any]:
+        specs = specs_for([0, 1], evals="all", price=USER_PRICE, **options, **more)
+        return run_all({"m": specs}, tmp_path, save_run, quiet=True)  # type: ignore[return-value]
+
+    with pytest.raises(CostLimitReached, match="nothing was sent"):
+        run(max_cost=0.01)
+    runs, failures = run(max_cost=0.07)
+    assert len(runs) == 1
+    assert 0.03 < server.charged / 50 <= 0.07 + CONNECTIONS * server.dearest / 50
+    runs, failures = run(max_cost=advised(failures["m"]))
+    assert (len(runs), failures) == (2, {})
+    assert dollars_of(runs) == pytest.approx(server.charged / 50, rel=0.1)  # but for checks
+
+
+def test_a_limit_needs_a_price(server: Loopback, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"--price IN,OUT .* or limit the run with -n"):
+        measure(server, model="other", n=5, max_cost=1.0)
+    assert measure(server, model="other", n=5).cost.total is None
+    options = ("other", "cant_do_that_anymore", "--extra_eval_params", "n_samples=5")
+    arguments = f"base_url={server.url},max_cost=1"
+    error = oaieval(*options, "--completion_args", arguments, code=2).stderr
+    assert "add price=[IN,OUT] in dollars per million tokens to --completion_args" in error
+    oaieval(*options, "--completion_args", f"{arguments},price=[1,2]", code=0, TMPDIR=str(tmp_path))
+
+
+def test_oaieval_has_no_limit_unless_it_is_given(server: Loopback, tmp_path: Path) -> None:
+    eval_args = ("--extra_eval_params", "n_samples=200", "--completion_args")
+    options = ("priced", "cant_do_that_anymore.all_diagonal", *eval_args)
+    oaieval(*options, f"base_url={server.url}", code=0, TMPDIR=str(tmp_path))
+    assert total_charge(server) > 5
+    limited = f"base_url={server.url},max_cost=2,temperature=0.5"
+    assert "more than the limit of $2.00" in oaieval(*options, limited, code=1).stderr
+
+
+@pytest.mark.parametrize("field", ["best_of", "service_tier", "models", "search_parameters"])
+def test_fields_that_multiply_the_cost_are_refused_with_a_limit(field: str) -> None:
+    with pytest.raises(InvalidInput, match=f"'{field}'"):
+        Spec(model="openai/gpt-4o", max_cost=1.0, extra_body={field: 3})
+
+
+@pytest.mark.parametrize(
+    ("hides_usage", "is_known"),
+    [
+        (lambda _: True, (False, False, False)),
+        (is_changed, (False, True, False)),
+        (lambda request: request["temperature"] == 0, (False, False, False)),
+        (lambda _: False, (True, True, True)),
+    ],
+)
+def test_a_cost_is_unknown_if_any_answer_reports_no_usage(
+    hides_usage: Callable[[Body], bool], is_known: tuple[bool, ...], serve: Serve
+) -> None:
+    server = serve(Ledger(habit, hides_usage=hides_usage))
+    run = measure(server, pool=positions(6), n=4, price=USER_PRICE)
+    costs = run.cost.total, run.dataset_cost, run.cost.spent
+    assert tuple(cost is not None for cost in costs) == is_known
+
+
+@pytest.mark.parametrize("lossy", [False, True])
+def test_totals_are_what_the_server_charged(lossy: bool, serve: Serve) -> None:
+    kind = LossyServer if lossy else StrictServer
+    server = serve(kind(habit, reasoning_tokens=lambda _: 500))
+    run = partial(measure, server, model="priced", n=12, max_connections=1, max_cost=100)
+    first, charged = run().cost, server.charged
+    assert [first.total, first.spent] == pytest.approx([charged] * 2, rel=0.03)
+    assert run().cost.total == pytest.approx(first.total)
