@@ -60,8 +60,9 @@ REASONING = (
     *("o1", "o3", "o4", "gpt-5", "grok-3-mini", "grok-4", "gemini-2.5-pro"),
     *("deepseek-r1", "deepseek-reasoner"),
 )
-# At least so many of the latest answers count, if they are longer than all.
-MIN_RECENT_ANSWERS = 4
+# If the latest answers are longer than all, only they count: as many as can be in flight, since so
+# many are long when a model begins to reason, and at least so many.
+MIN_LATEST_ANSWERS = 4
 # Requests whose questions are counted.
 MAX_COUNTED = 50
 # The shipped datasets count like so many positions beside those that were searched.
@@ -137,30 +138,43 @@ class _Each(NamedTuple):
 
 @dataclass
 class _Step:
-    """The requests for one purpose: those to send, those like them, and the cached answers."""
+    """The requests for one purpose: those to send, those like them, and the cached answers.
+
+    If it ``follows`` the other step, its answers are not expected to be shorter than the latest
+    there.
+    """
 
     effort: Effort | None
+    follows: bool = False
     to_send: list[Request] = field(default_factory=list)
     examples: list[Request] = field(default_factory=list)
     cached: list[Answer] = field(default_factory=list)
 
+    @property
+    def counted(self) -> list[Answer]:
+        """The cached answers whose tokens are known."""
+        return [answer for answer in self.cached if answer.usage.output_tokens]
+
     def each(self, spec: Spec, info: ModelInfo, other: "_Step") -> _Each:
         """Return the means of the cached answers, or of those of the other step, or of a guess."""
-        answers = self.cached or (other.cached if self.effort == other.effort else [])
-        counted = [answer for answer in answers if answer.usage.output_tokens]
-        if counted:
-            return _measured(counted, spec, info)
+        alike = other.counted if self.effort == other.effort else []
+        if answers := self.counted or alike:
+            n_latest = max(MIN_LATEST_ANSWERS, spec.max_connections or info.connections)
+            latest = [answers[-n_latest:]]
+            if self.follows:
+                latest.append(alike[-n_latest:])
+            longest = max([answers, *filter(None, latest)], key=_mean_length)
+            return _measured(longest, spec, info)
         return _assumed((self.to_send or self.examples)[:MAX_COUNTED], self.effort, spec, info)
 
 
+def _mean_length(answers: Sequence[Answer]) -> float:
+    return fmean(answer.usage.output_tokens for answer in answers)
+
+
 def _measured(answers: Sequence[Answer], spec: Spec, info: ModelInfo) -> _Each:
-    """Return the means of answers, or of the latest if they are longer."""
+    """Return the means of answers."""
     total, n = sum((answer.usage for answer in answers), Usage()), len(answers)
-    # When a model begins to reason, as many long answers arrive as were in flight.
-    latest = answers[-max(MIN_RECENT_ANSWERS, spec.max_connections or info.connections) :]
-    recent = sum((answer.usage for answer in latest), Usage())
-    if recent.output_tokens * n > total.output_tokens * len(latest):
-        answers, total, n = latest, recent, len(latest)
     price = price_for(spec, info)
     return _Each(
         total.input_tokens / n,
@@ -219,7 +233,7 @@ class _Replay:
 
 
 def _replay(spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache) -> _Replay:
-    replay = _Replay(_Step(plan.select_effort), _Step(plan.settings.reasoning_effort))
+    replay = _Replay(_Step(plan.select_effort), _Step(plan.settings.reasoning_effort, follows=True))
     source, controls = positions_for(spec), list[Position]()
     if isinstance(source, Dataset):
         positions = positions_drawn(source, spec)
