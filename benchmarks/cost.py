@@ -15,7 +15,7 @@ In the measurement, the models play their habits in 67% of cases, and half as of
 changed rules.
 
 Dollars are computed from the price list and the tokens that `cdta estimate` assumes per request and
-answer. In batches they are half.
+answer.
 """
 
 import tempfile
@@ -27,8 +27,8 @@ from markdown_tables import print_heading, print_row
 from resource_usage import CDTA, measure_command
 
 from cant_do_that_anymore import Spec
-from cant_do_that_anymore.costs.forecast import estimate
 from cant_do_that_anymore.datasets.storage import RATES_ON_ALL, RATES_ON_COMMON, common_positions
+from cant_do_that_anymore.runs.cost import estimate
 
 SAMPLES = 1000
 POOL_SIZE = 19_841
@@ -95,9 +95,9 @@ def count_requests(hit_rate: float, common_rate: float, options: list[str]) -> t
 
 def price_per_request(spec: Spec) -> float:
     """Return the expected price of a request and its answer, in US dollars."""
-    total = estimate(spec).total
-    assert total.dollars
-    return total.dollars.expected / total.requests.expected
+    expected = estimate(spec)
+    assert expected.dollars is not None
+    return expected.dollars / expected.requests
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "cant_do_that_anymore"
 ORDER = (
     *("game", "providers", "task", "client", "datasets"),
-    *("metrics", "costs", "runs", "comparison", "report"),
+    *("metrics", "runs", "comparison", "report"),
 )
 """Each folder may import those before it and the modules at the root."""
 EDGES = ("api", "cli", "inspect_tasks", "oaieval")

@@ -154,7 +154,7 @@ def test_80_columns_show_the_time_left_and_the_total_cost(
         evaluate(Spec(model="priced", base_url=server.url, dataset=positions(30), max_cost=100))
     frame = capsys.readouterr().err.split("measuring ")[-1].split("\n")[0]
     text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", frame)
-    assert re.search(r"30/30, 0 s left, about \$0\.\d\d in total\b", text.strip())
+    assert re.search(r"30/30, 0 s left, \$0\.\d\d spent\b", text.strip())
 
 
 @pytest.mark.parametrize(

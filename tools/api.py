@@ -30,7 +30,7 @@ notebook's. This page is written by `python tools/api.py`.
 HEADINGS: dict[str, tuple[str, ...]] = {
     "Evaluate": ("Spec", "evaluate", "experiment", "estimate"),
     "Saved runs": ("load", "saved_runs", "compare"),
-    "Results": ("api.results.Result", "Run", "Comparison", "Experiment", "Runs", "Estimate"),
+    "Results": ("api.results.Result", "Run", "Comparison", "Experiment", "Runs", "ExpectedCost"),
     "The contents of a run": (
         *("runs.results.Run", "metrics.types.Results", "task.types.Sample"),
         "task.types.ScoredAnswer",

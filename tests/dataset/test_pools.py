@@ -152,7 +152,7 @@ def test_only_used_positions_are_checked(bad_file: Path) -> None:
 
 
 def test_an_estimate_mines_a_missing_pool(home: Path) -> None:
-    assert estimate(Spec(model="openai/gpt-4o", rules="knights-cannot-jump", n=20)).requests > 100
+    assert estimate(Spec(model="openai/gpt-4o", rules="knights-cannot-jump", n=20)).requests > 40
     assert list(home.glob("pools/*"))
 
 

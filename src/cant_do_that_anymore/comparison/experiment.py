@@ -9,7 +9,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..client.pricing import CostLimit, CostLimitReached, cost_limit_for
+from ..client.pricing import FREE, CostLimit, CostLimitReached, cost_limit_for, price_for
 from ..client.session import model_info
 from ..datasets.pools import positions_drawn, positions_for
 from ..datasets.storage import Dataset, belongs_to
@@ -19,7 +19,8 @@ from ..game.rules import BISHOPS_AS_KNIGHTS, CATALOG, Rules
 from ..metrics.notes import versions_of
 from ..progress import overall_progress
 from ..providers.base import EFFORTS
-from ..runs.cost import ExpectedCost, check_affordable, estimate, limit_reached
+from ..runs.cost import ExpectedCost, estimate
+from ..runs.cost_limit import check_affordable, limit_reached
 from ..runs.evaluate import evaluate
 from ..runs.identity_check import verify_saved_run
 from ..runs.results import PROTOCOL, Run
@@ -196,12 +197,15 @@ def _check_specs(model_specs: Sequence[Spec]) -> None:
 
 
 def _expected_costs(planned: Sequence[_Planned]) -> list[ExpectedCost]:
-    """Return the expected cost of all runs that do not exist; a dataset counts once."""
+    """Return the expected cost of all runs with a price that do not exist.
+
+    A dataset counts once.
+    """
     built: dict[str, set[str]] = {model: set() for model, _, _ in planned}
     expected = []
     for model, spec, folder in planned:
-        if not _exists(folder):
-            with suppress(UserError):  # reported when the model's runs start
+        with suppress(UserError):  # reported when the model's runs start
+            if not _exists(folder) and price_for(spec, model_info(spec)) not in (None, FREE):
                 expected.append(estimate(spec, built[model]))
     return expected
 

@@ -24,7 +24,7 @@ from ..game.notation import notate, notate_game
 from ..game.position import Position, earlier_moves
 from ..game.rules import Rules
 from ..providers.local import draw_board
-from ..runs.cost import affordable_client
+from ..runs.cost_limit import affordable_client
 from ..task.plan import plan_for
 from ..task.samples import Trial, trials_of
 from ..task.spec import Spec

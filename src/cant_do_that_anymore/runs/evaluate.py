@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 
 from ..client.client import Client
-from ..client.pricing import CostLimit
+from ..client.pricing import CostLimit, price_for, unknown_price_note
 from ..client.session import create_model
 from ..datasets.pools import Pool, positions_for
 from ..datasets.selection import Selection, select_positions
@@ -27,7 +27,7 @@ from ..task.plan import plan_for
 from ..task.samples import QualityGuard, trials_for
 from ..task.spec import Spec
 from ..task.types import Plan, Sample, Samples, answers_of
-from .cost import affordable_client
+from .cost_limit import affordable_client
 from .identity_check import verify_identity
 from .results import ALL_CACHED, Cost, Run, dataset_cost
 
@@ -68,6 +68,8 @@ async def _run(
     async with affordable_client(spec, plan, model, limit) as client:
         had_answers = not client.cache.is_empty
         identity_notes = await model.warnings()
+        if model.info.provider and not price_for(spec, model.info):
+            _warn_once(unknown_price_note(model.info))
         for warning in identity_notes:
             _warn_once(warning)
         identity_notes += await verify_identity(spec, plan, source, client, quiet=quiet)

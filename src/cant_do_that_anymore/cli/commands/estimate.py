@@ -1,7 +1,7 @@
 """The command ``cdta estimate``: expected requests, tokens, cost and time."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import click
@@ -45,7 +45,7 @@ def estimate_command(
         replace(cost, model=name or cost.model) for (name, _), cost in zip(runs, costs, strict=True)
     ]
     if as_json:
-        click.echo(json.dumps([cost.to_json() for cost in named]))
+        click.echo(json.dumps([asdict(cost) for cost in named]))
         return
     terminal = console()
     for cost in named:

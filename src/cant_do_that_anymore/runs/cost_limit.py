@@ -1,0 +1,91 @@
+"""The cost limit of a run: checked before anything is sent, and explained when it is reached."""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from math import ceil, floor, log10
+
+from ..client.client import Client
+from ..client.pricing import FREE, CostLimit, CostLimitReached, price_for
+from ..client.session import open_client
+from ..formatting import about_dollars, dollars
+from ..game.rules import BISHOPS_AS_KNIGHTS
+from ..providers.base import Model
+from ..task.option_info import COMMON
+from ..task.spec import Spec
+from ..task.types import Plan
+from .cost import ExpectedCost, expected_cost
+
+# A new limit is so many times the expected cost of the rest.
+LIMIT_FACTOR = 1.5
+
+
+@asynccontextmanager
+async def affordable_client(
+    spec: Spec, plan: Plan, model: Model, limit: CostLimit | None = None, *, measures: bool = True
+) -> AsyncIterator[Client]:
+    """Open a client for a run, unless even the low end of its cost passes the limit.
+
+    Raises:
+        CostLimitReached: if that is so, or when the limit is reached later; the message says what
+            the rest is expected to cost and which limit is enough.
+    """
+    async with open_client(spec, model, limit) as client:
+
+        def expected() -> list[ExpectedCost]:
+            run = spec, plan, model.info, client.cache
+            return [expected_cost(*run, measures=measures)]
+
+        if price_for(spec, model.info) not in (None, FREE):
+            check_affordable(expected(), client.limit, spec)
+        try:
+            yield client
+        except CostLimitReached:
+            raise limit_reached(expected(), client.limit, spec) from None
+
+
+def check_affordable(expected: Sequence[ExpectedCost], limit: CostLimit, spec: Spec) -> None:
+    """Stop before anything is sent if even the low end of the expected cost passes the limit.
+
+    Raises:
+        CostLimitReached: if it does; the message says what would be enough, or cheaper.
+    """
+    low, middle = _sum(cost.dollars_low for cost in expected), _sum(c.dollars for c in expected)
+    if limit.spent + low > limit.limit:
+        raise CostLimitReached(
+            f"nothing was sent, because this is expected to cost about {about_dollars(middle)}, "
+            f"more than the limit of {dollars(limit.limit)}; use --max-cost "
+            f"{_sufficient(expected, limit, spec)}, or make it cheaper with {_cheaper(spec)}"
+        )
+
+
+def limit_reached(
+    expected: Sequence[ExpectedCost], limit: CostLimit, spec: Spec
+) -> CostLimitReached:
+    """Return the error of a command that reached its limit, with what the rest costs."""
+    rest = about_dollars(_sum(cost.dollars for cost in expected))
+    saved = "a --fresh run saves no answers" if spec.fresh else "all answers are saved"
+    return CostLimitReached(
+        f"stopped at the limit of {dollars(limit.limit)} with {dollars(limit.spent)} spent; "
+        f"{saved}, and the rest is expected to cost about {rest}: to finish, run the "
+        f"same command with --max-cost {_sufficient(expected, limit, spec)}"
+    )
+
+
+def _sum(amounts: Iterable[float | None]) -> float:
+    return sum(amount or 0.0 for amount in amounts)
+
+
+def _sufficient(expected: Sequence[ExpectedCost], limit: CostLimit, spec: Spec) -> str:
+    """Return a limit, rounded up to two digits, that is enough with the requests in flight."""
+    amount = LIMIT_FACTOR * _sum(cost.dollars_high for cost in expected) + limit.in_flight
+    if spec.fresh:
+        amount += limit.spent
+    unit = 10.0 ** (floor(log10(max(amount, 0.001))) - 1)
+    return f"{ceil(amount / unit) * unit:.12g}"
+
+
+def _cheaper(spec: Spec) -> str:
+    """Return the options that make a run cheaper."""
+    has_common = spec.change == BISHOPS_AS_KNIGHTS and spec.eval != "all_diagonal"
+    is_default = spec.pool is None and spec.dataset is None
+    return f"--pool {COMMON} or a smaller -n" if has_common and is_default else "a smaller -n"
