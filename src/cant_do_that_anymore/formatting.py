@@ -106,15 +106,6 @@ def p_number(p: Number) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def between(low: str, high: str) -> str:
-    """Format a range; one number if both ends look the same.
-
-    >>> between("$1.20", "$3.40"), between("7", "7")
-    ('$1.20 to $3.40', '7')
-    """
-    return low if low == high else f"{low} to {high}"
-
-
 def dollars(amount: float | None) -> str:
     """Format an amount of money in dollars and cents.
 

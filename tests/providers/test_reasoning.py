@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Callable
-from random import Random
 from typing import Any
 
 import pytest
@@ -11,10 +10,7 @@ from aiohttp import web
 
 from cant_do_that_anymore.client import negotiator
 from cant_do_that_anymore.client.client import WINDOW
-from cant_do_that_anymore.datasets.pools import ORDER_SEED
 from cant_do_that_anymore.errors import InvalidInput, UserError
-from cant_do_that_anymore.game.position import shipped_pool
-from cant_do_that_anymore.runs.evaluate import select
 from cant_do_that_anymore.task.types import answers_of
 from reasoning_servers import (
     CountedInTotal,
@@ -27,10 +23,8 @@ from reasoning_servers import (
     WithoutTemperature,
 )
 from testing import (
-    SPECIAL,
     Body,
     Serve,
-    Spec,
     checksum,
     habit,
     is_changed,
@@ -260,32 +254,3 @@ def test_reasoning_models_are_not_asked_to_think_aloud(serve: Serve) -> None:
     assert sum("think aloud" in prompt for prompt in prompts) == 1
     assert run.results.metrics["variant_impact_factor"] == -1
     assert any("use --reasoning-effort instead of cot/" in note for note in run.notes)
-
-
-def test_without_temperature_two_of_three_draws_select(serve: Serve) -> None:
-    """Position and draw number decide each reply, so the expected dataset can be computed."""
-    draws_by_position: dict[tuple[str, ...], int] = {}
-
-    def hits(moves: tuple[str, ...], draw: int) -> bool:
-        return (checksum(moves) * (draw + 3)) % 7 < 4
-
-    def reply_by_draw(request: Body) -> str:
-        moves = moves_in(request)
-        draw = draws_by_position.get(moves, 0)
-        draws_by_position[moves] = draw + 1
-        return SPECIAL[moves] if hits(moves, draw) else "a2a3"
-
-    pool = shipped_pool("pool")
-    expected, n_requests = [], 0
-    for position in Random(ORDER_SEED).sample(pool, len(pool)):
-        draws = [hits(position.moves, draw) for draw in range(3)]
-        n_requests += 1 if not draws[0] else 2 if draws[1] else 3
-        if draws[0] and sum(draws) >= 2:
-            expected.append(position)
-        if len(expected) == 10:
-            break
-    server = serve(Kimi(reply_by_draw, reasoning_tokens=lambda _: 0))
-    dataset = select(Spec(base_url=server.url, n=10), quiet=True).dataset
-    assert dataset.positions == expected
-    assert dataset.asked == n_requests
-    assert dataset.selection == "by 2 of 3 draws at the provider's own temperature"

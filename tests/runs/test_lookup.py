@@ -123,7 +123,7 @@ def test_the_list_is_newest_first_and_names_damaged_runs(runs: dict[str, Path]) 
     facts = json.loads((runs["beta"] / "run.json").read_text())
     (runs["beta"] / "run.json").write_text(json.dumps(facts | {"metrics": []}))
     bad_cost = make_run("number", 5, Path("mine/number"))
-    (bad_cost / "run.json").write_text(json.dumps(facts | {"cost": {"measuring": "x"}}))
+    (bad_cost / "run.json").write_text(json.dumps(facts | {"cost": {"total": "x"}}))
     shutil.copytree(runs["alpha again"], "mine/.part-1")
     assert find_run("beta") == runs["beta"]  # loading it explains the damage
     summaries, errors = summaries_of(known_folders())

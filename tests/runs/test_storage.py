@@ -45,7 +45,7 @@ def test_a_saved_run_is_read_back_unchanged(run: Run, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("edit", "error"),
     [
-        (lambda data: data["cost"].update(dataset="x"), "'cost.dataset' in .* a number, not 'x'"),
+        (lambda data: data["cost"].update(total="x"), "'cost.total' in .* a number, not 'x'"),
         (lambda data: data.update(eval={}), "'eval' in .* must be 'all', 'all_small' or"),
         (lambda data: data.update(identity=5), "'identity' in .* a table of values, not 5"),
         (lambda data: data["dataset"].update(saved_at={}), "'dataset.saved_at' .* a text, not"),

@@ -135,7 +135,7 @@ def forbidden_move(position: Position, rules: Rules) -> str:
     return _pick(position, position.special_moves)
 
 
-@lru_cache(maxsize=4096)  # asked for by each question about it, its scoring and its forecast
+@lru_cache(maxsize=4096)  # asked for by each question about it, its scoring and its expected cost
 def allowed_move(position: Position, rules: Rules) -> str:
     """Return a move that is legal under the changed rules and, if possible, only under them.
 
