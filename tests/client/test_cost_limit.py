@@ -19,6 +19,7 @@ from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.providers import openai_api
 from cant_do_that_anymore.providers.chain_of_thought import CONCLUDE
 from cant_do_that_anymore.runs.cost import estimate
+from cant_do_that_anymore.runs.evaluate import select
 from cant_do_that_anymore.runs.storage import save_run
 from faults import CutOff, Reset, Silence
 from planted_models import habit_in_every_fifth
@@ -149,6 +150,14 @@ def test_nothing_is_sent_if_the_low_end_of_the_cost_passes_the_limit(serve: Serv
     run()  # all answers are cached
 
 
+def test_building_a_dataset_costs_less_than_measuring_it_too(serve: Serve) -> None:
+    server = serve(habit_in_every_fifth)
+    spec = Spec(model="m", base_url=server.url, n=40, price=USER_PRICE, max_cost=0.13)
+    with pytest.raises(CostLimitReached, match="nothing was sent"):
+        evaluate(spec, quiet=True)
+    assert len(select(spec, quiet=True).positions) == 40
+
+
 def test_the_default_limit_stops_a_run_that_turns_out_dear(serve: Serve) -> None:
     server = serve(ChargingServer(habit, reasoning_tokens=lambda ask: 1_000 * is_changed(ask)))
     with pytest.raises(CostLimitReached, match=r"stopped at the limit of \$5.00"):
@@ -198,7 +207,10 @@ def test_oaieval_has_no_limit_unless_it_is_given(server: Loopback, tmp_path: Pat
     oaieval(*options, f"base_url={server.url}", code=0, TMPDIR=str(tmp_path))
     assert total_charge(server) > 5
     limited = f"base_url={server.url},max_cost=2,temperature=0.5"
-    assert "more than the limit of $2.00" in oaieval(*options, limited, code=1).stderr
+    error = oaieval(*options, limited, code=1).stderr
+    assert re.search(
+        r"more than the limit of \$2.00; use --completion_args max_cost=[\d.]+$", error
+    )
 
 
 @pytest.mark.parametrize("field", ["best_of", "service_tier", "models", "search_parameters"])

@@ -17,13 +17,14 @@ import click
 from annotated_types import Ge
 
 from ..api.functions import evaluate
-from ..client.pricing import CostLimit, price_for
+from ..api.results import Run
+from ..client.pricing import CostLimit, CostLimitReached, price_for
 from ..client.session import create_model
 from ..datasets.pools import drawn
 from ..errors import InvalidInput, unknown_value
 from ..files import file_errors, safe_name
 from ..formatting import Number
-from ..providers.base import ModelInfo
+from ..providers.base import Model, ModelInfo
 from ..runs.lookup import check_writable
 from ..startup import StrictCommand, log_to, read_env_file, report_errors
 from ..task.plan import plan_for
@@ -202,9 +203,7 @@ def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
         begin_record(path, record)
 
     log.info("Run started: %s", record["run_id"])
-    # Scripts for the original run unattended, so they have no limit unless they set one.
-    limit = CostLimit(inf) if spec.max_cost is None else None
-    run = evaluate(spec, model, quiet=False, limit=limit)
+    run = _evaluate(spec, model)
     events = events_of(run, record, [index for index, _ in drawn(run.dataset, spec)])
     if path:
         log.info("Run folder: %s", run.save())
@@ -261,6 +260,17 @@ def _spec(
         fresh=not flags.cache,
         **{"reading": "exact", **options},
     )
+
+
+def _evaluate(spec: Spec, model: Model) -> Run:
+    """Evaluate without a limit unless one is set: scripts for the original run unattended."""
+    limit = CostLimit(inf) if spec.max_cost is None else None
+    try:
+        return evaluate(spec, model, quiet=False, limit=limit)
+    except CostLimitReached as stop:  # in terms of this command
+        sentence, _, _ = str(stop).partition(", or make it cheaper")
+        advice = sentence.replace("--max-cost ", "--completion_args max_cost=")
+        raise CostLimitReached(advice) from None
 
 
 def _check_price(spec: Spec, model: ModelInfo) -> None:
