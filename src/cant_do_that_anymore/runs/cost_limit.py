@@ -7,7 +7,7 @@ from math import ceil, floor, log10
 from ..client.client import Client
 from ..client.pricing import FREE, CostLimit, CostLimitReached, price_for
 from ..client.session import open_client
-from ..formatting import about_dollars, dollars
+from ..formatting import about_dollars, dollars, join_words
 from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..providers.base import Model
 from ..task.option_info import COMMON
@@ -54,7 +54,7 @@ def check_affordable(expected: Sequence[ExpectedCost], limit: CostLimit, spec: S
         raise CostLimitReached(
             f"nothing was sent, because this is expected to cost about {about_dollars(middle)}, "
             f"more than the limit of {dollars(limit.limit)}; use --max-cost "
-            f"{_sufficient(expected, limit, spec)}, or make it cheaper with {_cheaper(spec)}"
+            f"{_sufficient(expected, limit, spec)}, or make it cheaper with {_cheaper(expected, spec)}"
         )
 
 
@@ -84,8 +84,10 @@ def _sufficient(expected: Sequence[ExpectedCost], limit: CostLimit, spec: Spec) 
     return f"{ceil(amount / unit) * unit:.12g}"
 
 
-def _cheaper(spec: Spec) -> str:
+def _cheaper(expected: Sequence[ExpectedCost], spec: Spec) -> str:
     """Return the options that make a run cheaper."""
-    has_common = spec.change == BISHOPS_AS_KNIGHTS and spec.eval != "all_diagonal"
-    is_default = spec.pool is None and spec.dataset is None
-    return f"--pool {COMMON} or a smaller -n" if has_common and is_default else "a smaller -n"
+    searches = any(cost.dollars_low != cost.dollars_high for cost in expected)
+    has_common = spec.change == BISHOPS_AS_KNIGHTS and spec.pool is None
+    options = [f"--pool {COMMON}"] if searches and has_common else []
+    options += ["--eval all_small"] if spec.eval == "all" and spec.n is None else []
+    return join_words([*options, "a smaller -n"], "or")
