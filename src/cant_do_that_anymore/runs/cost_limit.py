@@ -54,7 +54,8 @@ def check_affordable(expected: Sequence[ExpectedCost], limit: CostLimit, spec: S
         raise CostLimitReached(
             f"nothing was sent, because this is expected to cost about {about_dollars(middle)}, "
             f"more than the limit of {dollars(limit.limit)}; use --max-cost "
-            f"{_sufficient(expected, limit, spec)}, or make it cheaper with {_cheaper(expected, spec)}"
+            f"{_sufficient(expected, limit, spec)}, or make it cheaper with "
+            f"{_cheaper(expected, spec)}"
         )
 
 
