@@ -155,7 +155,7 @@ def grid(shared_home: Path) -> Experiment:
     async def run_in_loop() -> Experiment:
         models, rules = ["cdta/pocket", "cdta/pocket-rules"], ["no-castling", "bishops-as-knights"]
         wordings = ["terse", {"standard": "Your move.", "changed": "Your move. {change}"}]
-        options: dict[str, Any] = {"wordings": wordings, "seeds": [1], "n": 12, "quiet": True}
+        options: dict[str, Any] = {"wordings": wordings, "n": 12, "quiet": True}
         return experiment(models, rules=rules, **options)
 
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor() as executor:
@@ -207,7 +207,7 @@ def test_an_experiment_saves_files_and_draws_plots(grid: Experiment, tmp_path: P
 
 def test_an_experiment_lists_failed_runs(tmp_path: Path) -> None:
     gone = "gone@http://127.0.0.1:9/v1"
-    options: dict[str, Any] = {"evals": "all", "seeds": 1, "n": 5, "quiet": True}
+    options: dict[str, Any] = {"evals": "all", "n": 5, "quiet": True}
     result = experiment([gone, "cdta/random"], out=tmp_path / "out", **options)
     assert list(result.failures) == ["gone"]
     assert [run.model for run in result.runs] == ["cdta/random"]

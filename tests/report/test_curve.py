@@ -69,7 +69,7 @@ def server(serve: Serve) -> Loopback:
 
 
 def run_experiment(server: Loopback, out: Path, *arguments: str) -> CompletedCommand:
-    options = ("--base-url", server.url, "-n", str(N), "--runs", "1", "--eval", "all")
+    options = ("--base-url", server.url, "-n", str(N), "--eval", "all")
     return cdta("experiment", "--quiet", *options, "--out", out, *arguments)
 
 
@@ -132,7 +132,7 @@ def runs_and_failures(
 ) -> tuple[list[Run], dict[str, UserError]]:
     """Run an experiment without writing tables and plots."""
     fields = {"model": "yielding", "base_url": server.url, "n": N, "evals": "all"} | options
-    specs = specs_for([1], rules=rules, efforts=efforts, **fields)
+    specs = specs_for(seed=1, rules=rules, efforts=efforts, **fields)
     return run_all({"yielding": specs}, out, save_run, quiet=True)
 
 
