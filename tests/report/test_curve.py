@@ -136,16 +136,6 @@ def runs_and_failures(
     return run_all({"yielding": specs}, out, save_run, quiet=True)
 
 
-def test_select_effort_sets_the_effort_of_the_search(server: Loopback, tmp_path: Path) -> None:
-    efforts: tuple[Effort, ...] = ("none", "low")
-    runs, _ = runs_and_failures(server, tmp_path, efforts=efforts, select_effort="low")
-    assert len(runs) == 2
-    efforts_sent = [request["reasoning_effort"] for request in server.requests]
-    assert efforts_sent.count("none") == 2 * N < efforts_sent.count("low")
-    _, failures = runs_and_failures(server, tmp_path, efforts=efforts)
-    assert "contains a run that differs in select effort" in str(failures["yielding"])
-
-
 def test_a_stopped_experiment_resumes(server: Loopback, tmp_path: Path) -> None:
     """The server rejects the key during the last effort. Finished runs are still reported."""
     answer, sent = server.fault, 0

@@ -76,7 +76,7 @@ def specs_for(**options: Any) -> list[Spec]:
     Args:
         options: fields of `Spec`; those in `DIMENSIONS` by their plural, with one value, several,
             or none for the default. The rules may be ``all``. With several efforts, the lowest
-            selects the positions for all, unless ``select_effort`` names another.
+            selects the positions for all.
 
     Raises:
         InvalidInput: as `Spec` does.
@@ -87,7 +87,7 @@ def specs_for(**options: Any) -> list[Spec]:
     has_games = given["rules"] in ([], [BISHOPS_AS_KNIGHTS.key]) and not options.get("pool")
     if has_games and not given["eval"]:
         given["eval"] = ["all", "all_diagonal"]
-    if len(given["reasoning_effort"]) > 1 and not options.get("select_effort"):
+    if len(given["reasoning_effort"]) > 1:
         chosen = (effort for effort in EFFORTS if effort in given["reasoning_effort"])
         options["select_effort"] = next(chosen, None)  # Spec rejects unknown efforts
     values = [given[name] or [getattr(Spec, name)] for name in DIMENSIONS]
