@@ -412,9 +412,7 @@ def test_runs_under_other_rules_or_evals_are_refused(plan: dict[str, Any], sente
     ],
     ids=["pool", "unknown"],
 )
-def test_runs_with_different_selections_or_pools_are_refused(
-    dataset: dict[str, Any], sentence: str
-) -> None:
+def test_runs_with_different_pools_are_refused(dataset: dict[str, Any], sentence: str) -> None:
     first, second = runs_of(2, a="special", b="special")
     runs = [first, replace(second, dataset=replace(second.dataset, **dataset))]
     if not sentence:

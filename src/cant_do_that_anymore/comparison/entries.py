@@ -22,8 +22,8 @@ from ..runs.results import Run
 from ..task.types import STANDARD_CONDITION, Eval, Plan, Sample
 from .naming import format_effort, model_names, unique_names
 
-# Eval, rules, form, selection and pool: only numbers of one category can be ranked together.
-Category = tuple[Eval, str, str, str, str]
+# Eval, rules, form and pool: only numbers of one category can be ranked together.
+Category = tuple[Eval, str, str, str]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,6 @@ class Entry:
         results: of all runs pooled. Repeated samples of one position stay in the cluster of their
             game, so repetition alone does not narrow an interval.
         runs: in the order of their seeds.
-        selection: how its positions were selected, if not at temperature 0.
         pool: the pool of its positions, if not the default pool of the rules.
     """
 
@@ -52,13 +51,12 @@ class Entry:
     results: Results
     runs: Sequence[Run]
     controls: Sequence[Sample]
-    selection: str
     pool: str
 
     @property
     def category(self) -> Category:
         """The category of its numbers, which can only be ranked within it."""
-        return self.eval, identity_of(self.change), self.form, self.selection, self.pool
+        return self.eval, identity_of(self.change), self.form, self.pool
 
     @property
     def form(self) -> str:
@@ -72,7 +70,7 @@ class Entry:
 
     @property
     def origin(self) -> tuple[str, ...]:
-        """Its model, and the selection of its positions."""
+        """Its model, and the origin of its positions."""
         return _origin(self.runs[0])
 
     @property
@@ -203,8 +201,8 @@ def entries_of(runs: Iterable[Run]) -> list[Entry]:
 
 
 def _category(run: Run) -> Category:
-    plan, pool = run.plan, run.dataset.pool_name
-    return plan.eval, identity_of(plan.change), plan.form.identity, "", pool
+    plan = run.plan
+    return plan.eval, identity_of(plan.change), plan.form.identity, run.dataset.pool_name
 
 
 def pool_runs(runs: Sequence[Run]) -> list[Entry]:
@@ -229,7 +227,6 @@ def _pool(model: str, label: str, group: Sequence[_NewOfRun]) -> Entry:
         for by_run in (samples_by_run, controls_by_run)
     )
     plan = runs[0].plan
-    *_, selection, pool = _category(runs[0])
     return Entry(
         model=model,
         label=label,
@@ -239,8 +236,7 @@ def _pool(model: str, label: str, group: Sequence[_NewOfRun]) -> Entry:
         results=runs[0].results if len(runs) == 1 else compute(samples, plan, controls),
         runs=runs,
         controls=controls,
-        selection=selection,
-        pool=pool,
+        pool=runs[0].dataset.pool_name,
     )
 
 
@@ -326,11 +322,10 @@ def _answer_costs(run: Run) -> Iterator[tuple[Hashable, float | None]]:
 
 
 def _origin(run: Run) -> tuple[str, ...]:
-    """Return the model and the selection of its positions, which are the same for all seeds."""
+    """Return the model and the origin of its positions, which are the same for all seeds."""
     data = run.dataset
     identity = json.dumps(run.identity, sort_keys=True, default=str)
-    positions = data.version, data.origin, data.pool, data.selection
-    return identity, run.version, run.protocol, *positions
+    return identity, run.version, run.protocol, data.version, data.origin, data.pool
 
 
 def _names_without_effort(runs: Sequence[Run]) -> list[str]:

@@ -34,11 +34,9 @@ class Ranking:
 
     @property
     def title(self) -> str:
-        """The rules, and any non-default eval, form, pool or selection, as a heading."""
+        """The rules, and any non-default eval, form or pool, as a heading."""
         first = self.entries[0]
-        chosen = f" from the pool {first.pool}" if first.pool else ""
-        selected = f" selected {first.selection}" if first.selection else ""
-        remark = f" (positions{chosen}{selected})" if chosen or selected else ""
+        remark = f" (positions from the pool {first.pool})" if first.pool else ""
         eval_ = "" if first.eval == "all" else f"{first.eval}: "
         form = "" if first.form == MOVES.name else f", position shown as {first.form}"
         return f"{eval_}{first.change.title}{form}{remark}"
@@ -148,9 +146,7 @@ def differences_in_plan(entries: Sequence[Entry], but: Collection[str] = ()) -> 
         **{name: partial(_of_plan, name) for name in sorted(names - with_own_note)},
         "the form of the position": lambda run: run.plan.form.name,
         "the temperature used": lambda run: run.temperature_used,
-        "the selection of their datasets": lambda run: (
-            f"{run.dataset.origin} {run.dataset.selection}".strip()
-        ),
+        "the origin of their positions": lambda run: run.dataset.origin,
     }
     notes = [*_on_prompts(entries), *_on_repeats(entries)]
     for setting, value_of in settings.items():

@@ -172,7 +172,7 @@ COLUMNS: tuple[Column, ...] = (
         shown={"page": 0},
         only_if=lambda row: row["reasoning_effort"],
     ),
-    *(_data(name, attrgetter(name)) for name in ("selection", "pool")),
+    _data("pool", attrgetter("pool")),
     Column("runs", "runs", lambda e: len(e.samples_by_run), number, shown={**_COUNTS, "page": 2}),
     Column("samples", "n", lambda e: e.results.metrics["n_samples"], number, shown=_COUNTS),
     Column(UPTAKE, "rule uptake", interval=True),

@@ -135,7 +135,7 @@ def measure_rows(entries: Sequence[Entry]) -> list[Row]:
 
 
 # The names of what makes a category of entries.
-CATEGORY = ("eval", "rules", "form", "selection", "pool")
+CATEGORY = ("eval", "rules", "form", "pool")
 
 
 def _category(entry: Entry) -> Row:

@@ -182,9 +182,9 @@ def _texts(facts: Mapping[str, object]) -> dict[str, str]:
 
 
 def _task(entry: Entry) -> str:
-    """Return the name of an evaluation: eval, rules, and any form, selection or pool of its own."""
+    """Return the name of an evaluation: eval, rules, and any form or pool of its own."""
     form = "" if entry.form == MOVES.name else entry.form
-    parts = [entry.eval, entry.category[1], form, entry.selection and "drawn", entry.pool]
+    parts = [entry.eval, entry.category[1], form, entry.pool]
     return ".".join([BENCHMARK, *(part.replace(" ", "-") for part in parts if part)])
 
 

@@ -264,7 +264,7 @@ def _groups_by_rules(entries: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:
     """Return the entries of each eval that was measured under several rules."""
     groups: dict[str, list[Entry]] = {}
     for entry in entries:
-        groups.setdefault(entry.eval + _selection_suffix(entry), []).append(entry)
+        groups.setdefault(entry.eval, []).append(entry)
     return [(n, group) for n, group in groups.items() if len({e.change.key for e in group}) > 1]
 
 
@@ -276,14 +276,10 @@ def _figures(group: Sequence[Entry]) -> dict[str, Chart]:
 
 def _charts(ranking: Ranking) -> Iterator[tuple[str, tuple[Chart, Sequence[Entry]]]]:
     group = ranking.entries
-    rules = group[0].change.key + _selection_suffix(group[0])
+    rules = group[0].change.key
     if group[0].form != MOVES.name:
         rules += f"-{safe_name(group[0].form)}"
     if group[0].pool:
         rules += f"-{safe_name(group[0].pool)}"
     for kind, figure in _figures(group).items():
         yield f"{kind}-{group[0].eval}-{rules}", (figure, group)
-
-
-def _selection_suffix(entry: Entry) -> str:
-    return "-drawn" if entry.selection else ""
