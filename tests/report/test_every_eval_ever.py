@@ -27,7 +27,7 @@ from testing import (
     positions,
 )
 
-# Paths of the fields that schema 0.3.0 requires. benchmarks/eee_schema.py validates files.
+# Paths of the fields that schema 0.3.0 requires.
 AGGREGATE = (
     *("schema_version", "evaluation_id", "retrieved_timestamp", "evaluation_results"),
     *(f"source_metadata.{name}" for name in ("source_type", "source_organization_name")),
