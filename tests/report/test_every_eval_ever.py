@@ -141,10 +141,8 @@ def test_exports_contain_no_paths_and_no_url_of_a_single_server(
 ) -> None:
     wording = tmp_path / "own.toml"
     wording.write_text('standard = "Move."\nchanged = "Move. {change}"\n')
-    experiment = Experiment(
-        [measure(server, dataset=positions(12), wording=str(wording), seed=seed) for seed in (1, 2)]
-    )
-    aggregate, samples = (file.read_text() for file in experiment.export(tmp_path / "out"))
+    run = measure(server, dataset=positions(12), wording=str(wording))
+    aggregate, samples = (file.read_text() for file in Experiment([run]).export(tmp_path / "out"))
     text = aggregate + samples
     assert str(tmp_path) not in text and str(positions(12).parent) not in text
     assert server.url not in text
@@ -153,8 +151,6 @@ def test_exports_contain_no_paths_and_no_url_of_a_single_server(
     assert args["execution_command"].startswith(
         "cdta run --model m --base-url URL --dataset FILE --wording own.toml"
     )
-    error = document["evaluation_results"][0]["score_details"]["uncertainty"]["standard_error"]
-    assert error["method"] == "over seeds"
 
 
 @pytest.mark.parametrize(

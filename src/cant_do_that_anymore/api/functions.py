@@ -132,20 +132,17 @@ def compare(
 ) -> Comparison:
     """Compare every pair of models in every measure, on the positions that both have.
 
-    Runs of one model that differ only in the seed are pooled, unless there is no other model; then
-    each run is separate.
-
     Args:
         runs: runs, or their names as `load` takes them; a folder of runs stands for all of them.
         baseline: a run; the ``check`` of the result says whether the other is worse.
         tolerance: the drop in rule uptake that the check accepts, in points.
 
     Raises:
-        InvalidInput: if there are fewer than two runs, or they differ in protocol, rules, eval,
-            selection or pool.
+        InvalidInput: if there are fewer than two runs, or they differ in protocol, rules, eval
+            or pool.
     """
     groups = _loaded([*([] if baseline is None else [baseline]), *runs])
-    ranking = ranking_of(*groups)
+    ranking = ranking_of([run for group in groups for run in group])
     check = None if baseline is None else check_baseline(ranking, groups[0], tolerance / 100)
     return Comparison(ranking.entries, ranking.comparisons, check)
 

@@ -159,7 +159,7 @@ def _rules(ranked: Sequence[Ranking]) -> list[Row]:
     rules: dict[str, Row] = {}
     for ranking in ranked:
         first = ranking.entries[0]
-        position = next((sample.position for run in first.samples_by_run for sample in run), None)
+        position = next((sample.position for sample in first.samples), None)
         rules.setdefault(
             first.change.key,
             {
@@ -215,11 +215,13 @@ def _embed(name: str, chart: Chart, entries: Sequence[Entry]) -> Markup:
 
 def _size(entries: Sequence[Entry]) -> str:
     """Return the numbers of models, efforts and runs, as text."""
-    parts = [pluralize(len({entry.model for entry in entries}), "model")]
+    parts = [
+        pluralize(len({json.dumps(entry.run.identity, default=str) for entry in entries}), "model")
+    ]
     efforts = len({entry.effort for entry in entries})
     if efforts > 1:
         parts.append(pluralize(efforts, "effort"))
-    parts.append(pluralize(sum(len(entry.samples_by_run) for entry in entries), "run"))
+    parts.append(pluralize(len(entries), "run"))
     return ", ".join(parts)
 
 
