@@ -8,7 +8,6 @@ import time
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
 
 CDTA = (sys.executable, "-m", "cant_do_that_anymore")
@@ -76,11 +75,6 @@ def measure_command(
         sending_seconds=after["last_at"] - after["second_at"],
         max_in_flight=int(after["max_in_flight"]),
     )
-
-
-def folder_size(folder: Path) -> float:
-    """Return the size of all files in a folder, in MB."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 2**20
 
 
 def server_stats(url: str) -> dict[str, float]:

@@ -9,7 +9,7 @@ from typing import Any
 import chess
 
 from cant_do_that_anymore import Answer, Position, Rules, shipped_pool
-from cant_do_that_anymore.comparison.entries import pool_runs
+from cant_do_that_anymore.comparison.entries import named_entries
 from cant_do_that_anymore.comparison.pairwise import PairComparison, check_comparable, compared
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
@@ -161,7 +161,7 @@ def _outcome(outcomes: Outcomes, number: int) -> Outcome:
 def comparisons_of(runs: Sequence[Run]) -> list[PairComparison]:
     """Comparisons of every pair of models in every measure, in the order of the runs."""
     check_comparable(runs)
-    [comparisons] = compared([pool_runs(runs)])
+    [comparisons] = compared([named_entries(runs)])
     return comparisons
 
 

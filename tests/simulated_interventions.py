@@ -19,10 +19,9 @@ HABIT_RATES = {
 HELPFUL = {"legal-moves", "check-first", "reason-first"}
 
 
-def significant_interventions(seed: int, *, per_game: int, no_effect: bool = False) -> set[str]:
-    """The interventions with a significant effect in a run; ``no_effect`` makes all useless."""
-    rates = dict.fromkeys(HABIT_RATES, 0.7) if no_effect else HABIT_RATES
-    effects = effects_of(_samples(Random(seed), rates, per_game), _plan())
+def significant_interventions(seed: int, *, per_game: int) -> set[str]:
+    """The interventions with a significant effect in a run."""
+    effects = effects_of(_samples(Random(seed), HABIT_RATES, per_game), _plan())
     return {effect.name for effect in effects if effect.is_significant}
 
 

@@ -391,11 +391,11 @@ from cant_do_that_anymore.cli.main import cdta
 from testing import without_plots
 
 def command(out, *options):
-    common = ["-n", "4", "--runs", "1", "--eval", "all_diagonal", "--quiet", "--out", out]
+    common = ["-n", "4", "--eval", "all_diagonal", "--quiet", "--out", out]
     cdta(["experiment", *options, *common], standalone_mode=False)
     print(sorted(path.name for path in Path(out).glob("cdta*")))
 
-options = {"n": 4, "seeds": 1, "evals": "all_diagonal", "quiet": True}
+options = {"n": 4, "evals": "all_diagonal", "quiet": True}
 [ranking] = experiment("cdta/random", temperatures=[0, 1.5], **options).rankings
 print(sorted(entry.label for entry in ranking.entries))
 Path("all.toml").write_text('model = "cdta/random"\\ntemperature = [0, 1.5]')

@@ -11,7 +11,6 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Position
-from cant_do_that_anymore.comparison.entries import pool_runs
 from cant_do_that_anymore.errors import Incomplete, UserError
 from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.task.prompts import Wording
@@ -238,12 +237,6 @@ def test_a_fresh_run_builds_its_own_dataset_and_keeps_the_cached_one(server: Loo
     n_sent = len(server.requests)
     assert measure(server, n=10).samples == cached.samples
     assert len(server.requests) == n_sent + IDENTITY_CHECK
-
-
-def test_runs_on_different_positions_are_not_pooled(server: Loopback) -> None:
-    files = positions(10), positions(10, first=10)
-    runs = [measure(server, n=10, **{option: f}) for option in ("dataset", "pool") for f in files]
-    assert len(pool_runs(runs)) == 4
 
 
 def test_a_request_that_failed_during_selection_is_noted_and_sent_again(

@@ -67,11 +67,11 @@ def main() -> None:
     write_experiment()
 
 
-def run_experiment(models: Iterable[str], out: Path, *options: str, runs: int = 1) -> None:
+def run_experiment(models: Iterable[str], out: Path, *options: str) -> None:
     """Run an experiment with these models and an empty cache."""
     model_options = [argument for model in models for argument in ("--model", model)]
     command = [sys.executable, "-m", "cant_do_that_anymore", "experiment", *model_options]
-    command += [*options, "--runs", str(runs), "--out", str(out)]
+    command += [*options, "--out", str(out)]
     environment = os.environ | {"CDTA_HOME": str(out.with_name("home"))}
     subprocess.run(command, check=True, env=environment)
 
@@ -92,7 +92,7 @@ def write_experiment() -> None:
             for name in SIMULATED_MODELS:
                 server = stack.enter_context(serving(Loopback(SimulatedModel(name))))
                 models.append(f"{name}@{server.url}")
-            run_experiment(models, experiment, "--pool", "common", "-n", "200", runs=3)
+            run_experiment(models, experiment, "--pool", "common", "-n", "600")
         with launch_browser() as browser:
             page = open_page(browser, (experiment / "index.html").as_uri(), 1200, 900)
             page.locator("details").first.evaluate("prompts => prompts.open = false")

@@ -32,35 +32,27 @@ class Advance(Protocol):
 
 
 @contextmanager
-def progress(
-    work: str, total: int, *, quiet: bool, to: Callable[[str], None] | None = None
-) -> Iterator[Advance]:
+def progress(work: str, total: int, *, quiet: bool) -> Iterator[Advance]:
     """Display on standard error how many steps of ``work`` are done, while the body runs.
 
     Args:
         work: the name of the work.
         total: the number of steps.
         quiet: display nothing.
-        to: prints a line for each step instead, for a person who answers at the terminal.
     """
     done, rates = 0, _RateEstimator()
-    with progress_display(work, quiet=quiet or to is not None) as show:
+    with progress_display(work, quiet=quiet) as show:
 
         def advance(steps: int = 1, *, facts: Callable[[], Facts] = tuple) -> None:
             nonlocal done
             done += steps
             if quiet:
                 return
-            if to:
-                to(f"{work}: {done} of {total}")
-                return
             rate = rates.rate(done)
             pace = f"{rate:.0f}/s" if rate >= 1 else f"{duration(1 / rate)} each" if rate else ""
             parts = filter(None, [f"{done}/{total}", *facts(), pace])
             show(done / total, list(parts))
 
-        if to:
-            advance(0)
         yield advance
 
 

@@ -139,9 +139,8 @@ def test_a_comparison_has_every_pair_and_shows_its_verdict(
 
 def test_runs_are_compared_by_name_and_with_a_baseline(comparison: Comparison) -> None:
     for entry in comparison.entries:
-        [run] = entry.runs
-        assert isinstance(run, Run)
-        run.save(entry.label.replace("/", "-"))
+        assert isinstance(entry.run, Run)
+        entry.run.save(entry.label.replace("/", "-"))
     check = compare("cdta-pocket", baseline="cdta-pocket-rules", tolerance=5).check
     assert check
     assert (check.verdict, check.tolerance) == ("worse", 0.05)
@@ -155,7 +154,7 @@ def grid(shared_home: Path) -> Experiment:
     async def run_in_loop() -> Experiment:
         models, rules = ["cdta/pocket", "cdta/pocket-rules"], ["no-castling", "bishops-as-knights"]
         wordings = ["terse", {"standard": "Your move.", "changed": "Your move. {change}"}]
-        options: dict[str, Any] = {"wordings": wordings, "seeds": [1], "n": 12, "quiet": True}
+        options: dict[str, Any] = {"wordings": wordings, "n": 12, "quiet": True}
         return experiment(models, rules=rules, **options)
 
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor() as executor:
@@ -177,12 +176,6 @@ def test_an_experiment_ranks_every_combination(grid: Experiment) -> None:
     assert list(zip(uptake.low, uptake.high, strict=True)) == [(i.low, i.high) for i in expected]
     assert list(uptake.value) == [entry.results.metrics["rule_uptake"] for entry in entries]
     assert len(grid.to_frame("samples")) == 4 * 12
-
-
-def test_shared_samples_are_in_the_frame_once(grid: Experiment) -> None:
-    run = grid.runs[0]
-    parts = [replace(run, samples=run.samples[:8]), replace(run, samples=run.samples[4:])]
-    assert list(Experiment(parts).to_frame("samples").id) == list(run.to_frame("samples").id)
 
 
 def test_an_experiment_saves_files_and_draws_plots(grid: Experiment, tmp_path: Path) -> None:
@@ -207,7 +200,7 @@ def test_an_experiment_saves_files_and_draws_plots(grid: Experiment, tmp_path: P
 
 def test_an_experiment_lists_failed_runs(tmp_path: Path) -> None:
     gone = "gone@http://127.0.0.1:9/v1"
-    options: dict[str, Any] = {"evals": "all", "seeds": 1, "n": 5, "quiet": True}
+    options: dict[str, Any] = {"evals": "all", "n": 5, "quiet": True}
     result = experiment([gone, "cdta/random"], out=tmp_path / "out", **options)
     assert list(result.failures) == ["gone"]
     assert [run.model for run in result.runs] == ["cdta/random"]

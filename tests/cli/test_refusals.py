@@ -42,6 +42,7 @@ cdta experiment --reasoning-effort low,
 cdta experiment --model cdta/pocket --reasoning-effort none,low
 oaieval generation/direkt/gpt-4 cant_do_that_anymore
 oaieval generaton/cot/gpt-4 cant_do_that_anymore
+cdta run --model human
 oaieval humancli cant_do_that_anymore
 oaieval generation/direct/gtp-4 cant_do_that_anymore
 oaieval chess/generation/direct/ cant_do_that_anymore

@@ -177,7 +177,11 @@ def test_runs_of_an_experiment_share_the_limit(serve: Serve, tmp_path: Path) -> 
     options |= {"dataset": positions(200)}
 
     def run(**more: Any) -> tuple[list[Run], Any]:
-        specs = specs_for([0, 1], evals="all", price=USER_PRICE, **options, **more)
+        specs = [
+            spec
+            for seed in (0, 1)
+            for spec in specs_for(evals="all", seed=seed, price=USER_PRICE, **options, **more)
+        ]
         return run_all({"m": specs}, tmp_path, save_run, quiet=True)  # type: ignore[return-value]
 
     with pytest.raises(CostLimitReached, match="nothing was sent"):

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore import compare
-from cant_do_that_anymore.comparison.leaderboard import differences_in_plan, ranking_of
+from cant_do_that_anymore.comparison.leaderboard import ranking_of
 from cant_do_that_anymore.comparison.verdict import BaselineCheck, check_baseline
-from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.providers.base import Settings
-from cant_do_that_anymore.runs.results import ALL_CACHED, Run
+from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import save_run
 from testing import (
     POOL,
@@ -46,7 +45,7 @@ def baseline_check(
     old: Outcomes, new: Outcomes, tolerance: float = 0.0, n: int = 300
 ) -> BaselineCheck:
     baseline, run = (run_at(f"{day}T10:00:00", play, n=n) for day, play in ((10, old), (17, new)))
-    return check_baseline(ranking_of([baseline], [run]), [baseline], tolerance)
+    return check_baseline(ranking_of([baseline, run]), [baseline], tolerance)
 
 
 def test_two_runs_of_one_model_are_compared_and_named_by_date_and_time() -> None:
@@ -65,58 +64,24 @@ def test_two_runs_of_one_model_are_compared_and_named_by_date_and_time() -> None
     ]
 
 
-def test_runs_of_one_model_are_grouped_by_argument(tmp_path: Path) -> None:
-    weeks = [
-        save(
-            tmp_path / day,
-            *(run_at(f"{day}T10:00:00", keeps_habit_in(percent), seed, n=100) for seed in (1, 2)),
-        )
-        for day, percent in (("10", 20), ("17", 60))
-    ]
-    [pair, *_] = json.loads(cdta("compare", *weeks, "--json", code=0).stdout)["pairs"]
-    assert pair["models"] == ["m 2026-11-10 10:00", "m 2026-11-17 10:00"]
-    assert (pair["samples"], pair["difference"]) == (200, pytest.approx(0.4))
-    for folders, reason in (
-        ([tmp_path], "all 4 runs are of one model with the same settings"),
-        ([weeks[0] / "0"], "this is one run"),
-        ([weeks[0] / "0"] * 2, "this is one run"),
-    ):
+def test_all_runs_of_a_folder_are_compared(tmp_path: Path) -> None:
+    runs = [run_at("10T10:00:00", keeps_habit_in(20), seed, n=100) for seed in (1, 2)]
+    folder = save(tmp_path / "runs", *runs)
+    [pair, *_] = json.loads(cdta("compare", folder, "--json", code=0).stdout)["pairs"]
+    assert pair["models"] == ["m seed 1", "m seed 2"]
+    assert (pair["samples"], pair["difference"]) == (100, 0)
+    for folders in ([folder / "0"], [folder / "0"] * 2):
         result = cdta("compare", *folders, code=2)
         assert result.stderr == (
-            f"cdta: there is nothing to compare, because {reason}; name two runs, as in `cdta "
-            "compare RUN RUN` (see `cdta runs`)\n"
+            "cdta: there is nothing to compare, because this is one run; name two runs, as in "
+            "`cdta compare RUN RUN` (see `cdta runs`)\n"
         )
 
 
-def test_seeds_are_pooled_when_another_model_is_compared() -> None:
-    runs = [run_at("10T10:00:00", keeps_habit_in(20), seed) for seed in (1, 2)]
-    entries = compare(*runs, run_at("10T10:00:00", keeps_habit_in(50), model="other")).entries
-    assert [(entry.label, len(entry.runs)) for entry in entries] == [("m", 2), ("other", 1)]
-
-
-@pytest.mark.parametrize("is_reversed", [False, True])
-def test_a_run_that_only_repeats_cached_answers_shows_no_change(is_reversed: bool) -> None:
+def test_a_copy_of_a_run_is_equivalent() -> None:
     earlier = run_at("10T10:00:00", keeps_habit_in(20))
     repeated = replace(earlier, started_at="2026-11-17T10:00:00Z")
-    assert compare(earlier, repeated).comparisons[0].verdict == "equivalent"  # with --fresh
-    runs = [earlier, replace(repeated, notes=[ALL_CACHED])]
-    with pytest.raises(InvalidInput, match=r"17 10:00:00 only repeats .* --fresh or --tag NAME"):
-        compare(*(runs[::-1] if is_reversed else runs))
-
-
-def test_a_longer_run_that_repeats_all_shared_answers_is_noted() -> None:
-    """New samples make it more than a repetition, but only shared samples are compared."""
-    earlier, longer = (
-        run_at("10T10:00:00", keeps_habit_in(20)),
-        run_at("17T10:00:00", keeps_habit_in(60)),
-    )
-    longer = replace(longer, samples=[*earlier.samples[:200], *longer.samples[200:]])
-    earlier = replace(earlier, samples=earlier.samples[:200])
-    [note] = differences_in_plan(compare(earlier, longer).entries)
-    assert "have the same answers in all 200 shared samples" in note
-    assert not differences_in_plan(
-        compare(earlier, run_at("17T10:00:00", keeps_habit_in(60))).entries
-    )
+    assert compare(earlier, repeated).comparisons[0].verdict == "equivalent"
 
 
 @pytest.mark.parametrize(
@@ -198,7 +163,7 @@ def test_a_baseline_check_without_two_comparable_runs_is_an_error(tmp_path: Path
         ((old, disjoint, "--tolerance", 5), "--tolerance needs --baseline RUN"),
         (("--baseline", old, old), "there is nothing to compare, because this is one run; "),
         (("--baseline", old, disjoint), "apart and the baseline m cannot be compared: "),
-        (("--baseline", old, pair), "--baseline RUN RUN takes one model on each side, not "),
+        (("--baseline", old, pair), "--baseline RUN RUN takes one run on each side, not "),
     ):
         result = cdta("compare", *arguments, code=2)
         assert result.stderr.startswith(f"cdta: {sentence}")

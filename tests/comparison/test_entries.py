@@ -1,18 +1,15 @@
-"""Entries of an experiment: runs are pooled, never across rules, and the best is first."""
+"""Entries of an experiment: one for each run, ranked only under the same rules, best first."""
 
 import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from cant_do_that_anymore import Answer, rules_named
-from cant_do_that_anymore.comparison.entries import entries_of, pool_runs
+from cant_do_that_anymore.comparison.entries import entries_of, named_entries
 from cant_do_that_anymore.comparison.leaderboard import differences_in_plan
 from cant_do_that_anymore.datasets.storage import Dataset
-from cant_do_that_anymore.metrics.bounds import interval_of
-from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES, UPTAKE
+from cant_do_that_anymore.metrics.measures import IMPACT
 from cant_do_that_anymore.providers.base import Effort, Settings, Usage
 from cant_do_that_anymore.runs.lookup import find_runs
 from cant_do_that_anymore.runs.results import Run
@@ -32,68 +29,22 @@ def run(
     return run_with_outcomes(model, after, before, POOL[:20], settings=settings, **fields)
 
 
-def test_value_and_interval_cover_the_samples_of_all_runs() -> None:
-    runs = [run(after=HALF, seed=1), run(after="adapted", seed=2), run(seed=3)]
-    (entry,) = entries_of(runs)
-    samples = [sample for r in runs for sample in r.samples]
-    assert len(entry.runs) == 3
-    for name in (UPTAKE, IMPACT, "adaptation_rate", "delta"):
-        assert entry.results.metrics[name] == MEASURES[name].value(samples)
-        assert entry.results.intervals[name] == interval_of(MEASURES[name], samples)
-    assert entry.error_over_seeds(IMPACT) == pytest.approx(0.5 / 3**0.5)
-
-
-def test_repeated_answers_make_no_interval_narrower() -> None:
-    (one_seed,) = entries_of([run(after=HALF, seed=1)])
-    (three_seeds,) = entries_of([run(after=HALF, seed=seed) for seed in (1, 2, 3)])
-    single, pooled = (entry.results.intervals[IMPACT] for entry in (one_seed, three_seeds))
-    assert pooled.high - pooled.low >= single.high - single.low
-    assert three_seeds.error_over_seeds(IMPACT) == 0
-    assert one_seed.error_over_seeds(IMPACT) is None
-
-
-def test_samples_shared_by_two_runs_of_one_seed_count_once() -> None:
-    """The second run repeats the last ten samples of the first and adds ten with reasoning."""
-    outcomes: list[Outcome] = [*["special"] * 10, *["adapted"] * 20]  # type: ignore[list-item]
-    first, longer = run_with_outcomes("m", outcomes[:20]), run_with_outcomes("m", outcomes)
-    answers = dict.fromkeys(
-        (STANDARD_CONDITION, CHANGED_CONDITION), Answer(usage=Usage(0, 300, 300))
-    )
-    added = [replace(sample, answers=answers) for sample in longer.samples[20:]]
-    second = replace(first, samples=[*first.samples[10:], *added])
-    (entry,) = entries_of([first, second])
-    assert len(entry.samples) == entry.results.metrics["n_samples"] == 30
-    assert [len(samples) for samples in entry.samples_by_run] == [20, 10]
-    assert entry.mean("changed_thinking_tokens") == 100
-    assert entry.error_over_seeds(IMPACT) is None
-    assert not any("more positions" in note for note in entry.notes)  # none is missing
-    (other_seed,) = entries_of([first, replace(second, plan=run(seed=2).plan)])
-    assert len(other_seed.samples) == 40
-    assert other_seed.error_over_seeds(IMPACT) == pytest.approx(0.5 / 2)
-
-
-@pytest.mark.parametrize("failed", [[3], [3, 7], range(20)])
-def test_a_run_with_failed_samples_and_its_repetition_are_counted_once(failed: list[int]) -> None:
-    """The repetition gets all other answers from the cache."""
-    complete = run(after=HALF)
-    samples = [*complete.samples]
-    for index in failed:
-        error = replace(samples[index].replies[CHANGED_CONDITION], outcome="error", move=None)
-        replies = {**samples[index].replies, CHANGED_CONDITION: error}
-        samples[index] = replace(samples[index], replies=replies)
-    incomplete = replace(complete, samples=samples)
-    for runs in ([incomplete, complete], [complete, incomplete], [incomplete, incomplete]):
-        (entry,) = entries_of(runs)
-        assert len(entry.samples) == 20
-    (shorter,) = entries_of([incomplete, replace(complete, samples=complete.samples[:8])])
-    assert len(shorter.answered) == len({s.position.id for s in shorter.answered})
-
-
-def test_without_a_habit_there_is_no_impact_factor_and_no_seed_error() -> None:
-    (entry,) = entries_of([run("m", "adapted", "legal", seed=seed) for seed in (1, 2)])
-    assert entry.results.metrics[IMPACT] is None
-    assert entry.error_over_seeds(IMPACT) is None
-    assert entry.results.metrics[UPTAKE] is None
+def test_runs_of_one_model_are_entries_of_their_own_named_by_seed_or_time() -> None:
+    runs = [run(after=HALF, seed=1), run(seed=2), run("other", "adapted")]
+    entries = entries_of(runs)
+    assert [entry.label for entry in entries] == ["other", "m seed 1", "m seed 2"]
+    assert [entry.run for entry in entries] == [runs[2], *runs[:2]]
+    times = ["2026-11-10T10:00:07Z", "2026-11-10T10:00:59Z", "2026-11-17T09:30:00Z"]
+    again = [replace(run(), started_at=time) for time in times]
+    assert [entry.label for entry in named_entries(again)] == [
+        "m 2026-11-10 10:00:07",
+        "m 2026-11-10 10:00:59",
+        "m 2026-11-17 09:30",
+    ]
+    assert [entry.label for entry in named_entries([again[0]] * 2)] == [
+        "m 2026-11-10 10:00:07 #1",
+        "m 2026-11-10 10:00:07 #2",
+    ]
 
 
 def test_useless_answers_never_make_a_model_the_best() -> None:
@@ -118,13 +69,14 @@ def test_useless_answers_never_make_a_model_the_best() -> None:
     assert any("answers without a move" in note for note in entries["chatty"].notes)
 
 
-def test_runs_under_different_rules_or_evals_are_never_pooled() -> None:
+def test_runs_under_different_rules_or_evals_have_their_own_categories() -> None:
     others: list[dict[str, Any]] = [{"change": QUEENS}, {"eval": "all_diagonal"}]
     runs = [run(seed=1), *(run(plan=other) for other in others), run(seed=2)]
-    assert [(entry.eval, entry.change.key, len(entry.runs)) for entry in entries_of(runs)] == [
-        ("all", "bishops-as-knights", 2),
-        ("all", "queens-as-knights", 1),
-        ("all_diagonal", "bishops-as-knights", 1),
+    assert [(entry.eval, entry.change.key, entry.label) for entry in entries_of(runs)] == [
+        ("all", "bishops-as-knights", "m seed 1"),
+        ("all", "bishops-as-knights", "m seed 2"),
+        ("all", "queens-as-knights", "m"),
+        ("all_diagonal", "bishops-as-knights", "m"),
     ]
 
 
@@ -136,23 +88,26 @@ def test_runs_that_differ_in_more_than_the_seed_have_different_names() -> None:
 
 def test_each_effort_is_an_entry_under_the_name_of_its_model() -> None:
     efforts: tuple[Effort | None, ...] = ("none", None, "high")
-    outcomes: tuple[Outcomes, ...] = (HALF, "special")
-    runs = [
-        run(after=after, seed=seed, effort=effort)
-        for effort in efforts
-        for seed, after in enumerate(outcomes)
-    ]
+    runs = [run(effort=effort) for effort in efforts]
     other = run("other", "adapted", effort="none")
     entries = entries_of([*runs, other])
-    assert [(entry.model, entry.effort, entry.label, len(entry.runs)) for entry in entries] == [
-        ("other", "none", "other effort none", 1),
-        ("m", "none", "m effort none", 2),
-        ("m", "high", "m effort high", 2),
-        ("m", None, "m default effort", 2),
+    assert [(entry.model, entry.effort, entry.label) for entry in entries] == [
+        ("other", "none", "other effort none"),
+        ("m", "none", "m effort none"),
+        ("m", "high", "m effort high"),
+        ("m", None, "m default effort"),
     ]
-    assert [entry.label for entry in entries_of(runs[:2])] == ["m"]
-    (note,) = differences_in_plan(pool_runs(runs))
+    assert [entry.label for entry in entries_of(runs[:1])] == ["m"]
+    (note,) = differences_in_plan(named_entries(runs))
     assert "(m effort none: none; m default effort: default; m effort high: high)" in note
+
+
+def test_the_efforts_of_a_seed_have_one_name() -> None:
+    efforts: tuple[Effort, ...] = ("none", "high")
+    runs = [run(effort=effort, seed=seed) for effort in efforts for seed in (1, 2)]
+    entries = named_entries(runs)
+    assert [entry.model for entry in entries] == ["m seed 1", "m seed 2"] * 2
+    assert entries[0].label == "m seed 1 effort none"
 
 
 def test_efforts_with_different_selection_efforts_get_different_names() -> None:
@@ -181,20 +136,18 @@ def test_reasoning_tokens_are_averaged_over_samples() -> None:
     assert [entry.mean(f"{name}_thinking_tokens") for name in tokens] == [200, 750]
 
 
-def test_notes_cover_all_runs() -> None:
-    (entry,) = entries_of([run(after=["error", *HALF[1:]], seed=seed) for seed in (1, 2)])
-    assert entry.results.metrics["n_samples"] == 38
-    assert any("2 samples without an answer" in note for note in entry.notes)
+def test_notes_are_those_of_the_run() -> None:
+    (entry,) = entries_of([run(after=["error", *HALF[1:]])])
+    assert entry.results.metrics["n_samples"] == 19
+    assert any("1 sample without an answer" in note for note in entry.notes)
 
 
-def test_copied_or_unfinished_folders_add_no_run(tmp_path: Path) -> None:
+def test_unfinished_folders_and_second_names_add_no_run(tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "one"
     save_run(run(after=HALF), folder)
-    shutil.copytree(folder, tmp_path / "runs" / "copy")
     unfinished = tmp_path / "runs" / ".part-1"
     unfinished.mkdir()
     shutil.copy(folder / "samples.jsonl", unfinished)
     folders = find_runs([tmp_path / "runs", folder, folder / ".." / "one"])
     (entry,) = entries_of(map(load_run, folders))
-    assert len(entry.runs) == 1
     assert entry.results.metrics == load_run(folder).results.metrics

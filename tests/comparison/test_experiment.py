@@ -6,7 +6,6 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
 import chess
@@ -15,7 +14,7 @@ from aiohttp import web
 
 from cant_do_that_anymore import Spec, rules_named, shipped_pool
 from cant_do_that_anymore.comparison import experiment
-from cant_do_that_anymore.comparison.entries import Entry, entries_of, pool_runs
+from cant_do_that_anymore.comparison.entries import Entry, entries_of, named_entries
 from cant_do_that_anymore.comparison.experiment import specs_for
 from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.errors import InvalidInput, Stopped, UserError
@@ -52,7 +51,7 @@ from testing import (
 N = 20
 CHECK = 1
 """Requests that check whether the model of finished runs has changed."""
-SHARE, SEEDS = "predicted_move_in_variant_proportion", "standard_error_over_seeds"
+SHARE = "predicted_move_in_variant_proportion"
 
 
 def respond(request: Body) -> str:
@@ -95,11 +94,11 @@ def table(out: Path) -> dict[tuple[str, str], dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def three_models(tmp_path_factory: pytest.TempPathFactory) -> tuple[CompletedCommand, Path]:
-    """Three models in both evals, with two seeds."""
+    """Three models in both evals."""
     out = tmp_path_factory.mktemp("three_models") / "out"
     models = [argument for name in MODELS for argument in ("--model", name)]
     with serving_in_process(respond) as server:
-        result = run_on_server(server, out, *models, "--runs", 2)
+        result = run_on_server(server, out, *models)
     assert result.returncode == 0, result.stderr
     return result, out
 
@@ -107,24 +106,18 @@ def three_models(tmp_path_factory: pytest.TempPathFactory) -> tuple[CompletedCom
 MODELS = ("adapts", "chatty", "other")
 
 
-def test_every_model_eval_and_seed_is_measured_and_runs_are_pooled(
+def test_every_model_and_eval_is_measured(
     three_models: tuple[CompletedCommand, Path],
 ) -> None:
     _, out = three_models
     folders = sorted(path.parent for path in out.glob("*/run.json"))
-    assert len(folders) == 3 * 2 * 2
-    assert len({load_run(folder).plan.settings.seed for folder in folders}) == 2
+    assert len(folders) == 3 * 2
     rows = table(out)
     assert sorted(rows) == [(model, eval_) for model in MODELS for eval_ in ("all", "all_diagonal")]
     row = rows["other", "all_diagonal"]
-    assert (row["rules"], row["runs"], row["samples"]) == ("bishops-as-knights", "2", str(2 * N))
-    shares = [
-        load_run(folder).results.metrics[SHARE] or 0
-        for folder in folders
-        if folder.name.startswith("other-all_diagonal-")
-    ]
-    assert float(row[SHARE]) == pytest.approx(fmean(shares), abs=1e-6)
-    assert float(row[f"{SHARE}_{SEEDS}"]) == pytest.approx(stdev(shares) / 2**0.5, abs=1e-6)
+    assert (row["rules"], row["samples"]) == ("bishops-as-knights", str(N))
+    [run] = [load_run(folder) for folder in folders if folder.name.startswith("other-all_diag")]
+    assert float(row[SHARE]) == pytest.approx(run.results.metrics[SHARE], abs=1e-6)
     names = ("bars-all", "headline-all", "bars-all_diagonal", "headline-all_diagonal")
     stems = [f"{name}-bishops-as-knights" for name in names]
     assert {path.stem for path in out.glob("*.svg")} == set(stems)
@@ -254,8 +247,7 @@ def test_a_new_version_in_every_answer_counts_as_the_requested_model(tmp_path: P
         for _ in range(2):
             runs, failures = run_seeds(server, tmp_path, 2, eval="all", pool="common", price=(1, 1))
             assert not failures
-            [entry] = pool_runs(runs)
-            assert (entry.label, len(entry.runs)) == ("other", 2)
+            assert [e.label for e in named_entries(runs)] == ["other seed 0", "other seed 1"]
             for run in runs:
                 assert run.version == "other"
                 assert run.dataset_cost
@@ -332,7 +324,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Loopbac
 
 def run_with_own_home(server: Loopback, out: Path, *options: object) -> CompletedCommand:
     """Run the experiment of `finished`, always with the same CDTA_HOME."""
-    defaults = (("--base-url", server.url), ("-n", N), ("--eval", "all"), ("--runs", 1))
+    defaults = (("--base-url", server.url), ("-n", N), ("--eval", "all"))
     more = (part for option in defaults if option[0] not in options for part in option)
     fixed = ("experiment", "--quiet", "--out", out, "--model", "other")
     return cdta(*fixed, *more, *options, CDTA_HOME=str(out.with_name("home")))
@@ -371,7 +363,7 @@ def test_a_run_with_the_same_options_is_reused(finished: tuple[Loopback, Path]) 
     assert len(server.requests) == n_requests + CHECK
     verdict, rows = result.stdout.strip().split("\n\n")
     assert verdict.startswith("**Bishops move like knights.** other does not adapt ")
-    assert [line.count("|") for line in rows.splitlines()] == [11, 11, 11]
+    assert [line.count("|") for line in rows.splitlines()] == [10, 10, 10]
 
 
 @pytest.mark.usefixtures("no_plots")
@@ -407,7 +399,7 @@ def test_stopping_a_run_stops_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_planned_evals_depend_on_the_rules() -> None:
     def planned(**options: Any) -> list[tuple[str, Any]]:
-        return [(spec.eval, spec.rules) for spec in specs_for([0], **options)]
+        return [(spec.eval, spec.rules) for spec in specs_for(**options)]
 
     default = "bishops-as-knights"
     assert planned() == planned(rules=default) == [("all", default), ("all_diagonal", default)]
@@ -423,7 +415,7 @@ def test_planned_evals_depend_on_the_rules() -> None:
 @pytest.mark.parametrize("efforts", [["lo", "hi"], ["low", "hi"]])
 def test_unknown_efforts_are_refused(efforts: list[str]) -> None:
     with pytest.raises(InvalidInput, match=r"unknown reasoning effort: '(lo|hi)'"):
-        specs_for([0], efforts=efforts)
+        specs_for(efforts=efforts)
 
 
 @pytest.mark.usefixtures("no_plots")
@@ -439,7 +431,7 @@ def test_a_habit_that_a_model_lacks_does_not_end_its_experiment(
     monkeypatch.setattr(rule_pool, "POOL_SIZE", 60)
     with serving_in_process(never_castles) as server:
         rules = ("--rules", "no-castling,knights-as-bishops")
-        result = run_on_server(server, tmp_path, *rules, "--runs", 1, "--form", "moves,moves+fen")
+        result = run_on_server(server, tmp_path, *rules, "--form", "moves,moves+fen")
     assert result.returncode == 1
     (message,) = [line for line in result.stderr.splitlines() if "some runs failed" in line]
     assert "under no-castling: " in message
@@ -473,8 +465,8 @@ def test_runs_under_different_rules_have_separate_rows_and_plots(tmp_path: Path)
     out = tmp_path / "out"
     assert run_command("--plots-only", tmp_path / "runs", "--out", out).returncode == 0
     with (out / "results.csv").open() as file:
-        rows = [(row["rules"], row["runs"]) for row in csv.DictReader(file)]
-    assert rows == [(key, "1") for key in keys]
+        rows = [row["rules"] for row in csv.DictReader(file)]
+    assert rows == list(keys)
     assert "Is it one rule, or any?" in (out / "index.html").read_text()
     plots = plots_of(*runs)
     stems = {

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cant_do_that_anymore import Answer, rules_named
-from cant_do_that_anymore.comparison.entries import entries_of, pool_runs
+from cant_do_that_anymore.comparison.entries import entries_of, named_entries
 from cant_do_that_anymore.comparison.leaderboard import differences_in_plan
 from cant_do_that_anymore.comparison.pairwise import PairComparison, of_measure
 from cant_do_that_anymore.errors import InvalidInput
@@ -17,7 +17,7 @@ from cant_do_that_anymore.game.rules import identity_of
 from cant_do_that_anymore.metrics.bounds import joined
 from cant_do_that_anymore.metrics.measures import IMPACT, UPTAKE
 from cant_do_that_anymore.metrics.stats.intervals import Interval
-from cant_do_that_anymore.providers.base import Settings, Usage
+from cant_do_that_anymore.providers.base import Usage
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
 from custom_rules import NoEnPassant
@@ -48,20 +48,6 @@ def impact(runs: list[Run]) -> PairComparison:
 def cut_off(percent: int) -> Callable[[int], Outcome]:
     """Ignores the rule, and this percentage of replies is truncated."""
     return lambda number: "truncated" if number % 100 < percent else "special"
-
-
-def seeds_of(n: int, apart: int) -> list[Run]:
-    """Two models with n seeds each, on 100 positions; seeds start ``apart`` positions apart."""
-    return [
-        run_with_outcomes(
-            name,
-            keeps_habit_in(percent),
-            positions=POOL[apart * seed : apart * seed + 100],
-            settings=Settings(seed=seed),
-        )
-        for name, percent in (("a", 30), ("b", 60))
-        for seed in reversed(range(n))
-    ]
 
 
 def on_one_game(model: str, percent: int) -> Run:
@@ -135,7 +121,6 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
         300, a=keeps_habit_in(50), b=cut_off(59)
     ),
     "little junk on few samples": lambda: runs_of(50, a=keeps_habit_in(50), b=cut_off(1)),
-    "seeds are pooled": lambda: seeds_of(3, apart=100),
     "the small eval and the whole one": lambda: [
         run_with_outcomes("a", positions=POOL[:20]),
         run_with_outcomes("b", positions=POOL[:20], plan={"eval": "all_small"}),
@@ -350,42 +335,6 @@ def test_bounds_hold_for_every_reading_of_unusable_answers(
             assert low - 1e-9 <= true.difference <= high + 1e-9
 
 
-def test_more_seeds_on_the_same_positions_add_no_games() -> None:
-    def width(seeds: int) -> float:
-        pair = impact(seeds_of(seeds, apart=0))
-        assert (pair.n_samples, pair.n_games) == (100 * seeds, 100)
-        assert pair.interval
-        return pair.interval.high - pair.interval.low
-
-    assert width(3) > 0.95 * width(1)
-
-
-def test_a_repeated_run_counts_once() -> None:
-    a, b = runs_of(100, a=keeps_habit_in(30), b=keeps_habit_in(60))
-    cached = replace(a, started_at="2026-02-02T00:00:00Z", seconds=0.1)
-    assert compare([a, b]) == compare([a, a, cached, b])
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "n_runs", "n_samples"),
-    [
-        ((0, 100, 30), (0, 150, 30), 1, 150),  # the shorter repeats the longer
-        ((0, 150, 30), (0, 100, 30), 1, 150),
-        ((0, 100, 30), (0, 100, 31), 2, 200),  # sampled again, so another run
-        ((0, 100, 100), (50, 150, 100), 2, 150),  # more positions were found
-    ],
-)
-def test_runs_of_one_seed_add_only_new_samples(
-    first: tuple[int, int, int], second: tuple[int, int, int], n_runs: int, n_samples: int
-) -> None:
-    runs = [
-        run_with_outcomes("a", keeps_habit_in(percent), positions=POOL[start:end])
-        for start, end, percent in (first, second)
-    ]
-    [entry] = pool_runs(runs)
-    assert (len(entry.runs), len(entry.samples)) == (n_runs, n_samples)
-
-
 @pytest.mark.parametrize(
     ("plan", "sentence"),
     [
@@ -412,9 +361,7 @@ def test_runs_under_other_rules_or_evals_are_refused(plan: dict[str, Any], sente
     ],
     ids=["pool", "unknown"],
 )
-def test_runs_with_different_selections_or_pools_are_refused(
-    dataset: dict[str, Any], sentence: str
-) -> None:
+def test_runs_with_different_pools_are_refused(dataset: dict[str, Any], sentence: str) -> None:
     first, second = runs_of(2, a="special", b="special")
     runs = [first, replace(second, dataset=replace(second.dataset, **dataset))]
     if not sentence:
@@ -439,7 +386,7 @@ def test_custom_rules_that_changed_under_one_key_are_different_rules() -> None:
     ):
         compare(runs)
     assert len({entry.category for entry in entries_of(runs)}) == 2
-    assert differences_in_plan(pool_runs(runs)) == [
+    assert differences_in_plan(named_entries(runs)) == [
         "these runs differ in change, which may explain the difference "
         f"(NoEnPassant: {first}; Changed: {second})"
     ]

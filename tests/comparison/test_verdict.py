@@ -1,7 +1,6 @@
 """The one-line verdict of a comparison, the names of its models, and its warnings."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import accumulate
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import pytest
 
 from cant_do_that_anymore import Answer
-from cant_do_that_anymore.comparison.entries import entries_of, pool_runs
+from cant_do_that_anymore.comparison.entries import entries_of, named_entries
 from cant_do_that_anymore.comparison.leaderboard import differences_in_plan, ranking_of, rankings
 from cant_do_that_anymore.comparison.verdict import advice, common_dataset, heading, verdict
 from cant_do_that_anymore.datasets.storage import Dataset
@@ -194,7 +193,7 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
 
 
 def sentences_about(runs: Sequence[Run]) -> list[str]:
-    ranked, entries = rankings(entries_of(runs)), pool_runs(runs)
+    ranked, entries = rankings(entries_of(runs)), named_entries(runs)
     assert (common_dataset(entries) is None) == heading(entries).startswith("Each pair")
     return [
         *(f"verdict: {verdict(ranking)}" for ranking in ranked),
@@ -215,19 +214,3 @@ def test_runs_of_two_protocols_are_never_ranked_together() -> None:
     for rank in (entries_of, ranking_of):
         with pytest.raises(InvalidInput, match=r"protocols 2 and 3 cannot be ranked together"):
             rank(runs)
-
-
-def test_notes_of_several_seeds_are_joined() -> None:
-    runs = [
-        run_with_outcomes(
-            "a", mixed(truncated=66), positions=POOL[:99], settings=Settings(seed=seed)
-        )
-        for seed in range(3)
-    ]
-    cached = replace(runs[0], notes=[*runs[0].notes, "all answers were cached"])
-    [entry] = pool_runs([cached, *runs[1:]])
-    [note] = [n for n in entry.notes_of_runs if n.startswith("answers without a move")]
-    assert "198 truncated" in note
-    assert "all answers were cached" in entry.notes_of_runs
-    [alone] = pool_runs([cached])
-    assert alone.notes_of_runs == cached.notes

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.formatting import visible
-from cant_do_that_anymore.game.notation import notate
+from cant_do_that_anymore.game.notation import draw_board, notate
 from cant_do_that_anymore.game.position import Position, shipped_pool
 from cant_do_that_anymore.report.svg import tag
 
@@ -22,6 +22,22 @@ def test_any_move_can_be_written(position: Position, start: str, end: str, promo
     if start != end:
         assert notate(board, start + end + promotion)
         assert board.fen() == before
+
+
+def test_the_board_is_drawn_from_the_side_to_move() -> None:
+    board = chess.Board()
+    board.push_uci("e2e4")
+    assert draw_board(board).splitlines() == [
+        "1 ♖ ♘ ♗ ♔ ♕ ♗ ♘ ♖",
+        "2 ♙ ♙ ♙ · ♙ ♙ ♙ ♙",
+        "3 · · · · · · · ·",
+        "4 · · · ♙ · · · ·",
+        "5 · · · · · · · ·",
+        "6 · · · · · · · ·",
+        "7 ♟ ♟ ♟ ♟ ♟ ♟ ♟ ♟",
+        "8 ♜ ♞ ♝ ♚ ♛ ♝ ♞ ♜",
+        "  h g f e d c b a",
+    ]
 
 
 @given(st.text(st.characters(), max_size=50))

@@ -12,14 +12,13 @@ import chess
 import pytest
 from aiohttp import web
 
-from cant_do_that_anymore.comparison.entries import pool_runs
+from cant_do_that_anymore.comparison.entries import named_entries
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, placebo_of
 from cant_do_that_anymore.metrics.diagnosis import confounded, knowledge_group_of
 from cant_do_that_anymore.metrics.measures import MEASURES
 from cant_do_that_anymore.metrics.notes import notes_on
-from cant_do_that_anymore.providers.base import Settings
 from cant_do_that_anymore.providers.request_variants import NO_SYSTEM, variant_notes
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.cost import estimate
@@ -349,14 +348,6 @@ def test_damaged_controls_are_refused(
         load_run(tmp_path / "run")
 
 
-def test_runs_with_different_seeds_are_pooled_with_their_controls(upset_run: Run) -> None:
-    plan = replace(upset_run.plan, settings=replace(upset_run.plan.settings, seed=1))
-    (pooled,) = pool_runs([upset_run, replace(upset_run, plan=plan), upset_run])
-    assert pooled.results.metrics["n_controls"] == 2 * N
-    once, twice = (r.results.intervals["specific_impact_factor"] for r in (upset_run, pooled))
-    assert twice.high - twice.low == pytest.approx(once.high - once.low, rel=0.35)
-
-
 def test_no_or_few_controls_are_noted(tmp_path: Path) -> None:
     run = diagnose(PERFECT, n=12, dataset=positions(12))
     assert run.controls == []
@@ -410,9 +401,8 @@ def test_another_version_and_request_variant_of_controls_are_noted(upset_run: Ru
     n = [sum(len(s.answers) for s in group) for group in (upset_run.samples, controls)]
     note = f"more than one model version answered: {upset_run.version} ({n[0]}), another ({n[1]})"
     assert notes[-2:] == [*variant_notes([NO_SYSTEM]), note]
-    plans = [replace(upset_run.plan, settings=Settings(0.0, seed=seed)) for seed in (1, 2)]
-    (pooled,) = pool_runs([replace(upset_run, plan=plan, controls=controls) for plan in plans])
-    assert variant_notes([NO_SYSTEM])[0] in pooled.notes
+    (entry,) = named_entries([replace(upset_run, controls=controls)])
+    assert variant_notes([NO_SYSTEM])[0] in entry.notes
 
 
 def test_bundled_models_answer_knowledge_questions() -> None:

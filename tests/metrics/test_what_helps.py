@@ -4,7 +4,7 @@ import pytest
 
 from simulated_interventions import HELPFUL, significant_interventions
 
-RUNS = 8  # benchmarks/interventions.py simulates 200 of each
+RUNS = 8
 
 
 @pytest.mark.parametrize("per_game", [1, 3])

@@ -194,7 +194,7 @@ def test_forms_that_cannot_work_are_refused(fields: dict[str, Any], message: str
 @pytest.mark.usefixtures("no_plots")
 def test_every_output_of_an_experiment_has_results_by_wording_and_form(tmp_path: Path) -> None:
     settings = ("--model", "cdta/pocket", "--wording", "terse,formal", "--form", "moves,pgn")
-    size = ("--eval", "all", "--runs", 1, "-n", 20, "--pool", positions(150))
+    size = ("--eval", "all", "-n", 20, "--pool", positions(150))
     command = ("experiment", *settings, *size, "-o", tmp_path)
     terminal, markdown = (cdta(*command, *args, code=0).stdout for args in ((), ("--markdown",)))
     matrix = json.loads((tmp_path / "results.json").read_text())["matrix"]

@@ -287,6 +287,27 @@ def test_flags_without_effect_are_reported_once() -> None:
     assert [line.split()[0] for line in messages] == ["--no-local-run", "--visible"]
 
 
+def test_a_person_answers_at_the_terminal(temp_dir: Path) -> None:
+    """The person always plays f1c4, first to find two positions and then at both, twice."""
+    command = ("human_cli", f"{EVAL}.all_small", "--max_samples", 2)
+    done = cdta("oaieval", *command, stdin=b"f1c4\n" * 5000, code=0)
+    assert "system: You are playing a game of chess." in done.stdout
+    report = report_in(done)
+    assert (report["predicted_move_proportion"], report["n_samples"]) == (1, 2)
+    assert report["variant_impact_factor"] == 0
+    again = cdta("oaieval", *command, stdin=b"", code=0)  # the answers are cached
+    assert again.stdout == ""
+
+
+def test_the_end_of_the_input_stops_the_run() -> None:
+    shipped = (*PARAMS, "remake_dataset_if_not_found=False")
+    command = ("oaieval", "human_cli", f"{EVAL}.all_small", *shipped, "--max_samples", 2)
+    done = cdta(*command, stdin=b"f1c4\n" * 3, code=1)
+    assert "all answers so far are saved" in done.stderr
+    done = cdta(*command, stdin=b"f1c4\n" * 2, code=0)
+    assert done.stdout.count("assistant (you): ") == 2
+
+
 def test_the_error_for_a_retired_model_quotes_the_provider() -> None:
     message = "The model `gpt-4-0314` has been deprecated, learn more here."
 

@@ -37,7 +37,7 @@ thinker:
         ("generation/direct/openai/ft:my-model", "openai/ft:my-model"),
         ("generation/direct/together/meta-llama/L", "together/meta-llama/L"),
         ("chess/generation/direct/gpt-4-base", "completions/openai/gpt-4-base"),
-        ("human_cli", "human"),
+        ("human_cli", "human_cli"),
         ("gpt-4", "openai/gpt-4"),
         ("cdta/random", "cdta/random"),
         ("mistral/mistral-large", "mistral/mistral-large"),
@@ -97,4 +97,4 @@ def test_registries_of_the_original_are_supported(tmp_path: Path) -> None:
     assert solver_named("thinker", [tmp_path]) == thinker
     claude = {"model": "anthropic/claude-x", "max_tokens": 9}
     assert solver_named("claude", [tmp_path]) == claude
-    assert solver_named("me", [tmp_path]) == {"model": "human"}
+    assert solver_named("me", [tmp_path]) == {"model": "human_cli"}

@@ -207,9 +207,7 @@ def test_an_experiment_hides_header_values(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("HIDDEN", "a-value-for-nobody")
     file = tmp_path / "e.toml"
     with serving(Loopback(habit)) as server:
-        config = (
-            f'model = "m@{server.url}"\npool = "common"\nn = 3\nruns = 1\nout = "{tmp_path}/out"\n'
-        )
+        config = f'model = "m@{server.url}"\npool = "common"\nn = 3\nout = "{tmp_path}/out"\n'
         file.write_text(config + 'header = ["X-Hidden=a-value-for-nobody"]\n')
         refused = cdta("experiment", file, "--quiet")
         assert (refused.returncode, server.requests) == (2, [])

@@ -69,7 +69,7 @@ def server(serve: Serve) -> Loopback:
 
 
 def run_experiment(server: Loopback, out: Path, *arguments: str) -> CompletedCommand:
-    options = ("--base-url", server.url, "-n", str(N), "--runs", "1", "--eval", "all")
+    options = ("--base-url", server.url, "-n", str(N), "--eval", "all")
     return cdta("experiment", "--quiet", *options, "--out", out, *arguments)
 
 
@@ -132,18 +132,8 @@ def runs_and_failures(
 ) -> tuple[list[Run], dict[str, UserError]]:
     """Run an experiment without writing tables and plots."""
     fields = {"model": "yielding", "base_url": server.url, "n": N, "evals": "all"} | options
-    specs = specs_for([1], rules=rules, efforts=efforts, **fields)
+    specs = specs_for(seed=1, rules=rules, efforts=efforts, **fields)
     return run_all({"yielding": specs}, out, save_run, quiet=True)
-
-
-def test_select_effort_sets_the_effort_of_the_search(server: Loopback, tmp_path: Path) -> None:
-    efforts: tuple[Effort, ...] = ("none", "low")
-    runs, _ = runs_and_failures(server, tmp_path, efforts=efforts, select_effort="low")
-    assert len(runs) == 2
-    efforts_sent = [request["reasoning_effort"] for request in server.requests]
-    assert efforts_sent.count("none") == 2 * N < efforts_sent.count("low")
-    _, failures = runs_and_failures(server, tmp_path, efforts=efforts)
-    assert "contains a run that differs in select effort" in str(failures["yielding"])
 
 
 def test_a_stopped_experiment_resumes(server: Loopback, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cant_do_that_anymore import Experiment, Run, load
+from cant_do_that_anymore import Experiment, Run, Spec, evaluate, load
 from cant_do_that_anymore.api.results import save_with_page
 from cant_do_that_anymore.runs.results import command_of
 from testing import (
@@ -27,7 +27,7 @@ from testing import (
     positions,
 )
 
-# Paths of the fields that schema 0.3.0 requires. benchmarks/eee_schema.py validates files.
+# Paths of the fields that schema 0.3.0 requires.
 AGGREGATE = (
     *("schema_version", "evaluation_id", "retrieved_timestamp", "evaluation_results"),
     *(f"source_metadata.{name}" for name in ("source_type", "source_organization_name")),
@@ -141,10 +141,8 @@ def test_exports_contain_no_paths_and_no_url_of_a_single_server(
 ) -> None:
     wording = tmp_path / "own.toml"
     wording.write_text('standard = "Move."\nchanged = "Move. {change}"\n')
-    experiment = Experiment(
-        [measure(server, dataset=positions(12), wording=str(wording), seed=seed) for seed in (1, 2)]
-    )
-    aggregate, samples = (file.read_text() for file in experiment.export(tmp_path / "out"))
+    run = measure(server, dataset=positions(12), wording=str(wording))
+    aggregate, samples = (file.read_text() for file in Experiment([run]).export(tmp_path / "out"))
     text = aggregate + samples
     assert str(tmp_path) not in text and str(positions(12).parent) not in text
     assert server.url not in text
@@ -153,8 +151,6 @@ def test_exports_contain_no_paths_and_no_url_of_a_single_server(
     assert args["execution_command"].startswith(
         "cdta run --model m --base-url URL --dataset FILE --wording own.toml"
     )
-    error = document["evaluation_results"][0]["score_details"]["uncertainty"]["standard_error"]
-    assert error["method"] == "over seeds"
 
 
 @pytest.mark.parametrize(
@@ -164,7 +160,7 @@ def test_exports_contain_no_paths_and_no_url_of_a_single_server(
         ["-n", 5, "--pool", "common", "--temperature", 0.5, "--max-tokens", 20],
         ["-n", 4, "--dataset", str(positions(12)), "--tag", "week 1", "--diagnose"],
         ["-n", 4, "--dataset", "gpt-4-0314", "--server-seed", "--extra-body", '{"top_k": 2}'],
-        ["-n", 4, "--pool", "common", "--reasoning-effort", "low", "--select-effort", "none"],
+        ["-n", 4, "--pool", "common", "--reasoning-effort", "low"],
     ],
 )
 def test_the_exported_command_reproduces_the_run(server: Loopback, options: list[object]) -> None:
@@ -181,6 +177,14 @@ def test_the_exported_command_reproduces_the_run(server: Loopback, options: list
     before, after = (json.loads(done.stdout) for done in (first, again))
     assert before["rule_uptake"] == after["rule_uptake"]
     assert load("latest").plan == run.plan and load("latest").identity == run.identity
+
+
+def test_a_run_selected_at_another_effort_is_repeated_by_an_experiment(server: Loopback) -> None:
+    spec = Spec("m", server.url, n=4, reasoning_effort="low", select_effort="none")
+    command = command_of(evaluate(spec, quiet=True), "unknown/m")
+    assert command.startswith("cdta experiment --model m --base-url URL -n 4 ")
+    assert command.endswith(" --eval all")
+    assert "--reasoning-effort none,low" in command
 
 
 def test_the_command_writes_the_files(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore.comparison.entries import pool_runs
+from cant_do_that_anymore.comparison.entries import named_entries
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.metrics.notes import moved_alias_notes, version_of_all
@@ -155,7 +155,7 @@ def test_a_tag_separates_two_checkpoints(server: Server, tmp_path: Path) -> None
     assert second.dataset.built_now
     values = [run.results.metrics["variant_impact_factor"] for run in (first, second)]
     assert values == [0, -1]
-    assert [entry.label for entry in pool_runs([first, second])] == ["m", "m step-2000"]
+    assert [entry.label for entry in named_entries([first, second])] == ["m", "m step-2000"]
     folder = tmp_path / "run"
     command = ["run", "--base-url", server.url, "--model", "m", "--pool", "common", "-n", N]
     cdta(*command, "--tag", "step-2000", "--out", folder, code=0)

@@ -19,7 +19,7 @@ from ..runs.cost import ExpectedCost
 from ..runs.lookup import find_run, find_runs, known_folders, summaries_of
 from ..runs.storage import load_run
 from ..task.forms import MOVES, Form
-from ..task.spec import DEFAULT_MODEL, DEFAULT_SEED, Spec
+from ..task.spec import DEFAULT_MODEL, Spec
 from ..task.types import Eval
 from .results import Comparison, Experiment, Run, Runs, create_folder, save_with_page
 
@@ -48,7 +48,6 @@ def experiment(
     wordings: Any = (),
     forms: str | Form | Sequence[str | Form] = MOVES.name,
     efforts: Effort | Sequence[Effort | None] | None = None,
-    seeds: int | Sequence[int] = 3,
     out: Path | str | None = None,
     quiet: bool = False,
     **options: Any,
@@ -62,7 +61,6 @@ def experiment(
         wordings: names or texts of wordings; with several, each position gets one of them.
         forms: how positions are shown.
         efforts: reasoning efforts; they share the positions selected at the lowest.
-        seeds: the seeds, or how many; runs that differ only in the seed are pooled.
         out: a folder for the runs; those that it holds already are not repeated.
         quiet: whether to hide the progress.
         options: other fields of `Spec`, the same for all runs.
@@ -74,11 +72,9 @@ def experiment(
     """
     one_model = None if options.get("base_url") else DEFAULT_MODEL
     named_models = models_by_name(as_list(models) or [one_model], options.get("base_url"))
-    first = options.pop("seed", DEFAULT_SEED)
-    seeds = range(first, first + seeds) if isinstance(seeds, int) else seeds
     options |= {"rules": rules, "evals": evals, "forms": forms, "efforts": efforts}
     options |= {"wording": wordings} if wordings else {}
-    specs = {title: specs_for(seeds, **options | own) for title, own in named_models.items()}
+    specs = {title: specs_for(**options | own) for title, own in named_models.items()}
     if out:
         create_folder(Path(out))
     runs, failures = run_all(specs, Path(out) if out else None, save_with_page, quiet=quiet)
@@ -136,20 +132,17 @@ def compare(
 ) -> Comparison:
     """Compare every pair of models in every measure, on the positions that both have.
 
-    Runs of one model that differ only in the seed are pooled, unless there is no other model; then
-    each run is separate.
-
     Args:
         runs: runs, or their names as `load` takes them; a folder of runs stands for all of them.
         baseline: a run; the ``check`` of the result says whether the other is worse.
         tolerance: the drop in rule uptake that the check accepts, in points.
 
     Raises:
-        InvalidInput: if there are fewer than two runs, or they differ in protocol, rules, eval,
-            selection or pool.
+        InvalidInput: if there are fewer than two runs, or they differ in protocol, rules, eval
+            or pool.
     """
     groups = _loaded([*([] if baseline is None else [baseline]), *runs])
-    ranking = ranking_of(*groups)
+    ranking = ranking_of([run for group in groups for run in group])
     check = None if baseline is None else check_baseline(ranking, groups[0], tolerance / 100)
     return Comparison(ranking.entries, ranking.comparisons, check)
 

@@ -1,4 +1,4 @@
-"""Experiments: several models, evals, rules, forms, efforts and seeds, each run once."""
+"""Experiments: several models, evals, rules, forms and efforts, each combination run once."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -70,14 +70,13 @@ DIMENSIONS = {
 }
 
 
-def specs_for(seeds: Sequence[int], **options: Any) -> list[Spec]:
+def specs_for(**options: Any) -> list[Spec]:
     """Return a spec for every combination of values; other options are the same for all.
 
     Args:
-        seeds: the seeds.
         options: fields of `Spec`; those in `DIMENSIONS` by their plural, with one value, several,
             or none for the default. The rules may be ``all``. With several efforts, the lowest
-            selects the positions for all, unless ``select_effort`` names another.
+            selects the positions for all.
 
     Raises:
         InvalidInput: as `Spec` does.
@@ -88,13 +87,13 @@ def specs_for(seeds: Sequence[int], **options: Any) -> list[Spec]:
     has_games = given["rules"] in ([], [BISHOPS_AS_KNIGHTS.key]) and not options.get("pool")
     if has_games and not given["eval"]:
         given["eval"] = ["all", "all_diagonal"]
-    if len(given["reasoning_effort"]) > 1 and not options.get("select_effort"):
+    if len(given["reasoning_effort"]) > 1:
         chosen = (effort for effort in EFFORTS if effort in given["reasoning_effort"])
         options["select_effort"] = next(chosen, None)  # Spec rejects unknown efforts
     values = [given[name] or [getattr(Spec, name)] for name in DIMENSIONS]
     return [
-        Spec(**dict(zip(DIMENSIONS, combination, strict=True)), seed=seed, **options)
-        for *combination, seed in product(*values, seeds)
+        Spec(**dict(zip(DIMENSIONS, combination, strict=True)), **options)
+        for combination in product(*values)
     ]
 
 
@@ -173,7 +172,7 @@ def run_all(
 def _describe(model: str, spec: Spec) -> str:
     """Describe a run, without the defaults."""
     texts = (d.text(spec) for d in DIMENSIONS.values() if d.text(spec) != d.omitted)
-    return ", ".join((model, *texts, f"seed {spec.seed}"))
+    return ", ".join((model, *texts))
 
 
 def _folder(model: str, spec: Spec, out: Path | None) -> Path | None:

@@ -1,19 +1,18 @@
 """Leaderboards: entries ranked within their category, and which leads are significant."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import combinations, groupby
+from itertools import groupby
 
 from ..errors import InvalidInput
-from ..formatting import pluralize
 from ..game.rules import identity_of
 from ..metrics.measures import UPTAKE
-from ..runs.results import ALL_CACHED, Run
+from ..runs.results import Run
 from ..task.forms import MOVES
 from ..task.types import CHANGED_CONDITION, UNUSABLE_OUTCOMES
-from .entries import Entry, new_samples, pool_runs, rank
-from .naming import format_value, unique_names
+from .entries import Entry, named_entries, rank
+from .naming import format_value
 from .pairwise import PairComparison, check_comparable, compared, of_measure
 
 # All outcomes that name no move, combined.
@@ -34,11 +33,9 @@ class Ranking:
 
     @property
     def title(self) -> str:
-        """The rules, and any non-default eval, form, pool or selection, as a heading."""
+        """The rules, and any non-default eval, form or pool, as a heading."""
         first = self.entries[0]
-        chosen = f" from the pool {first.pool}" if first.pool else ""
-        selected = f" selected {first.selection}" if first.selection else ""
-        remark = f" (positions{chosen}{selected})" if chosen or selected else ""
+        remark = f" (positions from the pool {first.pool})" if first.pool else ""
         eval_ = "" if first.eval == "all" else f"{first.eval}: "
         form = "" if first.form == MOVES.name else f", position shown as {first.form}"
         return f"{eval_}{first.change.title}{form}{remark}"
@@ -74,57 +71,20 @@ def rankings(entries: Iterable[Entry]) -> list[Ranking]:
     return _ranked([list(group) for _, group in groupby(entries, key=lambda e: e.category)])
 
 
-def ranking_of(*groups: Sequence[Run]) -> Ranking:
+def ranking_of(runs: Sequence[Run]) -> Ranking:
     """Rank runs that are to be compared.
-
-    If all are of one model with the same settings, each group is an entry of its own.
 
     Raises:
         InvalidInput: if there is nothing to compare, or the runs cannot be compared.
     """
-    runs = [run for group in groups for run in group]
     check_comparable(runs)
-    entries = pool_runs(runs)
-    if len(entries) < 2:
-        entries = _pool_by_group(groups)
-    [ranking] = _ranked([sorted(entries, key=rank)])
-    return ranking
-
-
-def _pool_by_group(groups: Sequence[Sequence[Run]]) -> list[Entry]:
-    """Pool each group of runs of one model and plan, and name the entries by date and time.
-
-    Raises:
-        InvalidInput: if there are fewer than two groups, or one only repeats cached answers.
-    """
-    groups = [group for group in groups if group]
-    if len(groups) < 2:
-        n = sum(map(len, groups))
-        all_alike = f"all {n} runs are of one model with the same settings"
+    if len(runs) < 2:
         raise InvalidInput(
-            f"there is nothing to compare, because {all_alike if n > 1 else 'this is one run'}; "
-            "name two runs, as in `cdta compare RUN RUN` (see `cdta runs`)"
+            "there is nothing to compare, because this is one run; name two runs, as in "
+            "`cdta compare RUN RUN` (see `cdta runs`)"
         )
-    runs = [run for group in groups for run in group]
-    for run in runs:
-        alike = (other for other in runs if other.plan.settings == run.plan.settings)
-        others = [other.samples for other in alike if other is not run]
-        if ALL_CACHED in run.notes and others and not new_samples(run.samples, others):
-            raise InvalidInput(
-                f"the run of {run.model} at {_moment(run)} only repeats cached answers of the "
-                "other, so it cannot show a change; measure again with --fresh or --tag NAME"
-            )
-    entries = [entry for group in groups for entry in pool_runs(group)]
-    starts = [min(map(_moment, entry.runs)) for entry in entries]
-    minutes = [f"{entry.model} {start[:-3]}" for entry, start in zip(entries, starts, strict=True)]
-    seconds = [f"{entry.model} {start}" for entry, start in zip(entries, starts, strict=True)]
-    names = unique_names(minutes, seconds)
-    return [replace(entry, label=name) for entry, name in zip(entries, names, strict=True)]
-
-
-def _moment(run: Run) -> str:
-    """Return when the run started, to the second."""
-    return run.started_at.replace("T", " ").removesuffix("Z")
+    [ranking] = _ranked([sorted(named_entries(runs), key=rank)])
+    return ranking
 
 
 def _ranked(groups: Sequence[Sequence[Entry]]) -> list[Ranking]:
@@ -148,15 +108,11 @@ def differences_in_plan(entries: Sequence[Entry], but: Collection[str] = ()) -> 
         **{name: partial(_of_plan, name) for name in sorted(names - with_own_note)},
         "the form of the position": lambda run: run.plan.form.name,
         "the temperature used": lambda run: run.temperature_used,
-        "the selection of their datasets": lambda run: (
-            f"{run.dataset.origin} {run.dataset.selection}".strip()
-        ),
+        "the origin of their positions": lambda run: run.dataset.origin,
     }
-    notes = [*_on_prompts(entries), *_on_repeats(entries)]
+    notes = _on_prompts(entries)
     for setting, value_of in settings.items():
-        values = [
-            " and ".join(sorted({format_value(value_of(r)) for r in e.runs})) for e in entries
-        ]
+        values = [format_value(value_of(entry.run)) for entry in entries]
         if len(set(values)) > 1:
             pairs = zip(entries, values, strict=True)
             by_model = "; ".join(f"{entry.label}: {value}" for entry, value in pairs)
@@ -174,27 +130,6 @@ def _on_prompts(entries: Sequence[Entry]) -> list[str]:
     if all(len(different) == 1 for different in prompts.values()):
         return []
     return ["these runs used different prompts, which may explain the difference"]
-
-
-def _on_repeats(entries: Sequence[Entry]) -> list[str]:
-    """Return a note on each two measurements of one model that share answers and differ in none."""
-    notes = []
-    for first, second in combinations(entries, 2):
-        same_settings = first.plan.settings == second.plan.settings  # with the seed
-        if (
-            first.origin == second.origin
-            and same_settings
-            and not first.plan.differences(second.plan)
-        ):
-            ours, theirs = first.by_position(), second.by_position()
-            shared = [(ours[key].replies, theirs[key].replies) for key in ours if key in theirs]
-            if shared and all(a == b for a, b in shared):
-                notes.append(
-                    f"{first.label} and {second.label} have the same answers in all "
-                    f"{pluralize(len(shared), 'shared sample')}; answers from the cache cannot "
-                    "show a change, so measure again with --fresh or --tag NAME"
-                )
-    return notes
 
 
 def _of_plan(name: str, run: Run) -> object:

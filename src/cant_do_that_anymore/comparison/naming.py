@@ -72,7 +72,6 @@ def _facts(run: Run) -> Iterator[str]:
     yield f"on {run.dataset.origin} positions {run.dataset.pool}".strip()
     at_effort = plan.select_effort if run.dataset.asked else None
     yield f"selected at {format_effort(at_effort)}" if at_effort else ""
-    yield f"selected {run.dataset.selection}" if run.dataset.selection else ""
     for field in fields(plan.settings):
         if field.name != "reasoning_effort" and not field.metadata.get("incidental"):
             value = getattr(plan.settings, field.name)

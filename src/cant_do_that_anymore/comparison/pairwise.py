@@ -111,7 +111,7 @@ def check_comparable(runs: Sequence[Run]) -> None:
     """Reject runs that cannot be compared.
 
     Raises:
-        InvalidInput: if their protocols, rules, evals, methods of selection or pools differ.
+        InvalidInput: if their protocols, rules, evals or pools differ.
     """
     one_protocol(runs)
     for difference, kinds in (
@@ -121,17 +121,12 @@ def check_comparable(runs: Sequence[Run]) -> None:
     ):
         if len(kinds) > 1:
             raise InvalidInput(f"runs {difference} cannot be compared: {', '.join(sorted(kinds))}")
-    union = "cdta dataset union A B -o both.jsonl, then cdta run --dataset both.jsonl"
-    for method, kinds, remedy in (
-        ("selected", {run.dataset.selection for run in runs}, f"set: {union}"),
-        ("chosen from", {run.dataset.chosen_from for run in runs}, "pool"),
-    ):
-        known = sorted(kinds - {""})
-        if len(known) > 1:
-            raise InvalidInput(
-                f"runs on positions {method} {' and '.join(known)} cannot be ranked together; "
-                f"evaluate all models on one {remedy}"
-            )
+    pools = sorted({run.dataset.chosen_from for run in runs} - {""})
+    if len(pools) > 1:
+        raise InvalidInput(
+            f"runs on positions chosen from {' and '.join(pools)} cannot be ranked together; "
+            "evaluate all models on one pool"
+        )
 
 
 POWER = 0.8

@@ -94,10 +94,10 @@ def check_baseline(
     Raises:
         InvalidInput: if there are not two entries, or they have no value on shared positions.
     """
-    first = [e for e in ranking.entries if any(run is own for run in e.runs for own in baseline)]
+    first = [e for e in ranking.entries if any(e.run is own for own in baseline)]
     if len(ranking.entries) != 2 or len(first) != 1:
         names = ", ".join(entry.label for entry in ranking.entries)
-        raise InvalidInput(f"--baseline RUN RUN takes one model on each side, not {names}")
+        raise InvalidInput(f"--baseline RUN RUN takes one run on each side, not {names}")
     old = first[0]
     [new] = [entry for entry in ranking.entries if entry is not old]
     lead = ranking.between(old, new)
@@ -131,7 +131,7 @@ def heading(entries: Sequence[Entry]) -> str:
     """Describe the dataset of the comparison."""
     common = common_dataset(entries)
     if not common:
-        pool = entries[0].runs[0].dataset.pool_name  # the same for all comparable runs
+        pool = entries[0].pool  # the same for all comparable runs
         chosen = f", all chosen from the pool {pool}" if pool else ""
         return f"Each pair on the positions that their own datasets share{chosen}"
     whose = f", the dataset of {common.version}" if common.version else ""
@@ -141,19 +141,19 @@ def heading(entries: Sequence[Entry]) -> str:
 def advice(entries: Sequence[Entry]) -> str:
     """Suggest how to make the comparison fairer; "" if it is fair."""
     common = common_dataset(entries)
-    versions = {run.version for entry in entries for run in entry.runs}
-    if not common and len({entry.model for entry in entries}) == 1 == len(versions):
+    first, *others = [(entry.run.identity, entry.run.version) for entry in entries]
+    if not common and all(other == first for other in others):
         return "Give both runs the same --seed and -n, so that they share all positions."
     if not common:
         return f"Each pair is compared only on positions where both have the habit. {UNION}."
-    if not common.version or versions == {common.version}:
+    if not common.version or all(entry.run.version == common.version for entry in entries):
         return ""
     return f"The positions were chosen for the habit of {common.version}. {UNION}."
 
 
 def common_dataset(entries: Sequence[Entry]) -> Dataset | None:
     """Return the dataset that all models were evaluated on, or None if it differs."""
-    datasets = [run.dataset for entry in entries for run in entry.runs]
+    datasets = [entry.run.dataset for entry in entries]
     same = len({(data.version, data.origin, data.endpoint) for data in datasets}) == 1
     return datasets[0] if same and len({entry.positions for entry in entries}) == 1 else None
 

@@ -140,13 +140,9 @@ def _stays_legal(position: Position, move: str, config: SelectionConfig) -> bool
 async def _first_answer(client: Client, config: SelectionConfig, *, quiet: bool) -> Answer:
     """Return the answer to the first request of the pool, which names the exact version.
 
-    A human player is asked nothing for that.
-
     Raises:
         Incomplete: if the model does not answer.
     """
-    if client.model.on_progress:
-        return Answer(version=client.model.info.name)
     with progress_display(f"contacting {client.model.info.name}", quiet=quiet):
         async with aclosing(client.answers([config.request(0)], config.settings)) as answers:
             answer = await anext(answers)
@@ -196,11 +192,11 @@ async def _build_dataset(
     spec: Spec, version: str, config: SelectionConfig, client: Client, *, quiet: bool
 ) -> Dataset:
     """Search the pool for the model's positions, and save them unless the run is fresh."""
-    wanted, person = config.plan.wanted, client.model.on_progress
+    wanted = config.plan.wanted
     search, guard = Search(config, wanted), QualityGuard(config.settings)
-    title = "finding your habits" if person else f"building the dataset of {version}"
+    title = f"building the dataset of {version}"
     answering = client.answers(search.requests(), config.settings, client.window)
-    with progress(title, wanted, quiet=quiet, to=person) as advance:
+    with progress(title, wanted, quiet=quiet) as advance:
         async with aclosing(answering) as answers:
             async for answer in answers:
                 hits_before = len(search.hits)

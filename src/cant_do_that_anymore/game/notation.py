@@ -1,4 +1,4 @@
-"""Algebraic notation of moves, also under changed rules."""
+"""Algebraic notation of moves, also under changed rules, and boards as text."""
 
 from collections.abc import Iterable
 
@@ -44,3 +44,15 @@ def notate_game(moves: Iterable[str]) -> str:
     return " ".join(
         f"{ply // 2 + 1}. {move}" if ply % 2 == 0 else move for ply, move in enumerate(game)
     )
+
+
+def draw_board(board: chess.Board) -> str:
+    """Draw the board in Unicode, seen from the side to move.
+
+    >>> print(draw_board(chess.Board()).splitlines()[-1])
+      a b c d e f g h
+    """
+    rows = board.unicode(orientation=board.turn, empty_square="·").splitlines()
+    ranks, files = ("87654321", "abcdefgh") if board.turn else ("12345678", "hgfedcba")
+    lines = [f"{rank} {row}" for rank, row in zip(ranks, rows, strict=True)]
+    return "\n".join([*lines, "  " + " ".join(files)])

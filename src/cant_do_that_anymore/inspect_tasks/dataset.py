@@ -20,10 +20,9 @@ from ..datasets.pools import Pool, drawn
 from ..datasets.search import SelectionConfig
 from ..datasets.selection import Selection, drawn_from, known_dataset, select_positions
 from ..datasets.storage import Dataset
-from ..game.notation import notate, notate_game
+from ..game.notation import draw_board, notate, notate_game
 from ..game.position import Position, earlier_moves
 from ..game.rules import Rules
-from ..providers.local import draw_board
 from ..runs.cost_limit import affordable_client
 from ..task.plan import plan_for
 from ..task.samples import Trial, trials_of

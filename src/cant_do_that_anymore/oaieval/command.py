@@ -32,7 +32,7 @@ from ..task.spec import DEFAULT_SAMPLES, DEFAULT_SEED, OPTIONS, Spec, parse_opti
 from ..task.types import Eval
 from ..validation import check
 from .record import append_rows, begin_record, events_of, final_report
-from .solvers import COMPLETION_ARGS, solver_named
+from .solvers import COMPLETION_ARGS, HumanCli, solver_named
 
 BASE_EVAL = "cant_do_that_anymore"
 EVALS: dict[str, Eval] = {BASE_EVAL: "all", **{f"{BASE_EVAL}.{s}": s for s in DEFAULT_SAMPLES}}
@@ -192,8 +192,12 @@ def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
     if "," in solver_name:
         raise InvalidInput(f"the eval takes exactly one solver, not several: {solver_name!r}")
     solver = solver_named(solver_name, flags.registry_path, args.get("base_url"))
-    spec = _spec(solver | args, split, params, flags)
-    model = create_model(spec)
+    options = {"max_connections": threads()} | solver | args
+    is_human = options["model"] == HumanCli.info.name and not options.get("base_url")
+    if is_human:  # who answers one question at a time
+        options |= {"model": None, "max_connections": 1}
+    spec = _spec(options, split, params, flags)
+    model = HumanCli() if is_human else create_model(spec)
     _check_price(spec, model.info)
     plan_for(spec, model.info)  # raises for an invalid spec, before anything is written
     record = _record(solver_name, split, params, flags)
@@ -203,7 +207,7 @@ def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
         begin_record(path, record)
 
     log.info("Run started: %s", record["run_id"])
-    run = _evaluate(spec, model)
+    run = _evaluate(spec, model, quiet=is_human)
     events = events_of(run, record, [index for index, _ in drawn(run.dataset, spec)])
     if path:
         log.info("Run folder: %s", run.save())
@@ -256,17 +260,16 @@ def _spec(
         max_samples=flags.max_samples,
         fallback_dataset=None if rebuild else params["default_model_dataset"],
         seed=flags.seed,
-        max_connections=1 if options["model"] == "human" else threads(),
         fresh=not flags.cache,
         **{"reading": "exact", **options},
     )
 
 
-def _evaluate(spec: Spec, model: Model) -> Run:
+def _evaluate(spec: Spec, model: Model, *, quiet: bool) -> Run:
     """Evaluate without a limit unless one is set: scripts for the original run unattended."""
     limit = CostLimit(inf) if spec.max_cost is None else None
     try:
-        return evaluate(spec, model, quiet=False, limit=limit)
+        return evaluate(spec, model, quiet=quiet, limit=limit)
     except CostLimitReached as stop:  # in terms of this command
         sentence, _, _ = str(stop).partition(", or make it cheaper")
         advice = sentence.replace("--max-cost ", "--completion_args max_cost=")

@@ -1,4 +1,4 @@
-"""Solver names and YAML registries of the original.
+"""Solver names and YAML registries of the original, and its solver at the terminal.
 
 An entry of a registry names a model and its options::
 
@@ -9,6 +9,7 @@ for chain of thought.
 """
 
 import re
+import signal
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -17,9 +18,10 @@ from typing import Any, TypeVar
 
 import yaml
 
-from ..errors import InvalidInput, unknown_value
+from ..errors import InvalidInput, Stopped, unknown_value
 from ..files import file_errors
 from ..game.position import DATA
+from ..providers.base import Answer, Model, Question, RequestVariant, Settings, local_info
 from ..providers.catalog import BUILT_IN_MODELS, TEXT_PREFIX
 from ..providers.chain_of_thought import THINKING_TOKENS
 from ..task.spec import OPTIONS, validate_option
@@ -27,6 +29,28 @@ from ..validation import check
 
 Fields = dict[str, Any]
 T = TypeVar("T")
+
+
+class HumanCli(Model):
+    """A person at the terminal: prints the messages and takes the typed line as the reply."""
+
+    info = local_info("human_cli", connections=1)
+
+    async def answer(
+        self, question: Question, settings: Settings, variant: RequestVariant = ()
+    ) -> Answer:
+        """Wait for a line; nothing else has to run meanwhile.
+
+        Raises:
+            Stopped: on Ctrl-D or Ctrl-C.
+        """
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # asyncio's would not end input()
+        try:
+            turns = [f"{message.role}: {message.content}" for message in question.messages]
+            return Answer(input("\n".join([*turns, "assistant (you): "])), version=self.info.name)
+        except (EOFError, KeyboardInterrupt):
+            raise Stopped from None
+
 
 # Options that the command has arguments, flags or variables for, and that the original lacks.
 _NOT_COMPLETION_ARGS = {
@@ -121,7 +145,7 @@ def _translate(name: str, entry: Fields) -> Fields:
     for argument in args.keys() - _ARGUMENTS[kind] - _IGNORED:
         raise InvalidInput(f"the solver {name!r} has {argument!r}, which is not supported here")
     if kind == "HumanCliSolver":
-        return {"model": "human"}
+        return {"model": HumanCli.info.name}
     if kind == "CoTSolver":
         return _chain_of_thought(name, args)
     options = _mapping(name, args.get("completion_fn_options", args))

@@ -223,14 +223,9 @@ def local_info(name: str, connections: int, **identity: object) -> ModelInfo:
 
 
 class Model(ABC):
-    """A model that answers requests.
-
-    Attributes:
-        on_progress: takes the progress as text, for a person who answers; None for other models.
-    """
+    """A model that answers requests."""
 
     info: ModelInfo
-    on_progress: Callable[[str], None] | None = None
 
     @abstractmethod
     async def answer(

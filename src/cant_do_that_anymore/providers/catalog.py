@@ -23,7 +23,7 @@ from ..interrupts import run_interruptible
 from .access import Access, normalize_address, resolve_headers, split_address
 from .base import BASE_MODEL_TOKENS, CHAT_TOKENS, Api, Model, ModelInfo
 from .chain_of_thought import THINKING_TOKENS, ChainOfThought, with_chain_of_thought
-from .local import HumanModel, RandomModel
+from .local import RandomModel
 from .request_variants import STOP_SEQUENCES
 
 # Packages of providers, and the extras of this package that install them and Inspect AI.
@@ -104,7 +104,6 @@ BUILT_IN_MODELS: dict[str, Callable[[str], Model]] = {
     "cdta/pocket": _pocket,
     "cdta/pocket-rules": _pocket,
     "cdta/random": lambda _: RandomModel(),
-    "human": lambda _: HumanModel(),
 }
 
 

@@ -47,8 +47,7 @@ class Column:
     """A column of a leaderboard. JSON and CSV have all of them.
 
     Attributes:
-        key: the key of its value in a row. A measure has its 95% interval and its error over seeds
-            beside it.
+        key: the key of its value in a row. A measure has its 95% interval beside it.
         title: the heading; a line break is for the terminal alone.
         value: computes the value; without it, the column is the metric of that name.
         text: formats the value, and ``short`` does so in the terminal.
@@ -82,7 +81,6 @@ class Column:
         cells: Row = {key: results.metrics.get(key)}
         if key in MEASURES or key in CONTRASTS:
             cells[f"{key}_low"], cells[f"{key}_high"] = ends_of(results.intervals.get(key))
-            cells[f"{key}_standard_error_over_seeds"] = entry.error_over_seeds(key)
         return cells
 
     def lines(self, row: Row, view: View) -> list[str]:
@@ -172,8 +170,7 @@ COLUMNS: tuple[Column, ...] = (
         shown={"page": 0},
         only_if=lambda row: row["reasoning_effort"],
     ),
-    *(_data(name, attrgetter(name)) for name in ("selection", "pool")),
-    Column("runs", "runs", lambda e: len(e.samples_by_run), number, shown={**_COUNTS, "page": 2}),
+    _data("pool", attrgetter("pool")),
     Column("samples", "n", lambda e: e.results.metrics["n_samples"], number, shown=_COUNTS),
     Column(UPTAKE, "rule uptake", interval=True),
     Column(IMPACT, "impact factor", interval=True),
@@ -240,7 +237,7 @@ def cells_in(view: View, entries: Sequence[Entry]) -> list[list[str]]:
 
 
 def as_rows(entries: Sequence[Entry]) -> list[Row]:
-    """Return one row per entry: every metric with its 95% interval and its error over seeds."""
+    """Return one row per entry: every metric with its 95% interval."""
     diagnosed = any(entry.is_diagnosed for entry in entries)
     columns = [c for c in leaderboard_columns() if diagnosed or not c.diagnosis]
     return [
@@ -252,8 +249,8 @@ def as_rows(entries: Sequence[Entry]) -> list[Row]:
 SUSPECT_LEGEND = "(!) most dropped habits may be unusable or missing answers"
 LEGEND = (
     "Highest rule uptake first. habit: share of special moves under the standard rules. kept: "
-    "the same under the changed rules. any: share of all forbidden moves. [95% interval], runs "
-    "pooled. adapts: adaptation rate. no move: answers under the changed rules that contain no "
+    "the same under the changed rules. any: share of all forbidden moves. [95% interval]. "
+    "adapts: adaptation rate. no move: answers under the changed rules that contain no "
     "move"
 )
 DIAGNOSIS_LEGEND = (
@@ -299,7 +296,7 @@ def group_notes(entries: Sequence[Entry]) -> list[str]:
 def all_notes(entries: Sequence[Entry]) -> list[str]:
     """Return the notes of all runs, and the settings that differ between models."""
     return [
-        *(f"{entry.label}: {note}" for entry in entries for note in entry.notes_of_runs),
+        *(f"{entry.label}: {note}" for entry in entries for note in entry.run.notes),
         *differences_in_plan(entries),
     ]
 

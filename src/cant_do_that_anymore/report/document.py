@@ -56,7 +56,7 @@ class Document(TypedDict):
 def build_document(ranked: Sequence[Ranking], out: Path, title: str = "") -> Document:
     """Build the document of all rankings, with links to reports relative to ``out``."""
     entries = [entry for ranking in ranked for entry in ranking.entries]
-    runs = [run for entry in entries for run in entry.runs]
+    runs = [entry.run for entry in entries]
     return {
         "title": title or _default_title(entries),
         "verdicts": [
@@ -69,9 +69,9 @@ def build_document(ranked: Sequence[Ranking], out: Path, title: str = "") -> Doc
             for comparison in chain(*ranking.pairs)
         ],
         "matrix": matrix_of(entries),
-        "runs": [_run_row(entry, run, out) for entry in entries for run in entry.runs],
+        "runs": [_run_row(entry, out) for entry in entries],
         "total": {
-            "runs": sum(len(entry.samples_by_run) for entry in entries),
+            "runs": len(entries),
             "samples": sum(int(entry.results.metrics["n_samples"] or 0) for entry in entries),
             "tokens": sum(entry.tokens for entry in entries),
             "dollars": dollars_of(runs),
@@ -135,7 +135,7 @@ def measure_rows(entries: Sequence[Entry]) -> list[Row]:
 
 
 # The names of what makes a category of entries.
-CATEGORY = ("eval", "rules", "form", "selection", "pool")
+CATEGORY = ("eval", "rules", "form", "pool")
 
 
 def _category(entry: Entry) -> Row:
@@ -190,7 +190,8 @@ def comparison_facts(ranking: Ranking) -> dict[str, object]:
     }
 
 
-def _run_row(entry: Entry, run: Run, out: Path) -> Row:
+def _run_row(entry: Entry, out: Path) -> Row:
+    run = entry.run
     return {
         "label": entry.label,
         **_category(entry),

@@ -73,7 +73,7 @@ class _Evaluation:
     @property
     def run(self) -> Run:
         """The first run, which stands for all in what they share."""
-        return self.entries[0].runs[0]
+        return self.entries[0].run
 
     def files(self) -> dict[str, str]:
         """Return the aggregate file and that of the samples, by their paths in EEE's repository."""
@@ -150,12 +150,12 @@ class _Evaluation:
         }
 
     def _result(self, entry: Entry, measure: Measure | Contrast) -> Json:
-        dataset = replace(entry.runs[0].dataset, built_now=False, saved_at="", endpoint="")
+        dataset = replace(entry.run.dataset, built_now=False, saved_at="", endpoint="")
         games = entry.results.metrics["n_games"]
         return {
             "evaluation_result_id": f"{_task(entry)}.{measure.name}",
             "evaluation_name": _task(entry),
-            "evaluation_timestamp": entry.runs[0].started_at,
+            "evaluation_timestamp": entry.run.started_at,
             "source_data": {
                 "dataset_name": f"positions of chess games ({dataset.provenance})",
                 "source_type": "url",
@@ -182,9 +182,9 @@ def _texts(facts: Mapping[str, object]) -> dict[str, str]:
 
 
 def _task(entry: Entry) -> str:
-    """Return the name of an evaluation: eval, rules, and any form, selection or pool of its own."""
+    """Return the name of an evaluation: eval, rules, and any form or pool of its own."""
     form = "" if entry.form == MOVES.name else entry.form
-    parts = [entry.eval, entry.category[1], form, entry.selection and "drawn", entry.pool]
+    parts = [entry.eval, entry.category[1], form, entry.pool]
     return ".".join([BENCHMARK, *(part.replace(" ", "-") for part in parts if part)])
 
 
@@ -223,7 +223,6 @@ def _metric(measure: Measure | Contrast) -> Json:
 def _score(entry: Entry, name: str) -> Json:
     results = entry.results
     interval, bounds = results.intervals.get(name), results.bounds.get(name)
-    error = entry.error_over_seeds(name)
     uncertainty: Json = {"num_samples": results.metrics["n_samples"]}
     if interval:
         uncertainty["confidence_interval"] = {
@@ -232,8 +231,6 @@ def _score(entry: Entry, name: str) -> Json:
             "confidence_level": 0.95,
             "method": METHODS[interval.method],
         }
-    if error is not None:
-        uncertainty["standard_error"] = {"value": error, "method": "over seeds"}
     limits = {"bounds_low": bounds.low, "bounds_high": bounds.high} if bounds else {}
     return {
         "score": results.metrics[name],
@@ -243,14 +240,14 @@ def _score(entry: Entry, name: str) -> Json:
 
 
 def _generation(entry: Entry, model_id: str) -> Json:
-    run, plan, settings = entry.runs[0], entry.plan, entry.plan.settings
+    run, plan, settings = entry.run, entry.plan, entry.plan.settings
     changed = next(c for c in plan.conditions if c.name == CHANGED_CONDITION)
     others = {
         "wordings": ", ".join(plan.wordings),
         "form": entry.form,
         "conditions": ", ".join(condition.name for condition in plan.conditions),
         **plan.scoring,
-        "seeds": ", ".join(str(run.plan.settings.seed) for run in entry.runs),
+        "seed": settings.seed,
         **{name: getattr(settings, name) for name in ("reasoning_effort", "reasoning_tokens")},
         "extra_body": settings.extra_body,
     }

@@ -159,7 +159,7 @@ def _rules(ranked: Sequence[Ranking]) -> list[Row]:
     rules: dict[str, Row] = {}
     for ranking in ranked:
         first = ranking.entries[0]
-        position = next((sample.position for run in first.samples_by_run for sample in run), None)
+        position = next((sample.position for sample in first.samples), None)
         rules.setdefault(
             first.change.key,
             {
@@ -215,11 +215,13 @@ def _embed(name: str, chart: Chart, entries: Sequence[Entry]) -> Markup:
 
 def _size(entries: Sequence[Entry]) -> str:
     """Return the numbers of models, efforts and runs, as text."""
-    parts = [pluralize(len({entry.model for entry in entries}), "model")]
+    parts = [
+        pluralize(len({json.dumps(entry.run.identity, default=str) for entry in entries}), "model")
+    ]
     efforts = len({entry.effort for entry in entries})
     if efforts > 1:
         parts.append(pluralize(efforts, "effort"))
-    parts.append(pluralize(sum(len(entry.samples_by_run) for entry in entries), "run"))
+    parts.append(pluralize(len(entries), "run"))
     return ", ".join(parts)
 
 
@@ -264,7 +266,7 @@ def _groups_by_rules(entries: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:
     """Return the entries of each eval that was measured under several rules."""
     groups: dict[str, list[Entry]] = {}
     for entry in entries:
-        groups.setdefault(entry.eval + _selection_suffix(entry), []).append(entry)
+        groups.setdefault(entry.eval, []).append(entry)
     return [(n, group) for n, group in groups.items() if len({e.change.key for e in group}) > 1]
 
 
@@ -276,14 +278,10 @@ def _figures(group: Sequence[Entry]) -> dict[str, Chart]:
 
 def _charts(ranking: Ranking) -> Iterator[tuple[str, tuple[Chart, Sequence[Entry]]]]:
     group = ranking.entries
-    rules = group[0].change.key + _selection_suffix(group[0])
+    rules = group[0].change.key
     if group[0].form != MOVES.name:
         rules += f"-{safe_name(group[0].form)}"
     if group[0].pool:
         rules += f"-{safe_name(group[0].pool)}"
     for kind, figure in _figures(group).items():
         yield f"{kind}-{group[0].eval}-{rules}", (figure, group)
-
-
-def _selection_suffix(entry: Entry) -> str:
-    return "-drawn" if entry.selection else ""

@@ -40,7 +40,6 @@ from ..metrics.measures import (
 )
 from ..metrics.types import Measure, Results
 from ..runs.results import Run
-from ..runs.storage import temperatures
 from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, Condition, Outcome
 from .html import render_stream
 from .sample_browser import LONGEST_TEXT, REASONING_FILTERS, samples_json
@@ -180,7 +179,6 @@ def _html(run: Run) -> Iterator[str]:
             if REASONING.difference in run.results.metrics
         },
         statistics=list(STATISTICS.values()),
-        temperature=temperatures(run),
         knowledge=knowledge_rows(run),
         controls=control_shares(run),
         failures=FAILURES,

@@ -137,9 +137,7 @@ async def _measure(
         for request in client.cache.same_limit_if_cut(trial.requests(conditions), plan.settings)
     )
     roomy = {condition.name for condition in plan.conditions if condition.tokens}
-    person = client.model.on_progress
-    title = "measuring your habits" if person else f"measuring {client.model.info.name}"
-    with progress(title, len(trials), quiet=quiet, to=person) as advance:
+    with progress(f"measuring {client.model.info.name}", len(trials), quiet=quiet) as advance:
         async with aclosing(client.answers(requests, plan.settings)) as answers:
             for trial, conditions in trials:
                 replies = [await anext(answers) for _ in conditions]

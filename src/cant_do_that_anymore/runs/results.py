@@ -116,13 +116,15 @@ class Run:
 
 
 def command_of(run: Run, model_id: str) -> str:
-    """Return a command that repeats the run; an own server is ``URL``, an own file ``FILE``."""
+    """Return a command that repeats the run; an own server is ``URL``, an own file ``FILE``.
+
+    If the positions were selected at another effort, that is an experiment over both efforts.
+    """
     plan, dataset, settings = run.plan, run.dataset, run.plan.settings
     pool = dataset.pool_name
     built_for_it = belongs_to(dataset, versions_of(run.samples), run.endpoint)
     as_text = run.identity.get("api") == "completions"
     usual_tokens = BASE_MODEL_TOKENS if as_text else CHAT_TOKENS
-    selected_alike = plan.select_effort == settings.reasoning_effort
     options: dict[str, object] = {
         **{name: getattr(plan, name) for name in PLAN_OPTIONS},
         "rules": plan.change.key,
@@ -131,17 +133,22 @@ def command_of(run: Run, model_id: str) -> str:
         "wording": ",".join(plan.wordings),
         "form": plan.form.name,
         "interventions": ",".join(plan.interventions) or (),
-        "select_effort": None if selected_alike else plan.select_effort,
+        "select_effort": None,
         "tag": run.identity.get("tag", ""),
         **{name: getattr(settings, name) for name in SETTINGS},
         "max_tokens": None if settings.max_tokens == usual_tokens else settings.max_tokens,
         "diagnose": KNOWS_FORBIDDEN in {condition.name for condition in plan.conditions},
     }
     own_server = run.endpoint and model_id.startswith("unknown/")
-    words = ["cdta", "run", "--model", run.model if own_server else model_id]
+    options = {name: value for name, value in options.items() if value != getattr(Spec, name)}
+    command = "run"
+    if plan.select_effort != settings.reasoning_effort:
+        efforts = filter(None, (plan.select_effort, settings.reasoning_effort))
+        options |= {"eval": plan.eval, "reasoning_effort": ",".join(efforts)}
+        command = "experiment"
+    words = ["cdta", command, "--model", run.model if own_server else model_id]
     words += ["--base-url", "URL"] if own_server else []
     words += ["-n", str(plan.wanted)] if plan.wanted != DEFAULT_SAMPLES[plan.eval] else []
     for name, value in options.items():
-        if value != getattr(Spec, name):
-            words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+        words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
     return shlex.join(words)

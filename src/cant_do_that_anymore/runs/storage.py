@@ -36,7 +36,7 @@ from ..task.types import (
     ScoredAnswer,
 )
 from ..validation import parse
-from .results import OWN_TEMPERATURE, PROTOCOL, Cost, Run
+from .results import PROTOCOL, Cost, Run
 
 # Version of the file format; other versions are rejected.
 FORMAT = 4
@@ -113,7 +113,7 @@ def run_json(run: Run) -> dict[str, Any]:
         "rules": identity_of(plan.change),
         "wording": plan.wordings[0] if len(plan.wordings) == 1 else plan.wordings,
         "conditions": [SavedCondition.json_of(condition) for condition in plan.conditions],
-        "temperature": temperatures(run),
+        "temperature": run.temperature_used,
         "dataset": dataset | {"positions": None, "provenance": run.dataset.provenance},
         "metrics": run.results.metrics,
         **{
@@ -133,17 +133,6 @@ def _options_json(plan: Plan) -> dict[str, Any]:
     values = {item: getattr(plan, item.name) for item in fields(PlanOptions)}
     not_default = {item.name: value for item, value in values.items() if value != item.default}
     return not_default | {"settings": plan.settings.non_defaults}
-
-
-def temperatures(run: Run) -> dict[str, object]:
-    """Return the actual temperatures of selection and measurement, as far as known."""
-    selection: object = 0.0 if run.dataset.asked else "not known"
-    if not run.dataset.version:
-        selection = "none selected"
-    return {
-        "selection": OWN_TEMPERATURE if run.own_temperature and run.dataset.asked else selection,
-        "measuring": run.temperature_used,
-    }
 
 
 def sample_line(sample: Sample) -> str:

@@ -87,6 +87,8 @@ class Spec:
             ``common`` for those in at least one of the shipped datasets.
         dataset: a file of positions, or the name of a dataset (`cdta dataset list`).
         fallback_dataset: the dataset for a model that has none; None builds one.
+        select_effort: the reasoning effort when building the dataset; None for the same. An
+            experiment over several efforts sets it.
         rules: the changed rules or their key; docs/rules.md describes custom rules.
         wording: the prompts; names, texts (a mapping with ``standard`` and ``changed``), or a list
             of them. With several, each position gets one.
@@ -99,7 +101,6 @@ class Spec:
         reasoning_effort: the reasoning effort to request; None for the model's default.
         reasoning_tokens: reasoning budget in addition to ``max_tokens``; None for as much as is
             needed.
-        select_effort: the reasoning effort when building the dataset; None for the same.
         extra_body: extra JSON fields for every request body.
         server_seed: send a seed with every request, derived from ``seed`` and the request.
         price: US dollars per million input and output tokens, as ``IN,OUT``; None for the list
@@ -139,9 +140,6 @@ class Spec:
     reasoning_tokens: int | None = option(
         None, MODEL, "K", "Extra tokens for reasoning.  [default: 16000]", Ge(0)
     )
-    select_effort: Effort | None = option(
-        None, MODEL, "E", "Effort when building the dataset.  [default: the same]"
-    )
     extra_body: str | Mapping[str, Any] = option(
         "", MODEL, "JSON", "Extra fields for every request body.", parse=parse_body
     )
@@ -162,6 +160,7 @@ class Spec:
         None, TASK, "D", "Use these positions: a file or a dataset's name."
     )
     fallback_dataset: str | None = None
+    select_effort: Effort | None = None
     wording: str | Wording | tuple[str | Wording, ...] = option(
         DEFAULT.name,
         TASK,

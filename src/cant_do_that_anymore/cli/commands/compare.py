@@ -51,10 +51,10 @@ def compare_command(
     cdta compare --baseline RUN RUN         a check for CI: exit code 1 if worse
     cdta compare experiment -o page.html    all runs of a folder
 
-    Each pair of models is compared on the positions they share; each model is also shown on its own
-    dataset. Runs of one model that differ only in the seed are pooled, unless there is no other
-    model; then each RUN is separate. p is corrected for all pairs and measures. RUN is a
-    folder, part of its name, a model's name, a tag, latest, or a folder of runs.
+    Each pair of runs is compared on the positions they share; each run is also shown on its own
+    dataset. Runs of one model with the same settings are named by seed, or by date and time. p is
+    corrected for all pairs and measures. RUN is a folder, part of its name, a model's name, a tag,
+    latest, or a folder of runs.
     """
     if baseline is None and tolerance is not None:
         raise InvalidInput("--tolerance needs --baseline RUN")

@@ -25,12 +25,11 @@ from ...providers.access import ENV_PREFIX
 from ...report.document import build_document
 from ...report.tables import experiment_table
 from ...runs.lookup import find_runs
-from ...task.option_info import MODEL, TASK
+from ...task.option_info import MODEL
 from ...task.spec import OPTIONS, SECRET, validate_option
 from ...validation import check
 from ..console import console
 from ..help import (
-    AT_LEAST_1,
     FORMATS,
     JSON,
     OUTPUT,
@@ -163,13 +162,6 @@ def _texts(key: str, value: Any) -> tuple[str, ...]:
             model=MODELS,
             **{name: several(name, d.plural, d.default) for name, d in DIMENSIONS.items()},
         ),
-        Option(
-            "--runs N",
-            TASK,
-            "Runs per combination, with consecutive seeds.",
-            type=AT_LEAST_1,
-            default=3,
-        ),
         out_option(str(OUT)),
         Option("--title TEXT", OUTPUT, "Title of the report.", default=""),
         Option("--plots-only", OUTPUT, "Only plot the runs at PATH.", is_flag=True),
@@ -199,8 +191,6 @@ def experiment_command(
     plots_only: bool,
     init: Path | None,
     models: tuple[str | ModelFields, ...],
-    runs: int,
-    seed: int,
     out: Path | None,
     title: str,
     as_json: bool,
@@ -219,10 +209,9 @@ def experiment_command(
     cdta experiment --plots-only RUN RUN
 
     Several efforts share the positions selected at the lowest one. Every run is a folder in --out;
-    existing runs are not repeated, so the same command resumes an experiment. Runs that differ only
-    in the seed are pooled. The command prints which model adapts best and whether that is
-    significant. It writes results.csv, results.json, plots (PNG and SVG) and a report, index.html.
-    --max-cost is one limit for all runs together.
+    existing runs are not repeated, so the same command resumes an experiment. The command prints
+    which model adapts best and whether that is significant. It writes results.csv, results.json,
+    plots (PNG and SVG) and a report, index.html. --max-cost is one limit for all runs together.
     """
     if init:
         write_example(init)
@@ -243,8 +232,7 @@ def experiment_command(
         if file := file_in(paths):
             create_folder(out)
             _copy(file, out)
-        seeds = range(seed, seed + runs)
-        experiment = evaluate_all(models, seeds=seeds, out=out, quiet=quiet, **rest)
+        experiment = evaluate_all(models, out=out, quiet=quiet, **rest)
     _show(experiment, out, title, text_format, as_json=as_json)
     if experiment.failures:
         raise failed(experiment.failures)

@@ -29,9 +29,9 @@ from ..help import OUTPUT, PATH, Command, Option
 def export_command(names: tuple[str, ...], organization: str, out: Path) -> None:
     """Export runs in the schema of Every Eval Ever.
 
-    It writes two files per model: all measures, and every sample with prompt and reply. Runs that
-    differ only in the seed are pooled. Folders of this machine and addresses of servers are left
-    out. RUN is a folder, part of its name, a model's name, a tag, latest, or a folder of runs.
+    It writes two files per model: all measures, and every sample with prompt and reply. Folders of
+    this machine and addresses of servers are left out. RUN is a folder, part of its name, a model's
+    name, a tag, latest, or a folder of runs.
     """
     experiment = Experiment([load(folder) for folder in find_runs(names)])
     for path in experiment.export(out, organization):

@@ -33,7 +33,6 @@ def run_command(
     cdta run --model anthropic/claude-sonnet-4-5    any model of Inspect AI
     cdta run --base-url http://localhost:8000/v1    vLLM, llama.cpp, Ollama, ...
     cdta run --base-url URL --model completions/M   a base model
-    cdta run --model human --pool common -n 5       you, at the terminal
 
     Answers are cached: the same command resumes an interrupted run.
     """

@@ -11,14 +11,13 @@ from rich.text import Text
 
 from ...errors import InvalidInput
 from ...formatting import pluralize
-from ...game.notation import notate, notate_game
+from ...game.notation import draw_board, notate, notate_game
 from ...game.rule_pool import example_of
 from ...game.rules import rules_named
 from ...providers.access import split_address
 from ...providers.base import Message, ModelInfo
 from ...providers.catalog import PROVIDERS, info_by_name
 from ...providers.chain_of_thought import THINK
-from ...providers.local import draw_board
 from ...providers.request_variants import as_text, user_first, with_user_turn
 from ...runs.lookup import LATEST_RUN, find_run
 from ...runs.storage import load_run

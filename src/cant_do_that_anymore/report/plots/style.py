@@ -175,11 +175,10 @@ def title(figure: Figure, subject: str, group: Sequence[Entry]) -> None:
     n = f"{numbers[0]:,}" + (f" to {numbers[-1]:,}" if len(numbers) > 1 else "")
     (change,) = changes.values() if len(changes) == 1 else ("",)
     condition = f" when {change[0].lower()}{change[1:]}" if change else ""
-    selected = ", selected by draws" if group[0].selection else ""
     (pool,) = {entry.pool for entry in group} if len(changes) == 1 else ("",)
     chosen = f", pool {pool}" if pool else ""
     eval_ = "" if group[0].eval == "all" else f"{group[0].eval}, "
-    text = f"{subject}{condition} ({eval_}n = {n}{selected}{chosen}; 95% intervals)"
+    text = f"{subject}{condition} ({eval_}n = {n}{chosen}; 95% intervals)"
     wrapped = fill(text, round(_LETTERS_PER_INCH * figure.get_figwidth()))
     figure.suptitle(wrapped, fontsize=11, x=0.01, ha="left")
 
