@@ -19,7 +19,7 @@ from cant_do_that_anymore import Answer, Position, read_positions, read_yes_no, 
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.files import safe_name
 from cant_do_that_anymore.game.mining import MiningCriteria, mine
-from cant_do_that_anymore.game.move_parser import move_in
+from cant_do_that_anymore.game.reader import move_in
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.oaieval.solvers import read_registry, solver_fields
 from cant_do_that_anymore.report.tables import summary

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from .api.results import Experiment as Experiment
     from .api.results import Run as Run
     from .api.results import Runs as Runs
-    from .game.move_parser import read_move as read_move
     from .game.position import Position as Position
     from .game.position import read_positions as read_positions
     from .game.position import shipped_pool as shipped_pool
+    from .game.reader import read_move as read_move
     from .game.rules import Rules as Rules
     from .game.rules import rules_named as rules_named
     from .providers.base import Answer as Answer
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "api.functions": ("compare", "estimate", "evaluate", "experiment", "load", "saved_runs"),
     "api.results": ("Comparison", "Experiment", "Run", "Runs"),
-    "game.move_parser": ("read_move",),
     "game.position": ("Position", "read_positions", "shipped_pool"),
+    "game.reader": ("read_move",),
     "game.rules": ("Rules", "rules_named"),
     "providers.base": ("Answer", "Message"),
     "runs.cost": ("ExpectedCost",),

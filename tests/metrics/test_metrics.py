@@ -7,9 +7,7 @@ from statistics import pstdev
 
 import pytest
 
-from cant_do_that_anymore.game.move_parser import moves_in
 from cant_do_that_anymore.game.position import Position
-from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES
 from cant_do_that_anymore.providers.base import Answer, Usage
 from cant_do_that_anymore.task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_CONDITIONS
@@ -115,8 +113,8 @@ def test_metrics_of_five_samples_match_a_hand_calculation() -> None:
 
 
 def test_random_play_is_special_if_no_other_move_is_legal() -> None:
-    game = "1. e4 e5 2. Nf3 Nf6 3. Nxe5 Nxe4 4. Qe2 Nxf2 5. Nc6+ Qe7 6. Nxe7 Nxh1 7. Nc6+"
-    position = Position(1, tuple(moves_in(game, STANDARD)), ("f8e7",))
+    game = "e2e4 e7e5 g1f3 g8f6 f3e5 f6e4 d1e2 e4f2 e5c6 d8e7 c6e7 f2h1 e7c6"
+    position = Position(1, tuple(game.split()), ("f8e7",))
     assert run_with_outcomes(positions=[position]).results.metrics["random_special_proportion"] == 1
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore import Position
-from cant_do_that_anymore.game.move_parser import named_moves
+from cant_do_that_anymore.game.reader import named_moves
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after
 from cant_do_that_anymore.metrics.stats.intervals import mean_interval
 from cant_do_that_anymore.metrics.stats.score_interval import t_quantile

@@ -1,10 +1,10 @@
-"""Moves and outcomes of replies; tests/game/test_move_parser.py tests the parser's rules."""
+"""Moves and outcomes of replies; tests/game/test_reader.py tests the rules of reading."""
 
 import chess
 import pytest
 
-from cant_do_that_anymore.game.move_parser import move_in
 from cant_do_that_anymore.game.position import Position
+from cant_do_that_anymore.game.reader import move_in
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after
 from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.task.scorer import answered_move, judge
@@ -18,7 +18,7 @@ CASTLES_LONG = "d2d4 a7a6 c1f4 a6a5 d1d2 a5a4 b1c3 a4a3"
 TWO_KNIGHTS, KNIGHT_ON_G5 = "g1f3 a7a6 b1c3 a6a5 c3e4 a5a4", "b1c3 a7a6 c3e4 a6a5 e4g5 a5a4"
 PLAYED = " ".join(MOVES)
 DECORATED = (
-    *("f1b5", " f1b5\n", "F1B5", '"f1b5"', "f1-b5", "f1 b5", "f1 to b5", "f1→b5", "Bf1-b5"),
+    *("f1b5", " f1b5\n", "F1B5", '"f1b5"', "f1-b5", "f1 to b5", "f1→b5", "Bf1-b5"),
     *("Bb5", "BB5", "Bb5+!", "7. Bb5", "7.f1b5", "Perhaps d2d4? Or e4e5?\n\nf1b5"),
     "The best move is **f1b5** (Bb5), pinning nothing.",
 )
@@ -26,7 +26,6 @@ UNREADABLE = (
     *("", " ", "f1", "f1b5 or d2d4", "f1b5 is illegal now, so Nf3", "I resign", "f1b5f1b5"),
     *("Xf1b5X", "0000", "e2e9", "Bb5 Bc4", "<script>alert(1)</script>"),
     "The pawn on e4 and the knight on f3 stand well.",
-    *("B1.c4", "e5. d5", "Nf3. e5", "d4 12. e5"),  # numbers inside replies are not move numbers
 )
 
 
@@ -73,7 +72,7 @@ def test_exact_reading_accepts_only_a_bare_uci_move() -> None:
         (Answer("", "length"), "truncated", "truncated"),
         (Answer("f1b5", "length"), "special", "special"),
         (Answer("As bishops move like knights, f1b5 is ill", "length"), "truncated", "truncated"),
-        (Answer("Since rooks move as ever, f1b5 is well"), "special", "special"),
+        (Answer("Since rooks move as ever, f1b5 is well"), "special", "unreadable"),
         (Answer("I cannot help with that", "refused"), "refused", "refused"),
         (Answer("", "error"), "error", "error"),
     ],

@@ -17,8 +17,8 @@ from ..datasets.pools import Pool, positions_drawn, positions_for
 from ..datasets.search import SelectionConfig
 from ..datasets.storage import Dataset
 from ..errors import Stopped, UserError
-from ..game.move_parser import move_in
 from ..game.position import Position
+from ..game.reader import move_in
 from ..game.rules import board_after
 from ..interrupts import run_interruptible
 from ..metrics.notes import versions_of
@@ -241,9 +241,7 @@ def _other_move(request: Request, before: Answer, now: Answer, settings: Setting
 def _move_or_text(request: Request, answer: Answer) -> str:
     """Return the move in an answer, or else its text."""
     question = request.question
-    previous = question.moves[-1] if question.moves else None
-    board = board_after(question.moves)
-    move = move_in(answer.text, board, question.rules, previous=previous)
+    move = move_in(answer.text, board_after(question.moves), question.rules)
     return move.uci() if move else answer.text.strip()[:80]
 
 

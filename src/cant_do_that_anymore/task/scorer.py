@@ -16,9 +16,8 @@ from sys import intern
 
 import chess
 
-from ..game.mentions import bare_move
-from ..game.move_parser import move_in, named_moves
 from ..game.position import Position
+from ..game.reader import bare_move, move_in, named_moves
 from ..game.rules import STANDARD, Rules
 from ..providers.base import Answer
 from .types import Outcome, QueriedMove, Reading, Score
@@ -98,13 +97,7 @@ def answered_move(
     """Return the move that an answer names, or None; exact reading accepts only a bare UCI move."""
     if reading == "exact":
         return bare_move(answer.text.strip())
-    return move_in(
-        answer.text,
-        position.board(),
-        rules,
-        cut_off=answer.stop_reason == "length",
-        previous=position.moves[-1] if position.moves else None,
-    )
+    return move_in(answer.text, position.board(), rules, cut_off=answer.stop_reason == "length")
 
 
 def names_special(text: str, position: Position) -> bool:
