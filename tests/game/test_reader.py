@@ -149,9 +149,7 @@ def test_marks_of_an_answer_become_labels() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "part", ["**f1b5**\n", "I play f1b5 ", "f1b5 is now also ", "{", "x. f1b5 "]
-)
+@pytest.mark.parametrize("part", ["**f1b5**\n", "I play f1b5 ", "f1b5 is now also ", "x. f1b5 "])
 def test_a_million_characters_are_read_in_seconds(part: str) -> None:
     start = process_time()
     read(part * (1_000_000 // len(part)))

@@ -40,7 +40,7 @@ FORBIDDEN, ALLOWED = conditions_for(QUESTIONS, BISHOPS_AS_KNIGHTS, DEFAULT)
                 *("In standard chess, yes. Here, no.", "It looks legal. Verdict: no"),
                 *(
                     "No, f1b5 is illegal; f1g3 would be legal.",
-                    "It was legal, but it is illegal now.",
+                    "It was legal. Now it is illegal.",
                 ),
             ),
         ),
@@ -59,7 +59,7 @@ FORBIDDEN, ALLOWED = conditions_for(QUESTIONS, BISHOPS_AS_KNIGHTS, DEFAULT)
                     "Yes, it is illegal.",
                     "Yes. No.",
                     "Is it legal?",
-                    "I am not sure if it is legal.",
+                    "I wonder if it is legal.",
                 ),
             ),
         ),
@@ -91,8 +91,8 @@ def test_exact_reading_accepts_only_the_bare_word() -> None:
 
 
 def test_statements_about_another_move_do_not_count() -> None:
-    assert read_yes_no("f1-g3 is legal, f1-b5 is illegal.", move="f1g3") is True
-    reply = "f1b5 is illegal, f1g3 is legal."
+    assert read_yes_no("f1-g3 is legal. f1-b5 is illegal.", move="f1g3") is True
+    reply = "f1b5 is illegal. f1g3 is legal."
     assert [read_yes_no(reply, move=move) for move in ("f1b5", "f1g3", "d2d4")] == [
         False,
         True,

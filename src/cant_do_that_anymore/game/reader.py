@@ -163,9 +163,7 @@ _NOUN = _words(
     "move answer action choice bestmove decision response reply output result solution pick option"
     " alternative recommendation conclusion uci san command best final"
 )
-_TAIL = _words(
-    r"here now in uci for to white black this position game the new rules under i choose \w*input"
-)
+_TAIL = _words("here now in uci for to white black this position game the new rules i choose input")
 # A label of the answer; with another adjective before the noun ("illegal move:") it is none.
 _LABELED = re.compile(
     rf"(?i)(?:(?:^|[^\w\s]|\n|\b{_MINE}[ _])[ \t]{{0,9}}(?:{_MINE}[ _]){{0,4}}{_NOUN}"
@@ -174,7 +172,10 @@ _LABELED = re.compile(
     r"[\s\"'(\[{<:=>-]{0,12}(?:(?:make_move|uci|move|play|i'll play|i play|i choose|the)\b"
     rf"[\s\"'(\[:=>-]{{0,6}}){{0,4}}(?:{_MOVED}|none\b|null\b|\"\")"
 )
-_AUXILIARY = _words("will would am going like want to should now then just think decided can only")
+_AUXILIARY = _words(
+    "will shall would am going like want to must should have now then therefore simply just think"
+    " choose decided also can only"
+)
 _VERB = _words(
     "play choose pick select go opt make made move capture take castle respond reply answer decide"
     " settle continue start develop push advance recommend suggest try prefer promote submit chose"
@@ -327,13 +328,7 @@ RULES = (labeled, next_in_game, alone, chosen, only_one)
 def move_in(
     text: str, board: chess.Board, rules: Rules, *, cut_off: bool = False
 ) -> chess.Move | None:
-    """Return the move that a reply plays, or None.
-
-    Args:
-        text: the reply.
-        board: the position.
-        rules: the rules in force.
-        cut_off: whether the token limit cut off the reply.
+    """Return the move that a reply plays, or None; ``cut_off`` if the token limit ended it.
 
     >>> move_in("Instead of 1. Nf3, I play d4.", chess.Board(), STANDARD)
     Move.from_uci('d2d4')
