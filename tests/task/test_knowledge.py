@@ -20,53 +20,21 @@ POOL = shipped_pool("pool")[:300]
 FORBIDDEN, ALLOWED = conditions_for(QUESTIONS, BISHOPS_AS_KNIGHTS, DEFAULT)
 
 
-@pytest.mark.parametrize(
-    ("says", "replies"),
-    [
-        (
-            True,
-            (
-                *("yes", "**Yes**", "Yes, bishops jump now.", "Yes - it is a jump.", "Answer: yes"),
-                *("\\boxed{yes}", '{"answer": "yes"}', "Bishops jump.\n\nYes", "f1g3 is legal."),
-                *("Yes, although it would be illegal in standard chess.", "So the answer is yes."),
-                "Is it diagonal? No. Is it a jump? Yes. The answer is yes because of that.",
-            ),
-        ),
-        (
-            False,
-            (
-                *("no", "No.", "No, because bishops jump.", "Final answer: No", "It is illegal."),
-                *("<answer>no</answer>", "It is no longer legal.", "Hm.\n\n**No**", "So, no."),
-                *("In standard chess, yes. Here, no.", "It looks legal. Verdict: no"),
-                *(
-                    "No, f1b5 is illegal; f1g3 would be legal.",
-                    "It was legal. Now it is illegal.",
-                ),
-            ),
-        ),
-        (
-            None,
-            (
-                *(
-                    "",
-                    "Perhaps.",
-                    "No idea.",
-                    "No piece blocks it",
-                    "Reply with yes or no.",
-                    "f1b5",
-                ),
-                *(
-                    "Yes, it is illegal.",
-                    "Yes. No.",
-                    "Is it legal?",
-                    "I wonder if it is legal.",
-                ),
-            ),
-        ),
-    ],
-)
-def test_yes_and_no_are_read(says: bool | None, replies: tuple[str, ...]) -> None:
-    assert [reply for reply in replies if read_yes_no(reply) is not says] == []
+YES = """yes|**Yes**|Yes, bishops jump now.|Yes - it is a jump.|Answer: yes|\\boxed{yes}
+|So the answer is yes.|{"answer": "yes"}|Bishops jump.\n\nYes|f1g3 is legal.
+|Yes, although it would be illegal in standard chess.
+|Is it diagonal? No. Is it a jump? Yes. The answer is yes because of that."""
+NO = """no|No.|No, because bishops jump.|Final answer: No|It is illegal.|<answer>no</answer>
+|It is no longer legal.|Hm.\n\n**No**|In standard chess, yes. Here, no.|So, no.
+|It looks legal. Verdict: no|No, f1b5 is illegal; f1g3 would be legal.
+|It was legal. Now it is illegal."""
+NEITHER = """|Perhaps.|No idea.|No piece blocks it|Reply with yes or no.|Yes, it is illegal.
+|Is it legal?|Yes. No.|I wonder if it is legal."""
+
+
+@pytest.mark.parametrize(("says", "replies"), [(True, YES), (False, NO), (None, NEITHER)])
+def test_yes_and_no_are_read(says: bool | None, replies: str) -> None:
+    assert [r for r in replies.split("|") if read_yes_no(r) is not says] == []
 
 
 def test_an_unfinished_sentence_of_a_truncated_reply_is_not_read() -> None:

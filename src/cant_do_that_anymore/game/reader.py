@@ -8,7 +8,8 @@ is labeled as the answer, chosen in words or alone in its place: "f1b5 is illega
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import chess
 
@@ -71,7 +72,7 @@ _MOVE = re.compile(
     r"|(?i:queen|rook|bishop|knight))\)?)?)(?![A-Za-z0-9])"
 )
 _ONTO_ROOK = {"e1h1": "e1g1", "e1a1": "e1c1", "e8h8": "e8g8", "e8a8": "e8c8"}
-_Notation = Mapping[str, chess.Move | None]
+_Notation = dict[str, chess.Move | None]
 
 
 def bare_move(text: str) -> chess.Move | None:
@@ -107,7 +108,7 @@ def _notation(board: chess.Board, rules: Rules) -> _Notation:
 
     Standard chess comes first, so that a habit is never read as a move of the changed rules.
     """
-    notation: dict[str, chess.Move | None] = {}
+    notation: _Notation = {}
     for legal in (rules.legal_moves(board), STANDARD.legal_moves(board)):
         named = defaultdict(list)
         for move in legal:
@@ -127,10 +128,12 @@ def _names(move: chess.Move, board: chess.Board) -> list[str]:
     return [piece + part + target for part in ("", *origin)]
 
 
-def _resolve(match: "re.Match[str]", board: chess.Board, notation: _Notation) -> chess.Move | None:
+def _resolve(
+    match: "re.Match[str]", board: chess.Board, notation: Callable[[], _Notation]
+) -> chess.Move | None:
     """Return a move from square to square, legal or not, or the legal one of this name."""
     if match["castling"]:
-        return notation.get("O" * len(match["castling"].replace("-", "")))
+        return notation().get("O" * len(match["castling"].replace("-", "")))
     promotion = (match["promotion"] or "").lower()
     promotion = "n" if promotion == "knight" else promotion[:1]
     origin, target = (match["origin"] or "").lower(), match["target"].lower()
@@ -138,7 +141,7 @@ def _resolve(match: "re.Match[str]", board: chess.Board, notation: _Notation) ->
         move = bare_move(origin + target + promotion)
         return move and as_castling(move, board)
     piece = (match["piece"] or "pawn").split()[0]
-    return notation.get(_PIECES.get(piece.lower(), piece) + origin + target + promotion)
+    return notation().get(_PIECES.get(piece.lower(), piece) + origin + target + promotion)
 
 
 # One character stands for each move: of an own piece, by a bare square, of the opponent.
@@ -186,7 +189,8 @@ _GAP = rf"(?:[ ,:(\"]{{1,3}}(?!{_NOT_CHOSEN}\b)[\w'/-]{{1,20}}){{0,10}}?[ :(\"'\
 _END = r"[\"')+#!]{0,5}(?:[.!,;:(\n]|$| [(-]| (?:because|since|as|to|instead|then|now)\b)"
 _PURPOSE = (
     r"[\s.,:;(!\"')+#-]{0,9}(?:(?:it|this|which|and|to|then)\s){0,3}(?:develop|pin|attack|threaten"
-    r"|prepar|control|captur|put|giv|challeng|aim|activat|eye|improv|complet|press|support|defend)"
+    r"|prepar|control|captur|put|giv|challeng|aim|activat|eye|improv|complet|press|support|defend"
+    r"|the (?-i:[A-Z]))"
 )
 _CHOSEN = re.compile(
     rf"(?i)(?:\b(?:(?:I|we)(?:'ll|'m|'d|'ve)?|let(?:'s| us| me))(?: {_AUXILIARY}){{0,5}} {_VERB}\b"
@@ -217,7 +221,10 @@ class Reply:
     def __init__(self, text: str, board: chess.Board, rules: Rules, cut_off: bool) -> None:
         self.board, self.rules, plain = board, rules, plain_text(text)
         self.moves: dict[str, chess.Move | None] = {}
-        notation, known = _notation(board, rules), dict[tuple[range, chess.Move | None], str]()
+        notation, known = (
+            cache(lambda: _notation(board, rules)),
+            dict[tuple[range, chess.Move | None], str](),
+        )
 
         def character(match: "re.Match[str]") -> str:
             move = _resolve(match, board, notation)
@@ -316,10 +323,8 @@ def only_one(reply: Reply) -> str | None:
         move = legal.pop()
         return move if reply.is_meant(move, 0, reply.text.rindex(move) + 1) else None
     clauses = set(_OWN_CLAUSE.findall(reply.text))
-    if moves and len(clauses) == 1 and legal <= clauses:
-        move = clauses.pop()
-        return move if reply.is_legal(move) else None
-    return None
+    is_clear = moves and len(clauses) == 1 and legal <= clauses
+    return next(filter(reply.is_legal, clauses), None) if is_clear else None
 
 
 RULES = (labeled, next_in_game, alone, chosen, only_one)
@@ -389,7 +394,7 @@ def named_moves(text: str, board: chess.Board, rules: Rules) -> dict[str, chess.
     >>> named_moves("Bb5? No, f1b5 is illegal.", chess.Board(), STANDARD)
     {'Bb5': None, 'f1b5': Move.from_uci('f1b5')}
     """
-    notation = _notation(board, rules)
+    notation = cache(lambda: _notation(board, rules))
     words = dict.fromkeys(text.split())  # long texts repeat themselves
     found = (match for word in words for match in _MOVE.finditer(word))
     return {m[0]: _resolve(m, board, notation) for m in found if m[0] != m["target"]}
