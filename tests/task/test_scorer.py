@@ -23,7 +23,7 @@ DECORATED = (
     "The best move is **f1b5** (Bb5), pinning nothing.",
 )
 UNREADABLE = (
-    *("", " ", "f1", "f1b5 or d2d4", "f1b5 is illegal now, so Nf3", "I resign", "f1b5f1b5"),
+    *("", " ", "f1", "f1b5 or d2d4", "I resign", "f1b5f1b5"),
     *("Xf1b5X", "0000", "e2e9", "Bb5 Bc4", "<script>alert(1)</script>"),
     "The pawn on e4 and the knight on f3 stand well.",
 )

@@ -8,8 +8,8 @@ import chess
 from markupsafe import Markup
 
 from ..formatting import map_texts, visible
+from ..game.move_names import named_moves
 from ..game.notation import notate, notate_game
-from ..game.reader import named_moves
 from ..game.rules import Rules
 from ..metrics.diagnosis import KNOWLEDGE, knowledge_group_of
 from ..metrics.measures import REASONING

@@ -16,8 +16,9 @@ from sys import intern
 
 import chess
 
+from ..game.move_names import bare_move, named_moves
 from ..game.position import Position
-from ..game.reader import bare_move, move_in, named_moves
+from ..game.reader import move_in
 from ..game.rules import STANDARD, Rules
 from ..providers.base import Answer
 from .types import Outcome, QueriedMove, Reading, Score
