@@ -57,7 +57,7 @@ def evaluate_batches(positions: Sequence[Position]) -> None:
 async def ask_about(name: str, positions: Sequence[Position]) -> None:
     """Ask a model about positions under a changed rule, with the concurrency of a run."""
     model = PocketModel(name)
-    slots = asyncio.Semaphore(model.info.connections)
+    slots = asyncio.Semaphore(model.info.connections or 1)
     prompt = Prompt(DEFAULT.changed_prompt(BISHOPS_AS_KNIGHTS))
 
     async def ask(position: Position) -> None:

@@ -214,10 +214,7 @@ def _responds(url: str) -> bool:
 def run_cdta(url: str, home: Path, *options: object) -> subprocess.CompletedProcess[str]:
     """Run ``cdta run`` on games under the changed rules, which need no search."""
     command = [*CDTA, "run", "--base-url", url, "--eval", "all_diagonal", *map(str, options)]
-    command += [
-        "--reasoning-tokens",
-        "0",
-    ]  # the model never stops by itself, which looks like reasoning
+    command += ["--max-tokens", "16"]  # the model never stops by itself
     key = {} if "--no-key" in options else {"CDTA_API_KEY": KEY}
     command = [part for part in command if part != "--no-key"]
     environment = os.environ | {"CDTA_HOME": str(home)} | key

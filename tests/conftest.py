@@ -6,7 +6,7 @@ import shutil
 import ssl
 import tempfile
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,6 @@ if TYPE_CHECKING:  # few tests need a browser
     from playwright.sync_api import Browser
 
     from browser import Opener, OpenPage
-    from cant_do_that_anymore.client.store import Store
     from testing import Loopback, Run, Serve
 
 pytest.register_assert_rewrite("testing")  # snapshots that differ are shown line by line
@@ -82,15 +81,6 @@ def no_retry_delay(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
     monkeypatch.setattr(client, "LONGEST_WAIT", 0.01)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> "Iterator[Store]":
-    """An empty cache of answers."""
-    from cant_do_that_anymore.client.store import Store
-
-    with closing(Store(tmp_path / "answers.sqlite")) as store:
-        yield store
 
 
 WITHOUT_HTTP = {

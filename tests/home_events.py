@@ -5,15 +5,15 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
@@ -21,17 +21,11 @@ from unittest.mock import patch
 from aiohttp import web
 
 from cant_do_that_anymore import Rules, Spec
-from cant_do_that_anymore.client.store import intact_rows
 from cant_do_that_anymore.comparison.experiment import run_all
 from cant_do_that_anymore.errors import Stopped, UserError
 from cant_do_that_anymore.report.run_page import write_page
 from cant_do_that_anymore.runs.evaluate import evaluate
-from cant_do_that_anymore.runs.identity_check import (
-    DIFFERENCES_TO_REJECT,
-    MAX_PROBES,
-    REPEATS,
-    ModelChanged,
-)
+from cant_do_that_anymore.runs.identity import PROBES
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import (
     CONTROLS_FILE,
@@ -50,12 +44,9 @@ Options = dict[str, Any]
 
 MAX_EXTRA = 4
 """Requests per connection that may be sent before it is known that they are needed."""
-MAX_IDENTITY_REQUESTS = MAX_PROBES + DIFFERENCES_TO_REJECT * REPEATS
-"""The most requests of an identity check; it needs one if the first answer is the same."""
-
 Numbers = dict[str, Any]
 
-VOLATILE = ("started_at", "seconds", "seconds_now", "notes", "cost", "dataset", "temperature")
+VOLATILE = ("started_at", "seconds", "notes", "cost", "dataset", "temperature")
 
 
 @dataclass(frozen=True)
@@ -84,7 +75,8 @@ def _numbers(facts: dict[str, Any], lines: Iterable[str]) -> Numbers:
     samples = [json.loads(line) for line in lines]
     for sample in samples:
         for reply in sample["replies"].values():
-            del reply["conceded"]  # the request variant may already be known
+            for name in ("adjustments", "limit"):  # may already be known
+                reply.pop(name, None)
     dataset = {key: facts["dataset"][key] for key in ("version", "origin", "pool", "pool_name")}
     stable = {key: value for key, value in facts.items() if key not in VOLATILE}
     return json.loads(json.dumps(stable | {"samples": samples, "dataset": dataset}))  # type: ignore[no-any-return]
@@ -96,16 +88,14 @@ def bytes_in(folder: Path) -> str:
     return sha256(b"".join(files)).hexdigest()
 
 
-def keys_in(store: Path) -> frozenset[str]:
-    """The keys of the intact answers in a cache, read from a copy so that nothing is repaired."""
-    if not store.exists():
+def keys_in(cache: Path) -> frozenset[str]:
+    """The keys of the answers in a cache."""
+    if not cache.exists():
         return frozenset()
-    with TemporaryDirectory() as folder:
-        copy = Path(folder) / store.name
-        for suffix in ("", "-wal"):
-            with suppress(FileNotFoundError):
-                shutil.copyfile(f"{store}{suffix}", f"{copy}{suffix}")
-        return frozenset(key for kind, key, *_ in intact_rows(copy) if kind == "answer")
+    with closing(sqlite3.connect(cache)) as database:
+        tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        rows = (database.execute(f"SELECT key FROM {table}") for (table,) in tables)
+        return frozenset(key for (key,) in chain(*rows))
 
 
 def difference(actual: Any, expected: Any, at: str = "") -> str:
@@ -142,7 +132,6 @@ class Home:
         self.editions = dict.fromkeys((*FILES, "custom"), 0)
         self.editions_seen: dict[tuple[int, str], set[int]] = {}
         self.saved_runs: dict[Path, tuple[Rules | None, str]] = {}
-        self.is_damaged = False
         for server in servers:
             server.replace_model(0)
         for name in FILES:
@@ -225,7 +214,7 @@ class Home:
             self._check_saved(options | {"seed": run.plan.settings.seed}, run.folder)
         for problem in failures.values():
             if "contains a run that differs in" not in str(problem):
-                self._check_message(options, type(problem).__name__, str(problem))
+                self._check_message(options, str(problem))
         self._record_edition(options)
 
     def replace_model(self, server: int, edition: int) -> None:
@@ -237,15 +226,6 @@ class Home:
         self.editions[name] = edition
         if name in FILES:
             write_edition(self.fresh.inputs, name, edition)
-
-    def damage_cache(self, share: float, size: int) -> None:
-        """Write garbage into the cache."""
-        store = self.path / "answers.sqlite"
-        if store.exists():
-            with store.open("r+b") as file:
-                file.seek(int(share * store.stat().st_size))
-                file.write(Random(share).randbytes(size))
-            self.is_damaged = True
 
     def damage_dataset(self, share: float, how: str) -> None:
         """Delete a dataset of the home, remove its lines, or replace them with garbage."""
@@ -299,16 +279,14 @@ class Home:
         model = self.servers[options["server"]].edition
         return json.dumps([values, editions, model], sort_keys=True)
 
-    def detects_change(self, options: Options) -> bool:
-        """Whether a model change is noticed; with given positions, moves cannot reveal it."""
+    def other_editions(self, options: Options) -> set[int]:
+        """The editions of the model that answered earlier, but the current one."""
         current = self.servers[options["server"]].edition
-        earlier = self.editions_seen.get(_model_key(options), set()) - {current}
-        has_same_name = any({current, edition} == {1, 2} for edition in earlier)
-        return options["positions"] == "pool" or not has_same_name
+        return self.editions_seen.get(_model_key(options), set()) - {current}
 
     def keys(self) -> frozenset[str]:
-        """The keys of the answers in the cache, or none if it is damaged."""
-        return frozenset() if self.is_damaged else keys_in(self.path / "answers.sqlite")
+        """The keys of the answers in the cache."""
+        return keys_in(self.path / "answers.sqlite")
 
     @property
     def error_file(self) -> Path:
@@ -335,23 +313,22 @@ class Home:
     def _request_check(self, options: Options, max_lost: int = 0) -> Iterator[None]:
         """Check that no cached request is sent again, except in identity checks."""
         server = self.servers[options["server"]]
-        first, before, is_intact = len(server.requests), self.keys(), not self.is_damaged
-        others = self.editions_seen.get(_model_key(options), set()) - {server.edition}
+        first, before = len(server.requests), self.keys()
         with self._error_check(options):
             try:
                 yield
             finally:
-                sent, self.is_damaged = len(server.requests) - first, False
+                sent = len(server.requests) - first
         new = self.keys() - before
         fresh = self.fresh.result(self, options)
         unanswered = max(0, fresh.requests - len(fresh.keys))
-        if server.is_reasoning:  # requests in flight while its token limit is found
+        if server.is_reasoning:  # requests in flight while its token limit rises
             unanswered += 2 * options["max_connections"]
-        identity_requests = MAX_IDENTITY_REQUESTS if others else 1
-        if sent > len(new) + identity_requests + max_lost + unanswered:
+        if sent > len(new) + PROBES + max_lost + unanswered:
             raise CheckFailed(f"{sent} requests were sent, and {len(new)} answers cached")
         extra = len(new - fresh.keys)
-        if is_intact and extra > MAX_EXTRA * options["max_connections"]:
+        has_namespaces = self.other_editions(options)  # which are a part of the keys
+        if not has_namespaces and extra > MAX_EXTRA * options["max_connections"]:
             raise CheckFailed(f"{extra} requests were sent that a fresh run does not send")
 
     @contextmanager
@@ -360,36 +337,46 @@ class Home:
         try:
             yield
         except UserError as problem:
-            self._check_message(options, type(problem).__name__, str(problem))
+            self._check_message(options, str(problem))
         self._record_edition(options)
 
     def _raise_child_error(self) -> None:
         """Raise the error of the other process here."""
         if self.error_file.exists():
-            kind, _, message = self.error_file.read_text().partition(": ")
+            _, _, message = self.error_file.read_text().partition(": ")
             self.error_file.unlink()
-            if kind == "ModelChanged":
-                raise ModelChanged(message)
             raise UserError(message)
 
-    def _check_message(self, options: Options, kind: str, message: str) -> None:
-        """The model has changed, or the message is that of a fresh home."""
+    def _check_message(self, options: Options, message: str) -> None:
+        """The message must be that of a fresh home."""
+        expected = {_without_numbers(fresh.message) for fresh in self._fresh_results(options)}
+        if _without_numbers(message) not in expected - {""}:
+            raise CheckFailed(f"message {message!r}; in a fresh home: {expected}")
+
+    def _fresh_results(self, options: Options) -> list[RunResult]:
+        """The results in fresh homes: of the current model, and of those whose answers are cached.
+
+        A run whose answers are all cached does not notice that the model has changed.
+        """
         server = self.servers[options["server"]]
-        earlier = self.editions_seen.get(_model_key(options), set()) - {server.edition}
-        if kind == "ModelChanged" and earlier:
-            return
-        fresh = self.fresh.result(self, options)
-        if not fresh.message or _without_numbers(message) != _without_numbers(fresh.message):
-            raise CheckFailed(f"message {message!r}; in a fresh home: {fresh.message or 'a run'!r}")
+        current, results = server.edition, [self.fresh.result(self, options)]
+        for edition in sorted(self.other_editions(options)):
+            server.replace_model(edition)
+            results.append(self.fresh.result(self, options))
+            server.replace_model(current)
+        return results
 
     def _check_saved(self, options: Options, folder: Path) -> None:
         """If a run was saved, it is complete and equal to that of a fresh home."""
         if not folder.exists():
             return
         rules = CUSTOM_RULES[self.editions["custom"]] if options["rules"] == "custom" else None
-        actual, expected = numbers_in(folder), self.fresh.result(self, options).numbers
-        if actual != expected:
-            raise CheckFailed(f"other numbers than in a fresh home: {difference(actual, expected)}")
+        actual = numbers_in(folder)
+        expected = [fresh.numbers for fresh in self._fresh_results(options)]
+        if actual not in expected:
+            raise CheckFailed(
+                f"other numbers than in a fresh home: {difference(actual, expected[0])}"
+            )
         self.saved_runs[folder] = rules, bytes_in(folder)
 
 

@@ -63,7 +63,7 @@ def start_cdta(
 def forked_cdta(*arguments: object) -> BaseProcess:
     """A process for ``cdta`` that is not started yet; it inherits stdout and stderr."""
     context = get_context("forkserver")
-    context.set_forkserver_preload(["cant_do_that_anymore.cli.commands.run"])
+    context.set_forkserver_preload(["cant_do_that_anymore.api.functions"])
     argv = ["cdta", *map(str, arguments)]
     return context.Process(target=_run_forked, args=(argv, dict(os.environ)))
 

@@ -31,8 +31,9 @@ class RandomServer(Loopback):
     """A model that plays its habit, another move or none, at random for each request.
 
     Attributes:
-        edition: which model it is; no two editions have an answer in common.
-        is_reasoning: whether it reasons first and does not support a temperature.
+        edition: which model it is; no two editions have an answer or a version in common.
+        is_reasoning: whether it sometimes reasons first, some 900 tokens at most, and does not
+            support a temperature.
     """
 
     def __init__(self, number: int, *, is_reasoning: bool = False) -> None:
@@ -42,9 +43,9 @@ class RandomServer(Loopback):
         self.replace_model(0)
 
     def replace_model(self, edition: int) -> None:
-        """Become another model; every second time the model name changes, too."""
+        """Become another model."""
         self.edition = edition
-        self.model = f"m-{(edition + 1) // 2}"
+        self.model = f"m-{edition}"
 
     def number_for(self, request: Body) -> int:
         ignored = (*IGNORED_FIELDS, *(["temperature"] if self.is_reasoning else []))
@@ -66,7 +67,8 @@ class RandomServer(Loopback):
         limit = CHARACTERS_PER_TOKEN * max_tokens
         text, reasoning = choice["message"]["content"], ""
         if self.is_reasoning:
-            reasoning = ("What would I play? " * 9)[: self.number_for(request) % 120]
+            length = max(0, self.number_for(request) % 120 - 60) * 60
+            reasoning = ("What would I play? " * 200)[:length]
             choice["message"]["reasoning"] = reasoning[:limit]
         choice["message"]["content"] = text[: max(0, limit - len(reasoning))]
         if len(reasoning) + len(text) > limit:

@@ -15,7 +15,7 @@ from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.metrics.compute import compute
 from cant_do_that_anymore.metrics.notes import notes_on
-from cant_do_that_anymore.providers.base import Settings, StopReason
+from cant_do_that_anymore.providers.base import REPLY_TOKENS, Settings, StopReason
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.conditions import conditions_for
 from cant_do_that_anymore.task.prompts import DEFAULT
@@ -109,7 +109,6 @@ def run_from_answers(
         "notes": notes_on(samples, results, plan, control_samples),
         "started_at": "2026-01-01T00:00:00Z",
         "seconds": 1.0,
-        "seconds_now": 1.0,
     }
     computed = {"samples": samples, "controls": control_samples, "results": results}
     return Run(plan=plan, **defaults | computed | fields)
@@ -182,13 +181,13 @@ def _answers(
 def _answer(outcome: Outcome, position: Position, change: Rules) -> Answer:
     """An answer that has this outcome, at least under the changed rules."""
     if outcome in _WITHOUT_MOVE:
-        return Answer("", _WITHOUT_MOVE[outcome], version="model-1")
+        return Answer("", _WITHOUT_MOVE[outcome], version="model-1", limit=REPLY_TOKENS)
     board = position.board()
     legal = dict.fromkeys((*STANDARD.legal_moves(board), *change.legal_moves(board)))
     moves = [chess.Move.from_uci(uci) for uci in position.special_moves]
     moves += [*legal, chess.Move.from_uci("a1h7")]  # a move that no piece can make
     move = next(move for move in moves if outcome_of(move, position, change) == outcome)
-    return Answer(move.uci(), version="model-1")
+    return Answer(move.uci(), version="model-1", limit=REPLY_TOKENS)
 
 
 _WITHOUT_MOVE: dict[Outcome, StopReason] = {

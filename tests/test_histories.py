@@ -39,7 +39,6 @@ def test_any_history_gives_the_numbers_of_a_fresh_home(
 def test_answers_of_an_earlier_model_do_not_count_for_the_current_one(
     servers: list[RandomServer], fresh: FreshHomes
 ) -> None:
-    """The identity check uses positions of the run, not other positions of the file."""
     diagonal = Step("run", (DEFAULT_OPTIONS | {"positions": "diagonal"},))
     steps = [diagonal, Step("replace_model", (0, 1)), Step("run", (DEFAULT_OPTIONS,)), diagonal]
     failure = shortest_failure(32, servers, fresh, steps)

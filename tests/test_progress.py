@@ -14,7 +14,6 @@ from cant_do_that_anymore.progress import (
 )
 from loopback import Loopback, serving
 from planted_models import habit
-from testing import positions
 
 
 @pytest.fixture
@@ -74,20 +73,6 @@ def test_a_slow_model_shows_that_work_has_started(
     assert lines[-1].startswith("measuring m: 1/1, ")
 
 
-def test_an_unknown_share_shows_no_time_left(
-    clock: list[float], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with progress_display("mining", quiet=False) as show:
-        clock[0] += 20
-        show(None, ["3 positions"])
-        clock[0] += 20
-        show(0.8, ["80% read", "5 positions"])
-    assert capsys.readouterr().err.splitlines() == [
-        "mining: 3 positions",
-        "mining: 80% read, 10 s left, 5 positions",
-    ]
-
-
 def test_quiet_prints_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     with progress("measuring m", 1, quiet=True) as advance:
         clock[0] += 100
@@ -130,31 +115,6 @@ def test_each_run_shows_the_time_left_in_total(
         "run 2 of 3: m: measuring m: 2/4, 80 s left, 40 s each, 2 min left in total",
     ]
     assert durations == [40, 80]
-
-
-def test_a_terminal_shows_the_run_above_its_bar(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "100")
-    with (
-        overall_progress("run 4 of 18: beta [bold], seed 2", 1, [60.0]),
-        progress_display("m", quiet=False) as show,
-    ):
-        show(1.0, ["all of it"])
-    assert "run 4 of 18: beta [bold], seed 2, 60 s left in total\n" in capsys.readouterr().err
-
-
-def test_80_columns_show_the_time_left_and_the_total_cost(
-    priced: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "80")
-    with serving(habit) as server:
-        evaluate(Spec(model="priced", base_url=server.url, dataset=positions(30), max_cost=100))
-    frame = capsys.readouterr().err.split("measuring ")[-1].split("\n")[0]
-    text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", frame)
-    assert re.search(r"30/30, 0 s left, \$0\.\d\d spent\b", text.strip())
 
 
 @pytest.mark.parametrize(

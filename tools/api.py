@@ -29,8 +29,8 @@ notebook's. This page is written by `python tools/api.py`.
 # Public names by heading; those with a dot are the types of their results.
 HEADINGS: dict[str, tuple[str, ...]] = {
     "Evaluate": ("Spec", "evaluate", "experiment", "estimate"),
-    "Saved runs": ("load", "saved_runs", "compare"),
-    "Results": ("api.results.Result", "Run", "Comparison", "Experiment", "Runs", "ExpectedCost"),
+    "Saved runs": ("load", "compare"),
+    "Results": ("api.results.Result", "Run", "Comparison", "Experiment", "ExpectedCost"),
     "The contents of a run": (
         *("runs.results.Run", "metrics.types.Results", "task.types.Sample"),
         "task.types.ScoredAnswer",

@@ -1,7 +1,7 @@
 """Mutation testing: checks that some test fails when one thing in the code changes.
 
     pip install mutmut
-    python tools/mutants.py store --out store.jsonl
+    python tools/mutants.py cache --out cache.jsonl
 
 Mutants run in a copy of the repository. A process that has collected the tests forks, changes the
 function, and runs the tests that reach it until one fails. Fast tests that reach the changed

@@ -15,11 +15,9 @@ if TYPE_CHECKING:
     from .api.functions import evaluate as evaluate
     from .api.functions import experiment as experiment
     from .api.functions import load as load
-    from .api.functions import saved_runs as saved_runs
     from .api.results import Comparison as Comparison
     from .api.results import Experiment as Experiment
     from .api.results import Run as Run
-    from .api.results import Runs as Runs
     from .game.position import Position as Position
     from .game.position import read_positions as read_positions
     from .game.position import shipped_pool as shipped_pool
@@ -38,8 +36,8 @@ if TYPE_CHECKING:
 
 # Public names by the module that defines them.
 _NAMES = {
-    "api.functions": ("compare", "estimate", "evaluate", "experiment", "load", "saved_runs"),
-    "api.results": ("Comparison", "Experiment", "Run", "Runs"),
+    "api.functions": ("compare", "estimate", "evaluate", "experiment", "load"),
+    "api.results": ("Comparison", "Experiment", "Run"),
     "game.position": ("Position", "read_positions", "shipped_pool"),
     "game.reader": ("read_move",),
     "game.rules": ("Rules", "rules_named"),

@@ -1,11 +1,9 @@
 """Options and help of the commands: grouped, complete and fast to show."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
-from threading import Thread
 
 import click
 import pytest
@@ -13,8 +11,7 @@ import pytest
 from cant_do_that_anymore.cli.help import HEADINGS, Option
 from cant_do_that_anymore.cli.main import COMMANDS, DATASET_COMMANDS
 from cant_do_that_anymore.cli.main import cdta as group
-from cant_do_that_anymore.runs.storage import save_run
-from testing import POOL, cdta, needs_posix, oaieval, run_with_outcomes
+from testing import cdta, oaieval
 
 CONTEXT = click.Context(group)
 MODEL_COMMANDS = [("run",), ("dataset", "build"), ("experiment",), ("estimate",)]
@@ -77,33 +74,6 @@ def test_program_help_repeats_the_first_line_of_a_commands_help(names: tuple[str
         assert "\nOptions:\n" not in help_of(*names)
 
 
-WITH_OUT = [
-    *("run", "experiment", "export", "compare", "mine"),
-]
-WITH_JSON = [
-    *("run", "estimate", "experiment", "compare", "runs", "rules", "prompt"),
-]
-
-
-@pytest.mark.parametrize(
-    ("flags", "commands"),
-    [
-        ({"-o", "--out"}, [*WITH_OUT, "dataset export", "dataset union"]),
-        ({"--json"}, [*WITH_JSON, "dataset list", "dataset show"]),
-    ],
-    ids=["out", "json"],
-)
-def test_options_have_the_same_name_in_every_command(flags: set[str], commands: list[str]) -> None:
-    commands_with_flag = [
-        " ".join(names)
-        for names in SHORT_HELP
-        if any(flags & set(option.opts) for option in command(*names).params)
-    ]
-    assert sorted(commands_with_flag) == sorted(commands)
-    for names in commands:
-        assert any(flags == set(option.opts) for option in command(*names.split()).params)
-
-
 SLOW = ("aiohttp", "inspect_ai", "matplotlib", "numpy", "onnxruntime", "pydantic", "rich", "yaml")
 
 
@@ -140,24 +110,6 @@ def test_names_that_look_like_markup_are_printed_unchanged(tmp_path: Path) -> No
     assert str(folder) in run.stdout
     options = ("--base-url", "http://127.0.0.1:9/v1", "--model", "x[/b]", "-n", 2)
     assert "x[/b]" in cdta("estimate", *options).stdout
-
-
-@needs_posix
-def test_reports_are_written_to_pipes_without_replacing_them(tmp_path: Path) -> None:
-    runs = [tmp_path / model for model in ("random", "pocket")]
-    for folder in runs:
-        save_run(run_with_outcomes(folder.name, positions=POOL[:9]), folder)
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    for arguments in (["compare", *runs],):
-        reports: list[str] = []
-        # A daemon, so that the test ends even if nothing is written to the pipe.
-        reader = Thread(target=lambda texts=reports: texts.append(pipe.read_text()), daemon=True)
-        reader.start()
-        cdta(*arguments, "-o", pipe, code=0)
-        reader.join(timeout=30)
-        assert reports[0].rstrip().endswith("</html>")
-        assert pipe.is_fifo()
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,15 @@
-"""The cache of a model: which answers can be reused, and what their keys depend on."""
+"""The cached answers of a model: what their keys depend on, and which answer stays."""
 
-import asyncio
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore.client.cache import ModelCache, with_request_seed
-from cant_do_that_anymore.client.store import Store
-from cant_do_that_anymore.game.rules import STANDARD
+from cant_do_that_anymore.client.cache import Cache, with_request_seed
+from cant_do_that_anymore.errors import UserError
+from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.providers.base import (
     Answer,
     Message,
@@ -16,121 +18,113 @@ from cant_do_that_anymore.providers.base import (
     Settings,
     local_info,
 )
+from cant_do_that_anymore.providers.catalog import server_info
 from cant_do_that_anymore.providers.local import RandomModel
-from cant_do_that_anymore.providers.request_variants import limit_of
 
 QUESTION = Question(STANDARD, ("e2e4",), (Message("user", "e2e4"),))
 REQUEST = Request(QUESTION, "measuring", "standard")
-SMALL, MIDDLE, LARGE = (Settings(max_tokens=limit) for limit in (50, 80, 100))
-COMPLETE, TRUNCATED = Answer("e7e5"), Answer("e7", "length")
 MODEL, OTHER = RandomModel.info, local_info("other", connections=4)
+SETTINGS = Settings()
+COMPLETE = Answer("e7e5", version="m-1", limit=512)
+CUT_OFF = Answer("e7", "length", version="m-1", limit=512)
 
 
-def save(store: Store, settings: Settings, answer: Answer, draw: int = 0) -> Answer:
-    async def save_answer() -> Answer:
-        return await ModelCache(MODEL, store).save(replace(REQUEST, draw=draw), settings, answer)
-
-    return asyncio.run(save_answer())
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "answers.sqlite"
 
 
-REASONING = Settings(max_tokens=60, reasoning_tokens=20)
+@pytest.fixture
+def cache(path: Path) -> Iterator[Cache]:
+    with closing(Cache(path, MODEL)) as cache:
+        yield cache
+
+
+def test_everything_that_can_change_the_answer_changes_the_key(cache: Cache, path: Path) -> None:
+    requests = [
+        REQUEST,
+        replace(REQUEST, question=replace(QUESTION, rules=BISHOPS_AS_KNIGHTS)),
+        replace(REQUEST, question=replace(QUESTION, messages=(Message("system", "e2e4"),))),
+        replace(REQUEST, purpose="selection"),
+        replace(REQUEST, condition="changed"),
+        replace(REQUEST, draw=1),
+        replace(REQUEST, tokens=100),
+    ]
+    settings = [
+        Settings(0.0),
+        Settings(None),
+        Settings(max_tokens=17),
+        Settings(seed=5),
+        Settings(reasoning_effort="low"),
+        Settings(extra_body='{"top_k": 1}'),
+    ]
+    keys = {cache.key(request, SETTINGS) for request in requests}
+    keys |= {cache.key(REQUEST, other) for other in settings}
+    with closing(Cache(path, OTHER)) as of_other_model:
+        keys.add(of_other_model.key(REQUEST, SETTINGS))
+    cache.start_namespace("m-2", [])
+    keys.add(cache.key(REQUEST, SETTINGS))
+    assert len(keys) == len(requests) + len(settings) + 2
+
+
+def save(cache: Cache, answer: Answer) -> Answer:
+    return cache.save(REQUEST, SETTINGS, answer, None)
 
 
 @pytest.mark.parametrize(
-    ("saved", "requested", "expected", "was_truncated"),
+    ("first", "second", "stays"),
     [
-        # Among smaller limits, the largest counts, unless the answer was truncated.
-        ([(SMALL, COMPLETE)], LARGE, COMPLETE, False),
-        ([(SMALL, TRUNCATED)], LARGE, None, True),
-        ([(SMALL, TRUNCATED), (MIDDLE, COMPLETE)], LARGE, COMPLETE, False),
-        ([(SMALL, COMPLETE), (MIDDLE, TRUNCATED)], LARGE, None, True),
-        # Reasoning tokens are part of the limit.
-        ([(REASONING, COMPLETE)], Settings(max_tokens=50, reasoning_tokens=30), COMPLETE, False),
-        ([(REASONING, COMPLETE)], Settings(max_tokens=50, reasoning_tokens=31), COMPLETE, False),
-        ([(REASONING, COMPLETE)], Settings(max_tokens=50, reasoning_tokens=29), None, False),
-        # At the same limit, truncated answers count, too, and the first answer stays.
-        ([(SMALL, TRUNCATED)], SMALL, TRUNCATED, False),
-        ([(SMALL, COMPLETE), (SMALL, TRUNCATED)], SMALL, COMPLETE, False),
-        # Answers with a larger limit or another temperature do not count.
-        ([(MIDDLE, COMPLETE)], SMALL, None, False),
-        ([(MIDDLE, COMPLETE)], replace(LARGE, temperature=0.0), None, False),
+        (COMPLETE, replace(COMPLETE, text="d7d5"), "e7e5"),
+        (CUT_OFF, replace(COMPLETE, text="d7d5", limit=32_768), "d7d5"),
+        (CUT_OFF, replace(CUT_OFF, text="d7"), "e7"),
+        (COMPLETE, replace(COMPLETE, text="d7d5", limit=32_768), "e7e5"),
     ],
 )
-def test_which_cached_answer_is_used(
-    store: Store,
-    saved: list[tuple[Settings, Answer]],
-    requested: Settings,
-    expected: Answer | None,
-    was_truncated: bool,
+def test_the_first_answer_stays_unless_it_was_cut_off(
+    first: Answer, second: Answer, stays: str, cache: Cache
 ) -> None:
-    first: dict[Settings, Answer] = {}
-    for settings, answer in saved:
-        assert save(store, settings, answer) == first.setdefault(settings, answer)
-    cache = ModelCache(MODEL, store)
-    assert cache.answer(REQUEST, requested) == expected
-    requests = cache.same_limit_if_cut([replace(REQUEST, draw=9), REQUEST], requested)
-    assert [request.same_limit_only for request in requests] == [was_truncated] * 2
-    has_same_limit = limit_of((), requested) in (limit_of((), settings) for settings in first)
-    same_limit_only = replace(REQUEST, same_limit_only=True)
-    assert cache.answer(same_limit_only, requested) == (expected if has_same_limit else None)
-    assert ModelCache(OTHER, store).answer(REQUEST, requested) is None
+    assert save(cache, first) == first
+    assert save(cache, second).text == stays
+    saved = cache.answer(REQUEST, SETTINGS)
+    assert saved and saved.text == stays
 
 
-def test_an_answer_to_any_request_variant_is_used(store: Store) -> None:
-    answer = replace(COMPLETE, conceded=("no temperature",), seconds=1.5)
-    save(store, SMALL, answer)
-    save(store, LARGE, COMPLETE, draw=1)
-    cache = ModelCache(MODEL, store)
-    cached = cache.answer(REQUEST, SMALL)
-    assert cached == answer and cached.seconds == 1.5
-    assert cache.variants(SMALL) == [(), ("no temperature",)]
-    other = replace(REQUEST, draw=2)
-    save(store, LARGE, replace(TRUNCATED, conceded=("no system",)), draw=2)
-    # No smaller limit truncated it.
-    assert ModelCache(MODEL, store).same_limit_if_cut([other], LARGE) == [other]
+def test_answers_survive_with_the_limit_of_the_newest(cache: Cache, path: Path) -> None:
+    assert (cache.is_empty, cache.token_limit(None)) == (True, None)
+    answer = Answer("e7e5", version="m-1", adjustments=("no system",), cost=0.1, fingerprint="f")
+    for number, limit in enumerate((32_768, 512)):
+        cache.save(replace(REQUEST, draw=number), SETTINGS, answer, limit)
+    with closing(Cache(path, MODEL)) as again:
+        assert (again.is_empty, again.token_limit(None)) == (False, 512)
+        assert again.token_limit("high") is None
+        assert again.answer(REQUEST, SETTINGS) == answer
+    with closing(Cache(path, OTHER)) as of_other_model:
+        assert of_other_model.is_empty
 
 
-def test_variants_are_cached_by_model_effort_and_body(store: Store) -> None:
-    ModelCache(MODEL, store).set_variant(SMALL, ("no system",))
-    reopened = ModelCache(MODEL, store)
-    assert reopened.variant(SMALL) == reopened.variant(LARGE) == ("no system",)
-    assert reopened.variant(replace(SMALL, reasoning_effort="high")) == ()
-    assert reopened.variant(replace(SMALL, extra_body='{"a": 1}')) == ()
-    assert ModelCache(OTHER, store).variant(SMALL) == ()
-    reopened.set_variant(SMALL, ())
-    assert reopened.variant(SMALL) == ModelCache(MODEL, store).variant(SMALL) == ()
-
-
-def test_fingerprints_are_recorded_by_name_and_model(store: Store) -> None:
-    steps: list[tuple[dict[str, str], dict[str, list[str]]]] = [
-        ({"fingerprint": "c", "owner": "b"}, {"fingerprint": [], "owner": []}),
-        ({"fingerprint": "a", "owner": "b"}, {"fingerprint": ["c"]}),
-        ({"fingerprint": "d"}, {"fingerprint": ["a", "c"]}),
-        ({"fingerprint": "c"}, {}),
-    ]
-    for fingerprints, earlier in steps:
-        assert ModelCache(MODEL, store).record_fingerprints(fingerprints) == earlier
-    assert ModelCache(OTHER, store).record_fingerprints({"owner": "b"}) == {"owner": []}
-
-
-def test_request_seeds_are_stable_and_distinct() -> None:
-    settings = Settings(0.5, 16, 7)
-    assert with_request_seed(MODEL, REQUEST, settings) == replace(settings, seed=269961778539680)
-    other_question = replace(QUESTION, messages=(Message("user", "d2d4"),))
+def test_only_bundled_models_get_a_seed_of_each_request() -> None:
     seeds = {
-        with_request_seed(model, request, varied).seed
-        for model, request, varied in (
-            (MODEL, REQUEST, settings),
-            (OTHER, REQUEST, settings),
-            (MODEL, replace(REQUEST, question=other_question), settings),
-            (MODEL, replace(REQUEST, purpose="selection"), settings),
-            (MODEL, replace(REQUEST, draw=1), settings),
-            (MODEL, REQUEST, replace(settings, temperature=0.0)),
-            (MODEL, replace(REQUEST, tokens=100), settings),
-            (MODEL, REQUEST, replace(settings, seed=8)),
-        )
+        with_request_seed(MODEL, request, settings).seed
+        for request in (REQUEST, replace(REQUEST, draw=1), replace(REQUEST, tokens=100))
+        for settings in (SETTINGS, Settings(0.0), Settings(seed=1))
     }
-    assert len(seeds) == 8
-    other_limit = replace(settings, max_tokens=512)
-    seeded = with_request_seed(MODEL, REQUEST, other_limit)
-    assert seeded == replace(other_limit, seed=269961778539680)
+    assert len(seeds) == 9
+    server = server_info("m", "http://localhost:1/v1")
+    assert with_request_seed(server, REQUEST, Settings(seed=7)).seed == 7
+
+
+def test_a_damaged_file_ends_in_one_sentence(path: Path) -> None:
+    path.write_bytes(b"not a database at all, but long enough to be read as one" * 100)
+    with pytest.raises(UserError, match=r"may be damaged: .* sqlite3 FILE \.recover"):
+        Cache(path, MODEL)
+    path.unlink()
+    with closing(Cache(path, MODEL)) as cache:
+        save(cache, COMPLETE)
+        cache._database.execute("UPDATE answers_4 SET answer = '{'")
+        with pytest.raises(UserError, match=r"may be damaged"):
+            cache.answer(REQUEST, SETTINGS)
+
+
+def test_a_file_that_cannot_be_written_ends_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"set CDTA_HOME to a folder .* Earlier answers are safe"):
+        Cache(tmp_path / "missing" / "answers.sqlite", MODEL)

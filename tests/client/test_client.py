@@ -10,25 +10,25 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore.client import client as module
-from cant_do_that_anymore.client.cache import request_key
-from cant_do_that_anymore.client.client import LOOKAHEAD, Client
-from cant_do_that_anymore.client.store import Store
+from cant_do_that_anymore.client.cache import Cache
+from cant_do_that_anymore.client.client import AHEAD, Client, from_cache_again
 from cant_do_that_anymore.errors import Incomplete, UserError
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
+from cant_do_that_anymore.game.rules import STANDARD
 from cant_do_that_anymore.providers.base import (
+    Adjustments,
     Answer,
     Message,
     Model,
+    ModelInfo,
     Question,
     Request,
-    RequestVariant,
     Settings,
     TransientError,
     Usage,
-    local_info,
 )
 
-SETTINGS = Settings(1.0, 16)
+SETTINGS = Settings()
+INFO = ModelInfo(name="scripted", identity={"name": "scripted"}, endpoint="http://m")
 
 pytestmark = pytest.mark.usefixtures("no_retry_delay")
 
@@ -36,16 +36,16 @@ pytestmark = pytest.mark.usefixtures("no_retry_delay")
 class ScriptedModel(Model):
     """Waits or fails as ``script`` says for a request's number and attempt."""
 
-    info = local_info("scripted", connections=4)
+    info = INFO
 
     def __init__(self, script: Callable[[int, int], float | Exception] = lambda *_: 0.0) -> None:
         self.script = script
-        self.reply, self.usage = "answer", Usage()
+        self.reply, self.version = "answer", "m-1"
         self.attempts: Counter[int] = Counter()
         self.in_flight = self.max_in_flight = 0
 
     async def answer(
-        self, question: Question, settings: Settings, variant: RequestVariant = ()
+        self, question: Question, settings: Settings, adjustments: Adjustments = ()
     ) -> Answer:
         number = int(question.messages[0].content)
         self.attempts[number] += 1
@@ -56,7 +56,7 @@ class ScriptedModel(Model):
             if isinstance(outcome, Exception):
                 raise outcome
             await asyncio.sleep(outcome)
-            return Answer(f"{self.reply} {number}", usage=self.usage)
+            return Answer(f"{self.reply} {number}", usage=Usage(9, 3), version=self.version)
         finally:
             self.in_flight -= 1
 
@@ -75,29 +75,51 @@ def expected_texts(count: int) -> list[str]:
     return [f"answer {number}" for number in range(count)]
 
 
-def are_saved(store: Store, model: ScriptedModel, count: int) -> bool:
-    keys = (request_key(model.info, request, SETTINGS) for request in requests(count))
-    return all(store.get("answer", key) for key in keys)
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[Cache]:
+    with closing(Cache(tmp_path / "answers.sqlite", INFO)) as cache:
+        yield cache
 
 
-async def all_answers(client: Client, count: int, ahead: int = LOOKAHEAD) -> list[Answer]:
-    return [answer async for answer in client.answers(requests(count), SETTINGS, ahead)]
+def are_saved(cache: Cache, count: int) -> bool:
+    return all(cache.answer(request, SETTINGS) for request in requests(count))
 
 
-def test_answers_come_in_request_order(store: Store) -> None:
+async def all_answers(client: Client, count: int, ahead: int = AHEAD) -> list[Answer]:
+    stream = client.answers(requests(count), SETTINGS, lambda: ahead)
+    async with aclosing(stream) as answers:
+        return [answer async for answer in answers]
+
+
+def test_answers_come_in_request_order(cache: Cache) -> None:
     model = ScriptedModel(lambda number, _: (number * 7 % 5) / 500)
-    answers = asyncio.run(all_answers(Client(model, store), 50))
+    answers = asyncio.run(all_answers(Client(model, cache, 4), 50))
     assert texts(answers) == expected_texts(50)
     assert model.max_in_flight == 4
 
 
-def test_lookahead_is_limited_by_a_slow_answer(store: Store) -> None:
-    model = ScriptedModel(lambda number, _: 0.0 if number else 3600.0)
+def test_the_first_request_is_sent_alone(cache: Cache) -> None:
+    model = ScriptedModel(lambda number, _: 0.0 if number else 0.05)
+    client = Client(model, cache, 64)
+
+    async def sent_with_the_first() -> int:
+        task = asyncio.create_task(all_answers(client, 20))
+        await asyncio.sleep(0.02)
+        sent = len(model.attempts)
+        await task
+        return sent
+
+    assert asyncio.run(sent_with_the_first()) == 1
+    assert len(model.attempts) == 20
+
+
+def test_lookahead_is_limited_by_a_slow_answer(cache: Cache) -> None:
+    model = ScriptedModel(lambda number, _: 0.0 if number != 1 else 3600.0)
 
     async def requests_sent() -> int:
-        task = asyncio.create_task(all_answers(Client(model, store, 64), 300, ahead=200))
+        task = asyncio.create_task(all_answers(Client(model, cache, 64), 300, ahead=200))
         async with asyncio.timeout(60):
-            while len(model.attempts) < 200:
+            while len(model.attempts) < 201:
                 await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)  # time for more requests to be sent
         task.cancel()
@@ -105,91 +127,71 @@ def test_lookahead_is_limited_by_a_slow_answer(store: Store) -> None:
         task.cancel()
         return len(model.attempts)
 
-    assert asyncio.run(requests_sent()) == 200
+    assert asyncio.run(requests_sent()) == 201
 
 
-def test_no_request_is_sent_twice(store: Store) -> None:
+def test_no_request_is_sent_twice(cache: Cache) -> None:
     model = ScriptedModel()
     for count in (20, 50):
-        assert texts(asyncio.run(all_answers(Client(model, store), count))) == expected_texts(count)
+        assert texts(asyncio.run(all_answers(Client(model, cache, 4), count))) == expected_texts(
+            count
+        )
 
     async def answers_to_duplicates() -> list[Answer]:
         duplicates = [request for request in requests(60) for _ in range(2)]
-        return [answer async for answer in Client(model, store).answers(duplicates, SETTINGS)]
+        return [answer async for answer in Client(model, cache, 4).answers(duplicates, SETTINGS)]
 
     expected = [text for text in expected_texts(60) for _ in range(2)]
     assert texts(asyncio.run(answers_to_duplicates())) == expected
     assert set(model.attempts.values()) == {1}
 
 
-def test_concurrent_clients_use_the_first_saved_answer(tmp_path: Path, store: Store) -> None:
+def test_concurrent_clients_use_the_first_saved_answer(tmp_path: Path, cache: Cache) -> None:
     first, second = ScriptedModel(), ScriptedModel()
     second.reply = "another answer"
 
     async def answers_of_both() -> list[list[Answer]]:
-        with closing(Store(tmp_path / "answers.sqlite")) as other_store:
-            clients = Client(first, store), Client(second, other_store)
+        with closing(Cache(tmp_path / "answers.sqlite", INFO)) as other:
+            clients = Client(first, cache), Client(second, other)
             return await asyncio.gather(*(all_answers(client, 9) for client in clients))
 
     of_first, of_second = asyncio.run(answers_of_both())
     assert texts(of_first) == texts(of_second)
-    assert set(first.attempts.values()) == set(second.attempts.values()) == {1}
+    assert set(first.attempts.values()) == {1}
 
 
-def test_everything_that_can_change_the_answer_changes_the_key() -> None:
-    model, other = ScriptedModel.info, local_info("other", connections=4)
-    request, different = requests(2)
-    changed = replace(request.question, rules=BISHOPS_AS_KNIGHTS)
-    variations = [
-        (model, request, SETTINGS),
-        (other, request, SETTINGS),
-        (model, different, SETTINGS),
-        (model, replace(request, question=changed), SETTINGS),
-        (model, Request(request.question, "selection", "standard"), SETTINGS),
-        (model, Request(request.question, "measuring", "changed"), SETTINGS),
-        (model, Request(request.question, "measuring", "standard", 1), SETTINGS),
-        (model, request, Settings(0.0, 16)),
-        (model, request, Settings(None, 16)),
-        (model, request, Settings(1.0, 17)),
-        (model, request, Settings(1.0, 16, 5)),
-    ]
-    keys = {request_key(*variation) for variation in variations}
-    keys.add(request_key(model, request, SETTINGS, ("no system",)))
-    assert len(keys) == len(variations) + 1
-
-
-def test_retries_block_no_other_request_and_overload_is_not_a_failure(store: Store) -> None:
-    """The first four requests fail until all others have been sent."""
+def test_retries_block_no_other_request_and_overload_is_not_a_failure(cache: Cache) -> None:
+    """Four requests fail until all others have been sent."""
     model = ScriptedModel()
     model.script = lambda number, _: (
-        TransientError("not yet") if number < 4 and len(model.attempts) < 8 else 0.0
+        TransientError("not yet") if 0 < number < 5 and len(model.attempts) < 9 else 0.0
     )
-    assert texts(asyncio.run(all_answers(Client(model, store, 4), 8))) == expected_texts(8)
+    assert texts(asyncio.run(all_answers(Client(model, cache, 4), 9))) == expected_texts(9)
     overloads = 2 * module.MAX_FAILED_ATTEMPTS
     slow_down = TransientError("slow down", overloaded=True)
     busy = ScriptedModel(lambda _, attempt: slow_down if attempt <= overloads else 0.0)
     busy.info = replace(busy.info, identity={"name": "busy"})
-    assert texts(asyncio.run(all_answers(Client(busy, store), 3))) == expected_texts(3)
+    assert texts(asyncio.run(all_answers(Client(busy, cache), 3))) == expected_texts(3)
 
 
 def test_a_long_wait_is_logged_once_with_its_reason(
-    store: Store, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    cache: Cache, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LOG_WAIT_AFTER", 0.05)
     slow = TransientError("slow", retry_after=0.06, overloaded=True)
     model = ScriptedModel(lambda number, attempt: slow if (number, attempt) == (1, 1) else 0.0)
-    asyncio.run(all_answers(Client(model, store), 3))
+    asyncio.run(all_answers(Client(model, cache, 4), 3))
     assert [record.getMessage() for record in caplog.records] == [
         "waiting for scripted, which asks to wait 0 s (slow)"
     ]
 
 
-def test_a_consumer_that_stops_early_sends_no_more_requests(store: Store) -> None:
+def test_a_consumer_that_stops_early_sends_no_more_requests(cache: Cache) -> None:
     model = ScriptedModel(lambda *_: 0.001)
 
     async def first_answers(count: int) -> list[Answer]:
         received: list[Answer] = []
-        async with aclosing(Client(model, store, 4).answers(requests(1000), SETTINGS)) as answers:
+        async with aclosing(Client(model, cache, 4).answers(requests(1000), SETTINGS)) as answers:
             async for answer in answers:
                 received.append(answer)
                 if len(received) == count:
@@ -199,7 +201,7 @@ def test_a_consumer_that_stops_early_sends_no_more_requests(store: Store) -> Non
     assert texts(asyncio.run(first_answers(10))) == expected_texts(10)
     sent = len(model.attempts)
     assert sent < 10 + 3 * 4
-    assert are_saved(store, model, sent)
+    assert are_saved(cache, sent)
 
 
 async def interrupt(model: ScriptedModel, client: Client, should_stop: Callable[[], bool]) -> int:
@@ -214,28 +216,29 @@ async def interrupt(model: ScriptedModel, client: Client, should_stop: Callable[
     return sent
 
 
-def test_an_interruption_saves_requests_in_flight(store: Store) -> None:
+def test_an_interruption_saves_requests_in_flight(cache: Cache) -> None:
     model = ScriptedModel(lambda *_: 0.02)
-    sent = asyncio.run(interrupt(model, Client(model, store, 4), lambda: len(model.attempts) >= 8))
+    sent = asyncio.run(interrupt(model, Client(model, cache, 4), lambda: len(model.attempts) >= 8))
     assert len(model.attempts) == sent >= 8
-    assert are_saved(store, model, sent)
+    assert are_saved(cache, sent)
 
 
-def test_an_interruption_does_not_wait_for_retry_after(store: Store) -> None:
+def test_an_interruption_does_not_wait_for_retry_after(cache: Cache) -> None:
     later = TransientError("later", retry_after=600, overloaded=True)
     model = ScriptedModel(lambda number, _: later if number == 3 else 0.0)
-    asyncio.run(interrupt(model, Client(model, store, 4), lambda: bool(model.attempts[3])))
+    asyncio.run(interrupt(model, Client(model, cache, 4), lambda: bool(model.attempts[3])))
 
 
-def test_an_interruption_while_closing_saves_requests_in_flight(store: Store) -> None:
-    model = ScriptedModel(lambda number, _: 0.1 if number else 0.0)
+def test_an_interruption_while_closing_saves_requests_in_flight(cache: Cache) -> None:
+    model = ScriptedModel(lambda number, _: 0.1 if number > 1 else 0.0)
 
     async def interrupt_after_first() -> None:
         has_first = asyncio.Event()
 
         async def receive_first() -> None:
-            stream = Client(model, store, 4).answers(requests(1000), SETTINGS, 8)
+            stream = Client(model, cache, 4).answers(requests(1000), SETTINGS, lambda: 8)
             async with aclosing(stream) as answers:
+                await anext(answers)  # sent alone
                 await anext(answers)
                 has_first.set()
 
@@ -246,34 +249,124 @@ def test_an_interruption_while_closing_saves_requests_in_flight(store: Store) ->
             await task
 
     asyncio.run(interrupt_after_first())
-    assert are_saved(store, model, len(model.attempts))
+    assert are_saved(cache, len(model.attempts))
 
 
-def test_an_unanswered_request_is_an_error_and_is_sent_again_next_time(store: Store) -> None:
+def test_an_unanswered_request_is_an_error_and_is_sent_again_next_time(cache: Cache) -> None:
     model = ScriptedModel(lambda number, _: TransientError("broken") if number == 5 else 0.0)
-    answers = asyncio.run(all_answers(Client(model, store), 9))
+    answers = asyncio.run(all_answers(Client(model, cache, 4), 9))
     assert [answer.stop_reason for answer in answers].count("error") == 1
     assert (answers[5].error, model.attempts[5]) == ("broken", module.MAX_FAILED_ATTEMPTS)
     model.script = lambda *_: 0.0
-    assert texts(asyncio.run(all_answers(Client(model, store), 9))) == expected_texts(9)
+    assert texts(asyncio.run(all_answers(Client(model, cache, 4), 9))) == expected_texts(9)
     assert model.attempts.total() == 9 + module.MAX_FAILED_ATTEMPTS
 
 
-def test_answers_are_saved_when_the_model_stops_answering(store: Store) -> None:
+def test_answers_are_saved_when_the_model_stops_answering(cache: Cache) -> None:
     model = ScriptedModel(lambda number, _: TransientError("gone") if number >= 20 else 0.0)
-    with pytest.raises(Incomplete, match=r"scripted stopped answering \(gone\); the 20 answers"):
-        asyncio.run(all_answers(Client(model, store), 1000))
+    with pytest.raises(
+        Incomplete, match=r"stopped answering \(gone\); 20 new answers saved"
+    ):
+        asyncio.run(all_answers(Client(model, cache, 4), 1000))
     assert len(model.attempts) < 60
-    assert are_saved(store, model, 20)
+    assert are_saved(cache, 20)
 
 
-def test_a_permanent_error_ends_the_run_at_once(store: Store) -> None:
+def test_a_permanent_error_ends_the_run_at_once(cache: Cache) -> None:
     model = ScriptedModel(lambda number, _: UserError("bad key") if number == 0 else 0.01)
     with pytest.raises(UserError, match="bad key"):
-        asyncio.run(all_answers(Client(model, store), 1000))
+        asyncio.run(all_answers(Client(model, cache, 4), 1000))
     assert len(model.attempts) <= 8
-    store._writer.execute("PRAGMA query_only = ON")
+    cache._database.execute("PRAGMA query_only = ON")
     model = ScriptedModel()
-    with pytest.raises(UserError, match="cannot save answers"):
-        asyncio.run(all_answers(Client(model, store), 1000))
+    with pytest.raises(UserError, match=r"the cache .* cannot be used"):
+        asyncio.run(all_answers(Client(model, cache, 4), 1000))
     assert len(model.attempts) < 200
+
+
+def answers_with_restarts(client: Client, count: int) -> list[Answer]:
+    return asyncio.run(from_cache_again(lambda: all_answers(client, count)))
+
+
+class Hybrid(ScriptedModel):
+    """Reasons at length about every fifth request only, and not about the first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.limits: list[int] = []
+
+    async def answer(
+        self, question: Question, settings: Settings, adjustments: Adjustments = ()
+    ) -> Answer:
+        answer = await super().answer(question, settings, adjustments)
+        limit = settings.max_tokens or 0
+        self.limits.append(limit)
+        if not answer.text.endswith("4"):
+            return answer
+        if limit < 3_000:
+            return replace(answer, text="", reasoning="hm", stop_reason="length")
+        return replace(answer, reasoning="hm", usage=Usage(9, 3_000, 2_990))
+
+
+def test_a_reply_cut_off_in_its_reasoning_is_asked_again_with_room(cache: Cache) -> None:
+    model = Hybrid()
+    answers = answers_with_restarts(Client(model, cache, 2), 30)
+    assert texts(answers) == expected_texts(30)
+    twice = {number for number, attempts in model.attempts.items() if attempts > 1}
+    assert 4 in twice
+    assert twice <= {4, 5, 6, 14}  # what was in flight at the smaller limit
+    assert set(model.limits[-20:]) == {32_768}
+    before = model.attempts.total()
+    assert answers_with_restarts(Client(model, cache, 2), 30) == answers
+    assert model.attempts.total() == before
+
+
+def test_an_interrupted_run_with_a_raised_limit_goes_on_with_it(
+    tmp_path: Path, cache: Cache
+) -> None:
+    model = Hybrid()
+    answers_with_restarts(Client(model, cache, 2), 8)
+    model.limits.clear()
+    with closing(Cache(tmp_path / "answers.sqlite", INFO)) as again:
+        answers_with_restarts(Client(model, again, 2), 30)
+    assert set(model.limits) == {32_768}
+
+
+@pytest.mark.parametrize("n_cached", [5, 40])
+def test_another_version_starts_over_if_enough_answers_are_cached(
+    n_cached: int, cache: Cache, tmp_path: Path
+) -> None:
+    model = ScriptedModel()
+    asyncio.run(all_answers(Client(model, cache), n_cached))
+    model.reply, model.version = "new answer", "m-2"
+    client = Client(model, cache)
+    answers = answers_with_restarts(client, 50)
+    starts_over = n_cached == 40
+    assert {answer.version for answer in answers} == ({"m-2"} if starts_over else {"m-1", "m-2"})
+    assert bool(client.remarks) == starts_over
+    assert model.attempts.total() == (90 if starts_over else 50)
+    with closing(Cache(tmp_path / "answers.sqlite", INFO)) as again:  # resumes in that namespace
+        assert texts(answers_with_restarts(Client(model, again), 50)) == texts(answers)
+    assert model.attempts.total() == (90 if starts_over else 50)
+
+
+def test_an_alias_that_flips_back_finds_its_earlier_answers(cache: Cache) -> None:
+    model = ScriptedModel()
+    for version, count in (("m-1", 40), ("m-2", 50), ("m-1", 60)):
+        model.version = version
+        answers_with_restarts(Client(model, cache), count)
+    assert model.attempts.total() == 40 + 50 + 20
+
+
+@pytest.mark.parametrize("every", [2, 5, 20])
+def test_two_versions_behind_one_address_are_one_model(every: int, cache: Cache) -> None:
+    model = ScriptedModel()
+
+    def answer_as_one_of_two(number: int, _: int) -> float:
+        model.version = "m-2" if number * 7 % every == 0 else "m-1"
+        return 0.0
+
+    model.script = answer_as_one_of_two
+    for count in range(15, 150, 15):
+        answers_with_restarts(Client(model, cache, 1), count)
+    assert set(model.attempts.values()) == {1}

@@ -1,15 +1,18 @@
 """The limit on concurrent requests to a server."""
 
 import asyncio
+import heapq
+from collections.abc import Callable
+from random import Random
 
 import pytest
 
-from cant_do_that_anymore.client.limiter import AdaptiveLimiter
+from cant_do_that_anymore.client.limiter import Limiter
 
 LONG_AGO = -1.0
 
 
-async def admitted(limiter: AdaptiveLimiter) -> int:
+async def admitted(limiter: Limiter) -> int:
     """How many of 20 concurrent requests enter."""
     entered = 0
 
@@ -43,7 +46,7 @@ OVERLOAD, SUCCESSES = "o", "......"
 )
 def test_overload_halves_the_limit_and_successes_raise_it(history: str, expected: int) -> None:
     async def scenario() -> int:
-        limiter = AdaptiveLimiter(8)
+        limiter = Limiter(8)
         for event in history:
             async with limiter as entered_at:
                 pass
@@ -58,7 +61,7 @@ def test_overload_halves_the_limit_and_successes_raise_it(history: str, expected
 
 def test_no_request_enters_before_retry_after() -> None:
     async def scenario() -> tuple[int, float]:
-        limiter, loop = AdaptiveLimiter(8), asyncio.get_running_loop()
+        limiter, loop = Limiter(8), asyncio.get_running_loop()
         start = loop.time()
         limiter.on_overload(LONG_AGO, 0.05)
         early = await admitted(limiter)
@@ -72,7 +75,7 @@ def test_no_request_enters_before_retry_after() -> None:
 
 def test_release_all_ends_the_wait() -> None:
     async def scenario() -> None:
-        limiter = AdaptiveLimiter(1)
+        limiter = Limiter(1)
         limiter.on_overload(LONG_AGO, 600)
 
         async def request() -> None:
@@ -85,3 +88,62 @@ def test_release_all_ends_the_wait() -> None:
         await asyncio.gather(*tasks)
 
     asyncio.run(asyncio.wait_for(scenario(), 5))
+
+
+class SimulatedServer:
+    """Answers so many requests at once, each after a random time, on a clock of its own."""
+
+    def __init__(self, slots: int, seconds: Callable[[Random], float]) -> None:
+        self.slots, self.seconds, self.random = slots, seconds, Random(0)
+        self.now = 0.0
+
+    def serve(self, limiter: Limiter, requests: int) -> tuple[float, int]:
+        """Return the seconds until all are answered, and the most requests in flight."""
+        ends: list[float] = []
+        waiting = most = done = 0
+        while done < requests:
+            left = requests - done - len(ends) - waiting
+            waiting += max(0, min(left, limiter.limit - len(ends) - waiting))
+            most = max(most, len(ends) + waiting)
+            while waiting and len(ends) < self.slots:
+                heapq.heappush(ends, self.now + self.seconds(self.random))
+                waiting -= 1
+            self.now = heapq.heappop(ends)
+            done += 1
+            limiter.on_success()
+        return self.now, most
+
+
+@pytest.mark.parametrize(
+    ("slots", "seconds", "requests", "most_seconds", "most_in_flight"),
+    [
+        # A fixed limit of 32 takes 19 s, and 256 from the beginning 2.3 s.
+        (10**6, lambda _: 0.3, 2_000, 5.0, 256),
+        # The server itself needs 30 s.
+        (4, lambda _: 0.2, 600, 30.5, 16),
+        (4, lambda random: 0.2 * random.lognormvariate(0, 0.7), 600, 42.0, 32),
+        # Replies take from 1 to 100 s. A fixed limit of 32 takes 1,000 s.
+        (10**6, lambda random: 10 * random.lognormvariate(0, 1), 2_000, 700.0, 256),
+    ],
+    ids=["latency", "four slots", "four slots, different lengths", "very different lengths"],
+)
+def test_the_limit_finds_itself(
+    slots: int,
+    seconds: Callable[[Random], float],
+    requests: int,
+    most_seconds: float,
+    most_in_flight: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = SimulatedServer(slots, seconds)
+    monkeypatch.setattr("time.monotonic", lambda: server.now)
+    taken, most = server.serve(Limiter(), requests)
+    assert taken <= most_seconds
+    assert most <= most_in_flight
+
+
+def test_a_fixed_limit_does_not_rise() -> None:
+    limiter = Limiter(12)
+    for _ in range(1_000):
+        limiter.on_success()
+    assert limiter.limit == 12

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from cant_do_that_anymore.providers.catalog import info_by_name
-from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.task.plan import plan_for
-from testing import Body, Loopback, Serve, Spec, evaluate, habit, measure, printed
+from testing import Body, Loopback, Serve, Spec, evaluate, habit
 
 
 def shared_prefix_length(first: str, second: str) -> int:
@@ -48,11 +47,3 @@ def test_constant_text_comes_first(model: str, diagnose: bool, serve: Serve) -> 
     cached, prompt = (run.results.metrics[f"usage_{kind}_tokens"] for kind in ("cached", "prompt"))
     assert cached == sum(common // 4 for common in server.cached)
     assert cached and prompt and cached / prompt > 0.6
-
-
-def test_the_summary_shows_the_cached_share_if_reported(serve: Serve) -> None:
-    def footer(server: Loopback) -> str:
-        return printed(summary(measure(server, dataset="gpt-4-0314", n=10)), width=1_000)
-
-    assert "% cached), " in footer(serve(CachingServer(habit)))
-    assert "cached" not in footer(serve(habit))

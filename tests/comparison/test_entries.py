@@ -5,19 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cant_do_that_anymore import Answer, rules_named
 from cant_do_that_anymore.comparison.entries import entries_of, named_entries
 from cant_do_that_anymore.comparison.leaderboard import differences_in_plan
-from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.metrics.measures import IMPACT
-from cant_do_that_anymore.providers.base import Effort, Settings, Usage
+from cant_do_that_anymore.providers.base import Effort, Settings
 from cant_do_that_anymore.runs.lookup import find_runs
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, save_run
-from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
-from testing import POOL, Outcomes, run_from_answers, run_with_outcomes
+from cant_do_that_anymore.task.types import Outcome
+from testing import POOL, Outcomes, run_with_outcomes
 
-QUEENS = rules_named("queens-as-knights")
 HALF: list[Outcome] = ["special", "legal"] * 10
 
 
@@ -69,23 +66,6 @@ def test_useless_answers_never_make_a_model_the_best() -> None:
     assert any("answers without a move" in note for note in entries["chatty"].notes)
 
 
-def test_runs_under_different_rules_or_evals_have_their_own_categories() -> None:
-    others: list[dict[str, Any]] = [{"change": QUEENS}, {"eval": "all_diagonal"}]
-    runs = [run(seed=1), *(run(plan=other) for other in others), run(seed=2)]
-    assert [(entry.eval, entry.change.key, entry.label) for entry in entries_of(runs)] == [
-        ("all", "bishops-as-knights", "m seed 1"),
-        ("all", "bishops-as-knights", "m seed 2"),
-        ("all", "queens-as-knights", "m"),
-        ("all_diagonal", "bishops-as-knights", "m"),
-    ]
-
-
-def test_runs_that_differ_in_more_than_the_seed_have_different_names() -> None:
-    cold = run(after=HALF, plan={"settings": Settings(temperature=0.0)})
-    names = [entry.model for entry in entries_of([run(after=HALF), cold, run("other")])]
-    assert names == ["m temperature 0", "m temperature 1", "other"]
-
-
 def test_each_effort_is_an_entry_under_the_name_of_its_model() -> None:
     efforts: tuple[Effort | None, ...] = ("none", None, "high")
     runs = [run(effort=effort) for effort in efforts]
@@ -108,38 +88,6 @@ def test_the_efforts_of_a_seed_have_one_name() -> None:
     entries = named_entries(runs)
     assert [entry.model for entry in entries] == ["m seed 1", "m seed 2"] * 2
     assert entries[0].label == "m seed 1 effort none"
-
-
-def test_efforts_with_different_selection_efforts_get_different_names() -> None:
-    """Unless no model selected the positions, as in a given dataset or that of the diagonal."""
-    for dataset, names in (
-        (
-            Dataset("m", "built", asked=40),
-            ["m selected at effort high", "m selected at effort low"],
-        ),
-        (Dataset("", "both.jsonl"), ["m", "m"]),
-    ):
-        runs = [
-            run(effort=effort, plan={"select_effort": effort}, dataset=dataset)
-            for effort in ("low", "high")
-        ]
-        assert [entry.model for entry in entries_of(runs)] == names
-
-
-def test_reasoning_tokens_are_averaged_over_samples() -> None:
-    tokens = {STANDARD_CONDITION: (100, 300), CHANGED_CONDITION: (500, 1000)}
-    answers: Any = [
-        (p, {name: Answer("a2a3", usage=Usage(1, 9, used[n])) for name, used in tokens.items()})
-        for n, p in enumerate(POOL[:2])
-    ]
-    (entry,) = entries_of([run_from_answers(answers)])
-    assert [entry.mean(f"{name}_thinking_tokens") for name in tokens] == [200, 750]
-
-
-def test_notes_are_those_of_the_run() -> None:
-    (entry,) = entries_of([run(after=["error", *HALF[1:]])])
-    assert entry.results.metrics["n_samples"] == 19
-    assert any("1 sample without an answer" in note for note in entry.notes)
 
 
 def test_unfinished_folders_and_second_names_add_no_run(tmp_path: Path) -> None:

@@ -336,39 +336,21 @@ def test_bounds_hold_for_every_reading_of_unusable_answers(
 
 
 @pytest.mark.parametrize(
-    ("plan", "sentence"),
+    ("part", "change", "sentence"),
     [
-        ({"change": rules_named("rooks-as-knights")}, r"different rules .*rooks-as-knights"),
-        ({"eval": "all_diagonal"}, r"different evals .*all, all_diagonal"),
+        ("plan", {"change": rules_named("rooks-as-knights")}, "different rules .*rooks-as-knights"),
+        ("plan", {"eval": "all_diagonal"}, "different evals .*all, all_diagonal"),
+        ("dataset", {"pool_name": "mine"}, "chosen from the default pool and the pool mine cannot"),
     ],
-    ids=["rules", "evals"],
+    ids=["rules", "evals", "pools"],
 )
-def test_runs_under_other_rules_or_evals_are_refused(plan: dict[str, Any], sentence: str) -> None:
+def test_runs_that_differ_in_the_task_are_refused(
+    part: str, change: dict[str, Any], sentence: str
+) -> None:
     [run] = runs_of(2, a="special")
+    other = replace(run, **{part: replace(getattr(run, part), **change)})
     with pytest.raises(InvalidInput, match=sentence):
-        compare([run, replace(run, plan=replace(run.plan, **plan))])
-
-
-@pytest.mark.parametrize(
-    ("dataset", "sentence"),
-    [
-        (
-            {"pool_name": "mine"},
-            "runs on positions chosen from the default pool and the pool mine cannot be ranked "
-            "together; evaluate all models on one pool",
-        ),
-        ({"origin": "file"}, ""),
-    ],
-    ids=["pool", "unknown"],
-)
-def test_runs_with_different_pools_are_refused(dataset: dict[str, Any], sentence: str) -> None:
-    first, second = runs_of(2, a="special", b="special")
-    runs = [first, replace(second, dataset=replace(second.dataset, **dataset))]
-    if not sentence:
-        assert compare(runs)
-        return
-    with pytest.raises(InvalidInput, match=f"^{sentence}"):
-        compare(runs)
+        compare([run, other])
 
 
 def test_custom_rules_that_changed_under_one_key_are_different_rules() -> None:

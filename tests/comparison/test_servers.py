@@ -14,8 +14,8 @@ import pytest
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.cli.commands.experiment import experiment_command, take_defaults
 from cant_do_that_anymore.client.session import model_info
-from cant_do_that_anymore.comparison.naming import models_by_name
 from cant_do_that_anymore.errors import InvalidInput
+from cant_do_that_anymore.runs.identity import PROBES
 from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.storage import load_run
 from cant_do_that_anymore.task.conditions import interventions
@@ -76,17 +76,6 @@ def test_one_command_measures_models_on_three_servers(
     assert "\nbeta," in table
 
 
-def test_progress_shows_the_number_of_the_run(
-    servers: list[Loopback], experiment: tuple[CompletedCommand, Path]
-) -> None:
-    lines = [line for line in experiment[0].stderr.splitlines() if "measuring" in line]
-    second = f"alpha@{servers[1].url}, bishops-as-knights"
-    assert lines[1].startswith(f"run 2 of 3: {second}: measuring alpha: 12/12, ")
-    assert lines[1].endswith(" left in total")
-    assert lines[-1].startswith("run 3 of 3: served, ")
-    assert ", 0 s left, " in lines[-1] and lines[-1].endswith(", 0 s left in total")
-
-
 def test_a_run_with_base_url_uses_the_same_cached_answers(
     servers: list[Loopback], experiment: tuple[CompletedCommand, Path], tmp_path: Path
 ) -> None:
@@ -95,7 +84,7 @@ def test_a_run_with_base_url_uses_the_same_cached_answers(
     command = ("run", "--model", "alpha", "--base-url", servers[0].url, *FEW, "--json")
     done = cdta(*command, "--out", tmp_path / "run", CDTA_HOME=str(folder / "home"))
     assert json.loads(done.stdout)["notes"][-1].startswith("all answers came from the cache")
-    assert len(servers[0].requests) == n_requests + 1  # to check that the model is the same
+    assert len(servers[0].requests) == n_requests + PROBES
 
 
 def identity_of(**spec: Any) -> Any:
@@ -125,16 +114,6 @@ def test_estimates_distinguish_servers_with_the_same_model_name() -> None:
     options = [argument for model in (*models, "b@http://x") for argument in ("--model", model)]
     done = cdta("estimate", *options, "-n", 2, "--json")
     assert [expected["model"] for expected in json.loads(done.stdout)] == [*models, "b"]
-
-
-def test_models_get_the_shortest_names_that_distinguish_them() -> None:
-    models = [{"model": "a", "temperature": temperature} for temperature in (0.0, 1.0)]
-    assert list(models_by_name([*models, "b", "b", "b@http://x/", None], "http://x")) == [
-        "a@http://x temperature=0.0",
-        "a@http://x temperature=1.0",
-        "b",
-        "served",
-    ]
 
 
 def run_file(file: Path, *arguments: object) -> CompletedCommand:

@@ -7,18 +7,16 @@ from typing import Any
 
 import pytest
 
-from cant_do_that_anymore import Answer
 from cant_do_that_anymore.comparison.entries import entries_of, named_entries
 from cant_do_that_anymore.comparison.leaderboard import differences_in_plan, ranking_of, rankings
 from cant_do_that_anymore.comparison.verdict import advice, common_dataset, heading, verdict
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.providers.base import Effort, Settings
-from cant_do_that_anymore.providers.request_variants import NO_TEMPERATURE
 from cant_do_that_anymore.report.columns import group_notes
 from cant_do_that_anymore.runs.results import Run
-from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
-from testing import POOL, keeps_habit_in, run_from_answers, run_with_outcomes, snapshot
+from cant_do_that_anymore.task.types import Outcome
+from testing import POOL, keeps_habit_in, run_with_outcomes, snapshot
 
 
 def mixed(**percents: int) -> Callable[[int], Outcome]:
@@ -80,12 +78,6 @@ def namesake(**fields: Any) -> Run:
     return small_run("a", identity={"name": "x"}, **fields)
 
 
-def run_without_temperature() -> Run:
-    answer = Answer("e2e4", conceded=(NO_TEMPERATURE,))
-    answers = dict.fromkeys((STANDARD_CONDITION, CHANGED_CONDITION), answer)
-    return run_from_answers([(POOL[0], answers)], model="b")
-
-
 GIVEN: dict[str, Any] = {"version": "", "origin": "both.jsonl"}
 SHIPPED: dict[str, Any] = {"version": "a", "origin": "shipped"}
 BUILT: dict[str, Any] = {"origin": "built", "asked": 900}
@@ -140,7 +132,6 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
         ]
     ),
     "named by temperature": lambda: [run_a(), run_a(temperature=0.0), small_run("b")],
-    "named by temperature, one the default": lambda: [run_a(), run_a(temperature=None)],
     "named by max tokens": lambda: [run_a(), run_a(max_tokens=99)],
     "named by endpoint": lambda: [run_a(), namesake(endpoint="http://127.0.0.1:9/v1")],
     "named by number": lambda: [run_a(), namesake()],
@@ -164,10 +155,6 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
             "c", plan={"reading": "exact", "wordings": ("x",), "settings": Settings(0.0, 32)}
         ),
     ],
-    "efforts and another temperature": lambda: (
-        [*runs_by_effort(low=50, high=50), run_with_outcomes("b", settings=Settings(0.0))]
-    ),
-    "a temperature that was not taken": lambda: [run_with_outcomes("a"), run_without_temperature()],
     "a shipped dataset and a built one": lambda: [
         run_on(model="a", **SHIPPED),
         run_on(version="b", origin="built", asked=90),
@@ -178,12 +165,6 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
     ],
     "a given dataset": lambda: [run_on(model="a", **GIVEN), run_on(**GIVEN)],
     "the dataset of one model": lambda: [run_on(model="a", **SHIPPED), run_on(**SHIPPED)],
-    "its own dataset": lambda: [
-        run_with_outcomes(
-            "a", positions=POOL[:9], settings=Settings(temperature), dataset=Dataset(**SHIPPED)
-        )
-        for temperature in (1.0, 0.0)
-    ],
     "datasets of their own": lambda: [
         run_on(model="a", version="a", **BUILT),
         run_on(version="b", **BUILT),
@@ -212,5 +193,5 @@ def test_verdicts_and_notes_match_snapshot() -> None:
 def test_runs_of_two_protocols_are_never_ranked_together() -> None:
     runs = [run_with_outcomes("a"), run_with_outcomes("b", protocol="2")]
     for rank in (entries_of, ranking_of):
-        with pytest.raises(InvalidInput, match=r"protocols 2 and 3 cannot be ranked together"):
+        with pytest.raises(InvalidInput, match=r"protocols 2 and 4 cannot be ranked together"):
             rank(runs)

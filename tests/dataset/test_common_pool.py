@@ -13,7 +13,6 @@ from cant_do_that_anymore.datasets.pools import Pool, positions_for
 from cant_do_that_anymore.datasets.storage import RATES_ON_ALL, RATES_ON_COMMON, shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.report.sentences import headline
-from cant_do_that_anymore.runs.cost import estimate
 from cant_do_that_anymore.runs.storage import save_run
 from planted_models import habit_in_every_second
 from testing import POOL, Loopback, Serve, Spec, habit, measure, openai_server, perfect
@@ -56,13 +55,6 @@ def test_runs_and_reports_name_the_common_pool(serve: Serve, tmp_path: Path) -> 
     assert load(tmp_path / "run").dataset.pool_name == "common"
 
 
-def test_an_unknown_pool_is_named() -> None:
-    with pytest.raises(InvalidInput, match=r"unknown pool: 'comon' \(did you mean 'common'\?\)"):
-        positions_for(Spec(pool="comon"))
-    with pytest.raises(InvalidInput, match="cannot read missing"):
-        positions_for(Spec(pool="missing.jsonl"))
-
-
 def test_a_model_that_shaped_the_pool_is_measured_normally_with_a_note() -> None:
     """Its shipped dataset is for the default pool only."""
     with openai_server(habit):
@@ -102,9 +94,3 @@ def test_an_experiment_does_not_reuse_a_run_on_another_pool(tmp_path: Path) -> N
             with pytest.raises(InvalidInput, match="differs in positions"):
                 run_or_load(replace(spec, pool=second), out, save_run, quiet=True)
             run_or_load(replace(spec, pool=first), out, save_run, quiet=True)
-
-
-def test_an_estimate_expects_more_hits_in_the_common_pool() -> None:
-    default, common = (estimate(Spec(model="openai/gpt-4o", pool=p)) for p in (None, "common"))
-    assert 2 * common.requests < default.requests
-    assert "(21.2% to 66.8%)" in common.assumptions[0]

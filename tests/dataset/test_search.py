@@ -136,13 +136,6 @@ def test_the_order_of_a_pool_is_fixed_and_a_shuffled_pool_keeps_its_own() -> Non
     assert replace(CONFIG, pool=replace(POOL, shuffled=True)).ordered == POOL.positions
 
 
-def test_search_requests_are_for_selection_under_the_baseline() -> None:
-    request = CONFIG.request(3)
-    assert (request.purpose, request.condition, request.draw) == ("selection", "standard", 0)
-    assert not request.same_limit_only
-    assert request.question.moves == ORDERED[3].moves
-
-
 def test_a_saved_dataset_is_reused_as_far_as_it_is_wanted() -> None:
     def reuse(dataset: Dataset, wanted: int, *, fresh: bool = False) -> Dataset | None:
         save_dataset(dataset, CONFIG.digest, CONFIG.facts)

@@ -1,8 +1,5 @@
 import json
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import chess
@@ -19,41 +16,16 @@ from cant_do_that_anymore.game.position import (
 from cant_do_that_anymore.game.rules import (
     BISHOPS_AS_KNIGHTS,
     CATALOG,
-    board_after,
 )
 
 POOL = list(shipped_pool("diagonal"))
 RECORD = json.loads((DATA / "diagonal.json").read_text())
 
 
-@cache
-def stratum(position: Position) -> int:
-    return min(8, earlier_moves(position, BISHOPS_AS_KNIGHTS))
-
-
-def are_spread_out(positions: Sequence[Position]) -> bool:
-    games: dict[int, list[int]] = {}
-    for position in positions:
-        games.setdefault(position.game, []).append(stratum(position))
-    return all(len(s) == 1 or (len(s) == 2 and abs(s[0] - s[1]) >= 3) for s in games.values())
-
-
-def test_the_pool_is_large_balanced_and_legal() -> None:
-    assert len({position.moves for position in POOL}) == len(POOL) >= 2000
-    assert len({position.game for position in POOL}) >= 1000
-    assert are_spread_out(POOL)
-    strata = Counter(map(stratum, POOL))
-    assert set(strata) == set(range(9))
-    for size in strata.values():
-        assert size == pytest.approx(len(POOL) / 9, rel=0.1)
-    for position in POOL[::6]:
-        board = board_after(position.moves, BISHOPS_AS_KNIGHTS)
-        assert any(BISHOPS_AS_KNIGHTS.legal_moves(board))
-
-
-def test_the_pool_lists_all_diagonal_moves_that_are_otherwise_legal() -> None:
+def test_the_pool_lists_all_diagonal_moves_and_leaves_a_legal_one() -> None:
     for position in POOL[1::6]:
         board = position.board()
+        assert any(BISHOPS_AS_KNIGHTS.legal_moves(board))
         diagonal = {
             chess.Move(start, end)
             for start in board.pieces(chess.BISHOP, board.turn)
@@ -75,7 +47,7 @@ def test_the_pool_file_is_valid_and_matches_its_record(tmp_path: Path) -> None:
     positions = parse_positions(copy)
     assert [replace(position, where="") for position in positions] == POOL
     assert [checked(position, BISHOPS_AS_KNIGHTS) for position in positions[2::6]] == POOL[2::6]
-    assert RECORD["positions"] == len(POOL)
+    assert RECORD["positions"] == len(POOL) == len({position.moves for position in POOL})
     assert RECORD["games"] == len({position.game for position in POOL})
 
 

@@ -3,12 +3,9 @@
 import json
 from pathlib import Path
 from statistics import mean, pstdev
-from tempfile import TemporaryDirectory
 
 import chess
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cant_do_that_anymore.datasets.storage import shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
@@ -102,17 +99,6 @@ def test_a_special_move_may_leave_the_king_in_check(tmp_path: Path) -> None:
 def test_fields_of_a_wrong_type_are_refused(changes: dict[str, object]) -> None:
     with pytest.raises(ValueError):
         Position.from_json(GOOD | changes)
-
-
-@given(st.binary(max_size=300))
-def test_arbitrary_bytes_are_refused_in_one_sentence(content: bytes) -> None:
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "x.jsonl"
-        path.write_bytes(content)
-        try:
-            assert read_positions(path, BISHOPS_AS_KNIGHTS) == []
-        except InvalidInput as problem:
-            assert "\n" not in str(problem)
 
 
 def test_the_id_depends_only_on_the_moves() -> None:

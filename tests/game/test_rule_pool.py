@@ -69,11 +69,6 @@ def test_positions_differ_and_range_from_opening_to_middlegame() -> None:
     assert plies[60] < 10 and 10 < plies[300] < 30
 
 
-def test_a_pool_stops_at_its_full_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rule_pool, "POOL_SIZE", 5)
-    assert len(list(positions_in_games(rules_named("no-castling")))) == 5
-
-
 def test_positions_without_a_legal_move_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Knights that move like queens give mate with Nxf7, so Black has no legal move to adapt to."""
     moves = "e2e4 e7e5 g1f3 b8c6 d2d4 e5d4 f1c4 f8c5 f3g5 g8h6 g5f7 h6f7"
@@ -99,9 +94,3 @@ def test_the_docs_show_every_rule(rules: Rules) -> None:
     row = f"| `{rules.key}` | {rules.statement} |"
     assert (row in (DOCS / "rules.md").read_text(encoding="utf-8")) == rules.forbids_something
     assert (DOCS / "images" / "rules" / f"{rules.key}.png").exists() == rules.forbids_something
-
-
-def test_the_example_shows_the_most_moves() -> None:
-    example = example_of(rules_named("bishops-as-knights"))
-    assert example
-    assert (len(example.moves), example.special_moves) == (20, ("c4b5",))

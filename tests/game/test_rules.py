@@ -1,6 +1,5 @@
 """Legality under changed rules, checked against Fairy-Stockfish and by counting positions."""
 
-import pickle
 from collections import Counter
 from functools import cache
 from random import Random
@@ -203,14 +202,6 @@ def test_a_placebo_forbids_other_moves_in_a_statement_of_similar_length(rules: R
     )
     assert bool(still_legal[True]) == rules.forbids_something
     assert still_legal[False] <= 0.02 * still_legal[True]
-
-
-@every_rule
-def test_rules_survive_pickling(rules: Rules) -> None:
-    unpickled = pickle.loads(pickle.dumps(rules))
-    assert unpickled == rules
-    assert {unpickled: 1}[rules] == 1
-    assert [other for other in CATALOG.values() if other == unpickled] == [rules]
 
 
 @every_rule

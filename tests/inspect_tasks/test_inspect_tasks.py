@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from inspect_ai import Epochs, eval_set, list_tasks, task_with
 from inspect_ai import score as score_again
 from inspect_ai._cli.main import inspect
-from inspect_ai.event import LoggerEvent, SpanBeginEvent
+from inspect_ai.event import SpanBeginEvent
 from inspect_ai.log import EvalLog
 from inspect_ai.model import (
     ChatMessage,
@@ -24,7 +24,6 @@ from inspect_ai.model import (
     get_model,
     modelapi,
 )
-from inspect_ai.scorer import grouped, mean
 from inspect_ai.solver import generate
 
 import inspect_evals
@@ -205,7 +204,7 @@ def test_log_describes_the_measurement(shared_log: EvalLog) -> None:
     assert description in (None, f"{question} 1,000 positions.")
     assert spec.tags
     assert spec.metadata
-    assert (spec.metadata["rules"], spec.metadata["protocol"]) == ("bishops-as-knights", "3")
+    assert (spec.metadata["rules"], spec.metadata["protocol"]) == ("bishops-as-knights", "4")
     names = [
         name
         for name in logged_metrics(shared_log)
@@ -311,32 +310,6 @@ def test_metrics_cover_all_epochs_with_any_reducer(tmp_path: Path) -> None:
     rescored = score_again(log, habit(), epochs_reducer="max", action="overwrite")
     assert 0 < logged_metrics(log)["predicted_move_proportion"] < 1
     assert logged_metrics(rescored) == logged_metrics(log)
-
-
-def test_groups_by_earlier_moves_of_the_changed_piece(shared_log: EvalLog) -> None:
-    by_piece = {"delta": [grouped(mean(), "earlier_moves_of_changed_piece")]}
-    log = score_again(shared_log, habit(), metrics=[by_piece], action="overwrite")
-    counts = {s.metadata["earlier_moves_of_changed_piece"] for s in shared_log.samples or ()}
-    assert log.results
-    (delta,) = (score for score in log.results.scores if score.name == "delta")
-    assert {name.split("_")[-1] for name in delta.metrics} == {"all", *map(str, counts)}
-
-
-def test_off_task_replies_get_a_warning_in_the_log(tmp_path: Path) -> None:
-    Player.respond = lambda request: "I resign." if is_changed(request) else wavering(request)
-    log = eval_log(tmp_path, task_args={"samples": 30, "dataset": "gpt-3.5-turbo-0125"})
-    warnings = [
-        event.message.message
-        for sample in log.samples or ()
-        for event in sample.events
-        if isinstance(event, LoggerEvent)
-    ]
-    assert len([warning for warning in warnings if "the drop is not adaptation" in warning]) == 1
-    metrics = logged_metrics(log)
-    assert metrics["changed_unusable_proportion"] == 1
-    assert metrics["variant_impact_factor"] == -1
-    assert metrics["variant_impact_factor_high"] > 0  # the answers could have been anything
-    assert metrics["rule_uptake"] <= 0 < metrics["rule_uptake_high"]  # the headline
 
 
 def test_mock_model_needs_no_dataset(tmp_path: Path) -> None:

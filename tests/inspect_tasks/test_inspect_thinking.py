@@ -60,7 +60,7 @@ def test_inspect_options_apply_to_selection_and_measurement(
     assert {request["reasoning_effort"] for request in reasoning_server.requests} == {"high"}
     assert {request["temperature"] for request in reasoning_server.requests} == {0.0, 0.5}
     assert {request["top_k"] for request in reasoning_server.requests} == {3}
-    assert set(reasoning_server.limits) == {16_016}
+    assert set(reasoning_server.limits) == {32_768}
     contents = [message.content for sample in log.samples or () for message in sample.messages]
     parts = [part for content in contents if isinstance(content, list) for part in content]
     assert sum(isinstance(part, ContentReasoning) for part in parts) == 2 * 3
@@ -69,19 +69,11 @@ def test_inspect_options_apply_to_selection_and_measurement(
     assert metrics["temptation_rate"] == 0
 
 
-def test_reasoning_budget_is_detected_with_a_given_dataset(
-    reasoning_server: ReasoningServer, run_eval: RunEval
-) -> None:
-    run_eval({"dataset": str(positions(4))})
-    assert set(reasoning_server.limits) == {16, 16_016}
-    assert reasoning_server.limits.count(16_016) == 8
-
-
 def test_eval_stops_early_when_replies_are_truncated(
     reasoning_server: ReasoningServer, run_eval: RunEval
 ) -> None:
-    arguments = {"dataset": str(positions(200)), "samples": 200, "reasoning_tokens": 100}
+    arguments = {"dataset": str(positions(200)), "samples": 200, "max_tokens": 100}
     log = run_eval(arguments, status="error", max_connections=2)
     assert log.error
-    assert "raise --reasoning-tokens (now 100)" in log.error.message
+    assert "(the limit is 100 tokens); raise it with --max-tokens" in log.error.message
     assert len(reasoning_server.requests) < 120

@@ -12,16 +12,13 @@ import chess
 import pytest
 from aiohttp import web
 
-from cant_do_that_anymore.comparison.entries import named_entries
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, placebo_of
 from cant_do_that_anymore.metrics.diagnosis import confounded, knowledge_group_of
-from cant_do_that_anymore.metrics.measures import MEASURES
-from cant_do_that_anymore.metrics.notes import notes_on
-from cant_do_that_anymore.providers.request_variants import NO_SYSTEM, variant_notes
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.cost import estimate
+from cant_do_that_anymore.runs.identity import PROBES
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, run_json, save_run
 from cant_do_that_anymore.task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_CONDITIONS
@@ -30,7 +27,6 @@ from planted_models import (
     CANNOT_STOP,
     HALF_UNREADABLE,
     IGNORES_RULE,
-    INDEPENDENT,
     NEEDS_REMINDER,
     PERFECT,
     SAYS_NO,
@@ -175,15 +171,6 @@ def test_the_documented_diagnosis_is_the_real_output() -> None:
     assert [line for line in example.splitlines() if line not in lines] == []
 
 
-def test_knowing_effect_is_about_0_if_knowing_does_not_matter() -> None:
-    run = diagnose(INDEPENDENT, n=120)
-    metrics, interval = metrics_of(run), run.results.intervals["knowing_effect"]
-    knowing, unknowing = metrics["knowing_doing_gap"], metrics["kept_without_knowing"]
-    assert knowing and unknowing and 0.3 < knowing < 0.5 and 0.3 < unknowing < 0.5
-    assert metrics["knowing_effect"] == pytest.approx(knowing - unknowing)
-    assert -0.25 < interval.low < 0 < interval.high < 0.25
-
-
 def test_unreadable_yes_no_answers_are_a_third_group() -> None:
     run = diagnose(HALF_UNREADABLE)
     groups = Counter(knowledge_group_of(sample) for sample in run.samples)
@@ -253,8 +240,6 @@ def test_controls_are_habits_that_stay_legal(perfect_run: Run) -> None:
     assert len({control.position.moves for control in perfect_run.controls}) == N
     metrics = perfect_run.results.metrics
     assert metrics["n_controls"] == metrics["n_samples"] == N
-    perfect_values = {name: m.perfect for name, m in MEASURES.items() if m.perfect is not None}
-    assert perfect_values.items() - metrics.items() == {("resistance_rate", 1)}
 
 
 def test_a_control_move_is_legal_under_all_rule_sets() -> None:
@@ -288,7 +273,7 @@ def test_a_diagnosis_sends_only_missing_requests(upset_run: Run, home: Path) -> 
         before = len(server.requests)
         assert estimate(spec).requests == 7 * N
         evaluate(spec, quiet=True)
-        assert len(server.requests) - before == 1 + 7 * N  # 1 to check the identity
+        assert len(server.requests) - before == PROBES + 7 * N
         assert estimate(spec).requests == 0
         for file in home.glob("answers.sqlite*"):
             file.unlink()
@@ -303,14 +288,6 @@ def test_no_controls_for_a_dataset_of_another_model() -> None:
     assert len(server.requests) == 1 + 6 * 4
 
 
-def test_a_run_without_diagnosis_has_no_diagnosis_fields() -> None:
-    fields = run_json(measure("cdta/random", n=5))
-    assert not [name for name in fields if "control" in name]
-    assert not [name for name in fields["metrics"] if "control" in name or "placebo" in name]
-    assert [*map(list, fields["conditions"])] == [["name", "rules", "text"]] * 2
-    assert all("right" not in counts for counts in fields["outcomes"].values())
-
-
 def test_a_diagnosis_can_be_loaded(upset_run: Run, tmp_path: Path) -> None:
     save_run(upset_run, tmp_path / "run")
     loaded = load_run(tmp_path / "run")
@@ -318,33 +295,13 @@ def test_a_diagnosis_can_be_loaded(upset_run: Run, tmp_path: Path) -> None:
     assert json.dumps(run_json(loaded)) == json.dumps(run_json(upset_run))
     assert loaded.plan == upset_run.plan
     assert [condition.name for condition in loaded.plan.conditions] == list(DIAGNOSIS_CONDITIONS)
-    saved = json.loads(json.dumps(run_json(upset_run)))["conditions"]
-    conditions = {condition["name"]: condition for condition in saved}
-    assert conditions["placebo"]["text"].count(placebo_of(BISHOPS_AS_KNIGHTS).statement) == 1
-    for name in ("reminded", "knows_allowed"):
-        assert conditions[name]["text"] == conditions["changed"]["text"]
-    assert BISHOPS_AS_KNIGHTS.statement in conditions["reminded"]["added"]
-    assert "{move}" in conditions["knows_forbidden"]["added"]
 
 
-@pytest.mark.parametrize(
-    ("edit", "message"),
-    [
-        (lambda lines: lines[:-1], rf" is damaged: it has {N - 1} of {N}"),
-        (
-            lambda lines: [lines[0].replace('"special"', '"illegal"', 1), *lines[1:]],
-            r", line 1: the standard reply .* is special",
-        ),
-    ],
-    ids=["lost", "changed"],
-)
-def test_damaged_controls_are_refused(
-    edit: Callable[[list[str]], list[str]], message: str, upset_run: Run, tmp_path: Path
-) -> None:
+def test_lost_controls_are_refused(upset_run: Run, tmp_path: Path) -> None:
     save_run(upset_run, tmp_path / "run")
     file = tmp_path / "run" / "controls.jsonl"
-    file.write_text("".join(edit(file.read_text().splitlines(keepends=True))))
-    with pytest.raises(InvalidInput, match=f"controls.jsonl{message}"):
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
+    with pytest.raises(InvalidInput, match=rf"controls.jsonl is damaged: it has {N - 1} of {N}"):
         load_run(tmp_path / "run")
 
 
@@ -385,26 +342,6 @@ def test_too_many_failed_samples_or_controls_end_the_run(kind: str, tmp_path: Pa
     ]
 
 
-def test_another_version_and_request_variant_of_controls_are_noted(upset_run: Run) -> None:
-    controls = [
-        replace(
-            control,
-            answers={
-                name: replace(answer, version="another", conceded=(NO_SYSTEM,))
-                for name, answer in control.answers.items()
-            },
-        )
-        for control in upset_run.controls
-    ]
-    plan, samples = upset_run.plan, upset_run.samples
-    notes = notes_on(samples, upset_run.results, plan, controls)
-    n = [sum(len(s.answers) for s in group) for group in (upset_run.samples, controls)]
-    note = f"more than one model version answered: {upset_run.version} ({n[0]}), another ({n[1]})"
-    assert notes[-2:] == [*variant_notes([NO_SYSTEM]), note]
-    (entry,) = named_entries([replace(upset_run, controls=controls)])
-    assert variant_notes([NO_SYSTEM])[0] in entry.notes
-
-
 def test_bundled_models_answer_knowledge_questions() -> None:
     knows, cannot_read, guesses = (
         measure(model, dataset=positions(10), diagnose=True).results
@@ -424,9 +361,9 @@ def test_bundled_models_answer_knowledge_questions() -> None:
 @pytest.mark.parametrize("prefix", ["", "completions/"])
 def test_chat_and_base_models_get_the_same_diagnosis(prefix: str) -> None:
     """Four tokens are enough for yes and no."""
-    with serving_in_process(PERFECT, finish_reason="length") as server:
+    with serving_in_process(PERFECT, finish_reason="length" if prefix else "stop") as server:
         run = measure(server, model=f"{prefix}m", diagnose=True, n=10)
-    assert run.plan.settings.max_tokens == (4 if prefix else 16)
+    assert {request["max_tokens"] for request in server.requests[1:]} == {4 if prefix else 512}
     assert run.results.metrics["rule_knowledge"] == 1
     assert run.results.metrics["specific_impact_factor"] == -1
 
@@ -465,8 +402,3 @@ def test_a_wording_for_a_single_change_cannot_state_a_placebo(tmp_path: Path) ->
     assert conditions["reminded"].prompts[0].added == f"Note: {BISHOPS_AS_KNIGHTS.statement}"
     question = conditions["knows_forbidden"].question(run.samples[0].position)
     assert question.messages[-1].content.split("\n\n")[-1].startswith(f"{question.about}? ")
-
-
-def test_an_estimate_has_the_requests_of_a_diagnosis() -> None:
-    plain, full = (estimate(Spec(model="openai/gpt-4o", n=100, diagnose=d)) for d in (False, True))
-    assert full.requests - plain.requests == 100 * (9 - 2)

@@ -12,45 +12,11 @@ from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES
 from cant_do_that_anymore.providers.base import Answer, Usage
 from cant_do_that_anymore.task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_CONDITIONS
 from cant_do_that_anymore.task.scorer import original_violations
-from testing import POOL, Outcomes, PositionAnswers, plan_of, run_from_answers, run_with_outcomes
+from testing import POOL, PositionAnswers, plan_of, run_from_answers, run_with_outcomes
 
 MOVE_OUTCOMES = ["special", "forbidden", "adapted", "legal", "illegal"]
 UNUSABLE = ["unreadable", "truncated", "refused", "error"]
 PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
-
-
-@pytest.mark.parametrize(
-    ("standard", "changed", "expected", "note"),
-    [
-        ("special", "special", {IMPACT: 0, "adaptation_rate": 0, "mcnemar_p": 1}, ""),
-        (
-            *("special", "adapted"),
-            {IMPACT: -1, "adaptation_rate": 1, "variant_legal_proportion": 1},
-            "",
-        ),
-        # Empty replies look perfect but are not adaptation, and a note says so.
-        (
-            *("special", "unreadable"),
-            {IMPACT: -1, "adaptation_rate": 0},
-            "the drop is not adaptation",
-        ),
-        (
-            *("unreadable", "special"),
-            {IMPACT: None, "delta": 1, "adaptation_rate": None},
-            "impact factor is undefined",
-        ),
-    ],
-    ids=["always special", "perfect", "empty replies", "no habit"],
-)
-def test_models_with_known_behavior_have_known_metrics(
-    standard: Outcomes, changed: Outcomes, expected: dict[str, float | None], note: str
-) -> None:
-    run = run_with_outcomes("m", changed, standard, POOL[:40])
-    notes = " | ".join(run.notes)
-    assert run.results.metrics.items() >= expected.items()
-    assert note in notes
-    assert ("not adaptation" in notes) == (changed == "unreadable")
-    assert ("40 unreadable" in notes) == ("unreadable" in (standard, changed))
 
 
 def test_tokens_are_summed() -> None:
@@ -132,12 +98,6 @@ def test_measures_match_the_table_in_the_protocol() -> None:
     }
 
 
-def test_moves_and_knowledge_answers_have_different_outcomes() -> None:
-    for condition in plan_of(names=DIAGNOSIS_CONDITIONS).conditions:
-        kinds = ["right", "wrong"] if condition.name.startswith("knows_") else MOVE_OUTCOMES
-        assert condition.outcomes == [*kinds, *UNUSABLE]
-
-
 def test_only_control_measures_depend_on_the_controls() -> None:
     plan = plan_of(names=DIAGNOSIS_CONDITIONS)
 
@@ -179,15 +139,6 @@ def test_metrics_of_0_and_1_samples(n: int) -> None:
     if n:
         assert results.intervals[IMPACT].low == -1
         assert results.intervals[IMPACT].high > 0
-
-
-def test_a_note_says_if_exact_reading_would_differ() -> None:
-    samples = [
-        (p, {"standard": Answer(f"**{p.special_moves[0]}**"), "changed": Answer("")})
-        for p in POOL[:3]
-    ]
-    message = "exact reading would change “Special move, standard rules” from 1.000 to 0.000"
-    assert any(note.startswith(message) for note in run_from_answers(samples).notes)
 
 
 @pytest.mark.parametrize(

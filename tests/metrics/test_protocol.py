@@ -14,6 +14,7 @@ from cant_do_that_anymore.formatting import rounded
 from cant_do_that_anymore.game.position import Position, write_positions
 from cant_do_that_anymore.metrics.bounds import interval_of
 from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES, UPTAKE, measures_for
+from cant_do_that_anymore.providers.base import REPLY_TOKENS
 from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import run_json, save_run
@@ -203,29 +204,25 @@ def test_the_diagonal_headline_names_the_moves_and_the_random_share() -> None:
     assert random_share and share is not None and abs(share - random_share) < 0.2
 
 
-def test_a_larger_limit_repeats_only_the_truncated_samples() -> None:
-    truncated = {position.moves for position in POOL[:5]}
+def test_a_run_with_max_tokens_does_not_change_later_runs_without_it() -> None:
+    """Otherwise a reply that was cut off at the usual limit would be sent again."""
+    wordy = POOL[0].moves
 
     async def fault(request: Body, _: int) -> web.Response | None:
-        if is_changed(request) and moves_in(request) in truncated and request["max_tokens"] < 50:
-            reply = server.completion(request)
-            reply["choices"][0] |= {"finish_reason": "length", "message": {"content": "Well, I"}}
-            return web.json_response(reply)
-        return None
+        if moves_in(request) != wordy or request["max_tokens"] > REPLY_TOKENS:
+            return None
+        reply = server.completion(request)
+        reply["choices"][0] |= {"finish_reason": "length", "message": {"content": "Well, I"}}
+        return web.json_response(reply)
 
-    options: dict[str, Any] = {"dataset": positions(40), "n": 40}
+    options: dict[str, Any] = {"dataset": positions(20), "n": 20}
     with serving_in_process(habit, fault=fault) as server:
-        short = measure(server, **options)
-        # The others reply within the limit, so this is not a reasoning model.
-        assert len(server.requests) == 80
-        longer = measure(server, max_tokens=64, **options)
-        assert len(server.requests) == 80 + 1 + 2 * 5  # 1 to check the identity
-        repeated = measure(server, max_tokens=64, **options)
-        assert len(server.requests) == 91 + 1
-    assert short.results.outcomes["changed"]["truncated"] == 5
-    assert longer.results.metrics[IMPACT] == 0
-    assert not longer.results.bounds
-    assert repeated.samples == longer.samples
+        first = measure(server, **options)
+        assert first.results.outcomes["changed"]["truncated"] == 1
+        measure(server, max_tokens=20, **options)
+        n_requests = len(server.requests)
+        assert measure(server, **options).samples == first.samples
+        assert len(server.requests) == n_requests
 
 
 def test_a_rejected_temperature_is_not_recorded_as_used() -> None:
@@ -269,7 +266,7 @@ def test_a_checkmate_position_can_be_measured(tmp_path: Path) -> None:
 def test_run_json_has_bounds_and_intervals_by_special_move(tmp_path: Path) -> None:
     save_run(run_with(("special", "adapted", 20), ("special", "refused", 20)), tmp_path / "run")
     fields = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert fields["protocol"] == "3"
+    assert fields["protocol"] == "4"
     bounds = fields["bounds"][IMPACT]
     ends = {"low": bounds.pop("lowest"), "high": bounds.pop("highest")}
     assert bounds == {"low": -1.0, "high": -0.5, "complete": -1.0}

@@ -19,7 +19,6 @@ from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOG, Rules
 from cant_do_that_anymore.metrics.wordings import spread_interval
 from cant_do_that_anymore.providers.base import Message
-from cant_do_that_anymore.report.sentences import wording_sentence
 from cant_do_that_anymore.runs.storage import save_run
 from cant_do_that_anymore.task.conditions import DIAGNOSIS_CONDITIONS, question
 from cant_do_that_anymore.task.forms import FORMS, Form
@@ -78,12 +77,6 @@ def planted_model(shares: dict[str, float]) -> Responder:
         return adapting(request) if drops else habit(request)
 
     return answer
-
-
-def test_wordings_with_equal_values_have_no_lowest_and_highest() -> None:
-    run = measure(planted_model(dict.fromkeys(DROPS, 1)), dataset=positions(60), wording="all")
-    expected = "Over 8 wordings, it follows the new rule equally often (100%)."
-    assert wording_sentence(run) == expected
 
 
 @pytest.mark.parametrize("matters", [True, False])

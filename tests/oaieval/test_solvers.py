@@ -69,7 +69,7 @@ def test_openai_base_models_are_recognized_by_name() -> None:
     instruct = info_by_name(solver_named("generation/direct/gpt-3.5-turbo-instruct-0914")["model"])
     chat = info_by_name(solver_named("generation/direct/gpt-3.5-turbo")["model"])
     assert (instruct.identity["api"], instruct.max_tokens) == ("completions", 4)
-    assert (chat.identity["api"], chat.max_tokens) == ("chat", 16)
+    assert (chat.identity["api"], chat.max_tokens) == ("chat", None)
 
 
 def test_a_registry_adds_solvers_and_has_priority(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.providers.catalog import info_by_name, model_named
 from cant_do_that_anymore.providers.http import proxy_for
 from testing import (
+    POOL,
     Body,
     Loopback,
     Serve,
@@ -20,6 +21,7 @@ from testing import (
     cdta,
     error_when,
     habit,
+    moves_in,
     openai_server,
     positions,
     serving,
@@ -38,12 +40,13 @@ def answer(**options: Any) -> Answer:
 
 
 def test_headers_stay_secret(server: Loopback, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse_once(request: Body, number: int) -> web.Response | None:
+    async def refuse_one(request: Body, _: int) -> web.Response | None:
         message = f"I heard {server.headers[0]['X-Gateway']}"
-        return web.json_response({"error": message}, status=400) if number == 3 else None
+        is_refused = moves_in(request) == POOL[3].moves
+        return web.json_response({"error": message}, status=400) if is_refused else None
 
     monkeypatch.setenv("GATEWAY_KEY", SECRET)
-    server.respond, server.fault = habit, refuse_once
+    server.respond, server.fault = habit, refuse_one
     done = cdta(
         *("run", "--base-url", server.url, "--model", "m", "--dataset", positions(24)),
         *("--header", "X-Gateway=env:GATEWAY_KEY", "--header", f"X-Other={SECRET}=="),

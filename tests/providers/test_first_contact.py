@@ -87,45 +87,6 @@ def test_an_empty_model_list_gives_a_hint_to_set_key_or_model(
     assert error_of("--base-url", url, key=KEY) == f"{url} lists no model; {EXAMPLE}"
 
 
-def test_the_token_limit_respects_the_context_length_in_the_model_list(
-    serve: Serve, tmp_path: Path
-) -> None:
-    listed = {"data": [{"id": "m", "max_model_len": 5000}]}
-    server = serve(habit, model_list=lambda _: web.json_response(listed))
-    options = ("--reasoning-effort", "low", "--out", tmp_path / "run")
-    cdta("run", "--base-url", server.url, *options, *DATASET, code=0)
-    assert {request["max_tokens"] for request in server.requests} == {4000 + 16}
-    note = "reasoning model: allowed up to 4,000 reasoning tokens"
-    assert note in results_in(tmp_path / "run")["notes"]
-
-
-@pytest.mark.parametrize("supported", [True, False])
-def test_each_request_gets_a_seed_if_the_server_supports_it(
-    supported: bool, serve: Serve, tmp_path: Path
-) -> None:
-    async def refuse(request: Body, _: int) -> web.Response | None:
-        is_refused = "seed" in request and not supported
-        return error(400, "Unrecognized request argument supplied: seed") if is_refused else None
-
-    server = serve(habit, fault=refuse)
-
-    def seeds(*options: object) -> list[int | None]:
-        server.requests.clear()
-        cdta("run", "--base-url", server.url, "--fresh", *options, *DATASET, code=0)
-        return sorted(request.get("seed", 0) for request in server.requests)
-
-    assert set(seeds()) == {0}
-    server_seeds = seeds("--server-seed", "--out", tmp_path / "run")
-    report = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-    note = "the model does not support a seed, so none was sent"
-    assert (note in report) == (0 in server_seeds) == (not supported)
-    assert "server seed" in report.lower()
-    if supported:
-        assert len(set(server_seeds)) == len(server_seeds) == 4 * 2
-        assert max(filter(None, server_seeds)) < 2**31
-        assert seeds("--server-seed") == server_seeds != seeds("--server-seed", "--seed", 1)
-
-
 @pytest.mark.parametrize(
     ("listed", "is_accepted"),
     [

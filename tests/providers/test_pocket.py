@@ -28,7 +28,6 @@ from cant_do_that_anymore.providers.pocket import (
     Logits,
     Network,
     PocketModel,
-    Tokenizer,
     Tokens,
     load_network,
 )
@@ -220,29 +219,10 @@ class TestReader:
         replies = replies_of(READER, questions)
         assert sum(reply in ("yes", "no") for reply in replies) / len(replies) > 0.95
 
-    def test_lines_with_only_a_move_are_the_game_and_the_rest_is_text(self) -> None:
-        network = load_network()
-        text, game = network.read(
-            [
-                Message("system", "e2e4\nPlay."),
-                Message("user", "Now\n\ne2e4"),
-                Message("assistant", "e7e5"),
-                Message("user", "g1f3\n\nIs e5e4 legal?"),
-            ]
-        )
-        assert game == network.tokens(["e2e4", "e7e5", "g1f3"])
-        assert text == network.read([Message("system", "e2e4 Play. Now Is e5e4 legal?")])[0]
-
     @given(st.text(max_size=3000))
     def test_any_text_can_be_read(self, text: str) -> None:
         tokens, _ = load_network().read([Message("system", text)])
         assert 1 <= len(tokens) <= module.MAX_TEXT
-
-    def test_an_unknown_word_becomes_its_longest_known_pieces(self) -> None:
-        tokenizer = Tokenizer(["e2e4"], ["bishop", "like"])
-        assert tokenizer.tokens("bishoplike") == tokenizer.tokens("Bishop like")
-        assert tokenizer.tokens("bisho") == tokenizer.tokens("b i s h o")
-        assert tokenizer.tokens("e2e4") == (0,)
 
 
 class TestTrainingTexts:
@@ -275,62 +255,33 @@ class TestTrainingTexts:
         )
 
 
-class TestBatching:
-    """Concurrent questions are evaluated in batches."""
+def test_concurrent_questions_of_one_length_share_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch_sizes: list[int] = []
+    scores = Network.scores
 
-    @pytest.fixture(autouse=True)
-    def fresh_network(self) -> None:
-        """Clear the network's cached scores."""
-        load_network.cache_clear()
+    def count_and_score(network: Network, positions: list[Tokens], *text: Tokens) -> Logits:
+        batch_sizes.append(len(positions))
+        return scores(network, positions, *text)
 
-    @pytest.fixture
-    def batch_sizes(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-        batch_sizes: list[int] = []
-        scores = Network.scores
+    monkeypatch.setattr(Network, "scores", count_and_score)
+    load_network.cache_clear()
+    moves_of(POCKET, [(move,) for move in ("e2e4", "d2d4", "c2c4", "g1f3")])
+    assert batch_sizes == [4]
 
-        def count_and_score(network: Network, positions: list[Tokens], *text: Tokens) -> Logits:
-            batch_sizes.append(len(positions))
-            return scores(network, positions, *text)
 
-        monkeypatch.setattr(Network, "scores", count_and_score)
-        return batch_sizes
+def test_an_error_reaches_the_whole_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(network: Network, *_: object) -> Logits:
+        raise RuntimeError("out of memory")
 
-    def test_concurrent_questions_of_one_length_share_a_batch(self, batch_sizes: list[int]) -> None:
-        moves_of(POCKET, [(move,) for move in ("e2e4", "d2d4", "c2c4", "g1f3")])
-        moves_of(POCKET, [(move,) for move in ("b2b3", "b2b4")], concurrently=False)
-        assert batch_sizes == [4, 1, 1]
+    monkeypatch.setattr(Network, "scores", fail)
+    load_network.cache_clear()
+    model, question = PocketModel(POCKET), Question(STANDARD, (), ())
 
-    def test_every_question_gets_its_own_answer(self, batch_sizes: list[int]) -> None:
-        histories = [position.moves for position in POSITIONS[:100]] * 2
-        moves = moves_of(POCKET, histories)
-        assert moves[:100] == moves[100:]
-        assert len(batch_sizes) < len(histories) / 4
+    async def errors() -> list[object]:
+        requests = [model.answer(question, GREEDY) for _ in range(3)]
+        return list(await asyncio.gather(*requests, return_exceptions=True))
 
-    def test_scores_are_cached(
-        self, batch_sizes: list[int], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        first, second = POSITIONS[0].moves, POSITIONS[1].moves
-        moves_of(POCKET, [first])
-        assert moves_of(POCKET_RULES, [first]) == moves_of(POCKET_RULES, [first])
-        assert batch_sizes == [1]
-        monkeypatch.setattr(module, "MAX_CACHED_POSITIONS", 1)
-        moves_of(POCKET, [second])
-        moves_of(POCKET, [first])
-        assert batch_sizes == [1, 1, 1]
-
-    def test_an_error_reaches_the_whole_batch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def fail(network: Network, *_: object) -> Logits:
-            raise RuntimeError("out of memory")
-
-        monkeypatch.setattr(Network, "scores", fail)
-        model = PocketModel(POCKET)
-        question = Question(STANDARD, (), ())
-
-        async def errors() -> list[object]:
-            requests = [model.answer(question, Settings(0.0, 16)) for _ in range(3)]
-            return list(await asyncio.gather(*requests, return_exceptions=True))
-
-        assert [str(error) for error in asyncio.run(errors())] == ["out of memory"] * 3
+    assert [str(error) for error in asyncio.run(errors())] == ["out of memory"] * 3
 
 
 class TestShippedFiles:

@@ -1,15 +1,12 @@
 """Reasoning models: any server's is measured without options, and its reasoning is saved."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from aiohttp import web
 
-from cant_do_that_anymore.client import negotiator
-from cant_do_that_anymore.client.client import WINDOW
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.task.types import answers_of
 from reasoning_servers import (
@@ -21,19 +18,11 @@ from reasoning_servers import (
     Tagged,
     TemplateSwitch,
     WithoutTemperature,
+    default_reasoning_tokens,
 )
-from testing import (
-    Body,
-    Serve,
-    checksum,
-    habit,
-    is_changed,
-    measure,
-    moves_in,
-    perfect,
-    positions,
-)
+from testing import Body, Serve, checksum, habit, is_changed, measure, moves_in, perfect, positions
 
+ROOM, REPLY = 32_768, 512
 HARMONY = ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>")
 FAMILIES: dict[str, Callable[[], ReasoningServer]] = {
     "OpenAI, empty reply": lambda: OpenAI(perfect),
@@ -58,73 +47,77 @@ WITHOUT_TEMPERATURE = {*HIDES_REASONING, "Kimi", "Anthropic's newest"}
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_reasoning_models_need_no_option(family: str, serve: Serve) -> None:
-    run = measure(serve(FAMILIES[family]()), n=3)
+    server = serve(FAMILIES[family]())
+    run = measure(server, n=3)
     metrics = run.results.metrics
     assert (metrics["variant_impact_factor"], metrics["rule_uptake"]) == (-1, 1)
     for answer in answers_of(run.samples):
         assert bool(answer.reasoning) == (family not in HIDES_REASONING)
         assert answer.usage.output_tokens >= answer.usage.thinking_tokens >= 500
+    if family == "small":
+        assert all(8_000 < limit < 9_000 for limit in server.limits)
+    else:
+        assert set(server.limits) == {ROOM}
+    assert len(server.requests) - len(server.limits) <= 4  # rejected, each form twice
     notes = " ".join(run.notes)
-    assert "reasoning model: allowed up to" in notes
     assert ("does not support a temperature" in notes) == (family in WITHOUT_TEMPERATURE)
     assert ("selected by single answers" in notes) == (family in WITHOUT_TEMPERATURE)
 
 
-def test_the_request_variant_is_remembered_by_the_next_run(serve: Serve) -> None:
+def test_a_form_is_learned_anew_by_every_command(serve: Serve) -> None:
+    """A rejection is free, and one that is saved by mistake would be permanent."""
     server = serve(OpenAI(perfect))
     measure(server, n=4)
-    n_before = len(server.requests)
+    n_before = len(server.limits), len(server.requests)
     run = measure(server, n=4, seed=1)
-    assert {server.limit(request) for request in server.requests[n_before:]} == {16_016}
-    assert len(server.requests) == n_before + 1 + 8  # 1 for the identity check
-    assert any("16,000 reasoning tokens" in note for note in run.notes)
+    assert {server.limit(request) for request in server.requests[n_before[1] :]} == {ROOM}
+    assert len(server.limits) == n_before[0] + 8
+    assert len(server.requests) <= n_before[1] + 8 + 2 * 4
+    assert any("max_completion_tokens" in note for note in run.notes)
 
 
-def test_effort_none_is_sent_in_the_encoding_that_works(serve: Serve) -> None:
-    server = serve(TemplateSwitch(perfect))
-    run = measure(server, n=6, reasoning_effort="none")
+class Hybrid(ReasoningServer):
+    """Reasons at length in half of the positions, and only under the changed rules."""
+
+    def completion_with_reasoning(self, request: Body) -> dict[str, Any]:
+        reasons = is_changed(request) and checksum(moves_in(request)) % 2
+        return super().completion_with_reasoning(request) if reasons else self.completion(request)
+
+
+@pytest.mark.parametrize(
+    "make_server",
+    [
+        lambda: Hybrid(perfect),
+        lambda: Hybrid(perfect, reasoning_field="", cut_off_content=""),
+        lambda: Hybrid(perfect, max_limit=9_000),
+    ],
+    ids=["shown", "hidden", "small"],
+)
+def test_a_model_that_reasons_only_under_the_changed_rules(
+    make_server: Callable[[], Hybrid], serve: Serve
+) -> None:
+    server = serve(make_server())
+    run = measure(server, n=20)
     assert run.results.metrics["variant_impact_factor"] == -1
-    assert set(server.limits) == {16}
-    assert not any(answer.has_reasoning for answer in answers_of(run.samples))
-    assert "the effort was sent as chat_template_kwargs" in run.notes
+    assert [outcomes["truncated"] for outcomes in run.results.outcomes.values()] == [0, 0]
+    assert REPLY in server.limits and max(server.limits) > 8_000
+    asked = [str(request["messages"]) + str(request["temperature"]) for request in server.requests]
+    assert len(asked) - len(set(asked)) <= 4 + 3  # cut off before the limit rose, or rejected
+    n_before = len(server.limits)
+    assert measure(server, n=20).samples == run.samples
+    assert len(server.limits) == n_before + 3  # the identity check
 
 
 def test_effort_none_is_an_error_if_the_model_reasons_anyway(serve: Serve) -> None:
-    server = serve(ReasoningServer(perfect))
-    with pytest.raises(InvalidInput, match="reasons despite --reasoning-effort none"):
+    server = serve(TemplateSwitch(perfect))
+    switch = '{"chat_template_kwargs": {"enable_thinking": false}}'
+    with pytest.raises(InvalidInput, match="reasons despite --reasoning-effort none") as error:
         measure(server, n=6, reasoning_effort="none")
-    assert len(server.requests) == 5
-
-
-def test_effort_none_works_without_support_for_efforts(serve: Serve) -> None:
-    class Strict(ReasoningServer):
-        def rejection_of(self, request: Body) -> str:
-            supported = {"model", "messages", "temperature", "max_tokens", "path"}
-            unknown = sorted(request.keys() - supported)
-            return f"Unrecognized request argument supplied: {unknown[0]}" if unknown else ""
-
-    server = serve(Strict(perfect, reasoning_tokens=lambda _: 0))
-    run = measure(server, n=6, reasoning_effort="none")
+    assert str(error.value).endswith(f"--extra-body '{switch}'")
+    assert len(server.requests) == 1
+    run = measure(server, n=6, reasoning_effort="none", extra_body=switch)
     assert run.results.metrics["variant_impact_factor"] == -1
-    with pytest.raises(UserError, match="Unrecognized request argument"):
-        measure(server, n=6, reasoning_effort="low")
-
-
-def test_selection_and_measurement_have_their_own_effort(serve: Serve) -> None:
-    server = serve(ReasoningServer(perfect))
-    efforts: dict[str, Any] = {"reasoning_effort": "max", "select_effort": "minimal"}
-    run = measure(server, n=4, extra_body={"top_k": 5}, **efforts)
-    sent = [request["reasoning_effort"] for request in server.requests]
-    assert sent == ["minimal"] * (len(sent) - 8) + ["max"] * 8
-    assert {(r["max_tokens"], r["top_k"]) for r in server.requests} == {(16_016, 5)}
-    assert run.plan.select_effort == "minimal"
-
-
-def test_a_reasoning_budget_that_is_too_small_is_raised(serve: Serve) -> None:
-    server = serve(ReasoningServer(perfect, reasoning_tokens=lambda _: 20_000))
-    assert measure(server, n=4).results.metrics["variant_impact_factor"] == -1
-    assert server.limits[:3] == [16, 16_016, 64_016]
-    assert set(server.limits[3:]) == {64_016}
+    assert set(server.limits[2:]) == {REPLY}
 
 
 def endless_at_some(request: Body) -> int:
@@ -132,20 +125,16 @@ def endless_at_some(request: Body) -> int:
     return 10**6 if checksum(moves_in(request)) % 10 == 3 else 600
 
 
-def test_the_reasoning_budget_is_raised_only_a_few_times(serve: Serve) -> None:
-    server = serve(ReasoningServer(perfect, reasoning_tokens=endless_at_some))
-    run = measure(server, n=150)
-    assert server.limits.count(64_016) <= 3 + 4  # requests in flight may all be raised
-    assert run.results.outcomes["standard"]["truncated"] == 0  # none of these was selected
-    assert "16,000 and then" not in " ".join(run.notes)
-
-
-@pytest.mark.parametrize("cap", [10_000, 16_384, 2_048])
-def test_a_limited_reasoning_budget_costs_few_requests(cap: int, serve: Serve) -> None:
+@pytest.mark.parametrize("cap", [100_000, 10_000, 2_048])
+def test_endless_reasoning_is_an_outcome_and_costs_few_requests(cap: int, serve: Serve) -> None:
     server = serve(ReasoningServer(perfect, reasoning_tokens=endless_at_some, max_limit=cap))
-    run = measure(server, n=8, max_connections=8)
+    run = measure(server, n=40, max_connections=8)
     assert run.results.metrics["variant_impact_factor"] == -1
-    assert len(server.requests) < 200
+    assert run.results.outcomes["standard"]["truncated"] == 0  # none of these was selected
+    assert len(server.limits) <= 40 * 3 * 1.2
+    measure(server, dataset=positions(50))  # they are cut off once each
+    asked = [str(request["messages"]) for request in server.requests[len(server.requests) - 100 :]]
+    assert len(set(asked)) == len(asked)
 
 
 def test_one_slow_answer_does_not_make_the_search_run_ahead(serve: Serve) -> None:
@@ -156,7 +145,7 @@ def test_one_slow_answer_does_not_make_the_search_run_ahead(serve: Serve) -> Non
 
     server = serve(Slow(perfect))
     measure(server, n=10, max_connections=8)
-    assert len(server.requests) <= 10 + 8 * WINDOW + 20 + 8  # 8 in flight are sent again
+    assert len(server.requests) <= 10 + 8 + 20
 
 
 def endless_when_changed(request: Body) -> int:
@@ -164,87 +153,79 @@ def endless_when_changed(request: Body) -> int:
     return 10**6 if is_changed(request) and checksum(moves_in(request)) % 7 == 3 else 0
 
 
-@pytest.mark.parametrize(
-    ("make_server", "is_truncated"),
-    [
-        (lambda: Tagged(perfect, tags=("", "</think>"), delay=0.02), False),
-        (
-            lambda: ReasoningServer(
-                habit, reasoning_tokens=endless_when_changed, reasoning_field=""
-            ),
-            True,
-        ),
-    ],
-)
-def test_truncated_answers_are_cached(
-    make_server: Callable[[], ReasoningServer], is_truncated: bool, serve: Serve
-) -> None:
-    """Reasoning without tags is detected before it truncates other replies."""
-    server = serve(make_server())
+@pytest.mark.parametrize("field", ["reasoning", ""])
+def test_truncated_answers_are_cached(field: str, serve: Serve) -> None:
+    server = serve(
+        ReasoningServer(habit, reasoning_tokens=endless_when_changed, reasoning_field=field)
+    )
     run = measure(server, dataset=positions(25))
     n_before = len(server.requests)
     again = measure(server, dataset=positions(25))
-    assert (run.results.outcomes["changed"]["truncated"] > 1) == is_truncated
-    if is_truncated:
-        assert run.results.bounds["variant_impact_factor"].high == 0
-    assert len(server.requests) == n_before + 1  # 1 for the identity check
+    assert run.results.outcomes["changed"]["truncated"] > 1
+    assert run.results.bounds["variant_impact_factor"].high == 0
+    assert len(server.requests) == n_before
     assert again.samples == run.samples
 
 
-def test_a_budget_set_by_the_user_is_not_raised(serve: Serve) -> None:
+def test_a_limit_set_by_the_user_is_not_raised(serve: Serve) -> None:
     server = serve(ReasoningServer(perfect))
-    with pytest.raises(UserError, match=r"raise --reasoning-tokens \(now 300\)"):
-        measure(server, dataset=positions(24), n=24, reasoning_tokens=300)
-    assert set(server.limits) == {316}
+    with pytest.raises(
+        UserError, match=r"cut off .* \(the limit is 300 tokens\); raise it with --m"
+    ):
+        measure(server, dataset=positions(25), max_tokens=300)
+    assert set(server.limits) == {300}
 
 
 class Verbose(ReasoningServer):
-    """Replies at length without reasoning, and is cut off by a small limit."""
+    """Explains itself without reasoning, in a hundred words."""
 
     def completion_with_reasoning(self, request: Body) -> dict[str, Any]:
         completion = self.completion(request)
         (choice,) = completion["choices"]
         choice["message"]["content"] = f"{habit(request)} is the move, since " + "so " * 100
-        if self.limit(request) < 100:
-            choice["message"]["content"] = f"{habit(request)}\nis the"
-            choice["finish_reason"] = "length"
         return completion
 
 
-@pytest.mark.parametrize(("cap", "probes"), [(100_000, [16_016]), (4_096, [4_016]), (512, [])])
-def test_verbose_models_are_not_reasoning_models(cap: int, probes: list[int], serve: Serve) -> None:
-    """One request is repeated with a larger limit, if possible, to see whether it reasons."""
-    server = serve(Verbose(habit, max_limit=cap))
-    run = measure(server, n=5)
-    assert [limit for limit in server.limits if limit != 16] == probes
-    assert run.results.metrics["predicted_move_proportion"] == 1
-    assert not any("reasoning" in note for note in run.notes)
+CONTEXT_ERRORS = {
+    "a number": "This model's maximum context length is {context} tokens. However, you requested "
+    "{total} tokens ({prompt} in the messages, {limit} in the completion).",
+    "no number": "The prompt and the completion exceed the context window of this model.",
+    "names the field": "'max_tokens' or 'max_completion_tokens' is too large: {limit}. This "
+    "model's maximum context length is {context} tokens and your request has {prompt} tokens",
+    "the field without a number": "max_tokens is too large for this model",
+}
 
 
-@pytest.mark.parametrize("long_index", [0, 9])
-def test_one_slow_probe_does_not_delay_the_others(
-    long_index: int, serve: Serve, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("message", CONTEXT_ERRORS.values(), ids=list(CONTEXT_ERRORS))
+@pytest.mark.parametrize(
+    "tokens",
+    [None, lambda _: 600, lambda request: 600 * is_changed(request)],
+    ids=["verbose", "reasons", "hybrid"],
+)
+def test_a_context_of_4096_works(
+    tokens: Callable[[Body], int] | None, message: str, serve: Serve
 ) -> None:
-    """One reply is cut off, and the others end: no budget, and no waiting for the probe."""
-    monkeypatch.setattr(negotiator, "LONE_PROBE_TIMEOUT", 0.3)
-
-    class SlowVerbose(Verbose):
-        async def _answer(self, request: Body, number: int) -> web.StreamResponse:
-            if self.limit(request) > 100:
-                await asyncio.sleep(60)
-            return await super()._answer(request, number)
+    class Small(ReasoningServer):
+        def rejection_of(self, request: Body) -> str:
+            prompt = sum(len(turn["content"]) for turn in request["messages"]) // 3
+            total = prompt + self.limit(request)
+            sizes = {"context": 4096, "prompt": prompt, "limit": self.limit(request)}
+            return message.format(**sizes, total=total) if total > 4096 else ""
 
         def completion_with_reasoning(self, request: Body) -> dict[str, Any]:
-            is_long = moves_in(request) in map(moves_in, self.requests[long_index : long_index + 1])
-            return (
-                super().completion_with_reasoning(request) if is_long else self.completion(request)
-            )
+            if not tokens or not tokens(request):
+                return Verbose.completion_with_reasoning(self, request)  # type: ignore[arg-type]
+            return super().completion_with_reasoning(request)
 
-    server, start = serve(SlowVerbose(habit)), time.monotonic()
-    run = measure(server, n=12, max_connections=2)
-    assert time.monotonic() - start < 45
-    assert set(server.limits) == {16}
-    assert not any("reasoning" in note for note in run.notes)
+    server = serve(Small(habit, reasoning_tokens=tokens or default_reasoning_tokens))
+    run = measure(server, n=5)
+    assert run.results.metrics["predicted_move_proportion"] == 1
+    assert run.results.outcomes["changed"]["truncated"] == 0
+    assert "max_completion_tokens" not in " ".join(map(str, server.requests))
+    if tokens is None:  # it does not reason
+        assert set(server.limits[1:]) == {REPLY}
+    if tokens and tokens(server.requests[0]):
+        assert min(server.limits) > 1_500
 
 
 def test_reasoning_models_are_not_asked_to_think_aloud(serve: Serve) -> None:

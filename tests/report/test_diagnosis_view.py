@@ -1,6 +1,5 @@
 """The diagnosis of a kept habit in the summary, the terminal and the report."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -14,11 +13,10 @@ from cant_do_that_anymore import Answer, Position
 from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.providers.base import Usage
-from cant_do_that_anymore.report.columns import as_rows
 from cant_do_that_anymore.report.document import build_document
 from cant_do_that_anymore.report.pages import experiment_page
 from cant_do_that_anymore.report.run_page import page
-from cant_do_that_anymore.report.sentences import diagnosis_answers, headline
+from cant_do_that_anymore.report.sentences import diagnosis_answers
 from cant_do_that_anymore.report.tables import experiment_table, summary
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.conditions import DIAGNOSIS_CONDITIONS
@@ -152,25 +150,6 @@ def test_diagnosis_page_matches_snapshot(typical: Run) -> None:
         assert report.count('class="swatch is-unclear-') == 2 * (name == "unreadable")
 
 
-def test_no_claim_about_the_rule_if_the_placebo_moves_the_habit(typical: Run) -> None:
-    warning = "Not the effect of the rule: the placebo alone changed the habit."
-    run = scenario("the placebo moves the habit")
-    assert page(run).count(warning) == 2 and warning not in page(typical)
-    assert "so the rule may not be the cause" in headline(run)
-    report = experiment_report(run)
-    assert "specific</th>" in report
-    assert ">–</td>" in report.partition("why the habit stays</th>")[2]
-    assert 'data-in="results.0.corrected_impact_factor"' not in report
-    assert 'data-in="results.0.corrected_impact_factor"' in experiment_report(typical)
-
-
-def test_diagnosis_section_needs_a_diagnosis_but_no_habit() -> None:
-    without_diagnosis = page(scenario("no diagnosis"))
-    assert 'id="why"' in page(scenario("no habit"))
-    assert 'id="why"' not in without_diagnosis and 'name="knowing"' not in without_diagnosis
-    assert "<code>cdta run --model some/model ... --diagnose</code>" in without_diagnosis
-
-
 @pytest.fixture(scope="module")
 def typical_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_report(scenario("knowing helps"), tmp_path_factory.mktemp("typical"))
@@ -187,24 +166,6 @@ def test_every_group_links_to_its_samples(typical_page: Path, open_page: Opener)
     bars.nth(1).press("Enter")
     opened.expect_current_sample("1 of 18")
     assert opened.page.locator("[name=knowing]").input_value() == "knows and keeps"
-
-
-def test_bar_widths_match_shares_and_factors_share_an_axis(
-    typical: Run, typical_page: Path, open_page: Opener
-) -> None:
-    opened = open_page(typical_page)
-    widths = opened.page.locator("#why .knowing rect").evaluate_all(
-        "all => all.map(bar => bar.getBoundingClientRect().width)"
-    )
-    shares = [count / 18 for count in COUNTS.values()]
-    assert [width / widths[1] for width in widths] == pytest.approx(shares, rel=0.02)
-    rows = opened.page.locator("#why .factors").last.locator("tbody tr")
-    values = [text.replace("−", "-") for text in rows.locator("td:nth-child(2)").all_inner_texts()]
-    factors = ("variant", "placebo", "corrected", "specific")
-    metrics = typical.results.metrics
-    assert values == [f"{metrics[f'{name}_impact_factor']:.3f}" for name in factors]
-    assert rows.locator(".dot").count() == 4
-    check_fits(opened.page, tables_from=390)
 
 
 def test_controls_are_shown_separately_with_their_conditions(
@@ -249,28 +210,13 @@ def test_diagnosis_report_is_accessible(tmp_path: Path, open_page: Opener) -> No
     assert opened.text("article.changed summary").startswith("Reasoning: 70 tokens")
     for folded in report.locator("#made summary").all():
         folded.click()
+    check_fits(report, tables_from=390)
     check_accessible(report)
 
 
 def test_experiment_reports_show_rule_knowledge(typical: Run) -> None:
-    without_diagnosis = run_with_outcomes("model-2", positions=POOL[:1])
-    rows = {str(row["model"]): row for row in as_rows(entries_of([typical, without_diagnosis]))}
-    assert [row["rule_knowledge"] for row in rows.values()].count(None) == 1
-    assert "rule_knowledge" not in as_rows(entries_of([without_diagnosis]))[0]
     ranked = rankings(entries_of([typical]))
-    table = experiment_table(ranked, build_document(ranked, Path()))
-    assert "why the habit stays J" in printed(table, 100)
-    report = experiment_report(typical, without_diagnosis)
-    header = '<th scope="col">why the habit stays</th>'
-    section, _, _ = report.partition(header)[2].partition("</table>")
-    values = re.findall(r'data-in="results.0.(?:rule_knowledge|knowing_effect)">([−\d.]+)', section)
-    assert values == ["0.92", "−0.49"]
-    assert "some/model" in section and "model-2" not in section
-    assert "J: knowledge of the rule" in report
-    assert "why the habit stays" not in experiment_report(without_diagnosis)
-
-
-def experiment_report(*runs: Run) -> str:
-    ranked = rankings(entries_of(runs))
+    document = build_document(ranked, Path())
+    assert "why the habit stays J" in printed(experiment_table(ranked, document), 100)
     with without_plots():
-        return experiment_page(ranked, build_document(ranked, Path()))
+        assert "J: knowledge of the rule" in experiment_page(ranked, document)

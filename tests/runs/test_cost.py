@@ -58,10 +58,10 @@ def test_reasoning_is_assumed_by_name_and_by_effort() -> None:
     assert (plain_low, plain_high) == (o4_low, o4_high)
 
 
-def test_an_unknown_model_has_no_cost_and_a_suggestion() -> None:
+def test_an_unknown_model_has_no_cost() -> None:
     expected = estimate(Spec(model="openai/gpt4o"))
     assert expected.dollars is None
-    assert "did you mean 'gpt-4o'" in expected.assumptions[-1]
+    assert "set --price IN,OUT" in expected.assumptions[-1]
     assert "cost unknown" in str(expected)
 
 
@@ -69,10 +69,10 @@ def test_cached_answers_tell_what_the_rest_costs(serve: Serve) -> None:
     server = serve(ChargingServer(habit_in_every_fifth, reasoning_tokens=lambda _: 900))
     spec = partial(Spec, model="m", base_url=server.url, price="2,20")
     before = estimate(spec(n=60))
-    evaluate(spec(n=12), quiet=True)
+    evaluate(spec(n=20), quiet=True)
     sent, charged = len(server.requests), server.charged
     expected = estimate(spec(n=60))
-    assert expected.cached == pytest.approx(sent, abs=20)  # some replies were sent again
+    assert expected.cached == sent
     measure(server, price="2,20", n=60, max_cost=100)
     rest = (server.charged - charged) / 50
     assert before.dollars and expected.dollars_low and expected.dollars_high

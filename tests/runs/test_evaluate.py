@@ -1,18 +1,19 @@
 """Whole evaluations of models on loopback servers."""
 
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from cant_do_that_anymore.client.client import WINDOW
-from cant_do_that_anymore.datasets.pools import drawn
-from cant_do_that_anymore.datasets.storage import Dataset, shipped_datasets
+from cant_do_that_anymore.datasets.storage import shipped_datasets
 from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.game.position import Position, write_positions
-from cant_do_that_anymore.providers.base import Answer, Settings
-from cant_do_that_anymore.task.samples import MIN_ANSWERS_TO_JUDGE, QualityGuard
+from cant_do_that_anymore.providers.base import Answer
+from cant_do_that_anymore.task.samples import (
+    REPLIES_TO_JUDGE_CUTS,
+    REPLIES_TO_JUDGE_READING,
+    FirstReplies,
+)
 from planted_models import keeps_habit
 from testing import (
     POOL,
@@ -55,13 +56,6 @@ def test_metrics_on_a_shipped_dataset_match_a_direct_calculation() -> None:
     assert len(server.requests) == 201  # one request to learn the exact version
 
 
-def test_random_legal_moves_are_never_forbidden() -> None:
-    run = measure("cdta/random", dataset=positions(100))
-    assert run.results.outcomes["changed"]["forbidden"] == 0
-    assert run.results.outcomes["changed"]["special"] == 0
-    assert run.results.metrics["variant_legal_proportion"] == 1
-
-
 def test_a_new_model_gets_a_dataset_of_its_own_habits(serve: Serve) -> None:
     """It has a habit in every third position of the pool; no more requests than needed are sent."""
 
@@ -77,7 +71,7 @@ def test_a_new_model_gets_a_dataset_of_its_own_habits(serve: Serve) -> None:
     run = measure(server, n=50)
     sent = len(server.requests)
     repeated = measure(server, n=50)
-    assert len(server.requests) == sent + 1
+    assert len(server.requests) == sent + 3  # the identity check
     larger = measure(server, n=80)
     smaller_again = measure(server, n=50)
 
@@ -96,9 +90,9 @@ def test_requests_contain_exactly_the_specified_messages() -> None:
     with openai_server(habit, model="gpt-4-0314") as server:
         run = measure("openai/gpt-4", n=3)
     probe, *sent = server.requests
-    assert probe["temperature"] == 0
+    assert (probe["temperature"], probe["max_tokens"]) == (0, 32_768)
     common: Body = {"path": "/v1/chat/completions", "model": "gpt-4"}
-    common |= {"temperature": 1.0, "max_tokens": 16}
+    common |= {"temperature": 1.0, "max_tokens": 512}
     expected = [
         common | {"messages": [{"role": m.role, "content": m.content} for m in messages]}
         for sample in run.samples
@@ -110,18 +104,6 @@ def test_requests_contain_exactly_the_specified_messages() -> None:
         return sorted(requests, key=lambda request: str(request["messages"]))
 
     assert sorted_by_messages(sent) == sorted_by_messages(expected)
-
-
-def test_base_models_get_one_text_and_a_limit_of_four_tokens() -> None:
-    with openai_server(habit, model="gpt-3.5-turbo-instruct") as server:
-        run = measure("openai/gpt-3.5-turbo-instruct", n=2)
-    assert run.dataset.origin == "shipped"
-    for request in server.requests:
-        assert request["path"] == "/v1/completions"
-        assert request["prompt"].startswith("System: ")
-        assert request["prompt"].endswith("\nAssistant:")
-        assert request["max_tokens"] == 4
-        assert request["stop"] == ["System:", "User:", "Assistant:", "-----"]
 
 
 def test_selection_and_measuring_share_no_answer(server: Loopback) -> None:
@@ -136,14 +118,14 @@ def test_selection_and_measuring_share_no_answer(server: Loopback) -> None:
         (
             "Let me think",
             "length",
-            r"such as 'Let me think'.*--max-tokens \(now",
-            MIN_ANSWERS_TO_JUDGE,
+            r"50 of the first 50 .* \(the limit is 32,768 tokens\); raise it with --max-tokens",
+            REPLIES_TO_JUDGE_CUTS,
         ),
         (
             "Lovely!",
             "stop",
-            "contain no move; the last one was 'Lovely!'",
-            2 * MIN_ANSWERS_TO_JUDGE,
+            "40 of the first 40 .* contain no move; the last one was 'Lovely!'",
+            REPLIES_TO_JUDGE_READING,
         ),
     ],
 )
@@ -153,51 +135,43 @@ def test_useless_answers_stop_the_run_early(
     server = serve(lambda _: reply, finish_reason=finish_reason)
     with pytest.raises(Incomplete, match=message):
         measure(server, n=500, max_connections=4)
-    assert len(server.requests) <= max_requests + 4 * WINDOW
+    assert len(server.requests) <= max_requests + 4 * 4
 
 
-TRUNCATED, EMPTY = Answer("Let me", "length"), Answer(" ")
-NO_MOVE_YET = (
-    "begin without a move, such as 'Let me'; try another --wording, or raise --max-tokens (now 16) "
-    "if a move would follow"
-)
+CUT_OFF = Answer("Let me", "length", limit=512)
 
 
 @pytest.mark.parametrize(
-    ("answers", "message"),
+    ("unusable", "answer", "baseline", "stops"),
     [
-        ([TRUNCATED], f"were cut off and {NO_MOVE_YET}"),
-        ([TRUNCATED, EMPTY], f"were empty (10) or cut off and {NO_MOVE_YET}"),
-        ([Answer("", "length")], "were cut off before a move; raise --max-tokens (now 16)"),
-        ([EMPTY], "were empty without reaching a token limit"),
-        (
-            [replace(EMPTY, reasoning="So a2a3.")],
-            "were empty without reaching a token limit; the last one was reasoning only: 'So "
-            "a2a3.'",
-        ),
+        (10, CUT_OFF, True, False),
+        (11, CUT_OFF, True, True),
+        (11, CUT_OFF, False, True),
+        (32, Answer("Lovely!"), True, False),
+        (33, Answer("Lovely!"), True, True),
+        (50, Answer("Lovely!"), False, False),  # silence when the rules change is a result
+        (50, Answer("", "error", error="gone"), True, False),
     ],
 )
-def test_the_error_says_why_answers_are_useless(answers: list[Answer], message: str) -> None:
-    guard = QualityGuard(Settings())
-    with pytest.raises(Incomplete) as error:
-        for answer in MIN_ANSWERS_TO_JUDGE * answers:
-            guard.observe(answer, usable=False, baseline=True)
-    assert str(error.value) == f"20 of the first 20 replies {message}"
-
-
-@pytest.mark.parametrize(("share", "low", "high"), [(0.1, 0, 0), (0.2, 0, 0.01), (0.4, 0.99, 1)])
-def test_few_replies_cut_off_rarely_end_a_run(share: float, low: float, high: float) -> None:
-    """In 200 runs of 1,000 positions."""
-    random, stopped = Random(1), 0
-    for _ in range(200):
-        guard = QualityGuard(Settings())
-        try:
-            for _ in range(1_000):
-                is_truncated = random.random() < share
-                guard.observe(TRUNCATED, usable=not is_truncated, baseline=False)
-        except Incomplete:
-            stopped += 1
-    assert low <= stopped / 200 <= high
+def test_the_first_replies_are_judged_once(
+    unusable: int, answer: Answer, baseline: bool, stops: bool
+) -> None:
+    """The cut-off replies come last, and the unreadable ones first."""
+    first_replies = FirstReplies()
+    is_usable = [*([False] * unusable), *([True] * (50 - unusable))]
+    if answer is CUT_OFF:
+        is_usable.reverse()
+    raised = ""
+    try:
+        for usable in is_usable:
+            first_replies.observe(
+                Answer("e2e4") if usable else answer, usable=usable, baseline=baseline
+            )
+        for _ in range(1_000):
+            first_replies.observe(answer, usable=False, baseline=baseline)
+    except Incomplete as error:
+        raised = str(error)
+    assert bool(raised) == stops
 
 
 def test_a_repeated_position_counts_each_time(server: Loopback, tmp_path: Path) -> None:
@@ -207,14 +181,6 @@ def test_a_repeated_position_counts_each_time(server: Loopback, tmp_path: Path) 
     assert (len(run.samples), len(server.requests)) == (8, 16)
 
 
-def test_other_rule_changes_use_their_own_positions(serve: Serve, tmp_path: Path) -> None:
-    write_positions(tmp_path / "queens.jsonl", [Position(1, ("e2e4", "e7e5"), ("d1h5",))])
-    server = serve(lambda _: "d1h5")
-    run = measure(server, dataset=tmp_path / "queens.jsonl", rules="queens-as-knights")
-    assert run.results.outcomes["changed"]["special"] == 1
-    assert "All queens now move exactly as knights do." in str(server.requests)
-
-
 def test_the_diagonal_eval_needs_no_selection(serve: Serve) -> None:
     server = serve(perfect)
     metrics = measure(server, eval="all_diagonal", n=50).results.metrics
@@ -222,15 +188,6 @@ def test_the_diagonal_eval_needs_no_selection(serve: Serve) -> None:
     assert metrics["predicted_move_proportion"] == 1
     assert metrics["predicted_move_in_variant_proportion"] == 0
     assert metrics["variant_legal_proportion"] == 1
-
-
-def test_a_seed_draws_the_same_samples_as_the_original() -> None:
-    shipped = shipped_datasets(POOL)["gpt-4-0314"]
-    sampled = [position for _, position in drawn(shipped, Spec(n=100, seed=20220722))]
-    assert sampled == Random(20220722).sample(shipped.positions, 100)
-    small = Dataset("m", "built", shipped.positions[:5])
-    all_drawn = [position for _, position in drawn(small, Spec(n=100, seed=1))]
-    assert sorted(p.id for p in all_drawn) == sorted(p.id for p in small.positions)
 
 
 def test_a_dataset_with_unanswered_requests_counts_as_incomplete(serve: Serve) -> None:

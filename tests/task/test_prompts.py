@@ -13,7 +13,7 @@ from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.game.position import Position
 from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOG, STANDARD, rules_named
 from cant_do_that_anymore.providers.base import Message
-from cant_do_that_anymore.providers.request_variants import as_text, user_first
+from cant_do_that_anymore.providers.request_fields import as_text
 from cant_do_that_anymore.task.conditions import conditions_for, question
 from cant_do_that_anymore.task.prompts import DEFAULT, Wording, wordings_named
 from testing import POOL, measure, positions
@@ -44,14 +44,6 @@ def test_the_side_to_move_is_the_assistant_and_the_last_turn_is_the_users() -> N
     assert as_text(black_to_move) == text
     assert [m.role for m in black_to_move] == ["system", "user", "assistant", "user"]
     assert messages() == (Message("system", "Standard."),)
-
-
-def test_a_user_turn_is_added_only_where_the_assistant_would_begin() -> None:
-    white_to_move, black_to_move = messages("e2e4", "e7e5"), messages("e2e4")
-    assert [m.role for m in user_first(white_to_move)] == ["system", "user", "assistant", "user"]
-    assert user_first(white_to_move)[2:] == white_to_move[1:]
-    assert user_first(black_to_move) == black_to_move
-    assert [m.role for m in user_first(messages())] == ["system", "user"]
 
 
 def test_the_protocol_quotes_the_default_wording() -> None:

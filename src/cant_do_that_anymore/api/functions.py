@@ -16,12 +16,12 @@ from ..providers.base import Effort, Model
 from ..runs import cost, results
 from ..runs import evaluate as evaluation
 from ..runs.cost import ExpectedCost
-from ..runs.lookup import find_run, find_runs, known_folders, summaries_of
+from ..runs.lookup import find_run, find_runs
 from ..runs.storage import load_run
 from ..task.forms import MOVES, Form
 from ..task.spec import DEFAULT_MODEL, Spec
 from ..task.types import Eval
-from .results import Comparison, Experiment, Run, Runs, create_folder, save_with_page
+from .results import Comparison, Experiment, Run, create_folder, save_with_page
 
 
 def evaluate(
@@ -110,19 +110,6 @@ def load(name: Path | str, rules: Rules | None = None) -> Run:
             after it was written, or has a run under other rules.
     """
     return _with_methods(load_run(find_run(name), rules))
-
-
-def saved_runs(*names: Path | str) -> Runs:
-    """List saved runs, newest first.
-
-    Args:
-        names: folders of runs, or names as `load` takes them; by default all runs under
-            ``CDTA_HOME`` and in the current folder.
-
-    Raises:
-        InvalidInput: if a name matches none.
-    """
-    return Runs(*summaries_of(find_runs(names) if names else known_folders()))
 
 
 def compare(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal
 
 from ..comparison.entries import entries_of
 from ..comparison.leaderboard import Ranking, rankings
@@ -21,15 +21,13 @@ from ..report.notebook import (
     rankings_html,
     run_html,
     run_line,
-    run_rows,
-    runs_html,
     sample_rows,
 )
 from ..report.run_page import write_page
 from ..report.sentences import headline
 from ..runs import results
-from ..runs.lookup import RunSummary, check_free, new_run_dir
-from ..runs.storage import load_run, save_run
+from ..runs.lookup import check_free, new_run_dir
+from ..runs.storage import save_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -236,59 +234,6 @@ class Experiment(Result):
 
     def _repr_html_(self) -> str:
         return rankings_html(self.rankings, [f"{n}: {e}" for n, e in self.failures.items()])
-
-
-@dataclass(frozen=True, repr=False)
-class Runs(Result, Sequence[RunSummary]):
-    """A list of saved runs, newest first; plots and reports load and pool them.
-
-    Attributes:
-        summaries: what ``run.json`` says about each.
-        damaged: the errors of runs that cannot be read.
-    """
-
-    summaries: Sequence[RunSummary]
-    damaged: Sequence[InvalidInput] = ()
-
-    @property
-    def rankings(self) -> Sequence[Ranking]:
-        """The leaderboards of all runs, which are loaded.
-
-        Raises:
-            InvalidInput: if there are none, or one cannot be loaded.
-        """
-        if not self:
-            raise InvalidInput("there are no runs yet; evaluate(Spec(...)).save() saves one")
-        return rankings(entries_of(load_run(run.folder) for run in self))
-
-    def to_frame(self, rows: Rows | Literal["runs"] = "runs") -> "DataFrame":
-        """Return one row per run with its rule uptake, or the ``rows`` of an experiment.
-
-        Raises:
-            UserError: if pandas is not installed.
-        """
-        return _frame(run_rows(self)) if rows == "runs" else super().to_frame(rows)
-
-    def __len__(self) -> int:
-        return len(self.summaries)
-
-    @overload
-    def __getitem__(self, index: int) -> RunSummary: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> "Runs": ...
-
-    def __getitem__(self, index: int | slice) -> "RunSummary | Runs":
-        """Return a run, or some of them."""
-        chosen = self.summaries[index]
-        return chosen if isinstance(chosen, RunSummary) else Runs(chosen)
-
-    def __repr__(self) -> str:
-        models = dict.fromkeys(run.model for run in self)
-        return f"<Runs: {len(self)} of {', '.join(models) or 'no model'}>"
-
-    def _repr_html_(self) -> str:
-        return runs_html(self)
 
 
 def save_with_page(run: results.Run, folder: Path) -> None:

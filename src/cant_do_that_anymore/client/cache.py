@@ -1,215 +1,205 @@
-"""Cache keys, and the cached answers and request variants of one model."""
+"""The cached answers of one model: keys, and a SQLite table that processes share."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
-from ..providers.base import (
-    Answer,
-    ModelInfo,
-    Request,
-    RequestVariant,
-    Settings,
-    digest,
-    prompt_texts,
-)
-from ..providers.request_variants import limit_of
-from .store import Store, open_store
+from ..errors import InvalidInput, UserError, error_reason
+from ..files import answers_file
+from ..providers.base import Answer, ModelInfo, Request, Settings, digest, prompt_texts
 
 # The seed of a bundled model's answer depends on this number or on the request's own token limit,
 # if that is larger. It does not depend on the limit of the run.
 SEED_TOKENS = 16
-# A longer text or reasoning is cut: scoring tens of megabytes again takes minutes.
-MAX_CHARACTERS = 1_000_000
+# Seconds to wait for another process that writes.
+LOCK_TIMEOUT = 60.0
+# A version is known if so many answers have it, and versions are compared if so many are cached.
+# So a few answers of another version, before a run was interrupted, prove nothing.
+MIN_ANSWERS_OF_VERSION, MIN_ANSWERS_TO_COMPARE = 3, 20
 
-
-def request_key(
-    model: ModelInfo, request: Request, settings: Settings, variant: RequestVariant = ()
-) -> str:
-    """Digest of everything that can change an answer, and of which repetition it is."""
-    return cache_key(variant_digest(model, settings, variant), request)
-
-
-def variant_digest(model: ModelInfo, settings: Settings, variant: RequestVariant) -> str:
-    """Digest of the model, the settings and the request variant."""
-    return digest([dict(model.identity), sorted(variant), settings.non_defaults])
-
-
-def cache_key(variant_key: str, request: Request) -> str:
-    """Return the cache key of a request in a variant."""
-    return sha256(f"{variant_key} {request.id}".encode()).hexdigest()
+_TABLE = "answers_4"  # the number is that of the format
+_SCHEMA = f"""
+    CREATE TABLE IF NOT EXISTS {_TABLE} (
+        key TEXT PRIMARY KEY, model TEXT NOT NULL, namespace TEXT NOT NULL, version TEXT NOT NULL,
+        effort TEXT, token_limit INTEGER, answer TEXT NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS {_TABLE}_of_model ON {_TABLE} (model, namespace, version);
+"""
 
 
 def with_request_seed(model: ModelInfo, request: Request, settings: Settings) -> Settings:
     """Return the settings with a seed derived from the request, stable across versions.
 
-    A remote model gets the settings unchanged, unless the user wants seeds sent to it.
+    Only the bundled models use it.
     """
-    if model.endpoint and not settings.server_seed:
+    if not model.is_local:
         return settings
     parts = [model.name, model.endpoint, prompt_texts(request), settings.temperature]
     parts += [max(SEED_TOKENS, request.tokens), settings.seed, request.purpose, request.draw]
-    digits = 12 if model.is_local else 7  # servers take 31 bits
-    return replace(settings, seed=int(digest(parts)[:digits], 16))
+    return replace(settings, seed=int(digest(parts)[:12], 16))
 
 
-class CachedVariant(NamedTuple):
-    """Settings and request variant that have cached answers, with their token limit and digest."""
+class Cache:
+    """The answers of one model by request; the first answer to a request stays.
 
-    settings: Settings
-    variant: RequestVariant
-    limit: int
-    digest: str
+    Answers belong to a namespace. A model whose version changed gets a new one.
 
-
-class ModelCache:
-    """The cached answers of one model, the request variant that it accepts, its fingerprints.
-
-    A variant holds for one reasoning effort: a model may support temperature only when it does not
-    reason.
+    Attributes:
+        namespace: the one that is read and written: at first, that of the newest answer.
+        is_empty: whether the model had no answer when the cache was opened.
     """
 
-    def __init__(self, model: ModelInfo, store: Store) -> None:
-        self._model = model
-        self._store = store
-        self._variants: dict[str, RequestVariant] = {}
-        self._effort_key_of = cache(self._effort_key)
-        self._used = cache(self._find_used)
-        self._cached_variants = cache(self._find_cached_variants)
-        self._cached_variant = cache(self._describe_variant)
+    def __init__(self, path: Path | str, model: ModelInfo) -> None:
+        self._path = path
+        self._identity = dict(model.identity)
+        self._model = digest(self._identity)
+        self._settings_digest = cache(self._digest_settings)
+        try:
+            if isinstance(path, Path):
+                path.touch(0o600)
+            self._database = sqlite3.connect(path, timeout=LOCK_TIMEOUT, isolation_level=None)
+            self._use_wal()
+            self._execute("PRAGMA synchronous = NORMAL")
+            self._database.executescript(_SCHEMA)
+        except (sqlite3.Error, OSError) as error:
+            raise self._unusable(error) from None
+        newest = self._newest("namespace", "")
+        self.is_empty = newest is None
+        self.namespace: str = newest or ""
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether the store was empty when opened and nothing was saved since."""
-        return self._store.is_empty
+    def token_limit(self, effort: str | None) -> int | None:
+        """Return the limit that the newest answer at a reasoning effort settled, if any."""
+        limit: int | None = self._newest(
+            "token_limit", "AND token_limit NOTNULL AND effort IS ?", effort
+        )
+        return limit
 
-    def variant(self, settings: Settings) -> RequestVariant:
-        """Return the request variant that the model accepts, as far as known."""
-        mode = self._effort_key_of(settings)
-        if mode not in self._variants:
-            self._variants[mode] = tuple(self._store.get("variant", mode) or ())
-        return self._variants[mode]
+    def _newest(self, column: str, condition: str, *values: object) -> Any:
+        """Return a column of the model's newest answer that meets a condition, or None."""
+        query = f"SELECT {column} FROM {_TABLE} WHERE model = ? {condition}"
+        rows = self._execute(f"{query} ORDER BY rowid DESC LIMIT 1", self._model, *values)
+        return rows[0][0] if rows else None
 
-    def set_variant(self, settings: Settings, variant: RequestVariant) -> None:
-        """Use that request variant from now on."""
-        if set(variant) != set(self.variant(settings)):
-            self._variants[self._effort_key_of(settings)] = variant
-            self._store.write("variant", {self._effort_key_of(settings): variant})
+    def key(self, request: Request, settings: Settings) -> str:
+        """Return the key of an answer: a digest of everything that can change it."""
+        parts = f"{self._settings_digest(settings, self.namespace)} {request.id}"
+        return sha256(parts.encode()).hexdigest()
 
     def answer(self, request: Request, settings: Settings) -> Answer | None:
-        """Return the cached answer, or one that a smaller token limit did not truncate."""
-        if self.is_empty:  # saves computing keys
-            return None
-        cached_variants = self.cached_variants(request.settings(settings))
-        for cached in cached_variants:
-            smaller = cached.limit < cached_variants[0].limit
-            if request.same_limit_only and smaller:
-                return None
-            if saved := self._get(cache_key(cached.digest, request)):
-                return None if smaller and saved.stop_reason == "length" else saved
-        return None
+        """Return the cached answer to a request, if there is one."""
+        return self._get(self.key(request, settings))
 
-    def same_limit_if_cut(self, related: Iterable[Request], settings: Settings) -> list[Request]:
-        """Return the requests; answers of other limits no longer count if one was truncated.
+    def save(
+        self, request: Request, settings: Settings, answer: Answer, token_limit: int | None
+    ) -> Answer:
+        """Save an answer with the limit that is settled by now, and return the one that counts.
 
-        That is, if the next smaller token limit truncated the answer to any of the requests.
+        An earlier one stays, unless it was cut off at a lower token limit.
         """
-        requests = list(related)
-        for request in requests:
-            first, *others = self.cached_variants(request.settings(settings))
-            smaller_limits = (cached.digest for cached in others if cached.limit < first.limit)
-            keys = (cache_key(digest, request) for digest in smaller_limits)
-            saved = next(filter(None, map(self._get, keys)), None)
-            if saved and saved.stop_reason == "length":
-                return [replace(request, same_limit_only=True) for request in requests]
-        return requests
+        key, effort = self.key(request, settings), settings.reasoning_effort
+        text = json.dumps(answer.to_json())
+        version = json.dumps(answer.version)  # a server may send what is no text for SQLite
+        row = key, self._model, self.namespace, version, effort, token_limit, text
+        values = f"INTO {_TABLE} VALUES (?, ?, ?, ?, ?, ?, ?)"
+        if self._execute(f"INSERT OR IGNORE {values} RETURNING key", *row):
+            return answer
+        earlier = self._get(key)
+        if earlier and not (earlier.stop_reason == "length" and earlier.limit < answer.limit):
+            return earlier
+        self._execute(f"REPLACE {values}", *row)
+        return answer
 
-    async def save(self, request: Request, settings: Settings, answer: Answer) -> Answer:
-        """Save the answer under the variant in which it was requested, cut if it is very long.
+    def known_versions(self) -> set[str]:
+        """Return the versions in the namespace, if it has enough answers to compare with."""
+        counts = self._execute(
+            f"SELECT version, COUNT(*) FROM {_TABLE} WHERE model = ? AND namespace = ? "
+            "GROUP BY version",
+            *(self._model, self.namespace),
+        )
+        if sum(count for _, count in counts) < MIN_ANSWERS_TO_COMPARE:
+            return set()
+        return {json.loads(name) for name, count in counts if count >= MIN_ANSWERS_OF_VERSION}
 
-        Returns the saved answer: another process may have saved one first.
-        """
-        answer = _cut(answer)
-        self.record_variant(settings, answer.conceded)
-        key = cache_key(self._cached_variant(settings, answer.conceded).digest, request)
-        is_first = await self._store.put(key, answer.to_json() | {"seconds": answer.seconds})
-        return answer if is_first else self._get(key) or answer
+    def start_namespace(self, version: str, answered: Sequence[tuple[Request, Settings]]) -> None:
+        """Switch to the namespace of a version, and move these answers there."""
+        before, version = [self.key(*pair) for pair in answered], json.dumps(version)
+        namespaces = self._execute(
+            f"SELECT namespace FROM {_TABLE} WHERE model = ? AND version = ? AND namespace != ? "
+            "GROUP BY namespace ORDER BY COUNT(*) DESC LIMIT 1",
+            *(self._model, version, self.namespace),
+        )
+        self.namespace = namespaces[0][0] if namespaces else version
+        for old, pair in zip(before, answered, strict=True):
+            self._execute(
+                f"UPDATE OR IGNORE {_TABLE} SET key = ?, namespace = ? WHERE key = ?",
+                *(self.key(*pair), self.namespace, old),
+            )
+            self._execute(f"DELETE FROM {_TABLE} WHERE key = ?", old)
 
-    def record_variant(self, settings: Settings, variant: RequestVariant) -> None:
-        """Record that answers exist in that request variant."""
-        mode = self._effort_key_of(settings)
-        used = settings.max_tokens, settings.reasoning_tokens, *sorted(variant)
-        if used not in self._used(mode):
-            self._store.write("used variant", {f"{mode} {json.dumps(used)}": used})
-            self._used(mode).append(used)
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
 
-    def record_fingerprints(self, fingerprints: Mapping[str, str]) -> dict[str, list[str]]:
-        """Save a server's fingerprints by name. Returns the earlier ones of each that is new."""
-        earlier_ones = {}
-        for name, value in fingerprints.items():
-            group = digest([dict(self._model.identity), name])
-            earlier = self._store.group("fingerprint", group)
-            if value not in earlier:
-                earlier_ones[name] = sorted(earlier)
-                self._store.write("fingerprint", {f"{group} {digest(value)}": value})
-        return earlier_ones
+    def _use_wal(self) -> None:
+        """Switch to a write-ahead log; SQLite does not wait for another process that does so."""
+        give_up = time.monotonic() + LOCK_TIMEOUT
+        while True:
+            try:
+                self._database.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
 
-    def variants(self, settings: Settings) -> list[RequestVariant]:
-        """Return the request variants used with these settings, the current one first."""
-        cached_variants = self.cached_variants(settings)
-        return [cached.variant for cached in cached_variants if cached.settings == settings]
-
-    def cached_variants(self, settings: Settings) -> list[CachedVariant]:
-        """Return the variants with cached answers: the current one, then by decreasing token limit.
-
-        A larger limit counts only if the user did not set a smaller one: the reasoning budget is
-        our choice.
-        """
-        used = self._used(self._effort_key_of(settings))
-        return self._cached_variants(settings, self.variant(settings), *used)
-
-    def _find_cached_variants(
-        self, settings: Settings, variant: RequestVariant, *used: tuple[Any, ...]
-    ) -> list[CachedVariant]:
-        first, others = self._cached_variant(settings, variant), []
-        for max_tokens, reasoning_tokens, *conceded in used:
-            other = replace(settings, max_tokens=max_tokens, reasoning_tokens=reasoning_tokens)
-            cached = self._cached_variant(other, tuple(conceded))
-            fits = other == settings or cached.limit <= first.limit
-            if fits and cached.digest != first.digest:
-                others.append(cached)
-        return [first, *sorted(others, key=lambda cached: -cached.limit)]
-
-    def _describe_variant(self, settings: Settings, variant: RequestVariant) -> CachedVariant:
-        name = variant_digest(self._model, settings, variant)
-        return CachedVariant(settings, variant, limit_of(variant, settings), name)
+    def _digest_settings(self, settings: Settings, namespace: str) -> str:
+        return digest([self._identity, namespace, settings.non_defaults])
 
     def _get(self, key: str) -> Answer | None:
-        saved = self._store.get("answer", key)
-        return Answer.from_json(saved) if saved else None
+        rows = self._execute(f"SELECT answer FROM {_TABLE} WHERE key = ?", key)
+        try:
+            return Answer.from_json(rows[0][0]) if rows else None
+        except InvalidInput as error:
+            raise self._unusable(error) from None
 
-    def _find_used(self, mode: str) -> list[tuple[Any, ...]]:
-        return [*map(tuple, self._store.group("used variant", mode))]
+    def _execute(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        try:
+            return self._database.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._unusable(error) from None
 
-    def _effort_key(self, settings: Settings) -> str:
-        identity = dict(self._model.identity)
-        return digest([identity, settings.reasoning_effort, settings.extra_body])
+    def _unusable(self, error: Exception) -> UserError:
+        """Return the error for a file that cannot be used."""
+        cause = f"the cache {str(self._path)!r} cannot be used ({error_reason(error)[:80]})"
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if isinstance(error, OSError) or code in _DISK_ERRORS:
+            return UserError(
+                f"{cause}; free some space, or set CDTA_HOME to a folder on a local disk that you "
+                "can write to. Earlier answers are safe: run the same command again"
+            )
+        return UserError(
+            f"{cause}; it may be damaged: save what is readable with sqlite3 FILE .recover, or set "
+            "CDTA_HOME to another folder"
+        )
 
 
-def _cut(answer: Answer) -> Answer:
-    if max(len(answer.text), len(answer.reasoning)) <= MAX_CHARACTERS:
-        return answer
-    text, reasoning = answer.text[:MAX_CHARACTERS], answer.reasoning[:MAX_CHARACTERS]
-    stop_reason = answer.stop_reason if text == answer.text else "length"
-    return replace(answer, text=text, reasoning=reasoning, stop_reason=stop_reason)
+# SQLite's errors that say nothing about the content of the file.
+_DISK_ERRORS = {
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR),
+    *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY),
+}
 
 
 @contextmanager
-def open_cache(model: ModelInfo, *, fresh: bool = False) -> Iterator[ModelCache]:
-    """Open the cached answers of a model to read them, or an empty cache for a fresh run."""
-    with open_store(fresh=fresh, to_read=True) as store:
-        yield ModelCache(model, store)
+def open_cache(model: ModelInfo, *, fresh: bool = False) -> Iterator[Cache]:
+    """Open the cached answers of a model, or an empty cache in memory for a fresh run."""
+    with closing(Cache(":memory:" if fresh else answers_file(), model)) as opened:
+        yield opened

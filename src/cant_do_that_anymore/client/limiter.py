@@ -1,23 +1,48 @@
-"""Adaptive concurrency limit: halved on overload, raised by one per round of successes (AIMD)."""
+"""Adaptive concurrency limit: doubles while throughput rises, and halves on overload.
+
+Once a server was overloaded, the limit recovers by one per round of answers (AIMD).
+"""
 
 import asyncio
 import time
 from collections import deque
+from math import inf
+
+FIRST_LIMIT, MAX_LIMIT = 8, 256
+# A round has as many answers as the limit, but at least so many.
+SHORTEST_ROUND = 16
+# The throughput must rise by this factor when the limit is doubled, or the limit goes back.
+WORTHWHILE_FACTOR = 1.33
+# Doubling is tried again after so many rounds, since the lengths of replies vary.
+ROUNDS_BEFORE_RETRY = 3
 
 
-class AdaptiveLimiter:
-    """Limits the requests in flight: halved on overload, raised by one per round of successes.
+class Limiter:
+    """Limits the requests in flight; a fixed limit is only lowered on overload.
 
     Use as an asynchronous context manager around one request; it returns the time of entry.
+
+    Attributes:
+        in_flight: how many requests are in flight.
+        affordable: how many may be in flight at most, by what is left to spend.
     """
 
-    def __init__(self, max_in_flight: int) -> None:
-        self._max_in_flight = max_in_flight
-        self._limit = float(max_in_flight)
-        self._in_flight = 0
+    def __init__(self, fixed: int | None = None) -> None:
+        self._max = fixed or MAX_LIMIT
+        self._limit = float(fixed or FIRST_LIMIT)
+        self._may_double = fixed is None
+        self._throughput = _Throughput(self._limit)
+        self._was_overloaded = False
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed_until = 0.0
         self._last_halved = 0.0
+        self.in_flight = 0
+        self.affordable: float = inf
+
+    @property
+    def limit(self) -> int:
+        """How many requests may be in flight now."""
+        return int(min(self._limit, self.affordable))
 
     async def __aenter__(self) -> float:
         turn = asyncio.get_running_loop().create_future()
@@ -27,16 +52,20 @@ class AdaptiveLimiter:
         return time.monotonic()
 
     async def __aexit__(self, *_: object) -> None:
-        self._in_flight -= 1
+        self.in_flight -= 1
         self._admit_waiting()
 
     def on_success(self) -> None:
-        """Raise the limit after an answer."""
-        self._limit = min(self._max_in_flight, self._limit + 1 / self._limit)
+        """Adapt the limit after an answer."""
+        if self._was_overloaded:
+            self._limit = min(self._max, self._limit + 1 / self._limit)
+        elif self._may_double:
+            self._limit = min(self._max, self._throughput.next_limit(self._limit))
 
     def on_overload(self, entered: float, retry_after: float | None) -> None:
         """Halve the limit after an overload response, and obey its Retry-After."""
         now = time.monotonic()
+        self._was_overloaded = True
         if retry_after:
             self._closed_until = max(self._closed_until, now + retry_after)
             # Slightly later, or the clock may still read as closed.
@@ -54,10 +83,49 @@ class AdaptiveLimiter:
     def _admit_waiting(self) -> None:
         if time.monotonic() < self._closed_until:
             return
-        while self._waiting and self._in_flight < int(self._limit):
+        while self._waiting and self.in_flight < self.limit:
             self._admit(self._waiting.popleft())
 
     def _admit(self, turn: "asyncio.Future[None]") -> None:
         if not turn.done():  # not cancelled meanwhile
-            self._in_flight += 1
+            self.in_flight += 1
             turn.set_result(None)
+
+
+class _Throughput:
+    """Doubles a limit while that raises the answers per second, round by round."""
+
+    def __init__(self, limit: float) -> None:
+        self._good = limit  # the highest limit that was worth it
+        self._rate = 0.0  # answers per second at that limit
+        self._answers = 0
+        self._since: float | None = None  # when the round began: at the first answer
+        self._rounds_to_wait = 0
+
+    def next_limit(self, limit: float) -> float:
+        """Count an answer, and return the limit from now on."""
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+            return limit
+        self._answers += 1
+        if self._answers < max(limit, SHORTEST_ROUND):
+            return limit
+        rate = self._answers / max(now - self._since, 1e-9)
+        self._answers, self._since = 0, now
+        if self._rounds_to_wait:
+            return self._after_waiting(rate, limit)
+        if rate < WORTHWHILE_FACTOR * self._rate:
+            self._rounds_to_wait = ROUNDS_BEFORE_RETRY
+            return self._good
+        self._good, self._rate = limit, rate
+        return 2 * limit
+
+    def _after_waiting(self, rate: float, limit: float) -> float:
+        """Return the same limit, or the double one once enough rounds have passed."""
+        self._rounds_to_wait -= 1
+        self._rate = (self._rate + rate) / 2
+        if self._rounds_to_wait:
+            return limit
+        self._good = limit
+        return 2 * limit

@@ -1,10 +1,9 @@
 """What an answer costs, and how much a command may spend."""
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import Incomplete, InvalidInput, nearest
+from ..errors import Incomplete, InvalidInput
 from ..providers.base import Answer, Message, ModelInfo, Usage
 from ..task.spec import Spec
 
@@ -53,12 +52,12 @@ FREE = Price(0.0, 0.0)
 class CostLimit:
     """The US dollars that a command may spend, and has spent; its runs share one.
 
-    ``in_flight`` is what as many answers as can be in flight cost, at the dearest so far.
+    ``dearest`` is the cost of its dearest answer so far.
     """
 
     limit: float = DEFAULT_MAX_COST
     spent: float = 0.0
-    in_flight: float = 0.0
+    dearest: float = 0.0
 
 
 class CostLimitReached(Incomplete):
@@ -75,7 +74,7 @@ def cost_limit_for(spec: Spec, model: ModelInfo) -> CostLimit:
         return CostLimit()
     if not price_for(spec, model):
         raise InvalidInput(
-            f"--max-cost needs a price, but the price of {model.name} is unknown; give it with "
+            f"a cost limit needs a price, but the price of {model.name} is unknown; give it with "
             "--price IN,OUT in dollars per million tokens, or limit the run with -n instead"
         )
     return CostLimit(spec.max_cost)
@@ -116,18 +115,10 @@ def _list_price(model: ModelInfo) -> Price | None:
 
 
 def unknown_price_note(model: ModelInfo) -> str:
-    """Say that the price list does not have a model, with similar names of the same provider."""
-    from genai_prices.data_snapshot import get_snapshot
-
-    places = [model.price_query.get(key) for key in ("provider_id", "provider_api_url")]
-    hint = ""
-    with suppress(LookupError):
-        provider = get_snapshot().find_provider(None, *places)
-        names = [entry.id for entry in provider.models]
-        hint = f" ({nearest(model.price_query['model_ref'], names)})"
+    """Say that the price list does not have a model."""
     return (
-        f"the cost is unknown and has no limit: {model.name} is not in the price list{hint}; "
-        "--price IN,OUT gives its price"
+        f"{model.name} is not in the price list, so its cost is unknown and not limited; set "
+        "--price IN,OUT"
     )
 
 

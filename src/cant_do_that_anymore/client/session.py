@@ -7,9 +7,9 @@ from dataclasses import replace
 from ..providers.base import Model, ModelInfo
 from ..providers.catalog import Name, parse_name
 from ..task.spec import DEFAULT_MODEL, Spec
+from .cache import open_cache
 from .client import Client
 from .pricing import CostLimit, cost_limit_for, price_for
-from .store import open_store
 
 
 def model_info(spec: Spec) -> ModelInfo:
@@ -34,8 +34,8 @@ async def open_client(
 ) -> AsyncIterator[Client]:
     """Open a client for the model, as the spec describes it; close the model afterwards."""
     try:
-        with open_store(fresh=spec.fresh) as store:
+        with open_cache(model.info, fresh=spec.fresh) as cache:
             limit = limit or cost_limit_for(spec, model.info)
-            yield Client(model, store, spec.max_connections, limit, price_for(spec, model.info))
+            yield Client(model, cache, spec.max_connections, limit, price_for(spec, model.info))
     finally:
         await model.close()

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -14,7 +14,7 @@ from ..metrics.diagnosis import KNOWLEDGE
 from ..metrics.measures import IMPACT, UPTAKE
 from ..metrics.notes import is_broken, notes_on
 from ..metrics.types import Results
-from ..providers.base import EFFORTS, Effort, add_costs
+from ..providers.base import EFFORTS, Effort
 from ..runs.results import Run
 from ..task.types import STANDARD_CONDITION, Eval, Plan, Sample
 from .naming import format_effort, model_names, unique_names
@@ -82,11 +82,6 @@ class Entry:
         """The samples of its run."""
         return self.run.samples
 
-    @cached_property
-    def answered(self) -> list[Sample]:
-        """The samples that enter the measures."""
-        return self.run.answered
-
     @property
     def positions(self) -> frozenset[str]:
         """The ids of all its positions."""
@@ -95,7 +90,7 @@ class Entry:
     @cached_property
     def is_suspect(self) -> bool:
         """Whether unusable or illegal answers may explain the dropped habit."""
-        return IMPACT in self.results.bounds or is_broken(self.answered)
+        return IMPACT in self.results.bounds or is_broken(self.run.answered)
 
     @property
     def is_diagnosed(self) -> bool:
@@ -108,7 +103,7 @@ class Entry:
         if not any(
             sample.replies[STANDARD_CONDITION].usable
             and sample.breaks_changed_rules(STANDARD_CONDITION)
-            for sample in self.answered
+            for sample in self.run.answered
         ):
             return None
         bounds = self.results.bounds.get(UPTAKE)
@@ -119,16 +114,6 @@ class Entry:
         """The tokens of all requests and answers of its samples."""
         return int(self.results.metrics["usage_total_tokens"] or 0)
 
-    @property
-    def dollars(self) -> float | None:
-        """What its run cost in total; None if unknown."""
-        return dollars_of([self.run])
-
-    @property
-    def seconds(self) -> float:
-        """How long its run took in total."""
-        return self.run.seconds
-
     @cached_property
     def notes(self) -> list[str]:
         """The notes on its samples; those on its models and datasets are in those of the run."""
@@ -136,7 +121,7 @@ class Entry:
 
     def mean(self, name: str) -> Number:
         """Return the mean of an amount by its name; 0 if no answer has any."""
-        return self.results.metrics.get(name, 0.0) if self.answered else None
+        return self.results.metrics.get(name, 0.0) if self.run.answered else None
 
     def by_position(self) -> dict[tuple[str, int], Sample]:
         """Return the samples by position and repetition number."""
@@ -235,39 +220,6 @@ def _plan_without_effort(run: Run) -> Plan:
     # Without requests there was no selection.
     selected_at = run.plan.select_effort if run.dataset.asked else None
     return replace(run.plan, settings=settings, select_effort=selected_at)
-
-
-def dollars_of(runs: Iterable[Run]) -> float | None:
-    """Return what runs cost in total, shared datasets and answers once; None if unknown."""
-    costs: dict[Hashable, float | None] = {}
-    for run in runs:
-        costs |= _answer_costs(run)
-        key, cost = _dataset_key(run), run.dataset_cost
-        costs[key] = max(cost, costs.get(key), key=lambda known: known or 0.0)
-    return add_costs(*costs.values())
-
-
-def seconds_of(runs: Iterable[Run]) -> float:
-    """Return how long runs took in total, with each dataset once."""
-    ordered = sorted(runs, key=lambda run: run.dataset.seconds)
-    datasets = {_dataset_key(run): run.dataset.seconds for run in ordered}
-    return sum((*(run.seconds - run.dataset.seconds for run in ordered), *datasets.values()))
-
-
-def _dataset_key(run: Run) -> Hashable:
-    change, effort = identity_of(run.plan.change), run.plan.select_effort
-    return run.model, run.dataset.version, run.dataset.pool, change, run.plan.form.identity, effort
-
-
-def _answer_costs(run: Run) -> Iterator[tuple[Hashable, float | None]]:
-    """Yield what identifies each answer of a run, and its cost; equal ones are of one request."""
-    plan, identity = run.plan, json.dumps(run.identity, sort_keys=True, default=str)
-    shared = identity, plan.settings, identity_of(plan.change), plan.form.identity
-    for sample in (*run.samples, *run.controls):
-        wording = plan.wording_of(sample.position)
-        for condition, answer in sample.answers.items():
-            if not answer.error:
-                yield (shared, wording, sample.position.id, sample.draw, condition), answer.cost
 
 
 def rank(entry: Entry) -> tuple[float, float, str, int]:

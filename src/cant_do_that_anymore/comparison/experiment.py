@@ -22,7 +22,6 @@ from ..providers.base import EFFORTS
 from ..runs.cost import ExpectedCost, estimate
 from ..runs.cost_limit import check_affordable, limit_reached
 from ..runs.evaluate import evaluate
-from ..runs.identity_check import verify_saved_run
 from ..runs.results import PROTOCOL, Run
 from ..runs.storage import load_run
 from ..task.forms import MOVES, form_named
@@ -119,8 +118,7 @@ def run_all(
 ) -> tuple[list[Run], dict[str, UserError]]:
     """Run all specs of each model; return the runs, and the errors by model.
 
-    Every run is saved in a folder of ``out``, if given. If a model's runs exist already, one
-    request checks that it has not changed, and one more for each other version in them. A model
+    Every run is saved in a folder of ``out``, if given, and loaded if it exists already. A model
     that fails does not stop the others, and a missing habit does not stop the model's other runs.
     All specs share one cost limit, which is checked against their expected cost.
 
@@ -139,7 +137,6 @@ def run_all(
     first = planned[0][1]
     limit = CostLimit() if first.max_cost is None else CostLimit(first.max_cost)
     check_affordable(_expected_costs(planned), limit, first)
-    verified: set[tuple[str, str]] = set()
     durations: list[float] = []
     for number, (model, spec, folder) in enumerate(planned, 1):
         if model in failures:
@@ -151,9 +148,6 @@ def run_all(
         try:
             with overall_progress(heading, n_remaining, [] if exists else durations):
                 run = run_or_load(spec, folder, save, quiet=quiet, limit=limit)
-                if exists and (model, run.version) not in verified:
-                    verify_saved_run(run, spec, limit, quiet=quiet)
-                    verified.add((model, run.version))
                 runs.append(run)
         except Stopped:
             raise

@@ -160,7 +160,7 @@ def common_dataset(entries: Sequence[Entry]) -> Dataset | None:
 
 def _unranked_reason(entry: Entry, ranking: Ranking) -> str:
     """Return why a model cannot be ranked; "" if it can."""
-    if not entry.answered:
+    if not entry.run.answered:
         return " cannot be ranked: it has no answers"
     if entry.least_uptake is None:
         return (
@@ -181,7 +181,7 @@ def _drop_explanation(entry: Entry) -> str:
     """Describe a drop that significantly is mostly not adaptation; "" otherwise."""
     drop = entry.results.metrics[IMPACT]
     # As scored, because the reported interval already allows for these answers.
-    interval = interval_of(MEASURES[IMPACT], entry.answered)
+    interval = interval_of(MEASURES[IMPACT], entry.run.answered)
     if drop is None or drop > -EQUIVALENCE_MARGIN or not interval or interval.high >= 0:
         return ""
     counts = changed_outcomes(entry)
@@ -189,8 +189,8 @@ def _drop_explanation(entry: Entry) -> str:
         measure = Measure(
             kind, kind, kind, partial(_dropped_for, outcomes), _dropped, pairs=SHARE_OF_SOME
         )
-        share = measure.value(entry.answered)
-        interval_of_share = interval_of(measure, entry.answered)
+        share = measure.value(entry.run.answered)
+        interval_of_share = interval_of(measure, entry.run.answered)
         if share and interval_of_share and interval_of_share.low > 0.5:
             no_move = kind != _NOT_LEGAL
             not_legal = (NO_MOVE,) if no_move else (NO_MOVE, "illegal", "forbidden")

@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
+from math import ceil
 
 from ..errors import Interrupted, NoHabit
 from ..game.position import Position, checked
 from ..game.rules import identity_of
 from ..providers.base import Answer, Message, ModelInfo, Request, Settings, add_costs
 from ..task.forms import MOVES
-from ..task.samples import QualityGuard
+from ..task.samples import FirstReplies
 from ..task.spec import Spec
 from ..task.types import Plan
 from .no_habit import advice, is_too_rare
@@ -90,6 +91,8 @@ class SelectionConfig:
 # The search stops when failed requests exceed both this number and this share.
 MAX_FAILURES, MAX_FAILURE_RATE = 5, 0.05
 BUILT = "built"
+# So many requests of a search are started at least, even if one more position is missing.
+MIN_AHEAD = 8
 
 
 class Search:
@@ -106,13 +109,20 @@ class Search:
         self.hits: list[Position] = []
         self.searched = self._failed = 0
         self._cost: float | None = 0.0
-        self._seconds = 0.0
         self._played: list[tuple[Position, str]] = []
 
     @property
     def left(self) -> int:
         """How many positions of the pool are undecided."""
         return len(self.config.ordered) - self.searched
+
+    def max_ahead(self) -> int:
+        """Return how many requests to have started, so that few answers are not needed.
+
+        Until the last positions, these are as many as should find the positions that are missing.
+        """
+        rate = (len(self.hits) + 1) / (self.searched + 1)
+        return max(MIN_AHEAD, ceil((self.target - len(self.hits)) / rate))
 
     @property
     def done(self) -> bool:
@@ -133,11 +143,11 @@ class Search:
         """Yield the requests about the positions that are undecided, in the order of the pool."""
         return map(self.config.request, range(self.searched, len(self.config.ordered)))
 
-    def observe(self, answer: Answer, guard: QualityGuard | None = None) -> None:
+    def observe(self, answer: Answer, first_replies: FirstReplies | None = None) -> None:
         """Process the answer about the next position.
 
         Raises:
-            Incomplete: if too many requests have no answer, or the guard finds the answers
+            Incomplete: if too many requests have no answer, or the first are
                 unusable.
         """
         plan, position = self.config.plan, self.config.ordered[self.searched]
@@ -151,8 +161,8 @@ class Search:
             self._count_failure(answer.error)
         else:
             self.add_cost(answer)
-        if guard:
-            guard.observe(answer, usable=score.usable, baseline=True)
+        if first_replies:
+            first_replies.observe(answer, usable=score.usable, baseline=True)
 
     def _count_failure(self, error: str) -> None:
         self._failed += 1
@@ -164,9 +174,8 @@ class Search:
             )
 
     def add_cost(self, answer: Answer) -> None:
-        """Count the cost and the time of an answer."""
+        """Count the cost of an answer."""
         self._cost = add_costs(self._cost, answer.cost)
-        self._seconds += answer.seconds
 
     def dataset(self, version: str) -> Dataset:
         """Return the dataset that was found.
@@ -188,7 +197,6 @@ class Search:
             # Failed requests are sent again next time.
             pool_ended=not self.left and not self._failed,
             cost=self._cost,
-            seconds=round(self._seconds, 2),
             endpoint=self.config.model.endpoint,
             built_now=True,
             pool=self.config.pool.digest,

@@ -18,7 +18,7 @@ from itertools import takewhile
 
 import chess
 
-from ..client.cache import ModelCache
+from ..client.cache import Cache
 from ..client.client import Client
 from ..errors import Incomplete, NoHabit
 from ..formatting import dollars
@@ -27,9 +27,9 @@ from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..progress import progress, progress_display
 from ..providers.base import Answer, ModelInfo, Request
 from ..providers.catalog import OPENAI_BASE_MODELS
-from ..providers.request_variants import NO_TEMPERATURE
+from ..providers.request_fields import NO_TEMPERATURE
 from ..task.forms import MOVES
-from ..task.samples import QualityGuard
+from ..task.samples import FirstReplies
 from ..task.spec import Spec
 from ..task.types import Plan
 from .no_habit import MAX_POSITIONS_PER_HIT
@@ -71,25 +71,23 @@ async def select_positions(
         return Selection(source, positions_drawn(source, spec), [])
     config = SelectionConfig(client.model.info, source, plan)
     first = await _first_answer(client, config, quiet=quiet)
-    version = first.version
+    version = first.version or client.model.info.name
     if spec.fallback_dataset and not _find_dataset(version, config):
         log.warning("%s has no dataset; using that of %s", version, spec.fallback_dataset)
     dataset = known_dataset(version, spec, config) or await _build_dataset(
         spec, version, config, client, quiet=quiet
     )
     if spec.diagnose and not dataset.built_now:  # the cache may have lost some answers
-        requests = selection_requests(dataset, config)
+        requests = (request for _, request in _searched(dataset, config))
         async with aclosing(client.answers(requests, config.settings)) as answers:
             async for _ in answers:
                 pass
-    is_sampled = dataset.asked and NO_TEMPERATURE in first.conceded
+    is_sampled = dataset.asked and NO_TEMPERATURE in first.adjustments
     notes = [OWN_TEMPERATURE_NOTE] if is_sampled else []
     return replace(drawn_from(dataset, spec, config, client.cache), notes=notes)
 
 
-def drawn_from(
-    dataset: Dataset, spec: Spec, config: SelectionConfig, cache: ModelCache
-) -> Selection:
+def drawn_from(dataset: Dataset, spec: Spec, config: SelectionConfig, cache: Cache) -> Selection:
     """Draw positions and controls from a dataset whose answers are cached."""
     positions = positions_drawn(dataset, spec)
     controls = controls_for(dataset, positions, config, cache) if spec.diagnose else []
@@ -97,7 +95,7 @@ def drawn_from(
 
 
 def controls_for(
-    dataset: Dataset, samples: Sequence[Position], config: SelectionConfig, cache: ModelCache
+    dataset: Dataset, samples: Sequence[Position], config: SelectionConfig, cache: Cache
 ) -> list[Position]:
     """Return as many controls as samples, or as many as there are, in the order of the pool.
 
@@ -117,11 +115,6 @@ def controls_for(
         if score.outcome == "legal" and score.move and _stays_legal(position, score.move, config):
             controls.setdefault(position.moves, replace(position, special_moves=(score.move,)))
     return list(controls.values())
-
-
-def selection_requests(dataset: Dataset, config: SelectionConfig) -> Iterator[Request]:
-    """Yield the first request about each position that was searched for the dataset."""
-    return (request for _, request in _searched(dataset, config))
 
 
 def _searched(dataset: Dataset, config: SelectionConfig) -> Iterator[tuple[Position, Request]]:
@@ -193,14 +186,14 @@ async def _build_dataset(
 ) -> Dataset:
     """Search the pool for the model's positions, and save them unless the run is fresh."""
     wanted = config.plan.wanted
-    search, guard = Search(config, wanted), QualityGuard(config.settings)
+    search, first_replies = Search(config, wanted), FirstReplies()
     title = f"building the dataset of {version}"
-    answering = client.answers(search.requests(), config.settings, client.window)
+    answering = client.answers(search.requests(), config.settings, search.max_ahead)
     with progress(title, wanted, quiet=quiet) as advance:
         async with aclosing(answering) as answers:
             async for answer in answers:
                 hits_before = len(search.hits)
-                search.observe(answer, guard)
+                search.observe(answer, first_replies)
                 advance(len(search.hits) - hits_before, facts=partial(_facts, search, client))
                 if search.done or search.gives_up(spec):
                     break
@@ -214,7 +207,7 @@ async def _build_dataset(
     return built
 
 
-def _unneeded_answers(search: Search, cache: ModelCache) -> Iterator[Answer]:
+def _unneeded_answers(search: Search, cache: Cache) -> Iterator[Answer]:
     """Yield the answers to requests that were in flight when the last position was found."""
     answers = (cache.answer(request, search.config.settings) for request in search.requests())
     return (answer for answer in takewhile(bool, answers) if answer)
@@ -222,12 +215,13 @@ def _unneeded_answers(search: Search, cache: ModelCache) -> Iterator[Answer]:
 
 def _facts(search: Search, client: Client) -> list[str]:
     rate = len(search.hits) / max(search.searched, 1)
-    return [*client.spent_so_far, f"{rate:.0%} hits"]
+    return [*client.spending.facts, f"{rate:.0%} hits"]
 
 
 def _hopeless(version: str, search: Search, client: Client, spec: Spec) -> str:
     hits = len(search.hits)
-    spent = f". {dollars(client.spent)} spent" if client.spent else ""
+    total = client.spending.total
+    spent = f". {dollars(total)} spent" if total else ""
     measurable = f", or -n {hits} to measure the {hits} found" if hits else ""
     return (
         f"{version} plays the special move in {hits} of {search.searched:,} positions, fewer than "

@@ -79,7 +79,6 @@ class Dataset:
         pool_ended: whether the pool holds no more for this model.
         cost: what the requests to find them cost in US dollars, also those that were in flight when
             the last one was found; None if unknown.
-        seconds: how long those requests took.
         endpoint: the address of the model, if it has one.
         saved_at: when the dataset was saved.
         built_now: whether the current run built it.
@@ -94,7 +93,6 @@ class Dataset:
     failed: int = 0
     pool_ended: bool = True
     cost: float | None = None
-    seconds: float = 0.0
     endpoint: str = ""
     saved_at: str = ""
     built_now: bool = False

@@ -19,7 +19,7 @@ Arguments = Mapping[str, Any]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # Options of ``inspect eval`` that are fields of the spec; ``-T`` takes precedence.
-CONFIG_OPTIONS = ("temperature", "max_tokens", "reasoning_effort", "reasoning_tokens", "extra_body")
+CONFIG_OPTIONS = ("temperature", "max_tokens", "reasoning_effort", "extra_body")
 # What Inspect has instead: the task's name, the model's own options, and the log with its answers.
 INSPECT_EQUIVALENTS = {
     **{"model": "--model", "base_url": "--model-base-url", "batch": "--batch"},

@@ -15,6 +15,7 @@ from inspect_ai.dataset import Sample as InspectSample
 from inspect_ai.model import Model, get_model
 
 from ..client.cache import open_cache
+from ..client.client import from_cache_again
 from ..client.pricing import CostLimit, cost_limit_for
 from ..datasets.pools import Pool, drawn
 from ..datasets.search import SelectionConfig
@@ -98,10 +99,11 @@ class SearchedSamples(SampleSource):
                 limits.append(cost_limit_for(spec, model.info))
             step = replace(plan_for(spec, model.info), wanted=size)
             # Few connections, so that few requests are sent that are not needed.
-            connections = min(model.info.connections, max(MIN_CONNECTIONS, size // 4))
-            few = replace(spec, max_connections=connections)
+            few = replace(spec, max_connections=max(MIN_CONNECTIONS, size // 4))
             async with affordable_client(few, step, model, limits[0], measures=False) as client:
-                return await select_positions(spec, step, self._available, client, quiet=True)
+                return await from_cache_again(
+                    lambda: select_positions(spec, step, self._available, client, quiet=True)
+                )
 
 
 def known_selection(

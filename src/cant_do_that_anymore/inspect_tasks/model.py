@@ -18,9 +18,10 @@ from inspect_ai.model import (
 from inspect_ai.model import Model as InspectModel
 from inspect_ai.tool import ToolChoice, ToolInfo
 
+from ..client.limiter import MAX_LIMIT
 from ..errors import InvalidInput
 from ..game.rules import rules_named
-from ..providers.base import Answer, Message, ModelInfo, Question, RequestVariant, Settings
+from ..providers.base import REPLY_TOKENS, Answer, Message, ModelInfo, Question, Settings
 from ..providers.catalog import BUILT_IN_MODELS, info_by_name, inspect_info, model_named
 from ..providers.inspect_api import InspectAdapter
 from .arguments import CONFIG_OPTIONS, click_errors, config_of
@@ -61,8 +62,8 @@ class OurModelAPI(ModelAPI):
             InvalidInput: if the request is not from one of our tasks.
         """
         question, seed = _question_in(input)
-        max_tokens = config.max_tokens or self._model.info.max_tokens
-        answer = await self._model.answer(question, Settings(config.temperature, max_tokens, seed))
+        settings = Settings(config.temperature, config.max_tokens or REPLY_TOKENS, seed)
+        answer = await self._model.answer(question, settings)
         output = ModelOutput.from_content(answer.version, answer.text)
         tokens = answer.usage
         output.usage = ModelUsage(
@@ -74,7 +75,7 @@ class OurModelAPI(ModelAPI):
 
     def max_connections(self) -> int:
         """Return the number of concurrent requests that suit the model."""
-        return self._model.info.connections
+        return self._model.info.connections or MAX_LIMIT
 
     async def aclose(self) -> None:
         """Close the model."""
@@ -111,21 +112,6 @@ class TaskModel(InspectAdapter):
             transcript.output = output
             transcript.messages += [*chat, *(choice.message for choice in output.choices)]
         return answer
-
-
-@dataclass
-class TaskVariants:
-    """The request variant that a model accepted within a task."""
-
-    known: RequestVariant
-
-    def variant(self, settings: Settings) -> RequestVariant:
-        """Return the accepted variant."""
-        return self.known
-
-    def set_variant(self, settings: Settings, variant: RequestVariant) -> None:
-        """Use this variant from now on."""
-        self.known = variant
 
 
 def _other_settings(config: GenerateConfig) -> dict[str, object]:

@@ -1,8 +1,6 @@
 """The solver: send the requests of every condition for a sample."""
 
 import asyncio
-import logging
-from functools import partial
 from typing import Any
 
 from inspect_ai.model import Model, get_model
@@ -10,19 +8,16 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import span
 
 from ..client.cache import open_cache, with_request_seed
-from ..client.negotiator import Negotiator
+from ..client.sender import Sender
 from ..errors import InvalidInput, UserError
-from ..metrics.notes import MIN_SAMPLES_FOR_NOTES, is_broken
-from ..providers.base import Answer, TransientError
+from ..providers.base import Answer, Request, RequestRejected, TransientError
 from ..task.conditions import control_conditions
 from ..task.plan import plan_for
-from ..task.samples import QualityGuard, Trial
-from ..task.types import Eval, Sample
+from ..task.samples import FirstReplies, Trial
+from ..task.types import Eval
 from .arguments import Arguments, inspect_terms, spec_for
-from .model import TRANSCRIPT, TaskModel, TaskVariants, Transcript
+from .model import TRANSCRIPT, TaskModel, Transcript
 from .scorer import CONTROL_KEY, DRAW, REQUEST_INFO, RULES_KEY, position_in
-
-log = logging.getLogger(__name__)
 
 # More than any dataset repeats a position, so that no two epochs share a draw.
 DRAWS_PER_EPOCH = 1_000_000
@@ -35,10 +30,9 @@ class ModelState:
         self.model = TaskModel(model)
         self.plan = plan_for(spec_for(eval, arguments, model), self.model.info)
         with open_cache(self.model.info) as cache:  # known if its dataset was built
-            variant = cache.variant(self.plan.settings)
-        self.negotiator = Negotiator(self.model, TaskVariants(variant))
-        self.guard = QualityGuard(self.plan.settings)
-        self.drops = DropMonitor()
+            limit = cache.token_limit(self.plan.settings.reasoning_effort)
+        self.sender = Sender(self.model, limit)
+        self.first_replies = FirstReplies()
 
 
 @solver
@@ -59,7 +53,7 @@ def every_condition(eval: Eval = "all", **arguments: Any) -> Solver:
 
 
 async def _solve(state: TaskState, model_state: ModelState) -> TaskState:
-    plan, negotiator = model_state.plan, model_state.negotiator
+    plan = model_state.plan
     if plan.change.key != state.metadata[RULES_KEY]:
         raise InvalidInput(
             f"the task has positions for {state.metadata[RULES_KEY]}, but its solver uses "
@@ -72,48 +66,32 @@ async def _solve(state: TaskState, model_state: ModelState) -> TaskState:
     names = [condition.name for condition in conditions]
     request_info = {"rules": plan.change.key, "reading": plan.reading, "conditions": names}
     state.store.set(REQUEST_INFO, request_info)
-    state.messages, answers = [], []
+    state.messages = []
     for condition, request in zip(conditions, trial.requests(conditions), strict=True):
         transcript = Transcript()
         TRANSCRIPT.set(transcript)
-        settings = with_request_seed(model_state.model.info, request, plan.settings)
         async with span(condition.name):
-            try:
-                answer = await negotiator.ask_until_accepted(
-                    partial(negotiator.answer, request.question, settings), settings
-                )
-            except TransientError as error:
-                answer = Answer("", stop_reason="error", error=str(error))
+            answer = await _ask(request, model_state)
         state.messages += transcript.messages
         state.output = transcript.output or state.output
         if answer.error:  # raised, so that Inspect counts it and eval-retry sends it again
             raise UserError(f"no answer under the {request.condition} rules: {answer.error}")
         score = condition.read(answer, trial.position, condition.rules, plan.reading)
-        model_state.guard.observe(answer, usable=score.usable, baseline=condition == conditions[0])
+        model_state.first_replies.observe(
+            answer, usable=score.usable, baseline=condition == conditions[0]
+        )
         state.store.set(request.condition, answer.to_json())
-        answers.append(answer)
-    if not control:
-        model_state.drops.observe(trial.sample(answers, conditions, plan.reading))
     return state
 
 
-class DropMonitor:
-    """Logs a warning, once, if most dropped habits gave way to moves that are not legal."""
-
-    def __init__(self) -> None:
-        self._dropped: list[Sample] = []
-        self._warned = False
-
-    def observe(self, sample: Sample) -> None:
-        """Record a sample."""
-        if self._warned or not sample.had_habit or sample.kept_habit:
-            return
-        self._dropped.append(sample)
-        if len(self._dropped) >= MIN_SAMPLES_FOR_NOTES and is_broken(self._dropped):
-            self._warned = True
-            log.warning(
-                "the drop is not adaptation: most of the first %s dropped habits were replaced "
-                "by answers that are not legal moves under the changed rules; trust the rule "
-                "uptake, not the impact factor",
-                len(self._dropped),
-            )
+async def _ask(request: Request, model_state: ModelState) -> Answer:
+    """Send one request, and again if its reply shows that it needs more tokens."""
+    sender = model_state.sender
+    settings = with_request_seed(model_state.model.info, request, model_state.plan.settings)
+    try:
+        answer = await sender.send(request.question, settings, request.tokens)
+        if sender.learn(answer, settings):
+            answer = await sender.send(request.question, settings, request.tokens)
+        return answer
+    except (RequestRejected, TransientError) as error:
+        return Answer(stop_reason="error", error=str(error))

@@ -4,12 +4,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from functools import partial
 
-from ..datasets.storage import Dataset
 from ..formatting import Number, number, percentage, pluralize
-from ..providers.request_variants import variant_notes
+from ..providers.base import Answer
+from ..providers.request_fields import SMALLER_LIMIT, notes_on_adjustments
 from ..task.conditions import QUESTIONS
 from ..task.prompts import CHANGE, ORIGINAL_PREFIX, statements_of
-from ..task.samples import rescore
 from ..task.types import (
     CHANGED_CONDITION,
     LEGAL_OUTCOMES,
@@ -17,7 +16,6 @@ from ..task.types import (
     UNUSABLE_OUTCOMES,
     Outcome,
     Plan,
-    Reading,
     Sample,
     Samples,
     answers_of,
@@ -31,7 +29,7 @@ from .diagnosis import (
     confounded,
     range_of,
 )
-from .measures import HABIT, IMPACT
+from .measures import IMPACT
 from .types import Results
 
 # At most this many versions are listed in a note.
@@ -60,16 +58,6 @@ def version_notes(versions: Counter[str]) -> list[str]:
     return [f"more than one model version answered: {text}"]
 
 
-def moved_alias_notes(dataset: Dataset, versions: Collection[str]) -> list[str]:
-    """Return a note if the dataset was built with another version than the one that answered."""
-    if not dataset.version or dataset.version in versions or len(versions) != 1:
-        return []
-    return [
-        f"the dataset was built with {dataset.version}, but {next(iter(versions))} answered, so "
-        "the name now refers to another model; --fresh builds a new dataset"
-    ]
-
-
 # A habit is weak below this share of special moves under the standard rules.
 WEAK_HABIT_SHARE = 0.3
 # With fewer samples, no note describes the habit or what replaced it.
@@ -85,7 +73,6 @@ def notes_on(samples: Samples, results: Results, plan: Plan, controls: Samples) 
         *_on_knowledge(results),
         *_on_placebo(results),
         *_on_controls(samples, controls, results.metrics),
-        *_on_reading(samples, results.metrics, plan),
         *_on_wording(plan),
         *_on_model([*samples, *controls]),
     ]
@@ -230,18 +217,6 @@ def _on_controls(samples: Samples, controls: Samples, metrics: dict[str, Number]
     return notes
 
 
-def _on_reading(samples: Samples, metrics: dict[str, Number], plan: Plan) -> list[str]:
-    other_reading: Reading = "exact" if plan.reading == "lenient" else "lenient"
-    rescored = [sample for sample in rescore(samples, plan, other_reading) if sample.answered]
-    values = [(measure, measure.value(rescored)) for measure in HABIT]
-    return [
-        f"{other_reading} reading would change “{measure.title}” from "
-        f"{_number(metrics[measure.name])} to {_number(value)}"
-        for measure, value in values
-        if value != metrics[measure.name]
-    ]
-
-
 def _on_wording(plan: Plan) -> list[str]:
     prompts = plan.conditions[1].prompts
     return [
@@ -253,10 +228,42 @@ def _on_wording(plan: Plan) -> list[str]:
     ]
 
 
+# A note says so if more replies than this share are cut off.
+NOTABLE_CUTS = 0.01
+
+
 def _on_model(samples: Samples) -> list[str]:
-    answers = (answer for answer in answers_of(samples) if not answer.error)
-    variants = {variant for answer in answers for variant in answer.conceded}
-    return [*variant_notes(variants), *version_notes(versions_of(samples))]
+    answers = [answer for answer in answers_of(samples) if not answer.error]
+    adjustments = {made for answer in answers for made in answer.adjustments}
+    if not any(answer.stop_reason == "length" for answer in answers):
+        adjustments.discard(SMALLER_LIMIT)  # nothing was cut off by it
+    return [
+        *notes_on_adjustments(adjustments),
+        *_on_cut_off_replies(samples),
+        *version_notes(versions_of(samples)),
+        *_on_fingerprints(answers),
+    ]
+
+
+def _on_cut_off_replies(samples: Samples) -> list[str]:
+    """Return a note if the token limit cut off more than a few replies."""
+    outcomes = [reply.outcome for sample in samples for reply in sample.replies.values()]
+    cut_off = outcomes.count("truncated")
+    if cut_off <= NOTABLE_CUTS * len(outcomes):
+        return []
+    limit = max(answer.limit for answer in answers_of(samples))
+    return [
+        f"{cut_off} of {len(outcomes):,} replies were cut off (the limit is {limit:,} tokens); "
+        "raise it with --max-tokens"
+    ]
+
+
+def _on_fingerprints(answers: Iterable[Answer]) -> list[str]:
+    """Return a note if the provider changed its system while it answered."""
+    fingerprints = {answer.fingerprint for answer in answers if answer.fingerprint}
+    if len(fingerprints) < 2:
+        return []
+    return [f"answers come from {len(fingerprints)} system fingerprints of the provider"]
 
 
 _number = partial(number, missing="none")

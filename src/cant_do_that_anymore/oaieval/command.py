@@ -7,6 +7,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
@@ -17,14 +18,12 @@ import click
 from annotated_types import Ge
 
 from ..api.functions import evaluate
-from ..api.results import Run
-from ..client.pricing import CostLimit, CostLimitReached, price_for
+from ..client.pricing import CostLimit, CostLimitReached, cost_limit_for
 from ..client.session import create_model
 from ..datasets.pools import drawn
 from ..errors import InvalidInput, unknown_value
 from ..files import file_errors, safe_name
 from ..formatting import Number
-from ..providers.base import Model, ModelInfo
 from ..runs.lookup import check_writable
 from ..startup import StrictCommand, log_to, read_env_file, report_errors
 from ..task.plan import plan_for
@@ -37,6 +36,13 @@ from .solvers import COMPLETION_ARGS, HumanCli, solver_named
 BASE_EVAL = "cant_do_that_anymore"
 EVALS: dict[str, Eval] = {BASE_EVAL: "all", **{f"{BASE_EVAL}.{s}": s for s in DEFAULT_SAMPLES}}
 DEFAULT_MODEL_DATASET = "gpt-3.5-turbo-0125"
+
+# The options of `cdta run` that messages about cost name, and what they are here.
+_COST_OPTIONS = {
+    "--max-cost ": "--completion_args max_cost=",
+    "--price IN,OUT": "--completion_args price=[IN,OUT]",
+    "with -n": "with --max_samples",
+}
 
 EVAL_PARAMS = {
     "n_samples": int,
@@ -198,7 +204,8 @@ def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
         options |= {"model": None, "max_connections": 1}
     spec = _spec(options, split, params, flags)
     model = HumanCli() if is_human else create_model(spec)
-    _check_price(spec, model.info)
+    with _own_options():  # no limit unless one is set: scripts for the original run unattended
+        limit = CostLimit(inf) if spec.max_cost is None else cost_limit_for(spec, model.info)
     plan_for(spec, model.info)  # raises for an invalid spec, before anything is written
     record = _record(solver_name, split, params, flags)
     path = None if flags.dry_run else _record_path(flags, record["run_id"], solver_name, eval_name)
@@ -207,7 +214,8 @@ def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
         begin_record(path, record)
 
     log.info("Run started: %s", record["run_id"])
-    run = _evaluate(spec, model, quiet=is_human)
+    with _own_options():
+        run = evaluate(spec, model, quiet=is_human, limit=limit)
     events = events_of(run, record, [index for index, _ in drawn(run.dataset, spec)])
     if path:
         log.info("Run folder: %s", run.save())
@@ -265,25 +273,16 @@ def _spec(
     )
 
 
-def _evaluate(spec: Spec, model: Model, *, quiet: bool) -> Run:
-    """Evaluate without a limit unless one is set: scripts for the original run unattended."""
-    limit = CostLimit(inf) if spec.max_cost is None else None
+@contextmanager
+def _own_options() -> Iterator[None]:
+    """Name the options of this command in messages about cost."""
     try:
-        return evaluate(spec, model, quiet=quiet, limit=limit)
-    except CostLimitReached as stop:  # in terms of this command
-        sentence, _, _ = str(stop).partition(", or make it cheaper")
-        advice = sentence.replace("--max-cost ", "--completion_args max_cost=")
-        raise CostLimitReached(advice) from None
-
-
-def _check_price(spec: Spec, model: ModelInfo) -> None:
-    """Reject a cost limit for a model whose price is unknown."""
-    if spec.max_cost is not None and not price_for(spec, model):
-        raise InvalidInput(
-            f"max_cost needs a price, but the price of {model.name} is unknown; add "
-            "price=[IN,OUT] in dollars per million tokens to --completion_args, or limit the run "
-            "with --max_samples instead"
-        )
+        yield
+    except (CostLimitReached, InvalidInput) as problem:
+        sentence, _, _ = str(problem).partition(", or make it cheaper")
+        for option, own in _COST_OPTIONS.items():
+            sentence = sentence.replace(option, own)
+        raise type(problem)(sentence) from None
 
 
 def _record(

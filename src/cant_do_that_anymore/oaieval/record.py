@@ -17,7 +17,7 @@ from ..errors import Interrupted, InvalidInput
 from ..files import file_errors
 from ..formatting import Number
 from ..providers.base import Answer
-from ..providers.request_variants import as_text
+from ..providers.request_fields import as_text
 from ..runs.results import Run
 from ..task.scorer import VIOLATION_NAMES, original_violations
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample

@@ -1,10 +1,9 @@
 """Access to a server: addresses, keys, headers, and their redaction. It imports no HTTP client."""
 
-import json
 import os
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
@@ -157,61 +156,35 @@ def _is_printable_ascii(text: str) -> bool:
 
 
 MIN_KEY_LENGTH = 8  # shorter values, such as EMPTY, are not keys and may be part of any word
-PIECE_LENGTH = 12  # any substring of a key of this length is redacted
 
 
 class Redactor:
-    """Redacts keys, and every long piece of them; a key that is part of ``shown`` is not secret.
+    """Redacts keys, also URL-quoted or in Base64; a key that is part of ``shown`` is not secret.
 
-    >>> Redactor("sk-1234567890abcdef")("Heard sk-1234567890ab... and c2stMTIzNDU2Nzg5MGFiY2RlZg==")
-    'Heard ***... and ***=='
+    >>> Redactor("sk-1234567890abcdef")("c2stMTIzNDU2Nzg5MGFiY2RlZg== for sk-1234567890abcdef")
+    '***== for ***'
     """
 
     def __init__(self, *keys: str, shown: str = "") -> None:
-        self._pieces = [
-            _pieces(key) for key in keys if len(key) >= MIN_KEY_LENGTH and key not in shown
-        ]
+        secrets = [key for key in keys if len(key) >= MIN_KEY_LENGTH and key not in shown]
+        self._forms = [form for key in secrets for form in _encodings(key)]
 
     def __call__(self, text: str) -> str:
         """Redact the keys in a text."""
-        for pieces in self._pieces:
-            text = _redact(text, pieces)
+        for form in self._forms:
+            text = text.replace(form, "***")
         return text
 
     def in_answer(self, answer: Answer) -> Answer:
         """Redact the keys in all texts of an answer."""
-        if not self._pieces:
+        if not self._forms:
             return answer
-        names = ("text", "reasoning", "version", "error")
+        names = ("text", "reasoning", "version", "fingerprint", "error")
         texts: dict[str, Any] = {name: self(getattr(answer, name)) for name in names}
         return replace(answer, **texts)
 
 
-def _pieces(key: str) -> frozenset[str]:
-    """Return every substring of one length of every encoding of a key."""
-    length = min(PIECE_LENGTH, len(key))
-    return frozenset(
-        encoded[start : start + length]
-        for encoded in _encodings(key)
-        for start in range(len(encoded) - length + 1)
-    )
-
-
-def _redact(text: str, pieces: frozenset[str]) -> str:
-    length = len(next(iter(pieces)))
-    parts, end = [], 0  # text[:end] is copied or redacted already
-    for start in range(len(text) - length + 1):
-        if text[start : start + length] in pieces:
-            if start >= end:
-                parts += [text[end:start], "***"]
-            end = start + length
-    return "".join(parts) + text[end:]
-
-
-def _encodings(key: str) -> Iterator[str]:
-    """Yield the key in the encodings in which a server may send it back."""
-    yield from (key, json.dumps(key)[1:-1], quote(key, safe=""))
-    for before in ("", ".", ".."):  # the key may start anywhere in a group of three bytes
-        packed = b64encode((before + key).encode()).decode().rstrip("=")
-        for inner in (packed[2 * len(before) :], packed[2 * len(before) : -1]):
-            yield from (inner, inner.replace("+", "-").replace("/", "_"))
+def _encodings(key: str) -> tuple[str, ...]:
+    """Return the key in the encodings in which a server may send it back."""
+    packed = b64encode(key.encode()).decode().rstrip("=")
+    return key, quote(key, safe=""), quote(key), packed

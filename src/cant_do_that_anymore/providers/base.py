@@ -3,7 +3,7 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
 from operator import add, attrgetter
@@ -14,15 +14,15 @@ import chess
 from ..game.rules import Rules, board_after, identity_of
 from ..validation import parse
 
-CHAT_TOKENS = 16  # enough for any move in any tokenizer, promotions included
+REPLY_TOKENS = 512  # the limit of a reply, as in the original eval
+REASONING_TOKENS = 32_768  # the limit of a reply with reasoning before it
 BASE_MODEL_TOKENS = 4
 MAX_PLAUSIBLE_TOKENS = 10**15  # a server that reports more is wrong
-DEFAULT_REASONING_TOKENS = 16_000  # limit for a reasoning model, unless the user sets one
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: tuple[Effort, ...] = get_args(Effort)  # lowest first
-# How a request differs from the default one; see `request_variants`.
-RequestVariant = tuple[str, ...]
+# What is left out of a request or sent differently; see `request_fields`.
+Adjustments = tuple[str, ...]
 Api = Literal["chat", "completions"]
 Role = Literal["system", "user", "assistant"]
 StopReason = Literal["stop", "length", "refused", "error"]
@@ -58,17 +58,15 @@ class Question:
 
 @dataclass(frozen=True)
 class Settings:
-    """Sampling settings as requested, before any fallback.
+    """Sampling settings as requested, before any adjustment.
 
     Attributes:
         temperature: 0 for the most likely answer; None for models that do not support it.
-        max_tokens: the token limit of a reply, reasoning not included.
-        seed: makes the built-in models repeatable; it is sent to a server only with
-            ``server_seed``, and then differs from request to request.
+        max_tokens: the token limit of a reply with its reasoning; None for one that the model's
+            answers show to be enough.
+        seed: makes the bundled models repeatable; it is not sent to servers.
         reasoning_effort: the effort to request; None for the model's default.
-        reasoning_tokens: the token limit of the reasoning; None for as many as needed.
         extra_body: further fields of the request body, as JSON.
-        server_seed: whether requests to a server contain a seed.
     """
 
     # Files with a setting that is unknown here are refused: it may change answers.
@@ -78,12 +76,10 @@ class Settings:
     }
 
     temperature: float | None = 1.0
-    max_tokens: int = CHAT_TOKENS
+    max_tokens: int | None = None
     seed: int = field(default=0, metadata={"incidental": True})
     reasoning_effort: Effort | None = None
-    reasoning_tokens: int | None = None
     extra_body: str = ""
-    server_seed: bool = False
 
     @cached_property
     def non_defaults(self) -> dict[str, object]:
@@ -125,36 +121,47 @@ class Answer:
         stop_reason: why the reply ended; "error" if all retries failed.
         usage: tokens, as the provider counted them.
         version: the exact model version that the provider reports.
+        fingerprint: what the provider reports of the system behind the version.
         reasoning: the reasoning before the reply, as far as the provider returns it.
-        conceded: the request variant that was sent (see `request_variants`).
+        adjustments: what was left out of the request or sent differently (see `request_fields`).
+        limit: the token limit that was sent.
         error: the error message, if the request failed.
-        cost: what it cost in US dollars when it arrived, with earlier attempts at the same request
-            that were lost or discarded; None if unknown.
-        seconds: the time since the answer before it, or since the first request in flight; those of
-            all answers add up to the time that they took together.
+        cost: what it cost in US dollars when it arrived; None if unknown.
     """
 
     text: str = ""
     stop_reason: StopReason = "stop"
     usage: Usage = Usage()
     version: str = ""
+    fingerprint: str = ""
     reasoning: str = ""
-    conceded: RequestVariant = ()
+    adjustments: Adjustments = ()
+    limit: int = 0
     error: str = ""
     cost: float | None = None
-    seconds: float = field(default=0.0, compare=False)
 
     @property
     def has_reasoning(self) -> bool:
         """Whether the answer has reasoning, shown or only counted."""
         return bool(self.reasoning or self.usage.thinking_tokens)
 
+    @property
+    def ended_in_reasoning(self) -> bool:
+        """Whether it was cut off while the model reasoned: visibly, or before any text."""
+        return self.stop_reason == "length" and (self.has_reasoning or not self.text.strip())
+
+    @property
+    def shows_reasoning(self) -> bool:
+        """Whether the model reasoned, finished or not."""
+        return self.has_reasoning or self.ended_in_reasoning
+
     def to_json(self) -> dict[str, Any]:
-        """Return the answer as JSON values, without the attempts and the time it took."""
-        values = {name: getattr(self, name) for name in _SAVED_FIELDS}
+        """Return the answer as JSON values."""
+        usage = dict(zip(Usage.__slots__, _counts(self.usage), strict=True))
+        values = vars(self) | {"usage": usage}
         if self.cost is None:
             del values["cost"]
-        return values | {"usage": dict(zip(Usage.__slots__, _counts(self.usage), strict=True))}
+        return values
 
     @classmethod
     def from_json(cls, data: str | Mapping[str, Any]) -> "Answer":
@@ -164,9 +171,6 @@ class Answer:
             InvalidInput: if it is not an answer.
         """
         return parse(cls, data, "an answer")
-
-
-_SAVED_FIELDS = tuple(field.name for field in fields(Answer) if field.compare)
 
 
 def add_costs(*costs: float | None) -> float | None:
@@ -185,8 +189,8 @@ class ModelInfo:
             key.
         endpoint: its address, or "" if it has none.
         provider: the provider in the model's name, or "" for the user's own server.
-        connections: the default concurrency limit.
-        max_tokens: the default token limit of a reply.
+        connections: the concurrency limit; None if it is found by trying.
+        max_tokens: the token limit of a reply; None if the answers show what is enough.
         may_reason: whether it may turn out to be a reasoning model.
         thinking_tokens: the token limit of a chain of thought, which takes a request of its own; 0
             for none.
@@ -198,8 +202,8 @@ class ModelInfo:
     identity: Mapping[str, object]
     endpoint: str = ""
     provider: str = ""
-    connections: int = 16
-    max_tokens: int = CHAT_TOKENS
+    connections: int | None = None
+    max_tokens: int | None = None
     may_reason: bool = True
     thinking_tokens: int = 0
     is_local: bool = False
@@ -217,6 +221,7 @@ def local_info(name: str, connections: int, **identity: object) -> ModelInfo:
         name=name,
         identity={"name": name, **identity},
         connections=connections,
+        max_tokens=REPLY_TOKENS,
         may_reason=False,
         is_local=True,
     )
@@ -229,19 +234,15 @@ class Model(ABC):
 
     @abstractmethod
     async def answer(
-        self, question: Question, settings: Settings, variant: RequestVariant = ()
+        self, question: Question, settings: Settings, adjustments: Adjustments = ()
     ) -> Answer:
-        """Answer one question, sent as a request variant.
+        """Answer one question, sent with these adjustments; the settings have a token limit.
 
         Raises:
-            RequestRejected: if the model does not accept this request variant.
+            RequestRejected: if the model does not accept the request as it was sent.
             TransientError: if a retry may succeed.
             UserError: if no retry can succeed.
         """
-
-    async def fingerprints(self) -> dict[str, str]:
-        """Return what identifies the weights behind the name, as far as the provider reports it."""
-        return {}
 
     async def warnings(self) -> list[str]:
         """Return what the user should know before the first request."""
@@ -253,10 +254,10 @@ class Model(ABC):
 
 
 class RequestRejected(Exception):
-    """The server rejected a request variant.
+    """The server rejected a request (HTTP 400).
 
     Attributes:
-        server_message: what the server said, from which `request_variants` picks fallbacks.
+        server_message: what the server said, from which `request_fields` picks adjustments.
     """
 
     def __init__(self, message: str, server_message: str) -> None:
@@ -295,8 +296,10 @@ class Request:
     """A question with its purpose and condition, as the client sends it.
 
     Attributes:
+        question: the prompt.
+        purpose: selection and measurement never share an answer.
+        condition: the name of the condition.
         draw: the number of the repetition, for several samples of the same question.
-        same_limit_only: whether a cached answer must have the same token limit.
         tokens: the token limit of its reply, if that is more than the run's.
     """
 
@@ -304,14 +307,7 @@ class Request:
     purpose: Purpose
     condition: str
     draw: int = 0
-    same_limit_only: bool = False
     tokens: int = 0
-
-    def settings(self, of_run: Settings) -> Settings:
-        """Return the settings of the request: those of its run, with its own token limit."""
-        if self.tokens <= of_run.max_tokens:
-            return of_run
-        return replace(of_run, max_tokens=self.tokens)
 
     @cached_property
     def id(self) -> str:
@@ -321,7 +317,8 @@ class Request:
         test: a question under the standard rules has one answer for all changes.
         """
         rules = identity_of(self.question.rules)
-        return digest([prompt_texts(self), rules, self.purpose, self.condition, self.draw])
+        facts = [prompt_texts(self), rules, self.purpose, self.condition, self.draw, self.tokens]
+        return digest(facts)
 
 
 def prompt_texts(request: Request) -> list[tuple[str, str]]:

@@ -21,10 +21,10 @@ from dataclasses import dataclass, replace
 from ..errors import InvalidInput, shortlist, unknown_value
 from ..interrupts import run_interruptible
 from .access import Access, normalize_address, resolve_headers, split_address
-from .base import BASE_MODEL_TOKENS, CHAT_TOKENS, Api, Model, ModelInfo
+from .base import BASE_MODEL_TOKENS, Api, Model, ModelInfo
 from .chain_of_thought import THINKING_TOKENS, ChainOfThought, with_chain_of_thought
 from .local import RandomModel
-from .request_variants import STOP_SEQUENCES
+from .request_fields import STOP_SEQUENCES
 
 # Packages of providers, and the extras of this package that install them and Inspect AI.
 EXTRAS = {"anthropic": "anthropic", "google-genai": "google", "openai": "openai"}
@@ -132,8 +132,7 @@ def server_info(
         },
         endpoint=endpoint,
         provider=provider,
-        connections=32,
-        max_tokens=CHAT_TOKENS if is_chat else BASE_MODEL_TOKENS,
+        max_tokens=None if is_chat else BASE_MODEL_TOKENS,
         may_reason=is_chat,
         price_query={"model_ref": name, "provider_api_url": endpoint},
     )
@@ -159,7 +158,7 @@ def inspect_info(
         },
         endpoint=base_url,
         provider=provider,
-        max_tokens=CHAT_TOKENS if is_chat else BASE_MODEL_TOKENS,
+        max_tokens=None if is_chat else BASE_MODEL_TOKENS,
         may_reason=is_chat,
         price_query={
             "model_ref": name.partition("/")[2],
@@ -319,7 +318,7 @@ def _only_model_at(base_url: str, access: Access) -> str:
     async def served() -> list[str]:
         server = ServerModel(server_info("", base_url), access)
         try:
-            if names := list(await server.models_served()):
+            if names := await server.models_served():
                 return names
             raise InvalidInput(f"{base_url} lists no model; {server.naming_hint}")
         finally:

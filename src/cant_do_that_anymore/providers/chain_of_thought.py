@@ -3,16 +3,16 @@
 from dataclasses import replace
 
 from .base import (
+    Adjustments,
     Answer,
     Message,
     Model,
     ModelInfo,
     Question,
-    RequestVariant,
     Settings,
     TransientError,
 )
-from .request_variants import ASKED_ONCE, with_user_turn
+from .request_fields import ASKED_ONCE, with_user_turn
 
 THINKING_TOKENS = 1024
 
@@ -37,40 +37,43 @@ def with_chain_of_thought(inner: ModelInfo, thinking_tokens: int = THINKING_TOKE
         name=name,
         identity={**inner.identity, **thinking},
         provider="",
-        may_reason=False,  # until the inner model turns out to be a reasoning model
+        may_reason=False,
         thinking_tokens=thinking_tokens,
     )
 
 
 class ChainOfThought(Model):
-    """A model with chain of thought: one request for the reasoning, one for the reply."""
+    """A model with chain of thought: one request for the reasoning, one for the reply.
+
+    A model that reasons by itself is asked once, and not to reason aloud.
+    """
 
     def __init__(self, inner: Model, thinking_tokens: int = THINKING_TOKENS) -> None:
         self.info = with_chain_of_thought(inner.info, thinking_tokens)
         self._inner = inner
         self._prefix = self.info.name.partition("/")[0]
+        self._reasons_by_itself = False
 
     async def answer(
-        self, question: Question, settings: Settings, variant: RequestVariant = ()
+        self, question: Question, settings: Settings, adjustments: Adjustments = ()
     ) -> Answer:
         """Send two requests, for the reasoning and the reply; one if it is a reasoning model."""
-        if ASKED_ONCE in variant:
-            self.info = replace(self.info, may_reason=True)
-            reply = await self._inner.answer(question, settings, variant)
-            return replace(reply, version=f"{self._prefix}/{reply.version}")
-        reasoning_prompt = with_user_turn(question.messages, THINK)
-        longer = replace(settings, max_tokens=max(self.info.thinking_tokens, settings.max_tokens))
+        if self._reasons_by_itself:
+            return await self._ask_once(question, settings, adjustments)
+        thinking = with_user_turn(question.messages, THINK)
         reasoning = await self._inner.answer(
-            replace(question, messages=reasoning_prompt), longer, variant
+            replace(question, messages=thinking),
+            replace(settings, max_tokens=self.info.thinking_tokens),
+            adjustments,
         )
-        silent = reasoning.stop_reason == "length" and not reasoning.text.strip()
-        if self._inner.info.may_reason and (reasoning.has_reasoning or silent):
-            return await self.answer(question, settings, (*variant, ASKED_ONCE))
+        if self._inner.info.may_reason and reasoning.shows_reasoning:
+            self._reasons_by_itself = True
+            return await self._ask_once(question, settings, adjustments)
         turn = Message("assistant", reasoning.text.strip() or "...")  # some reject an empty turn
-        conclude = with_user_turn((*reasoning_prompt, turn), CONCLUDE)
+        conclude = with_user_turn((*thinking, turn), CONCLUDE)
         try:
             reply = await self._inner.answer(
-                replace(question, messages=conclude), settings, variant
+                replace(question, messages=conclude), settings, adjustments
             )
         except TransientError as fault:
             fault.maybe_billed = True  # the reasoning was
@@ -83,9 +86,15 @@ class ChainOfThought(Model):
             version=f"{self._prefix}/{reply.version}",
         )
 
-    async def fingerprints(self) -> dict[str, str]:
-        """Return what identifies the inner model's weights."""
-        return await self._inner.fingerprints()
+    async def _ask_once(
+        self, question: Question, settings: Settings, adjustments: Adjustments
+    ) -> Answer:
+        reply = await self._inner.answer(question, settings, adjustments)
+        return replace(
+            reply,
+            version=f"{self._prefix}/{reply.version}",
+            adjustments=(*reply.adjustments, ASKED_ONCE),
+        )
 
     async def warnings(self) -> list[str]:
         """Return the warnings of the inner model."""

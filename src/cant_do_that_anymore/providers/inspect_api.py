@@ -31,13 +31,13 @@ from pydantic import ValidationError
 from ..errors import InvalidInput, UserError
 from .access import Redactor
 from .base import (
+    Adjustments,
     Answer,
     Message,
     Model,
     ModelInfo,
     Question,
     RequestRejected,
-    RequestVariant,
     Settings,
     StopReason,
     TransientError,
@@ -51,17 +51,13 @@ from .openai_api import (
     OVERLOAD_STATUSES,
     REJECTED_STATUSES,
 )
-from .request_variants import (
-    EFFORT_FIELD,
-    NO_SEED,
+from .request_fields import (
     NO_SYSTEM,
     NO_TEMPERATURE,
     RENAMED_LIMIT,
     STOP_SEQUENCES,
-    arrange_messages,
+    arranged,
     as_text,
-    effort_fields,
-    limit_of,
     user_first,
 )
 from .responses import MAX_REASONING, is_error, split_reasoning, thinking_tokens
@@ -81,33 +77,29 @@ def is_base_model(name: str) -> bool:
     return name.split("/")[0] == TEXT_PROVIDER
 
 
-def _config_for(name: str, settings: Settings, variant: RequestVariant = ()) -> GenerateConfig:
-    """Return Inspect's configuration for a model, settings and a request variant."""
-    extra = effort_fields(variant, settings) | json.loads(settings.extra_body or "{}")
-    effort = extra.pop(EFFORT_FIELD, None)  # Inspect has no setting for other encodings
-    limit: int | None = limit_of(variant, settings)
-    if RENAMED_LIMIT in variant:
+def _config_for(name: str, settings: Settings, adjustments: Adjustments = ()) -> GenerateConfig:
+    """Return Inspect's configuration for a model, settings and adjustments."""
+    extra, limit = json.loads(settings.extra_body or "{}"), settings.max_tokens
+    if RENAMED_LIMIT in adjustments:
         extra, limit = extra | {RENAMED_LIMIT: limit}, None
     return GenerateConfig(
         max_tokens=limit,
-        temperature=None if NO_TEMPERATURE in variant else settings.temperature,
-        seed=settings.seed if settings.server_seed and NO_SEED not in variant else None,
+        temperature=None if NO_TEMPERATURE in adjustments else settings.temperature,
         stop_seqs=list(STOP_SEQUENCES) if is_base_model(name) else None,
-        reasoning_effort=effort,
-        reasoning_tokens=settings.reasoning_tokens,
+        reasoning_effort=settings.reasoning_effort,
         extra_body=extra or None,
     )
 
 
 def _chat_for(
-    name: str, question: Question, seed: int, variant: RequestVariant
+    name: str, question: Question, seed: int, adjustments: Adjustments
 ) -> list[ChatMessage]:
-    """Return the messages for a model's provider and a request variant, as Inspect's classes."""
-    messages = arrange_messages(question.messages, variant)
+    """Return the messages for a model's provider, with adjustments, as Inspect's classes."""
+    messages = arranged(question.messages, adjustments)
     as_without_inspect = name in BUILT_IN_MODELS or name.split("/")[0] in PROVIDERS
     if is_base_model(name):
         messages = (Message("user", as_text(question.messages)),)
-    elif not as_without_inspect and NO_SYSTEM not in variant:
+    elif not as_without_inspect and NO_SYSTEM not in adjustments:
         messages = user_first(messages)
     chat = [_CLASSES[message.role](content=message.content) for message in messages]
     # For our own models, which need more than the text; other providers never see it.
@@ -179,19 +171,19 @@ class InspectAdapter(Model):
         _watch_calls(model.api)
 
     async def answer(
-        self, question: Question, settings: Settings, variant: RequestVariant = ()
+        self, question: Question, settings: Settings, adjustments: Adjustments = ()
     ) -> Answer:
         """Send one request through Inspect."""
         calls: list[ModelCall] = []
         _CALLS.set(calls)
-        chat = _chat_for(self._name, question, settings.seed, variant)
-        config = _config_for(self._name, settings, variant).model_copy(update=self._options)
+        chat = _chat_for(self._name, question, settings.seed, adjustments)
+        config = _config_for(self._name, settings, adjustments).model_copy(update=self._options)
         try:
             output = await self._model.generate(chat, config=config)
         except Exception as raised:  # every provider raises its own exceptions
             fault = _unwrap(raised)
             if OUT_OF_TOKENS.decode() in str(fault):
-                return Answer("", stop_reason="length", version=self._version, conceded=variant)
+                return Answer(stop_reason="length", version=self._version, adjustments=adjustments)
             if isinstance(fault, _BAD_BODY):
                 raise TransientError(f"not a completion ({fault})", maybe_billed=True) from None
             if error := self._error(fault):
@@ -202,13 +194,13 @@ class InspectAdapter(Model):
             raise TransientError("the provider reports an error", maybe_billed=True)
         has_request = config.temperature is not None and calls
         if has_request and not _has_temperature(calls[-1].request):
-            variant = (*variant, NO_TEMPERATURE)
-        return self._received(replace(answer, conceded=variant), chat, output)
+            adjustments = (*adjustments, NO_TEMPERATURE)
+        return self._received(replace(answer, adjustments=adjustments), chat, output)
 
     def _error(self, fault: Exception) -> Exception | None:
         """Return a provider's exception as an error of `Model.answer`; None to raise it as it is.
 
-        Here, only a rejection of the request variant is one.
+        Here, only a rejection of the request is one.
         """
         words = f"{type(fault).__name__}: {fault}"
         rejected = RequestRejected(f"{self._name} cannot answer ({fault})", words)

@@ -3,7 +3,7 @@
 from random import Random
 
 from ..game.position import Position
-from .base import Answer, Model, Question, RequestVariant, Settings, local_info
+from .base import Adjustments, Answer, Model, Question, Settings, local_info
 
 
 class RandomModel(Model):
@@ -12,7 +12,7 @@ class RandomModel(Model):
     info = local_info("cdta/random", connections=64)
 
     async def answer(
-        self, question: Question, settings: Settings, variant: RequestVariant = ()
+        self, question: Question, settings: Settings, adjustments: Adjustments = ()
     ) -> Answer:
         """Play one move, or none if there is none; answer yes or no to questions of legality."""
         board = Position(0, question.moves, ()).board()  # cached, for its score as well

@@ -2,8 +2,8 @@
 
 import json
 import re
-import time
 from contextlib import suppress
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -13,32 +13,29 @@ import aiohttp
 from ..errors import UserError, nearest, shortlist
 from .access import Access, Redactor, url_for
 from .base import (
+    REPLY_TOKENS,
+    Adjustments,
     Answer,
     Api,
     Model,
     ModelInfo,
     Question,
     RequestRejected,
-    RequestVariant,
     Settings,
     TransientError,
+    Usage,
 )
-from .http import Connector, keepalive_socket, proxy_for, unreachable
-from .request_variants import (
-    MIN_REASONING_TOKENS,
-    NO_SEED,
+from .http import keepalive_socket, proxy_for, unreachable
+from .request_fields import (
     NO_TEMPERATURE,
     RENAMED_LIMIT,
     STOP_SEQUENCES,
-    arrange_messages,
+    arranged,
     as_text,
-    effort_fields,
-    limit_of,
 )
 from .responses import (
     Response,
     error_message,
-    fingerprint_in,
     parse_completion,
     parse_retry_after,
 )
@@ -66,7 +63,6 @@ _STREAMS_ONLY = re.compile(
 )
 MAX_RESPONSE_BYTES = 2**25
 LIST_TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=30)  # for ``/models``
-LISTING_TIME_TOLERANCE = 60  # seconds
 
 
 class ServerModel(Model):
@@ -74,42 +70,36 @@ class ServerModel(Model):
 
     def __init__(self, info: ModelInfo, access: Access) -> None:
         self.info = info
-        self._model_name = self._version = str(info.identity["name"])
+        self._model_name = str(info.identity["name"])
         self._api: Api = "completions" if info.identity["api"] == "completions" else "chat"
         self._access = access
         self._redact = Redactor(*access.secrets, shown=self._model_name)
         self._has_answered = False
-        self._fingerprint = self._suggestion = ""
-        self._context_length: int | None = None  # of prompt and reply, if the server's list says it
+        self._suggestion = ""
         self._session: aiohttp.ClientSession | None = None
         self.path = "/chat/completions" if self._api == "chat" else "/completions"
 
     async def answer(
-        self, question: Question, settings: Settings, variant: RequestVariant = ()
+        self, question: Question, settings: Settings, adjustments: Adjustments = ()
     ) -> Answer:
-        """Send one request to the server, unless its token limit cannot be granted."""
-        limit = limit_of(variant, settings)
-        if self._context_length and limit >= self._context_length:
-            room = f"{self._context_length:,} tokens for prompt and reply"
-            refused = f"{self.info.endpoint} has {room}, so it cannot grant {limit:,} for the reply"
-            raise RequestRejected(refused, f"the context has {room}")
-        timeout = LONG_TIMEOUT if limit > MIN_REASONING_TOKENS else TIMEOUT
-        request = self.request(question, settings, variant)
+        """Send one request to the server."""
+        timeout = LONG_TIMEOUT if (settings.max_tokens or 0) > REPLY_TOKENS else TIMEOUT
+        request = self.request(question, settings, adjustments)
         response = await self.send("POST", self.path, timeout=timeout, json=request)
         if response.status == 404:
             with suppress(UserError):
                 served = await self.models_served()
                 if served and self._model_name not in served:
                     self._suggestion = f"; {nearest(self._model_name, served)}"
-        return self.answer_in(response, variant)
+        return self.answer_in(response, adjustments, settings.max_tokens or 0)
 
     async def close(self) -> None:
         """Close the connections."""
         if self._session:
             await self._session.close()
 
-    async def models_served(self) -> dict[str, dict[str, Any]]:
-        """Return the models that the server lists, by name.
+    async def models_served(self) -> list[str]:
+        """Return the names of the models that the server lists.
 
         Raises:
             UserError: if the server does not list its models, or not without a valid key.
@@ -121,15 +111,12 @@ class ServerModel(Model):
                 raise self.fault(response)
             received = "" if response.is_success else f" (HTTP {response.status})"
             listing = json.loads(self._redact(response.body.decode("utf-8", "replace")))
-            listed = {card["id"]: card for card in listing["data"] if isinstance(card["id"], str)}
+            return [card["id"] for card in listing["data"] if isinstance(card["id"], str)]
         except (ValueError, LookupError, TypeError, RecursionError, TransientError):
             raise UserError(
                 f"the server at {self.info.endpoint} does not list its models{received}; "
                 f"{self.naming_hint}{self._v1_hint}"
             ) from None
-        length = listed.get(self._model_name, {}).get("max_model_len")  # of vLLM and SGLang
-        self._context_length = length if isinstance(length, int) else None
-        return listed
 
     @property
     def naming_hint(self) -> str:
@@ -142,7 +129,7 @@ class ServerModel(Model):
     async def warnings(self) -> list[str]:
         """Return a warning if the server lists models, but not this one."""
         with suppress(UserError):
-            listed = list(await self.models_served())
+            listed = await self.models_served()
             names = (self._model_name, f"{self._model_name}:latest")  # Ollama adds the tag
             if listed and not any(fnmatchcase(name, card) for card in listed for name in names):
                 return [
@@ -151,40 +138,24 @@ class ServerModel(Model):
                 ]
         return []
 
-    async def fingerprints(self) -> dict[str, str]:
-        """Return what identifies the weights behind the name, as far as the server reports it.
-
-        A creation time equal to the current time is dropped: some servers report that for every
-        model.
-        """
-        facts: dict[str, Any] = {"system_fingerprint": self._fingerprint}
-        with suppress(UserError):
-            card = (await self.models_served()).get(self._model_name, {})
-            facts |= {name: card.get(name) for name in ("created", "root")}
-            created = facts["created"]
-            if isinstance(created, int | float):
-                is_now = abs(time.time() - created) < LISTING_TIME_TOLERANCE
-                facts["created"] = None if is_now else created
-        return {key: str(value)[:300] for key, value in facts.items() if value}
-
     def request(
-        self, question: Question, settings: Settings, variant: RequestVariant
+        self, question: Question, settings: Settings, adjustments: Adjustments
     ) -> dict[str, Any]:
-        """Build the request body for a question, settings and a request variant."""
-        messages = arrange_messages(question.messages, variant)
+        """Build the request body for a question, settings and adjustments."""
+        messages = arranged(question.messages, adjustments)
         request: dict[str, Any] = {"model": self._model_name}
         if self._api == "completions":
             request |= {"prompt": as_text(messages), "stop": list(STOP_SEQUENCES)}
         else:
             request["messages"] = [{"role": m.role, "content": m.content} for m in messages]
-        if settings.temperature is not None and NO_TEMPERATURE not in variant:
+        if settings.temperature is not None and NO_TEMPERATURE not in adjustments:
             request["temperature"] = settings.temperature
-        limit = RENAMED_LIMIT if RENAMED_LIMIT in variant else "max_tokens"
-        request[limit] = limit_of(variant, settings)
-        if settings.server_seed and NO_SEED not in variant:
-            request["seed"] = settings.seed
+        limit = RENAMED_LIMIT if RENAMED_LIMIT in adjustments else "max_tokens"
+        request[limit] = settings.max_tokens
+        if settings.reasoning_effort:
+            request["reasoning_effort"] = settings.reasoning_effort
         extra: dict[str, Any] = json.loads(settings.extra_body) if settings.extra_body else {}
-        return request | effort_fields(variant, settings) | extra
+        return request | extra
 
     async def send(
         self,
@@ -192,16 +163,15 @@ class ServerModel(Model):
         path: str,
         *,
         timeout: aiohttp.ClientTimeout,
-        longest: int | None = None,
         **body: Any,
     ) -> Response:
         """Send one request to a path of the server.
 
         Raises:
-            TransientError: if no complete response arrives, or it is longer than ``longest``.
+            TransientError: if no complete response arrives, or one that is too long.
             UserError: if the server never answered, or redirects.
         """
-        url, longest = url_for(self.info.endpoint, path), longest or MAX_RESPONSE_BYTES
+        url = url_for(self.info.endpoint, path)
         request = self._client().request(
             method, url, timeout=timeout, allow_redirects=False, **body
         )
@@ -212,9 +182,9 @@ class ServerModel(Model):
                 received = bytearray()
                 async for chunk in response.content.iter_any():
                     received += chunk
-                    if len(received) > longest:
+                    if len(received) > MAX_RESPONSE_BYTES:
                         raise TransientError(
-                            f"a response of more than {longest} bytes", maybe_billed=True
+                            f"a response of more than {MAX_RESPONSE_BYTES} bytes", maybe_billed=True
                         )
                 retry_after = parse_retry_after(response.headers.get("Retry-After"))
                 return Response(response.status, retry_after, bytes(received))
@@ -237,15 +207,15 @@ class ServerModel(Model):
             "trust it, use it as --base-url"
         )
 
-    def answer_in(self, response: Response, variant: RequestVariant) -> Answer:
-        """Parse the response to a request of that variant.
+    def answer_in(self, response: Response, adjustments: Adjustments, limit: int) -> Answer:
+        """Parse the response to a request sent with these adjustments and this token limit.
 
         Raises:
             RequestRejected, TransientError, UserError: if it contains no answer.
         """
         if response.is_success:
             try:
-                answer = parse_completion(response.body, self._api, self._model_name, variant)
+                answer = parse_completion(response.body, self._api, self._model_name)
             except ValueError:
                 if EVENT_STREAM.match(response.body) and not self._has_answered:
                     raise self._streams_only("an event stream") from None
@@ -254,13 +224,12 @@ class ServerModel(Model):
                 raise TransientError(message, maybe_billed=True) from None
             self._has_answered = True
             answer = self._redact.in_answer(answer)
-            self._version = answer.version
-            self._fingerprint = self._redact(fingerprint_in(response.body))
-            return answer
+            return replace(answer, adjustments=adjustments)
         if response.status == 400 and b'"content_filter"' in response.body:  # as a code, not prose
-            return Answer("", stop_reason="refused", version=self._version, conceded=variant)
+            return Answer(stop_reason="refused", adjustments=adjustments)
         if response.status == 400 and OUT_OF_TOKENS in response.body:
-            return Answer("", stop_reason="length", version=self._version, conceded=variant)
+            used = Usage(1, limit, limit)  # all of it, but the prompt's tokens are not told
+            return Answer(stop_reason="length", usage=used, adjustments=adjustments)
         raise self.fault(response)
 
     def fault(self, response: Response) -> TransientError | UserError | RequestRejected:
@@ -308,7 +277,13 @@ class ServerModel(Model):
     def _client(self) -> aiohttp.ClientSession:
         if not self._session:
             self._session = aiohttp.ClientSession(
-                connector=Connector(limit=0, socket_factory=keepalive_socket),
+                # Without TLS, connecting is cheap, and late data on a connection that is used again
+                # would be read as the response to the next request.
+                connector=aiohttp.TCPConnector(
+                    limit=0,
+                    socket_factory=keepalive_socket,
+                    force_close=not self.info.endpoint.startswith("https:"),
+                ),
                 headers=self._access.sent,
                 timeout=TIMEOUT,
                 proxy=proxy_for(self.info.endpoint),

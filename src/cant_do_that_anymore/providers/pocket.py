@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..errors import UserError
 from ..game.position import DATA
 from ..game.rules import board_after
-from .base import Answer, Message, Model, Question, RequestVariant, Settings, local_info
+from .base import Adjustments, Answer, Message, Model, Question, Settings, local_info
 
 READER = "cdta/reader"
 POCKET = "cdta/pocket"
@@ -175,7 +175,7 @@ class PocketModel(Model):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def answer(
-        self, question: Question, settings: Settings, variant: RequestVariant = ()
+        self, question: Question, settings: Settings, adjustments: Adjustments = ()
     ) -> Answer:
         """Give the most likely reply, or sample one; reply "" if there is no legal move.
 

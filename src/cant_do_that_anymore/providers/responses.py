@@ -9,10 +9,11 @@ from itertools import pairwise
 from math import isnan
 from typing import Any, NamedTuple
 
-from .base import MAX_PLAUSIBLE_TOKENS, Answer, Api, RequestVariant, StopReason, Usage
+from .base import MAX_PLAUSIBLE_TOKENS, Answer, Api, StopReason, Usage
 
 # Longer reasoning is cut: nothing reads further, and a run keeps all its answers in memory.
 MAX_REASONING = 20_000  # characters
+MAX_FINGERPRINT = 300  # characters
 _LETTERS_PER_TOKEN = 4
 _COUNTING_TOLERANCE = 16  # servers disagree on how to count the tokens around a reply
 _NAMES = r"(?:seed:)?(?:think|thinking|thought|thoughts|reasoning|analysis)"
@@ -166,7 +167,7 @@ class Response(NamedTuple):
         return 200 <= self.status < 300
 
 
-def parse_completion(body: bytes, api: Api, served_as: str, variant: RequestVariant) -> Answer:
+def parse_completion(body: bytes, api: Api, served_as: str) -> Answer:
     """Parse the body of a successful response.
 
     Raises:
@@ -192,8 +193,8 @@ def parse_completion(body: bytes, api: Api, served_as: str, variant: RequestVari
             stop_reason="refused" if refusal else _stop_reason(reply, choice, text or reasoning),
             usage=_usage(reply.get("usage"), reasoning, text),
             version=str(reply.get("model") or served_as),
+            fingerprint=str(reply.get("system_fingerprint") or "")[:MAX_FINGERPRINT],
             reasoning=reasoning[:MAX_REASONING],
-            conceded=variant,
         )
     except (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as fault:
         raise ValueError(f"not a completion: {fault}") from None
@@ -208,13 +209,6 @@ def is_error(reply: Mapping[str, Any]) -> bool:
         or reply.get("success") is False
         or any(map(_ERROR_STATUS.fullmatch, codes))
     )
-
-
-def fingerprint_in(body: bytes) -> str:
-    """Return the system fingerprint in the body of a completion, or ""."""
-    if b"system_fingerprint" not in body:  # saves parsing it again
-        return ""
-    return str(json.loads(body).get("system_fingerprint") or "")[:300]
 
 
 def error_message(body: bytes) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypedDict
 from urllib.parse import quote
 
-from ..comparison.entries import Entry, dollars_of, seconds_of
+from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking
 from ..comparison.pairwise import PairComparison
 from ..comparison.verdict import verdict
@@ -74,9 +74,8 @@ def build_document(ranked: Sequence[Ranking], out: Path, title: str = "") -> Doc
             "runs": len(entries),
             "samples": sum(int(entry.results.metrics["n_samples"] or 0) for entry in entries),
             "tokens": sum(entry.tokens for entry in entries),
-            "dollars": dollars_of(runs),
             "spent_dollars": add_costs(*(run.cost.spent for run in runs)),
-            "seconds": seconds_of(runs),
+            "seconds": sum(run.seconds for run in runs),
         },
     }
 
@@ -209,7 +208,6 @@ def _run_row(entry: Entry, out: Path) -> Row:
         "dollars": run.cost.total,
         "spent_dollars": run.cost.spent,
         "seconds": run.seconds,
-        "seconds_now": run.seconds_now,
         "page": _report_link(run, out),
     }
 

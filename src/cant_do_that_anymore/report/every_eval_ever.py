@@ -171,7 +171,7 @@ class _Evaluation:
         shared = {"schema_version": SCHEMA, "evaluation_id": self.id}
         shared |= {"model_id": self._model()["id"], "interaction_type": "single_turn"}
         for entry in self.entries:
-            for sample in entry.answered:
+            for sample in entry.run.answered:
                 for condition in entry.plan.conditions:
                     yield shared | _instance(entry, sample, condition)
 
@@ -248,13 +248,13 @@ def _generation(entry: Entry, model_id: str) -> Json:
         "conditions": ", ".join(condition.name for condition in plan.conditions),
         **plan.scoring,
         "seed": settings.seed,
-        **{name: getattr(settings, name) for name in ("reasoning_effort", "reasoning_tokens")},
+        "reasoning_effort": settings.reasoning_effort,
         "extra_body": settings.extra_body,
     }
     return {
         "generation_args": {
             "temperature": None if run.own_temperature else settings.temperature,
-            "max_tokens": settings.max_tokens,
+            "max_tokens": run.token_limit,
             "reasoning": any(answer.has_reasoning for answer in answers_of(run.samples)),
             "prompt_template": changed.prompts[0].text,
             "execution_command": command_of(run, model_id),

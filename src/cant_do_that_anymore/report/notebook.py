@@ -9,12 +9,11 @@ from ..comparison.leaderboard import Ranking
 from ..comparison.verdict import heading, verdict, verdicts
 from ..formatting import number, pluralize, visible
 from ..game.notation import notate, notate_game
-from ..metrics.measures import MEASURES, TILES, UPTAKE
+from ..metrics.measures import MEASURES, TILES
 from ..providers.base import Answer
-from ..runs.lookup import RunSummary
 from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample, ScoredAnswer
-from .columns import RUN_COLUMNS, VERDICTS, cells_in
+from .columns import VERDICTS, cells_in
 from .html import asset, interval, render
 from .run_page import headline_and_tiles, outcomes_in
 
@@ -97,32 +96,6 @@ def rankings_html(ranked: Sequence[Ranking], remarks: Sequence[str] = ()) -> str
     """Render the verdict and the leaderboard of each ranking."""
     tables = (cells_in("markdown", ranking.entries) for ranking in ranked)
     return _tables_html(dict(zip(verdicts(ranked), tables, strict=True)), remarks)
-
-
-_OF_RUN = ("started_at", "model", "tag", "rules", "eval", "effort", "samples")
-
-
-def run_rows(runs: Sequence[RunSummary]) -> list[Row]:
-    """Return one row per run, with its rule uptake, cost and time."""
-    return [
-        {
-            **{name: getattr(run, name) for name in _OF_RUN},
-            UPTAKE: run.uptake,
-            **{end: getattr(run.uptake_interval, end, None) for end in ("low", "high")},
-            "cost": run.cost,
-            "seconds": run.seconds,
-            "folder": str(run.folder),
-        }
-        for run in runs
-    ]
-
-
-def runs_html(runs: Sequence[RunSummary]) -> str:
-    """Render the list of runs."""
-    rows = [
-        [*(column.text(run) for column in RUN_COLUMNS.values()), str(run.folder)] for run in runs
-    ]
-    return _tables_html({pluralize(len(runs), "run"): [[*RUN_COLUMNS, "folder"], *rows]})
 
 
 def _tables_html(tables: Mapping[str, Sequence[Sequence[str]]], remarks: Sequence[str] = ()) -> str:

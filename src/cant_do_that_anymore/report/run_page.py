@@ -206,7 +206,8 @@ def _settings(run: Run) -> dict[bool, dict[str, object]]:
     scoring, settings = run.plan.scoring, run.plan.settings
     changed = {*scoring, *settings.non_defaults, "temperature", "max_tokens", "seed"}
     rows: dict[bool, dict[str, object]] = {True: {}, False: {}}
-    for name, value in (scoring | asdict(settings)).items():
+    values = scoring | asdict(settings) | {"max_tokens": run.token_limit}
+    for name, value in values.items():
         rows[name in changed][name.replace("_", " ").capitalize()] = value
     return rows
 

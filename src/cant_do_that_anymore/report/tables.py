@@ -209,7 +209,7 @@ def _sampling(run: Run) -> str:
     settings = run.plan.settings
     always = {
         "temperature": f"temperature {format_setting(run.temperature_used)}",
-        "max_tokens": f"at most {settings.max_tokens} tokens",
+        "max_tokens": f"at most {run.token_limit:,} tokens",
         "seed": f"seed {settings.seed}",
     }
     others = [
@@ -231,9 +231,7 @@ def _cost(run: Run) -> str:
 
 
 def _time(run: Run) -> str:
-    """Return how long the run took in total, and now if answers came from the cache."""
-    total, now = duration(run.seconds), duration(run.seconds_now)
-    return total if total == now else f"{total} in total, {now} now"
+    return duration(run.seconds)
 
 
 def experiment_table(ranked: Sequence[Ranking], document: Document) -> RenderableType:
@@ -271,11 +269,12 @@ def _of_ranking(ranking: Ranking) -> Iterator[RenderableType]:
 
 
 def _totals(document: Document) -> Text:
-    """Return the line with total tokens, cost and time."""
+    """Return the line with total tokens, time and cost."""
     total = document["total"]
-    answers = f"{total['tokens']:,} tokens, {dollars(total['dollars'])}"
-    took = duration(total["seconds"])
-    return Text(f"All answers: {answers}; all runs: {took}.", style="dim")
+    took, spent = duration(total["seconds"]), total["spent_dollars"]
+    cost = f", {dollars(spent)} spent" if spent else ""
+    text = f"All answers: {total['tokens']:,} tokens; all runs: {took}{cost}."
+    return Text(text, style="dim")
 
 
 def _leaderboard(name: str, entries: Sequence[Entry], *, diagnosis: bool = False) -> Table:

@@ -5,18 +5,16 @@ shipped datasets and a rough count of tokens have to do. All figures are means. 
 from the share of positions that qualify, since that decides how many have to be searched.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from math import sqrt
+from operator import mul
 from statistics import fmean, median
+from typing import NamedTuple
 
-from ..client.cache import ModelCache, open_cache
-from ..client.pricing import (
-    price_for,
-    rough_tokens,
-    unknown_price_note,
-)
+from ..client.cache import Cache, open_cache
+from ..client.pricing import price_for, rough_tokens, unknown_price_note
 from ..client.session import model_info
 from ..datasets.pools import positions_drawn, positions_for
 from ..datasets.search import Search, SelectionConfig
@@ -35,24 +33,23 @@ from ..task.types import Plan
 MOVE_TOKENS = 5
 # Mean tokens of an answer with reasoning about a chess move, by effort; without one, models mostly
 # use medium. From the tables that llm_chess publishes, github.com/maxim-saplin/llm_chess.
-REASONING_TOKENS: dict[Effort | None, int] = {
+MEAN_REASONING_TOKENS: dict[Effort | None, int] = {
     **dict.fromkeys(("minimal", "low"), 1_200),
     **dict.fromkeys((None, "medium"), 2_100),
     **dict.fromkeys(("high", "xhigh", "max"), 5_900),
 }
 # Models that reason unless they are told not to, and those whose names continue these.
-REASONING = (
+KNOWN_REASONING_MODELS = (
     *("o1", "o3", "o4", "gpt-5", "grok-3-mini", "grok-4", "gemini-2.5-pro"),
     *("deepseek-r1", "deepseek-reasoner"),
 )
-# If the latest answers are longer than all, only they count: as many as can be in flight, since so
-# many are long when a model begins to reason, and at least so many.
-MIN_LATEST_ANSWERS = 4
-# Requests whose questions are counted.
+# If so many of the latest answers are so much longer than all on average, only they count.
+LATEST_ANSWERS, LONGER_FACTOR = 8, 1.5
+# Requests whose prompts are counted.
 MAX_COUNTED = 50
 # The shipped datasets count like so many positions beside those that were searched.
 PRIOR_POSITIONS = 50
-SECONDS_PER_ANSWER, TOKENS_PER_SECOND, BUNDLED_SECONDS = 1.0, 50.0, 0.01
+TYPICAL_CONNECTIONS, SECONDS_PER_ANSWER, TOKENS_PER_SECOND, BUNDLED_SECONDS = 32, 1.0, 50.0, 0.01
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,6 +107,14 @@ class ExpectedCost:
         )
 
 
+class _Tokens(NamedTuple):
+    """Mean tokens of an answer and its prompt."""
+
+    input: float
+    output: float
+    reasoning: float
+
+
 @dataclass
 class _Step:
     """The requests for one purpose: those to send, those like them, and the cached answers.
@@ -124,50 +129,59 @@ class _Step:
     examples: list[Request] = field(default_factory=list)
     cached: list[Answer] = field(default_factory=list)
 
-    def typical(self, other: "_Step", spec: Spec, info: ModelInfo) -> tuple[list[Answer], str]:
-        """Return answers as they are expected, and what that is based on."""
-        counted = [answer for answer in self.cached if answer.usage.output_tokens]
-        alike = [a for a in other.cached if a.usage.output_tokens and self.effort == other.effort]
-        if not (answers := counted or alike):
+    @property
+    def used(self) -> list[Usage]:
+        """The tokens of the cached answers, as far as they are counted."""
+        return [answer.usage for answer in self.cached if answer.usage.output_tokens]
+
+    def usage(self, other: "_Step", spec: Spec, info: ModelInfo) -> tuple[_Tokens, str]:
+        """Return the tokens that an answer is expected to take, and what that is based on."""
+        alike = other.used if self.effort == other.effort else []
+        used = self.used or alike
+        if not used:
             return _assumed((self.to_send or self.examples)[:MAX_COUNTED], self.effort, spec, info)
-        n = max(MIN_LATEST_ANSWERS, spec.max_connections or info.connections)
-        latest = [answers[-n:], alike[-n:] if self.follows else []]
-        longest = max((answers, *filter(None, latest)), key=_mean_length)
-        cached = pluralize(len(longest), "cached answer")
-        return longest, f"{_mean_length(longest):,.0f} tokens per answer, the mean of {cached}"
+        latest = [used[-LATEST_ANSWERS:], alike[-LATEST_ANSWERS:] if self.follows else []]
+        longest = max(map(_mean_tokens, filter(None, latest)), key=lambda mean: mean.output)
+        mean = _mean_tokens(used)
+        if longest.output > LONGER_FACTOR * mean.output:
+            mean = longest
+        cached = pluralize(len(used), "cached answer")
+        return mean, f"{mean.output:,.0f} tokens per answer, judging by {cached}"
 
 
-def _mean_length(answers: Sequence[Answer]) -> float:
-    return fmean(answer.usage.output_tokens for answer in answers)
+def _mean_tokens(used: Sequence[Usage]) -> _Tokens:
+    return _Tokens(
+        fmean(usage.input_tokens for usage in used),
+        fmean(usage.output_tokens for usage in used),
+        fmean(usage.thinking_tokens for usage in used),
+    )
 
 
 def _assumed(
     requests: Sequence[Request], effort: Effort | None, spec: Spec, info: ModelInfo
-) -> tuple[list[Answer], str]:
-    """Return an answer as it may be, as long as none is cached, and say why."""
-    reasoning, basis = _assumed_reasoning(effort, spec, info)
+) -> tuple[_Tokens, str]:
+    """Return the tokens of an answer as they may be, as long as none is cached, and say why."""
+    reasoning, basis = _assumed_reasoning(effort, info)
     n = max(1, len(requests))
     given = sum(rough_tokens(request.question.messages) for request in requests) / n
     if info.thinking_tokens:  # two requests, the second with the reasoning
         given = 2 * given + reasoning
     room = sum(request.tokens for request in requests) / (2 * n)  # for reasons in the reply
-    written = reasoning + room + (spec.max_tokens or MOVE_TOKENS)
-    connections = spec.max_connections or info.connections
-    seconds = max(SECONDS_PER_ANSWER, written / TOKENS_PER_SECOND) / connections
-    usage = Usage(round(given), round(written), round(reasoning))
-    return [Answer(usage=usage, seconds=BUNDLED_SECONDS if info.is_local else seconds)], basis
+    return _Tokens(given, reasoning + room + (spec.max_tokens or MOVE_TOKENS), reasoning), basis
 
 
-def _assumed_reasoning(effort: Effort | None, spec: Spec, info: ModelInfo) -> tuple[float, str]:
+def _assumed_reasoning(effort: Effort | None, info: ModelInfo) -> tuple[float, str]:
     if info.thinking_tokens:
         return info.thinking_tokens / 4, "a quarter of the tokens allowed for thinking aloud"
     if not info.may_reason:
         return 0.0, ""
     name, try_first = info.name.rpartition("/")[2], "to measure that, run cdta run -n 10 first"
-    is_known = any(name == known or name.startswith(f"{known}-") for known in REASONING)
+    is_known = any(
+        name == known or name.startswith(f"{known}-") for known in KNOWN_REASONING_MODELS
+    )
     if effort == "none" or not (effort or is_known):
         return 0.0, f"{name} is assumed to reply without reasoning; {try_first}"
-    tokens = min(REASONING_TOKENS[effort], spec.reasoning_tokens or REASONING_TOKENS["high"])
+    tokens = MEAN_REASONING_TOKENS[effort]
     as_usual = f"in {tokens:,} tokens, as usual at {effort or 'medium'} effort"
     return tokens, f"{name} is assumed to reason {as_usual}; {try_first}"
 
@@ -181,7 +195,7 @@ class _Replay:
     search: Search | None = None
 
 
-def _replay(spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache) -> _Replay:
+def _replay(spec: Spec, plan: Plan, info: ModelInfo, cache: Cache) -> _Replay:
     replay = _Replay(_Step(plan.select_effort), _Step(plan.settings.reasoning_effort, follows=True))
     source, controls = positions_for(spec), list[Position]()
     if isinstance(source, Dataset):
@@ -204,14 +218,14 @@ def _replay(spec: Spec, plan: Plan, info: ModelInfo, cache: ModelCache) -> _Repl
     return replay
 
 
-def _existing_dataset(spec: Spec, config: SelectionConfig, cache: ModelCache) -> Dataset | None:
+def _existing_dataset(spec: Spec, config: SelectionConfig, cache: Cache) -> Dataset | None:
     """Return the dataset of the version that answered first, or else of that in the name."""
     first = cache.answer(config.request(0), config.settings)
     name = str(config.model.identity["name"])
     return known_dataset(first.version if first else name.rpartition("/")[2], spec, config)
 
 
-def _search(spec: Spec, config: SelectionConfig, cache: ModelCache, step: _Step) -> Search:
+def _search(spec: Spec, config: SelectionConfig, cache: Cache, step: _Step) -> Search:
     """Search the pool up to the first position without a cached answer."""
     search = Search(config, config.plan.wanted)
     for request in search.requests():
@@ -254,7 +268,7 @@ def expected_cost(
     spec: Spec,
     plan: Plan,
     info: ModelInfo,
-    cache: ModelCache,
+    cache: Cache,
     *,
     measures: bool = True,
     built: set[str] | None = None,
@@ -271,8 +285,8 @@ def expected_cost(
     """
     replay, price = _replay(spec, plan, info, cache), price_for(spec, info)
     selecting, measuring = replay.selecting, replay.measuring
-    to_select, select_basis = selecting.typical(measuring, spec, info)
-    to_measure, measure_basis = measuring.typical(selecting, spec, info)
+    to_select, select_basis = selecting.usage(measuring, spec, info)
+    to_measure, measure_basis = measuring.usage(selecting, spec, info)
     search = replay.search if replay.search and not replay.search.done else None
     gave_up = search is not None and search.gives_up(spec)
     is_shared = search is not None and built is not None and search.config.digest in built
@@ -288,17 +302,20 @@ def expected_cost(
         found = missing * len(measuring.examples) * measures
         return (0.0 if is_shared else missing / rate), known + found
 
-    def total(of: Callable[[Answer], float], rate: float) -> float:
-        """Return a figure of all answers at a hit rate."""
-        n_select, n_measure = counts(rate)
-        return n_select * fmean(map(of, to_select)) + n_measure * fmean(map(of, to_measure))
+    def total(rate: float) -> tuple[float, Usage]:
+        """Return the requests and the tokens at a hit rate."""
+        n = counts(rate)
+        tokens = [sum(map(mul, n, pair)) for pair in zip(to_select, to_measure, strict=True)]
+        return sum(n), Usage(*map(round, tokens))
 
-    def cost(answer: Answer) -> float:
-        return price.of(answer.usage, info.requests_per_answer) if price else 0.0
+    def cost(rate: float) -> float | None:
+        requests, usage = total(rate)
+        return price.of(usage, round(requests * info.requests_per_answer)) if price else None
 
     rates, basis = _hit_rates(search) if search else ((1.0, 1.0, 1.0), "")
+    requests, usage = total(rates[0])
     n_select, n_measure = counts(rates[0])
-    ends = sorted(total(cost, rate) for rate in rates)
+    costs = [cost(rate) for rate in rates]
     assumptions = [
         "the search found too few positions and ended; see --keep-looking" if gave_up else "",
         basis if n_select else "",
@@ -309,16 +326,24 @@ def expected_cost(
     return ExpectedCost(
         model=spec.model or info.name,
         eval=spec.eval,
-        requests=round(n_select + n_measure),
-        input_tokens=round(total(lambda answer: answer.usage.input_tokens, rates[0])),
-        output_tokens=round(total(lambda answer: answer.usage.output_tokens, rates[0])),
-        dollars=total(cost, rates[0]) if price else None,
-        dollars_low=ends[0] if price else None,
-        dollars_high=ends[-1] if price else None,
-        seconds=total(lambda answer: answer.seconds, rates[0]),
+        requests=round(requests),
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        dollars=costs[0],
+        dollars_low=min(costs, key=lambda dollars: dollars or 0.0),
+        dollars_high=max(costs, key=lambda dollars: dollars or 0.0),
+        seconds=_seconds(requests, usage, spec, info),
         cached=len(selecting.cached) + len(measuring.cached),
         assumptions=tuple(dict.fromkeys(filter(None, assumptions))),
     )
+
+
+def _seconds(requests: float, usage: Usage, spec: Spec, info: ModelInfo) -> float:
+    """Return how long requests are expected to take."""
+    if info.is_local:
+        return BUNDLED_SECONDS * requests
+    in_turn = max(SECONDS_PER_ANSWER * requests, usage.output_tokens / TOKENS_PER_SECOND)
+    return in_turn / (spec.max_connections or TYPICAL_CONNECTIONS)
 
 
 def estimate(spec: Spec, built: set[str] | None = None) -> ExpectedCost:

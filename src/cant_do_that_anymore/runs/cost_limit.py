@@ -36,11 +36,11 @@ async def affordable_client(
             return [expected_cost(*run, measures=measures)]
 
         if price_for(spec, model.info) not in (None, FREE):
-            check_affordable(expected(), client.limit, spec)
+            check_affordable(expected(), client.spending.limit, spec)
         try:
             yield client
         except CostLimitReached:
-            raise limit_reached(expected(), client.limit, spec) from None
+            raise limit_reached(expected(), client.spending.limit, spec) from None
 
 
 def check_affordable(expected: Sequence[ExpectedCost], limit: CostLimit, spec: Spec) -> None:
@@ -77,8 +77,8 @@ def _sum(amounts: Iterable[float | None]) -> float:
 
 
 def _sufficient(expected: Sequence[ExpectedCost], limit: CostLimit, spec: Spec) -> str:
-    """Return a limit, rounded up to two digits, that is enough with the requests in flight."""
-    amount = LIMIT_FACTOR * _sum(cost.dollars_high for cost in expected) + limit.in_flight
+    """Return a limit, rounded up to two digits, that is enough."""
+    amount = LIMIT_FACTOR * _sum(cost.dollars_high for cost in expected) + limit.dearest
     if spec.fresh:
         amount += limit.spent
     unit = 10.0 ** (floor(log10(max(amount, 0.001))) - 1)

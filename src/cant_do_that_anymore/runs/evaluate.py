@@ -1,6 +1,6 @@
 """Evaluate one model: select its dataset, ask every condition, compute the results.
 
-Read top to bottom, `_run` is the story of an evaluation: verify that the model is still the one
+Read top to bottom, `_run` is the story of an evaluation: check that the model is still the one
 whose answers are cached, check that the run is affordable, find or build its dataset, draw samples,
 ask about each position under every condition, score the answers, compute the results.
 """
@@ -8,27 +8,26 @@ ask about each position under every condition, score the answers, compute the re
 import logging
 import time
 from contextlib import aclosing
-from dataclasses import replace
 from functools import cache
 
-from ..client.client import Client
+from ..client.client import Client, from_cache_again
 from ..client.pricing import CostLimit, price_for, unknown_price_note
 from ..client.session import create_model
 from ..datasets.pools import Pool, positions_for
 from ..datasets.selection import Selection, select_positions
-from ..datasets.storage import Dataset, belongs_to, notes_on_dataset
+from ..datasets.storage import Dataset, notes_on_dataset
 from ..errors import Interrupted
 from ..interrupts import run_interruptible
 from ..metrics.compute import compute
-from ..metrics.notes import moved_alias_notes, notes_on, version_of_all, versions_of
+from ..metrics.notes import notes_on, version_of_all, versions_of
 from ..progress import progress
 from ..providers.base import Model, add_costs
 from ..task.plan import plan_for
-from ..task.samples import QualityGuard, trials_for
+from ..task.samples import FirstReplies, trials_for
 from ..task.spec import Spec
 from ..task.types import Plan, Sample, Samples, answers_of
 from .cost_limit import affordable_client
-from .identity_check import verify_identity
+from .identity import check_identity
 from .results import ALL_CACHED, Cost, Run, dataset_cost
 
 log = logging.getLogger(__name__)
@@ -66,31 +65,26 @@ async def _run(
 ) -> Run:
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     async with affordable_client(spec, plan, model, limit) as client:
-        had_answers = not client.cache.is_empty
-        identity_notes = await model.warnings()
+        warnings = await model.warnings()
         if model.info.provider and not price_for(spec, model.info):
             _warn_once(unknown_price_note(model.info))
-        for warning in identity_notes:
+        for warning in warnings:
             _warn_once(warning)
-        identity_notes += await verify_identity(spec, plan, source, client, quiet=quiet)
-        selection = await select_positions(spec, plan, source, client, quiet=quiet)
-        dataset, n = selection.dataset, len(selection.positions)
-        drawn = replace(dataset, positions=list(selection.positions))
-        if had_answers and drawn.version and not (spec.dataset or spec.fallback_dataset):
-            identity_notes += await verify_identity(spec, plan, drawn, client, quiet=quiet)
-        all_samples = await _measure(client, selection, plan, quiet=quiet)
-        samples, controls = all_samples[:n], all_samples[n:]
-        if client.n_new:
-            client.cache.record_fingerprints(await model.fingerprints())
+        await check_identity(spec, plan, source, client)
+
+        async def select_and_measure() -> tuple[Selection, list[Sample]]:
+            selection = await select_positions(spec, plan, source, client, quiet=quiet)
+            return selection, await _measure(client, selection, plan, quiet=quiet)
+
+        selection, all_samples = await from_cache_again(select_and_measure)
+    dataset, n = selection.dataset, len(selection.positions)
+    samples, controls = all_samples[:n], all_samples[n:]
     _check_failures("samples", samples)
     _check_failures("controls", controls)
     results, versions = compute(samples, plan, controls), versions_of(all_samples)
-    if not belongs_to(dataset, versions, model.info.endpoint):
-        dataset = replace(dataset, seconds=0.0)
     costs = [answer.cost for answer in answers_of(all_samples) if not answer.error]
-    costs.append(dataset_cost(dataset, versions, model.info.endpoint))
-    seconds_now = time.monotonic() - started
-    of_answers = dataset.seconds + sum(answer.seconds for answer in answers_of(all_samples))
+    spent = client.spending.total
+    total = add_costs(*costs, dataset_cost(dataset, versions, model.info.endpoint))
     return Run(
         model=model.info.name,
         version=version_of_all(versions, model.info.name),
@@ -101,18 +95,17 @@ async def _run(
         samples=samples,
         results=results,
         notes=[
-            *identity_notes,
+            *warnings,
             *notes_on(samples, results, plan, controls),
-            *([] if spec.dataset else moved_alias_notes(dataset, versions)),
             *notes_on_dataset(dataset),
             *([] if client.n_new else [ALL_CACHED]),
             *selection.notes,
-            *client.notes,
+            *client.remarks,
+            *client.spending.notes,
         ],
         started_at=started_at,
-        seconds=round(seconds_now + max(0.0, of_answers - client.seconds_of_new), 2),
-        seconds_now=round(seconds_now, 2),
-        cost=Cost(add_costs(*costs), client.spent),
+        seconds=round(time.monotonic() - started, 2),
+        cost=Cost(None if total is None else max(total, spent or 0.0), spent),
         controls=controls,
         cached=not spec.fresh,
     )
@@ -129,25 +122,17 @@ async def _measure(
 ) -> list[Sample]:
     """Ask about every position under every condition and score the answers; controls come last."""
     samples: list[Sample] = []
-    guard = QualityGuard(plan.settings)
+    first_replies = FirstReplies()
     trials = trials_for(selection.positions, selection.controls, plan)
-    requests = (
-        request
-        for trial, conditions in trials
-        for request in client.cache.same_limit_if_cut(trial.requests(conditions), plan.settings)
-    )
-    roomy = {condition.name for condition in plan.conditions if condition.tokens}
+    requests = (request for trial, conditions in trials for request in trial.requests(conditions))
     with progress(f"measuring {client.model.info.name}", len(trials), quiet=quiet) as advance:
         async with aclosing(client.answers(requests, plan.settings)) as answers:
             for trial, conditions in trials:
                 replies = [await anext(answers) for _ in conditions]
                 sample = trial.sample(replies, conditions, plan.reading)
-                for name, answer in sample.answers.items():
-                    usable, baseline = sample.replies[name].usable, name == plan.baseline.name
-                    if name not in roomy:
-                        guard.observe(answer, usable=usable, baseline=baseline)
+                first_replies.observe_sample(sample, conditions)
                 samples.append(sample)
-                advance(facts=lambda: client.spent_so_far)
+                advance(facts=lambda: client.spending.facts)
     return samples
 
 
@@ -167,7 +152,9 @@ def select(spec: Spec, *, quiet: bool) -> Selection:
 
     async def selected() -> Selection:
         async with affordable_client(spec, plan, model, measures=False) as client:
-            await verify_identity(spec, plan, source, client, quiet=quiet)
-            return await select_positions(spec, plan, source, client, quiet=quiet)
+            await check_identity(spec, plan, source, client)
+            return await from_cache_again(
+                lambda: select_positions(spec, plan, source, client, quiet=quiet)
+            )
 
     return run_interruptible(selected(), cached=not spec.fresh)

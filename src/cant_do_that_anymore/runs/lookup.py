@@ -14,7 +14,7 @@ from pathlib import Path
 from ..errors import InvalidInput
 from ..files import PARTIAL, check_new_dir, file_errors, home, safe_name
 from ..formatting import Number
-from ..metrics.measures import IMPACT, UPTAKE
+from ..metrics.measures import UPTAKE
 from ..metrics.stats.intervals import Interval
 from ..providers.base import Effort
 from .results import Run
@@ -82,7 +82,6 @@ class RunSummary:
         tag: the tag that distinguishes versions under one name; "" if it has none.
         samples: the number of samples that enter the measures.
         uptake: the rule uptake, and ``uptake_interval`` its 95% interval.
-        impact: the impact factor, and ``interval`` its 95% interval.
         cost: what it cost in total, in US dollars, if known.
         seconds: how long it took in total.
     """
@@ -99,8 +98,6 @@ class RunSummary:
     samples: int
     uptake: Number
     uptake_interval: Interval | None
-    impact: Number
-    interval: Interval | None
     notes: list[str]
     cost: float | None
     seconds: float
@@ -182,8 +179,6 @@ def _summary(folder: Path, file: RunFile) -> RunSummary:
         samples=int(file.metrics.get("n_samples") or 0),
         uptake=file.metrics.get(UPTAKE),
         uptake_interval=file.intervals.get(UPTAKE),
-        impact=file.metrics.get(IMPACT),
-        interval=file.intervals.get(IMPACT),
         cost=file.cost.total,
     )
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from ..datasets.storage import Dataset, belongs_to
 from ..metrics.notes import versions_of
 from ..metrics.types import Results
-from ..providers.base import BASE_MODEL_TOKENS, CHAT_TOKENS
-from ..providers.request_variants import NO_TEMPERATURE
+from ..providers.request_fields import NO_TEMPERATURE
 from ..task.conditions import KNOWS_FORBIDDEN
 from ..task.option_info import POOLS
 from ..task.plan import PLAN_OPTIONS
@@ -20,7 +19,7 @@ from ..task.spec import DEFAULT_SAMPLES, SETTINGS, SHIPPED, Spec
 from ..task.types import Plan, Sample, answers_of
 
 # Changes whenever scores are no longer comparable with those of earlier versions.
-PROTOCOL = "3"
+PROTOCOL = "4"
 OWN_TEMPERATURE = "the provider's own"
 ALL_CACHED = "all answers came from the cache; use another --seed to sample again"
 
@@ -40,7 +39,8 @@ class Cost:
     """Cost in US dollars; None if the price is unknown or tokens were not counted.
 
     Attributes:
-        total: of all answers of the run, and of all requests that built its dataset.
+        total: of all answers of the run, and of all requests that built its dataset; at least what
+            this command spent, lost answers included.
         spent: of the requests that this command itself sent; cached answers cost nothing.
     """
 
@@ -65,8 +65,7 @@ class Run:
         identity: everything about the model that can change an answer.
         dataset: the source of the positions.
         samples: every position with all its answers.
-        seconds: the time it took in total: to find positions, to measure, and also earlier, if
-            answers came from the cache; ``seconds_now`` is that of the command alone.
+        seconds: the time it took; cached answers take none.
         notes: warnings and remarks for readers of the numbers, one sentence each.
         folder: the folder of the run, if it was saved.
         cached: whether its answers are cached elsewhere, so that they need not be requested again.
@@ -86,7 +85,6 @@ class Run:
     notes: list[str]
     started_at: str
     seconds: float
-    seconds_now: float
     cost: Cost = field(default_factory=Cost)
     folder: Path | None = field(default=None, compare=False)
     cached: bool = field(default=True, compare=False)
@@ -97,7 +95,7 @@ class Run:
     @property
     def own_temperature(self) -> bool:
         """Whether any answer used the provider's default temperature, not the requested one."""
-        return any(NO_TEMPERATURE in answer.conceded for answer in answers_of(self.samples))
+        return any(NO_TEMPERATURE in answer.adjustments for answer in answers_of(self.samples))
 
     @property
     def temperature_used(self) -> float | str | None:
@@ -105,9 +103,9 @@ class Run:
         return OWN_TEMPERATURE if self.own_temperature else self.plan.settings.temperature
 
     @property
-    def dataset_cost(self) -> float | None:
-        """What it cost the model to build the dataset; None if unknown."""
-        return dataset_cost(self.dataset, versions_of(self.samples), self.endpoint)
+    def token_limit(self) -> int:
+        """The largest token limit of its requests."""
+        return max((answer.limit for answer in answers_of(self.samples)), default=0)
 
     @property
     def answered(self) -> list[Sample]:
@@ -123,8 +121,6 @@ def command_of(run: Run, model_id: str) -> str:
     plan, dataset, settings = run.plan, run.dataset, run.plan.settings
     pool = dataset.pool_name
     built_for_it = belongs_to(dataset, versions_of(run.samples), run.endpoint)
-    as_text = run.identity.get("api") == "completions"
-    usual_tokens = BASE_MODEL_TOKENS if as_text else CHAT_TOKENS
     options: dict[str, object] = {
         **{name: getattr(plan, name) for name in PLAN_OPTIONS},
         "rules": plan.change.key,
@@ -136,7 +132,6 @@ def command_of(run: Run, model_id: str) -> str:
         "select_effort": None,
         "tag": run.identity.get("tag", ""),
         **{name: getattr(settings, name) for name in SETTINGS},
-        "max_tokens": None if settings.max_tokens == usual_tokens else settings.max_tokens,
         "diagnose": KNOWS_FORBIDDEN in {condition.name for condition in plan.conditions},
     }
     own_server = run.endpoint and model_id.startswith("unknown/")

@@ -4,14 +4,13 @@ A diagnosis has its controls in ``controls.jsonl``, in the same format.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
-from math import isclose
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from ..datasets.storage import Dataset
 from ..errors import Interrupted, InvalidInput
@@ -21,28 +20,25 @@ from ..game.position import Position
 from ..game.rules import CATALOG, Rules, board_after, identity_of, resolve_rules
 from ..metrics.compute import compute
 from ..metrics.stats.intervals import Interval
-from ..metrics.types import Results
 from ..providers.base import Answer
-from ..task.conditions import CONDITIONS, SavedCondition
-from ..task.samples import interned, rescore
+from ..task.conditions import CONDITIONS, SavedCondition, control_conditions
+from ..task.samples import Trial
 from ..task.types import (
     CHANGED_CONDITION,
     STANDARD_CONDITION,
+    Condition,
     Outcome,
     Plan,
     PlanOptions,
     Sample,
-    Samples,
-    ScoredAnswer,
 )
 from ..validation import parse
-from .results import PROTOCOL, Cost, Run
+from .results import Cost, Run
 
 # Version of the file format; other versions are rejected.
-FORMAT = 4
+FORMAT = 5
 RUN_JSON, SAMPLES_FILE, CONTROLS_FILE = "run.json", "samples.jsonl", "controls.jsonl"
 RERUN_ADVICE = "run its command again; cached answers are used"
-FILE_CHANGED = f"the file was changed; {RERUN_ADVICE}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +55,6 @@ class RunFile(PlanOptions):
     notes: list[str]
     started_at: str
     seconds: float
-    seconds_now: float
     versions: dict[str, str]
     rules: str
     wording: str | tuple[str, ...]
@@ -76,7 +71,7 @@ class RunFile(PlanOptions):
 # The values of ``run.json`` that are fields of a run or of its plan, under the same name.
 _OF_RUN = (
     *("protocol", "model", "version", "endpoint", "identity"),
-    *("notes", "started_at", "seconds", "seconds_now", "versions"),
+    *("notes", "started_at", "seconds", "versions"),
 )
 _OF_PLAN = [item.name for item in fields(PlanOptions)]
 
@@ -183,26 +178,24 @@ def read_run_json(folder: Path) -> RunFile:
 
 
 def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
-    """Load a run, score its answers again and recompute everything.
+    """Load a run: score its saved answers and compute everything, as in a run.
 
     If the run used rules of your own, pass them as ``rules``.
 
     Raises:
-        InvalidInput: naming the file and the problem, if the folder is not a complete run, was
-            modified, or belongs to other rules.
+        InvalidInput: naming the file and the problem, if the folder is not a complete run, or
+            belongs to other rules.
     """
     folder = Path(folder)
     file = read_run_json(folder)
     change = _rules_named(file.rules, rules, folder)
     try:
         plan = _plan_in(file, change)
-        samples = _read_samples(folder / SAMPLES_FILE, file.outcomes)
-        controls = _read_samples(folder / CONTROLS_FILE, file.control_outcomes or {})
+        samples = _read_samples(folder / SAMPLES_FILE, plan, plan.conditions, file.outcomes)
+        controls = _read_samples(
+            folder / CONTROLS_FILE, plan, control_conditions(plan), file.control_outcomes or {}
+        )
         results = compute(samples, plan, controls)
-        if file.protocol == PROTOCOL:  # other protocols score and measure differently
-            _check_scores(samples, plan, folder / SAMPLES_FILE)
-            _check_scores(controls, plan, folder / CONTROLS_FILE)
-            _check_numbers(file, results, folder / RUN_JSON)
     except (ArithmeticError, LookupError) as error:
         raise InvalidInput(f"{folder / RUN_JSON} is damaged: {error!r}") from None
     return Run(
@@ -215,9 +208,6 @@ def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
         folder=folder,
         controls=controls,
     )
-
-
-AnyRun = TypeVar("AnyRun", bound=Run)
 
 
 def _rules_named(identity: str, rules: Rules | None, folder: Path) -> Rules:
@@ -248,79 +238,38 @@ def _plan_in(file: RunFile, change: Rules) -> Plan:
     )
 
 
-def _read_samples(path: Path, outcomes: dict[str, dict[Outcome, int]]) -> list[Sample]:
-    """Read the samples of a file, which must contain as many as there are outcomes.
+def _read_samples(
+    path: Path,
+    plan: Plan,
+    conditions: Sequence[Condition],
+    outcomes: dict[str, dict[Outcome, int]],
+) -> list[Sample]:
+    """Read and score the samples of a file, which must contain as many as there are outcomes.
 
     Raises:
-        InvalidInput: naming the line that is not a sample, or that repeats one.
+        InvalidInput: naming the line that is not a sample.
     """
     if not outcomes:
         return []
-    samples: dict[tuple[str, int], Sample] = {}
     with file_errors("read", path, error=InvalidInput), path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            sample = _sample_in(line, f"{path}, line {number}")
-            key = sample.position.id, sample.draw
-            if key in samples:
-                first = list(samples).index(key) + 1
-                raise InvalidInput(
-                    f"{path}, line {number}: the same sample as in line {first}; {FILE_CHANGED}"
-                )
-            samples[key] = sample
+        samples = [
+            _sample_in(line, plan, conditions, f"{path}, line {number}")
+            for number, line in enumerate(file, 1)
+        ]
+    if len({(sample.position.id, sample.draw) for sample in samples}) < len(samples):
+        raise InvalidInput(f"{path} is damaged: a sample occurs twice")
     if len(samples) != (expected := sum(outcomes[STANDARD_CONDITION].values())):
         raise InvalidInput(f"{path} is damaged: it has {len(samples)} of {expected} samples")
-    return list(samples.values())
+    return samples
 
 
-def _sample_in(line: bytes, where: str) -> Sample:
+def _sample_in(line: bytes, plan: Plan, conditions: Sequence[Condition], where: str) -> Sample:
     try:
         facts = json.loads(line)
-        position, draw, saved_id = Position.from_json(facts), int(facts["draw"]), facts["id"]
-        board_after(position.moves)
+        trial = Trial(Position.from_json(facts), int(facts["draw"]))
+        board_after(trial.position.moves)
         answers = parse(dict[str, Answer], facts["replies"], where)
-        replies = parse(dict[str, ScoredAnswer], facts["replies"], where)
+        saved = [answers[condition.name] for condition in conditions]
     except (LookupError, RecursionError, TypeError, ValueError) as error:
         raise InvalidInput(f"{where}: not a sample of a run ({shortened(error)})") from None
-    if saved_id != position.id:
-        raise InvalidInput(f"{where}: the id does not match the position; {FILE_CHANGED}")
-    scores = {name: interned(reply) for name, reply in replies.items()}
-    return Sample(position, draw, scores, answers)
-
-
-def _check_scores(samples: Samples, plan: Plan, path: Path) -> None:
-    """Score the saved answers again and compare.
-
-    Raises:
-        InvalidInput: naming the first line of the file with another score.
-    """
-    for number, (saved, expected) in enumerate(
-        zip(samples, rescore(samples, plan, plan.reading), strict=True), 1
-    ):
-        for name, reply in expected.replies.items():
-            if saved.replies[name] != reply:
-                raise InvalidInput(
-                    f"{path}, line {number}: the {name} reply "
-                    f"{shortened(saved.answers[name].text)} is {_format_score(reply)}, not "
-                    f"{_format_score(saved.replies[name])}; {FILE_CHANGED}"
-                )
-
-
-def _format_score(reply: ScoredAnswer) -> str:
-    return f"{reply.outcome} ({reply.move or 'no move'}, {reply.under_change} under the change)"
-
-
-def _check_numbers(file: RunFile, results: Results, path: Path) -> None:
-    """Reject saved numbers that differ from those computed from the samples."""
-    if file.outcomes != results.outcomes:
-        raise InvalidInput(f"{path} does not match the outcomes in samples.jsonl; {FILE_CHANGED}")
-    for name in file.metrics.keys() & results.metrics.keys():
-        saved, computed = file.metrics[name], results.metrics[name]
-        # Another machine may round differently.
-        close = (
-            isinstance(saved, float) and isinstance(computed, float) and isclose(saved, computed)
-        )
-        if saved != computed and not close:
-            raise InvalidInput(
-                f"{path} says that {name} is {saved!r}, but samples.jsonl gives {computed!r}. "
-                f"One of the files was changed; {RERUN_ADVICE}"
-            )
+    return trial.sample(saved, conditions, plan.reading)

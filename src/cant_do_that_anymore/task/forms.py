@@ -14,7 +14,7 @@ from ..errors import InvalidInput, unknown_value
 from ..game.notation import notate_game
 from ..game.position import Position
 from ..providers.base import Message, Role
-from ..providers.request_variants import with_user_turn
+from ..providers.request_fields import with_user_turn
 
 
 @dataclass(frozen=True)

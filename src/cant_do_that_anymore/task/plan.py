@@ -38,10 +38,7 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
         interventions=tuple(
             sorted(i if isinstance(i, str) else i.name for i in spec.interventions)
         ),
-        settings=Settings(
-            **{name: getattr(spec, name) for name in SETTINGS},
-            max_tokens=spec.max_tokens or model.max_tokens,
-        ),
+        settings=Settings(**{name: getattr(spec, name) for name in SETTINGS}),
         select_effort=spec.select_effort or spec.reasoning_effort,
         wanted=min(spec.n_positions, spec.max_samples or spec.n_positions),
     )

@@ -17,7 +17,7 @@ from ..files import file_errors
 from ..game.position import DATA, Position
 from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
 from ..providers.base import Message
-from ..providers.request_variants import with_user_turn, without_system
+from ..providers.request_fields import with_user_turn, without_system
 from ..validation import parse
 from .forms import MOVES, Form, turn
 

@@ -2,20 +2,27 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
-from math import log
 
 import chess
 
 from ..errors import Incomplete
 from ..game.position import Position
 from ..game.rules import Rules
-from ..providers.base import Answer, Request, Settings
-from ..providers.request_variants import limit_of
+from ..providers.base import Answer, Request
 from .conditions import control_conditions
 from .scorer import names_special, outcome_of
-from .types import CHANGED_CONDITION, Answers, Condition, Plan, Reading, Sample, ScoredAnswer
+from .types import (
+    CHANGED_CONDITION,
+    STANDARD_CONDITION,
+    Answers,
+    Condition,
+    Plan,
+    Reading,
+    Sample,
+    ScoredAnswer,
+)
 
 
 @cache
@@ -91,86 +98,64 @@ def trials_for(
     return list(zip(trials, conditions, strict=True))
 
 
-def rescore(samples: Sequence[Sample], plan: Plan, reading: Reading) -> list[Sample]:
-    """Score the same answers again with another reading."""
-    rescored = []
-    for sample in samples:
-        conditions = [c for c in plan.conditions if c.name in sample.replies]
-        replies = _score_answers(sample.answers, sample.position, conditions, reading)
-        rescored.append(replace(sample, replies=replies))
-    return rescored
+# A run stops if more than so many of its first replies are cut off, or of its first replies under
+# the standard rules unreadable. Each is checked once.
+REPLIES_TO_JUDGE_CUTS, MAX_CUT_OFF = 50, 0.2
+REPLIES_TO_JUDGE_READING, MAX_UNREADABLE = 40, 0.8
 
 
-MIN_ANSWERS_TO_JUDGE = 20
-# A sequential probability ratio test, which allows for a look after every reply: a run with up to
-# a fifth of its replies spoiled is stopped with a chance of at most 1%.
-MAX_SPOILED, CLEARLY_SPOILED, MAX_FALSE_STOPS = 0.2, 0.3, 0.01
-MAX_UNREADABLE = 0.8
+class FirstReplies:
+    """Stops a run whose first replies are unusable, so that no more is spent on it.
 
-
-class QualityGuard:
-    """Counts answers that are cut off, empty or unreadable.
-
-    Empty and unreadable answers count only under the baseline condition. So a model that falls
-    silent when the rules change does not stop the run: that is a result.
+    Unreadable replies count only under the baseline condition. A model that falls silent when the
+    rules change does not stop the run: that is a result. After the first error, all answers raise
+    it, since Inspect goes on after a few samples with errors.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._seen = self._cut_off = self._empty = self._standard = self._unreadable = 0
-        self._cut_off_text = ""
+    def __init__(self) -> None:
+        self._seen = self._cut_off = self._standard = self._unreadable = 0
+        self._verdict = ""
+
+    def observe_sample(self, sample: Sample, conditions: Sequence[Condition]) -> None:
+        """Count the answers of a sample, but those to requests with a token limit of their own.
+
+        Raises:
+            Incomplete: as `observe` does.
+        """
+        for condition in conditions:
+            if not condition.tokens:
+                usable = sample.replies[condition.name].usable
+                is_baseline = condition.name == STANDARD_CONDITION
+                self.observe(sample.answers[condition.name], usable=usable, baseline=is_baseline)
 
     def observe(self, answer: Answer, *, usable: bool, baseline: bool) -> None:
         """Count one answer, and whether it was usable.
 
         Raises:
-            Incomplete: if too many of the answers so far are unusable.
+            Incomplete: if too many of the first answers are unusable.
         """
-        cut_off = answer.stop_reason == "length" and not usable
-        empty = answer.stop_reason == "stop" and not answer.text.strip() and baseline
+        self._verdict = self._verdict or self._judge(answer, usable=usable, baseline=baseline)
+        if self._verdict:
+            raise Incomplete(self._verdict)
+
+    def _judge(self, answer: Answer, *, usable: bool, baseline: bool) -> str:
+        """Count one answer, and return why the run should stop, if it should."""
+        is_cut_off = answer.stop_reason == "length" and not usable
         self._seen += 1
-        self._cut_off += cut_off
-        if cut_off:
-            self._cut_off_text = answer.text
-        self._empty += empty
-        if baseline and answer.stop_reason != "error":
-            self._standard += 1
-            self._unreadable += not usable
-        spoiled = self._cut_off + self._empty
-        if self._seen >= MIN_ANSWERS_TO_JUDGE and _too_many(spoiled, self._seen):
-            raise Incomplete(f"{spoiled} of the first {self._seen} replies {self._why(answer)}")
-        enough = self._standard >= 2 * MIN_ANSWERS_TO_JUDGE
-        if enough and self._unreadable > MAX_UNREADABLE * self._standard:
-            raise Incomplete(
+        self._cut_off += is_cut_off
+        if self._seen == REPLIES_TO_JUDGE_CUTS and self._cut_off > MAX_CUT_OFF * self._seen:
+            return (
+                f"{self._cut_off} of the first {self._seen} replies were cut off before an answer "
+                f"(the limit is {answer.limit:,} tokens); raise it with --max-tokens"
+            )
+        if not baseline or answer.error:
+            return ""
+        self._standard += 1
+        self._unreadable += not usable and not is_cut_off
+        is_last = self._standard == REPLIES_TO_JUDGE_READING
+        if is_last and self._unreadable > MAX_UNREADABLE * self._standard:
+            return (
                 f"{self._unreadable} of the first {self._standard} replies under the standard "
                 f"rules contain no move; the last one was {answer.text[:80]!r}"
             )
-
-    def _why(self, answer: Answer) -> str:
-        """Describe what is wrong with the answers, and what to do about it."""
-        if not self._cut_off:
-            reasoning = "" if answer.text.strip() else answer.reasoning
-            example = f"; the last one was reasoning only: {reasoning[:80]!r}" if reasoning else ""
-            return f"were empty without reaching a token limit{example}"
-        state = f"empty ({self._empty}) or cut off" if self._empty else "cut off"
-        limit = self._limit_to_raise(answer)
-        if not self._cut_off_text.strip():
-            return f"were {state} before a move; raise {limit}"
-        return (
-            f"were {state} and begin without a move, such as {self._cut_off_text[:80]!r}; try "
-            f"another --wording, or raise {limit} if a move would follow"
-        )
-
-    def _limit_to_raise(self, answer: Answer) -> str:
-        """Return the option whose limit cuts such answers off."""
-        limit = limit_of(answer.conceded, self._settings)
-        if limit > self._settings.max_tokens:
-            return f"--reasoning-tokens (now {limit - self._settings.max_tokens:,})"
-        return f"--max-tokens (now {self._settings.max_tokens})"
-
-
-def _too_many(spoiled: int, seen: int) -> bool:
-    """Whether clearly more than `MAX_SPOILED` of the replies are spoiled."""
-    evidence = spoiled * log(CLEARLY_SPOILED / MAX_SPOILED)
-    evidence += (seen - spoiled) * log((1 - CLEARLY_SPOILED) / (1 - MAX_SPOILED))
-    return evidence > -log(MAX_FALSE_STOPS)
+        return ""

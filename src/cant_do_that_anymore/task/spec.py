@@ -47,8 +47,8 @@ from .types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Reading
 DEFAULT_MODEL = "cdta/reader"
 DEFAULT_SEED = 20_220_722
 SHIPPED = "shipped"  # the original's pool
-# Settings that are fields of the spec under the same name and do not depend on the model.
-SETTINGS = [item.name for item in fields(Settings) if item.name != "max_tokens"]
+# Settings, which are fields of the spec under the same names.
+SETTINGS = [item.name for item in fields(Settings)]
 # Fields of a request body that can make a request cost more than its tokens at the model's price.
 UNBOUNDED_FIELDS = {
     *("best_of", "models", "plugins", "service_tier", "tools"),
@@ -81,7 +81,8 @@ class Spec:
         header: extra HTTP headers, each ``NAME=VALUE`` or ``NAME=env:VARIABLE``; they are never
             saved, and must not change answers.
         temperature: the sampling temperature; datasets are always built at 0.
-        max_tokens: the token limit of a reply, without reasoning.
+        max_tokens: the token limit of a reply with its reasoning; None for one that the model's
+            answers show to be enough.
         eval: ``all``, ``all_small`` (fewer samples) or ``all_diagonal`` (games under the new rule).
         pool: a file of positions to choose from, ``games`` for those of the bundled games, or
             ``common`` for those in at least one of the shipped datasets.
@@ -99,15 +100,12 @@ class Spec:
         diagnose: also ask why the habit stays: under all conditions of a diagnosis, with controls.
         n: how many positions to draw; at most ``max_samples`` of them are measured.
         reasoning_effort: the reasoning effort to request; None for the model's default.
-        reasoning_tokens: reasoning budget in addition to ``max_tokens``; None for as much as is
-            needed.
         extra_body: extra JSON fields for every request body.
-        server_seed: send a seed with every request, derived from ``seed`` and the request.
         price: US dollars per million input and output tokens, as ``IN,OUT``; None for the list
             price.
         max_cost: spending limit in US dollars of a command; None for the default of 5. No request
             is sent if it could pass the limit with those in flight, by the dearest answer so far.
-        keep_looking: search the whole pool even if it cannot give half of the wanted positions.
+        keep_looking: search the whole pool even if the model hardly ever plays the special move.
         fresh: neither read nor write the cache.
         seed: the seed for drawing positions.
         max_connections: the maximum number of concurrent requests.
@@ -134,17 +132,11 @@ class Spec:
     )
     temperature: float = option(1.0, MODEL, "T", "Sampling temperature.", Ge(0))
     max_tokens: int | None = option(
-        None, MODEL, "K", "Tokens per reply.  [default: 16; base models: 4]", Ge(1)
+        None, MODEL, "K", "Token limit of a reply.  [default: automatic; base models: 4]", Ge(1)
     )
     reasoning_effort: Effort | None = option(None, MODEL, "E", _join(*EFFORTS))
-    reasoning_tokens: int | None = option(
-        None, MODEL, "K", "Extra tokens for reasoning.  [default: 16000]", Ge(0)
-    )
     extra_body: str | Mapping[str, Any] = option(
         "", MODEL, "JSON", "Extra fields for every request body.", parse=parse_body
-    )
-    server_seed: bool = option(
-        False, MODEL, "", "Send a seed with every request, so that servers may repeat answers."
     )
     eval: Eval = option("all", TASK, "E", _join(*DEFAULT_SAMPLES))
     rules: str | Rules = option(
@@ -197,7 +189,7 @@ class Spec:
     max_samples: Annotated[int | None, Ge(1)] = None
     seed: int = option(DEFAULT_SEED, TASK, "S", "Seed for drawing positions.", Ge(0), Lt(2**63))
     max_connections: int | None = option(
-        None, LIMITS, "C", "Maximum number of concurrent requests.", Ge(1)
+        None, LIMITS, "C", "Maximum number of concurrent requests.  [default: automatic]", Ge(1)
     )
     price: tuple[float, float] | str | None = option(
         None, LIMITS, "IN,OUT", "USD per million tokens.  [default: list price]", parse=parse_price
@@ -209,13 +201,15 @@ class Spec:
         False, LIMITS, "", "Search the whole pool even if few positions qualify."
     )
     fresh: bool = option(
-        False, LIMITS, "", ("Ignore the cache: send every request and save no answers.")
+        False, LIMITS, "", "Ignore the cache: send every request and save no answers."
     )
 
     def __post_init__(self) -> None:
         for item in fields(self):
             if (value := getattr(self, item.name)) is not item.default:
                 object.__setattr__(self, item.name, validate_option(item.name, value))
+        if self.model is not None and not self.model.strip():
+            raise InvalidInput("the model's name is empty; name one, or leave out --model")
         model, base_url = split_address(self.model, self.base_url)
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "base_url", base_url)
@@ -229,8 +223,6 @@ class Spec:
         check_dataset(self.dataset)
         self._check_pool_fits(self.change)
         body = json.loads(str(self.extra_body) or "{}")
-        if self.server_seed and "seed" in body:
-            raise InvalidInput("give --server-seed or a seed in --extra-body, not both")
         for name in sorted(UNBOUNDED_FIELDS & body.keys()):
             if self.max_cost is not None:
                 raise InvalidInput(

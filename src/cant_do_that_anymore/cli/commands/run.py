@@ -6,11 +6,6 @@ from typing import Any
 
 import click
 
-from ...api.functions import evaluate
-from ...api.results import save_with_page
-from ...report.tables import summary
-from ...runs.lookup import check_writable, new_run_dir
-from ...runs.storage import run_json
 from ...task.spec import Spec
 from ..console import console
 from ..help import JSON, QUIET, VERBOSE, Command, out_option
@@ -36,6 +31,12 @@ def run_command(
 
     Answers are cached: the same command resumes an interrupted run.
     """
+    from ...api.functions import evaluate  # loads all that a run needs
+    from ...api.results import save_with_page
+    from ...report.tables import summary
+    from ...runs.lookup import check_writable, new_run_dir
+    from ...runs.storage import run_json
+
     spec = Spec(**options)
     check_writable(out)
     run = evaluate(spec, quiet=quiet)

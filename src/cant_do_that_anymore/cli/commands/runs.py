@@ -14,14 +14,21 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ...api.functions import load, saved_runs
+from ...api.functions import load
 from ...errors import UserError
 from ...files import home
 from ...formatting import visible
 from ...report.columns import RUN_COLUMNS
 from ...report.html import PAGE_NAME
 from ...report.pages import INDEX
-from ...runs.lookup import LATEST_RUN, RunSummary, find_run
+from ...runs.lookup import (
+    LATEST_RUN,
+    RunSummary,
+    find_run,
+    find_runs,
+    known_folders,
+    summaries_of,
+)
 from ...runs.storage import RUN_JSON
 from ..console import console
 from ..help import JSON, PATH, Command
@@ -64,7 +71,7 @@ def runs_command(places: tuple[Path, ...], as_json: bool) -> None:
     numbers are those of run.json. "rule uptake" has its 95% interval, and "cost" includes all
     answers. Other commands accept any part of a folder's name.
     """
-    runs = saved_runs(*places)
+    runs, damaged = summaries_of(find_runs(places) if places else known_folders())
     if as_json:
         click.echo(json.dumps([asdict(run) | {"folder": str(run.folder)} for run in runs]))
     elif runs:
@@ -72,7 +79,7 @@ def runs_command(places: tuple[Path, ...], as_json: bool) -> None:
         _print(runs, console(None if sys.stdout.isatty() else WIDE))
     else:
         click.echo("no runs yet; start one with `cdta run`")
-    for problem in runs.damaged:
+    for problem in damaged:
         click.echo(visible(f"cdta: {problem}"), err=True)
 
 

@@ -18,7 +18,7 @@ from ...providers.access import split_address
 from ...providers.base import Message, ModelInfo
 from ...providers.catalog import PROVIDERS, info_by_name
 from ...providers.chain_of_thought import THINK
-from ...providers.request_variants import as_text, user_first, with_user_turn
+from ...providers.request_fields import as_text, user_first, with_user_turn
 from ...runs.lookup import LATEST_RUN, find_run
 from ...runs.storage import load_run
 from ...task.conditions import CONDITIONS, question

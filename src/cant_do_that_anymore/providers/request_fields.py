@@ -1,0 +1,132 @@
+"""The table of request fields that models reject, and the layouts of messages.
+
+Models differ in what they accept, and their names say little. So a rejected request (HTTP 400) is
+sent again without what the message names, or with another name or token limit. Every answer records
+these adjustments.
+"""
+
+import re
+from collections.abc import Iterable
+
+from .base import REPLY_TOKENS, Adjustments, Message
+
+RENAMED_LIMIT = "max_completion_tokens"
+SMALLER_LIMIT = "smaller token limit"
+NO_TEMPERATURE = "no temperature"
+USER_FIRST = "user first"
+NO_SYSTEM = "no system"
+ASKED_ONCE = "asked once"
+
+_NOT = r"unsupported|not support|does not|deprecated|not allowed|not permitted|removed|unexpected"
+_OUT_OF_RANGE = r"above|below|between|range|too high|less than|greater than|maximum|minimum|[<>]"
+_SYSTEM = r"'system'|system (role|message|prompt|instruction)|(role|roles|message): system"
+# What a rejection says, in the order in which the adjustments are tried.
+_REJECTIONS = {
+    RENAMED_LIMIT: re.compile(r"max_tokens|max_completion_tokens"),
+    NO_TEMPERATURE: re.compile(rf"^(?!.*({_OUT_OF_RANGE})).*temperature"),
+    USER_FIRST: re.compile(
+        r"must alternate|alternat.*(role|user)|first.*user|user.*first|must (start|begin).*user"
+    ),
+    # Some templates count the system message among the turns that must alternate.
+    NO_SYSTEM: re.compile(rf"({_NOT}).*({_SYSTEM})|({_SYSTEM}).*({_NOT})|must alternate|only user"),
+}
+_NOTES = {
+    RENAMED_LIMIT: "the server expects the token limit as max_completion_tokens",
+    SMALLER_LIMIT: "the server grants fewer tokens per reply than requested",
+    NO_TEMPERATURE: "the model does not support a temperature, so none was sent",
+    USER_FIRST: "the server requires a user turn first, so one was added before White's first move",
+    NO_SYSTEM: "the server supports no system message, so the task is in the first user turn",
+    ASKED_ONCE: (
+        "reasoning model: it was not asked to reason aloud; use --reasoning-effort instead of cot/"
+    ),
+}
+LEAST_LIMIT = 256
+_ABOUT_TOKENS = re.compile(r"token|context|length|max_model_len")
+_TOO_MANY = re.compile(
+    r"context|exceed|too (large|long|many|big|high)|maximum|at most|less than|greater than"
+)
+# A number that is no part of a name, a version or a date.
+_NUMBER = re.compile(r"(?<![\w.-])(\d{1,3}(?:,\d{3})+|\d+)(?![\w-]|\.\d)")
+
+
+def adjusted(message: str, made: Adjustments) -> Adjustments | None:
+    """Return the adjustments to send a rejected request with; None if the message names no more."""
+    words = " ".join(message.lower().split())
+    for adjustment, pattern in _REJECTIONS.items():
+        if adjustment not in made and pattern.search(words):
+            return (*made, adjustment)
+    return None
+
+
+def named_limit(message: str, limit: int) -> int | None:
+    """Return the largest number of tokens below a limit that the rejection of that limit names.
+
+    >>> named_limit("This model's maximum context length is 4096 tokens.", 32_768)
+    4096
+    """
+    if not _ABOUT_TOKENS.search(message.lower()):
+        return None
+    numbers = (int(number.replace(",", "")) for number in _NUMBER.findall(message))
+    # A lower one may be an HTTP status.
+    return max((n for n in numbers if REPLY_TOKENS <= n < limit), default=None)
+
+
+def is_about_limit(message: str) -> bool:
+    """Whether a rejection says that the token limit is too large, without a number."""
+    words = message.lower()
+    return bool(_ABOUT_TOKENS.search(words) and _TOO_MANY.search(words))
+
+
+def notes_on_adjustments(adjustments: Iterable[str]) -> list[str]:
+    """Return one note for the report per adjustment."""
+    made = set(adjustments)
+    return [note for adjustment, note in _NOTES.items() if adjustment in made]
+
+
+OPENING_TURN = Message("user", "The game begins. You play White.")
+
+# A base model that continues with one of these writes the next turn itself.
+STOP_SEQUENCES = ("System:", "User:", "Assistant:", "-----")
+
+
+def user_first(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Add a user turn before the first assistant turn, for providers that require it.
+
+    Only conversations in which the model plays White start with an assistant turn.
+    """
+    system, *turns = messages
+    if system.role == "user" or (turns and turns[0].role == "user"):
+        return messages
+    return (system, OPENING_TURN, *turns)
+
+
+def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Move the system message into the first user turn, for models that do not support it."""
+    system, *turns = messages
+    if system.role == "user":
+        return messages
+    if turns and turns[0].role == "user":
+        first, *rest = turns
+        return (Message("user", f"{system.content}\n\n{first.content}"), *rest)
+    return (Message("user", system.content), *turns)
+
+
+def with_user_turn(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+    """Add a text to a final user turn, or as a new one: many models require alternating turns."""
+    *before, last = messages
+    if last.role == "user":
+        return (*before, Message("user", f"{last.content}\n\n{text}"))
+    return (*messages, Message("user", text))
+
+
+def as_text(messages: tuple[Message, ...]) -> str:
+    """Render the conversation as one text for base models, up to the assistant's next turn."""
+    turns = [f"{message.role.capitalize()}: {message.content}" for message in messages]
+    return "\n".join([*turns, "Assistant:"])
+
+
+def arranged(messages: tuple[Message, ...], adjustments: Adjustments) -> tuple[Message, ...]:
+    """Arrange the messages as the adjustments say."""
+    if NO_SYSTEM in adjustments:
+        return without_system(messages)
+    return user_first(messages) if USER_FIRST in adjustments else messages

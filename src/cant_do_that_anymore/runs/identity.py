@@ -1,0 +1,77 @@
+"""Check that the model behind a server of one's own is still the one whose answers are cached.
+
+Versions are compared by the client. But a server of one's own may serve other weights under the
+same name, and there it costs nothing to send some requests again.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from ..client.client import Client
+from ..client.pricing import price_for
+from ..datasets.pools import Pool
+from ..datasets.search import SelectionConfig
+from ..datasets.storage import Dataset
+from ..errors import UserError
+from ..providers.base import Answer, Request, RequestRejected, TransientError
+from ..providers.request_fields import NO_TEMPERATURE
+from ..task.spec import Spec
+from ..task.types import Plan
+
+# Cached requests that are sent again, and how many of their answers prove another model by being
+# different. A single one may be a near tie.
+PROBES, DIFFERENCES_TO_REJECT = 3, 2
+# Positions of a pool to search for cached answers.
+MAX_POSITIONS_SEARCHED = 200
+
+
+class ModelChanged(UserError):
+    """The model behind this name has changed since its answers were cached."""
+
+
+async def check_identity(spec: Spec, plan: Plan, source: Dataset | Pool, client: Client) -> None:
+    """Send some cached requests at temperature 0 again, on a server of one's own without a price.
+
+    If it does not answer, nothing is checked: the run itself retries and reports.
+
+    Raises:
+        ModelChanged: if two answers differ.
+    """
+    info = client.model.info
+    if not spec.base_url or price_for(spec, info) or not isinstance(source, Pool):
+        return
+    config = SelectionConfig(info, source, plan)
+    known, other_versions, differences = client.cache.known_versions(), list[str](), list[str]()
+    for number, request, cached in islice(_cached(config, client), PROBES):
+        try:
+            now = await client.ask_again(request, config.settings)
+        except (UserError, RequestRejected, TransientError):
+            return
+        other_versions += [now.version] * (now.version not in known)
+        if now.version == cached.version and not now.shows_reasoning:
+            before, after = (_choice(config, number, answer) for answer in (cached, now))
+            differences += [f"{before!r}, now {after!r}"] * (before != after)
+        if len(differences) == DIFFERENCES_TO_REJECT:
+            raise ModelChanged(
+                f"{client.model.info.name} has changed since its answers were cached, or is not "
+                f"deterministic at temperature 0 (its answer was {differences[0]}); use --fresh to "
+                "ignore the cache, or --tag NAME to cache its answers separately"
+            )
+    if known and len(other_versions) == PROBES:
+        client.switch_version(other_versions[-1])
+
+
+def _cached(config: SelectionConfig, client: Client) -> Iterator[tuple[int, Request, Answer]]:
+    """Yield requests of the selection with their cached answers, if these can be repeated."""
+    for number in range(min(MAX_POSITIONS_SEARCHED, len(config.ordered))):
+        request = config.request(number)
+        answer = client.cache.answer(request, config.settings)
+        if answer and NO_TEMPERATURE not in answer.adjustments and not answer.shows_reasoning:
+            yield number, request, answer
+
+
+def _choice(config: SelectionConfig, number: int, answer: Answer) -> str:
+    """Return the move in an answer, or else its text."""
+    baseline, position = config.plan.baseline, config.ordered[number]
+    score = baseline.read(answer, position, baseline.rules, config.plan.reading)
+    return score.move or answer.text.strip()[:80]

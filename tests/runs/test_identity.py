@@ -1,0 +1,170 @@
+"""Another model with the same name and address: a few cached requests, sent again, reveal it."""
+
+import json
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cant_do_that_anymore.comparison.entries import named_entries
+from cant_do_that_anymore.errors import InvalidInput, UserError
+from cant_do_that_anymore.metrics.notes import version_of_all
+from cant_do_that_anymore.runs.identity import DIFFERENCES_TO_REJECT, PROBES, ModelChanged
+from cant_do_that_anymore.runs.results import ALL_CACHED
+from cant_do_that_anymore.task.types import answers_of
+from testing import (
+    Body,
+    Loopback,
+    Responder,
+    Run,
+    Serve,
+    adapting,
+    cdta,
+    habit,
+    measure,
+    perfect,
+    positions,
+    serving,
+)
+
+N = 4
+POSITIONS = positions(N)
+
+
+def measure_few(server: Loopback, **options: object) -> Run:
+    return measure(server, **{"n": N, "pool": "common", **options})
+
+
+def with_reasoning(player: Responder) -> Responder:
+    return lambda request: f"<think>hm</think>{player(request)}"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "options", "probes"),
+    [
+        (habit, habit, {}, PROBES),
+        (habit, lambda request: f"**{habit(request)}**", {}, PROBES),  # the same move
+        (habit, with_reasoning(adapting), {}, PROBES),  # may end differently each time
+        (with_reasoning(habit), adapting, {}, 0),
+        (habit, adapting, {"price": "1,1"}, 0),
+        (habit, adapting, {"pool": None, "dataset": POSITIONS}, 0),
+    ],
+)
+def test_the_same_model_adds_no_note(
+    before: Responder, now: Responder, options: dict[str, Any], probes: int, server: Loopback
+) -> None:
+    server.respond = before
+    first = measure_few(server, **options)
+    sent, server.respond = len(server.requests), now
+    second = measure_few(server, **options)
+    assert len(server.requests) == sent + probes
+    assert second.samples == first.samples
+    assert second.notes == [*first.notes, ALL_CACHED]
+
+
+def test_a_server_with_a_new_version_per_answer_counts_as_the_same(serve: Serve) -> None:
+    class Replicas(Loopback):
+        def completion(self, request: Body) -> dict[str, object]:
+            return super().completion(request) | {"model": f"replica-{time.time_ns()}"}
+
+    server = serve(Replicas(habit))
+    first, second = measure_few(server), measure_few(server)
+    assert second.samples == first.samples
+
+
+def test_another_checkpoint_is_refused(server: Loopback) -> None:
+    command = ["run", "--base-url", server.url, "--model", "m", "--pool", POSITIONS, "-n", N]
+    cdta(*command, "--quiet", code=0)
+    sent, server.respond = len(server.requests), adapting
+    done = cdta(*command, code=1)
+    assert len(server.requests) == sent + DIFFERENCES_TO_REJECT
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("cdta: m has changed since its answers were cached, or is not determin")
+    assert line.endswith(
+        "; use --fresh to ignore the cache, or --tag NAME to cache its answers separately"
+    )
+    cdta(*command, "--fresh", "--quiet", code=1)  # this model has no habit
+    server.respond = habit
+    cdta(*command, "--quiet", code=0)  # the cached answers are unchanged
+
+
+def test_a_model_that_is_not_deterministic_is_refused(server: Loopback) -> None:
+    measure_few(server)
+    numbers = count()
+    server.respond = lambda _: f"a{next(numbers)}"
+    with pytest.raises(ModelChanged, match=r"not deterministic .* \(its answer was '.*', now 'a0'"):
+        measure_few(server)
+
+
+def test_a_tag_separates_two_checkpoints(server: Loopback, tmp_path: Path) -> None:
+    first = measure_few(server)
+    server.respond = perfect
+    second = measure_few(server, tag="step-2000")
+    assert second.dataset.built_now
+    values = [run.results.metrics["variant_impact_factor"] for run in (first, second)]
+    assert values == [0, -1]
+    assert [entry.label for entry in named_entries([first, second])] == ["m", "m step-2000"]
+    folder = tmp_path / "run"
+    command = ["run", "--base-url", server.url, "--model", "m", "--pool", "common", "-n", N]
+    cdta(*command, "--tag", "step-2000", "--out", folder, code=0)
+    assert json.loads((folder / "run.json").read_text())["identity"]["tag"] == "step-2000"
+    assert "step-2000" in (folder / "report.html").read_text()
+
+
+def test_one_differing_answer_may_be_a_tie(server: Loopback) -> None:
+    first = measure_few(server)
+    sent, probe = len(server.requests), server.requests[0]["messages"]
+    server.respond = lambda request: "a2a3" if request["messages"] == probe else habit(request)
+    second = measure_few(server)
+    assert len(server.requests) == sent + PROBES
+    assert second.samples == first.samples
+
+
+def move_before_selection(server: Loopback) -> Run:
+    measure(server, eval="all_diagonal", n=20)
+    server.model, server.respond = "alias-2025", perfect
+    return measure(server, pool=positions(20), n=10)
+
+
+def move_between_sizes(server: Loopback) -> Run:
+    measure(server, pool=positions(40), n=10)
+    server.model, server.respond = "alias-2025", perfect
+    return measure(server, pool=positions(40), n=30)
+
+
+@pytest.mark.parametrize("move", [move_before_selection, move_between_sizes])
+def test_answers_of_a_moved_alias_are_not_mixed_with_earlier_ones(
+    move: Callable[[Loopback], Run], server: Loopback
+) -> None:
+    server.model = "alias-2024"
+    run = move(server)
+    assert {answer.version for answer in answers_of(run.samples)} == {"alias-2025"}
+    assert run.results.metrics["variant_impact_factor"] == -1
+    (note,) = (note for note in run.notes if "now answers as" in note)
+    assert note == "m now answers as alias-2025; cached answers of alias-2024 do not count"
+
+
+@pytest.mark.parametrize(
+    ("versions", "version"),
+    [(["new"], "new"), (["new", "newer"], "alias"), (["old"], "old"), ([], "alias")],
+)
+def test_the_version_of_a_run(versions: list[str], version: str) -> None:
+    assert version_of_all(versions, "alias") == version
+
+
+def test_a_fully_cached_run_works_offline() -> None:
+    with serving(habit) as server:
+        first = measure_few(server)
+    second = measure_few(server)
+    assert (second.samples, second.notes) == (first.samples, [*first.notes, ALL_CACHED])
+    with pytest.raises(UserError, match="no server answers") as error:
+        measure_few(server, n=N + 1)
+    assert "changed" not in str(error.value)
+
+
+def test_bundled_models_have_no_tag() -> None:
+    with pytest.raises(InvalidInput, match="cdta/pocket runs on this machine"):
+        measure("cdta/pocket", tag="x")
