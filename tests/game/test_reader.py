@@ -66,6 +66,9 @@ def test_labeled_lone_and_chosen_moves_are_read_also_forbidden_ones(template: st
         *("My usual move is {}.", "The illegal move is {}.", "Move: {} (illegal)", "{} ❌"),
         *("So {} is out.", "Should I play {}?", "Instead of {}", "I will not play {}."),
         *("{}\n\nWait, that is illegal.", "{}, pinning the knight, is illegal now."),
+        *("I refuse to play {}.", "I'm unable to play {}.", "Previously best move: {}"),
+        "I choose {}. Wait, bishops are knights now.",
+        *("Move: {}\nRevised: f1g3", "{} breaks the rules"),
         "X {}\nOK a4",
     ],
 )
@@ -78,6 +81,7 @@ def test_a_forbidden_move_that_is_only_rejected_is_not_read(template: str, habit
     "template",
     [
         *("f1b5 is illegal, so {}.", "Instead of f1b5, I play {}.", "{} (f1b5 is illegal)"),
+        "I play f1b5... no, sorry: {}",
         *("f1b5? Not any more. {}.", "Since Bb5 is out, {}.", "{}\n\nf1b5 is no longer legal."),
         *("f1b5\n\nWait, that is illegal.\n\n{}", '{{"rejected": "f1b5", "move": "{}"}}'),
         *("Normally Bb5, but bishops jump now. My move: {}", "not Bb5 but {}"),

@@ -56,7 +56,7 @@ def _any(words: str) -> str:
 
 _NOUN = _any(
     "move answer choice action reply response decision bestmove make_move play uci best white black"
-    " assistant"
+    " assistant final continuation"
 )
 _OF_ONE_S_OWN = _any(
     "my our the best better good final next chosen selected recommended strongest optimal correct"
@@ -69,7 +69,7 @@ _BESIDE = _any(
 # What stands before a move that is marked. Another adjective ("illegal move:") makes it no mark.
 _MARK = re.compile(
     rf"(?i)(?:(?:\A|[^\w\s]|\n|\b{_OF_ONE_S_OWN})[\s_]{{0,3}}(?:{_OF_ONE_S_OWN}[\s_]){{0,5}}{_NOUN}"
-    rf"(?:\s{_BESIDE}){{0,6}}[\"']?\s?(?:[:=\n]|->|is|be)|\b(?:make_move|bestmove))"
+    rf"(?:\s{_BESIDE}){{0,6}}[\"']?\s?(?:[:=\n]|->|-(?= )|is|be)|\b(?:make_move|bestmove))"
     r"[\s\"'(\[{:>-]{0,9}(?:(?:the|to|play|move|make_move|uci)\s){0,2}(?:\d+\.+ ?)?\Z"
 )
 _NO_MOVE = re.compile(r"(?i)[\"']move[\"']\s*:\s*(?:[\"'](?:none|null|n/a|resign)?[\"']|null)")
@@ -81,7 +81,7 @@ _PLAY = _any(
 _FIRST_PERSON = r"\b(?:I|we|let's|let us|let me)(?:'(?:ll|m|d|ve))?"
 _NOT_CHOSEN = _any(
     r"not no never cannot but than if instead against other avoid normally usually want love was"
-    r" could over used thought almost \w+n't"
+    r" could over used thought almost refuse decline hesitate fail unable \w+n't"
 )
 # What stands before a move that is chosen, without a negation or another clause between.
 _CHOICE = re.compile(
@@ -99,10 +99,11 @@ _PURPOSE = re.compile(
 )
 # Words beside an illegal move that is not played: about other rules, or that it is illegal.
 _OTHER_RULES = re.compile(
-    r"(?i)\b(?:normal|usual|tradition|standard|ordinar|diagonal|before|if|were|had)"
+    r"(?i)\b(?:normal|usual|tradition|standard|ordinar|diagonal|before|if|were|had|former|previous|old\b)"
 )
 _DENIED = re.compile(
-    r"(?i)[^?]{0,40}?(?:\b(?:illegal|not|cannot|no longer|forbidden|impossible|out)\b|n't\b|[✗❌])"
+    r"(?i)[^?]{0,60}?(?:n't\b|[✗❌]|\b(?:illegal|not|cannot|no longer|forbidden|impossible|out|wait"
+    r"|breaks the rules?|sorry|oops|scratch|edit|no(?=[,:.])|correct(?:ion|ed)|revised)\b)"
 )
 # What stands before a move that is an example, or in question.
 _EXAMPLE = re.compile(r"(?i)\b(?:such as|like|e\.g\.|example|format is|if|whether)[ ,:\"'(]{0,4}\Z")
@@ -202,10 +203,11 @@ class Reply:
 
     def played(self) -> Mention | None:
         """The move that is marked, alone on a line, chosen or the only one, unless denied."""
-        found = self.marked() or self.alone() or self.chosen()
-        if not found and not self._cut_off:  # the rest of the reply could reject its only move
-            found = self.only()
-        return found if found and not self._is_denied(found) else None
+        for find in (self.marked, self.alone, self.chosen, self.only):
+            found = find()
+            if found and not self._is_denied(found):
+                return found
+        return None
 
     def marked(self) -> Mention | None:
         """The last move that is marked as the answer: "Move: d4", a JSON field, bold on a line."""
@@ -264,11 +266,13 @@ class Reply:
 
         Beside other moves, the only legal one, if it alone is a clause of its own.
         """
+        if self._cut_off:  # the rest of the reply could reject its only move
+            return None
         named = {mention.move for mention in self._own if not mention.is_square}
         if len(named) == 1 and not self._legal:
             return self._own[-1] if self._ends_reply(self._own[-1]) else None
         legal = {mention.move for mention in self._legal}
-        clauses = {mention.move for mention in self._own if self._is_clause(mention)}
+        clauses = {mention.move for mention in self.mentions if self._is_clause(mention)}
         return self._legal[0] if len(legal) == 1 and legal in (named, clauses) else None
 
     def _ends_reply(self, mention: Mention) -> bool:
