@@ -71,7 +71,7 @@ def contains(truth: float, experiment: Experiment, is_delta: bool) -> bool | Non
         tally = Ratio(changes, [1] * len(games), DIFFERENCE).tally(games)
     else:
         tally = Ratio(changes, before, RELATIVE_CHANGE).tally(games)
-    return tally.contains(truth) if tally else None
+    return tally.p(truth) >= 0.05 if tally else None
 
 
 def _contains_one_per_game(truth: float, experiment: Experiment, is_delta: bool) -> bool | None:

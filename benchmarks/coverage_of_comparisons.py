@@ -62,7 +62,7 @@ def simulate_differences(
         ratios = _impact_factor(before1, after1), _impact_factor(before2, after2)
         tally = difference_tally(*ratios, games)
         if tally:
-            contains_truth.append(tally.contains(second[1] - first[1]))
+            contains_truth.append(tally.p(second[1] - first[1]) >= 0.05)
             is_significant.append(tally.p(0.0) < 0.05)
     return float(np.mean(contains_truth)), float(np.mean(is_significant))
 

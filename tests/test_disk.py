@@ -90,7 +90,7 @@ def test_a_full_output_disk_loses_no_answers_and_leaves_no_partial_files(
     server: Loopback, small_disk: Path, tmp_path: Path
 ) -> None:
     message = message_from(*run_command(server, small_disk / "out"))
-    assert "cannot write the run" in message and "its answers are saved" in message
+    assert "cannot write the run" in message and "answers so far are saved" in message
     assert not (small_disk / "out").exists()
     cdta(*run_command(server, tmp_path / "out"), code=0)
     assert len(server.requests) == 2 * N

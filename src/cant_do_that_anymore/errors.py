@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
+AGAIN = "Run the same command again to continue"
+
 
 class UserError(Exception):
     """An error shown to the user as one sentence, without a stack trace."""
@@ -35,22 +37,15 @@ class Interrupted(Incomplete):
         cached: whether the answers are cached; with ``--fresh`` they are not.
     """
 
-    def __init__(
-        self,
-        why: str = "stopped",
-        left: str = "all answers so far are saved",
-        resume: str = "run the same command again to continue",
-        *,
-        cached: bool = True,
-    ) -> None:
-        super().__init__(why, left, resume)
+    def __init__(self, why: str = "stopped", resume: str = AGAIN, *, cached: bool = True) -> None:
+        super().__init__(why, resume)
         self.cached = cached
 
     def __str__(self) -> str:
-        why, left, resume = self.args
+        why, resume = self.args
         if not self.cached:
             return f"{why}; a --fresh run saves no answers, so it has to start over"
-        return f"{why}; {left}. {resume[0].upper()}{resume[1:]}"
+        return f"{why}; all answers so far are saved. {resume}"
 
 
 class Stopped(Interrupted):

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from statistics import fmean
 from threading import Timer
 from typing import Protocol
 
@@ -70,9 +69,9 @@ def progress_display(work: str, *, quiet: bool, plain: bool = False) -> Iterator
         return
     lines = plain or not sys.stderr.isatty()
     every = PLAIN_LINE_SECONDS if lines else BAR_SECONDS
-    rates, (title, left_in_total) = _RateEstimator(), _PART.get()
+    rates = _RateEstimator()
     last = time.monotonic() - (0.0 if lines else every)  # the bar is drawn at once
-    with (_plain_lines if lines else _bar)(visible(work), title) as draw:
+    with (_plain_lines if lines else _bar)(visible(work), _TITLE.get()) as draw:
 
         def show(share: float | None, facts: Facts) -> None:
             nonlocal last
@@ -81,12 +80,10 @@ def progress_display(work: str, *, quiet: bool, plain: bool = False) -> Iterator
             if now - last >= every or share == 1:
                 last = now
                 first, *others = map(visible, facts)
-                if left is None:
-                    draw(share, [first, *others], "")
-                else:
-                    draw(share, [first, f"{duration(left)} left", *others], left_in_total(left))
+                time_left = [] if left is None else [f"{duration(left)} left"]
+                draw(share, [first, *time_left, *others])
 
-        nothing_yet = Timer(every, draw, (None, ["starting"], ""))
+        nothing_yet = Timer(every, draw, (None, ["starting"]))
         nothing_yet.daemon = True
         if lines:
             nothing_yet.start()
@@ -118,38 +115,22 @@ class _RateEstimator:
         return (1 - share) / rate if share and rate else None
 
 
-# The title of one run of several, and a function that formats the time left of all of them, given
-# the seconds left of this one.
-_PART: ContextVar[tuple[str, Callable[[float], str]]] = ContextVar(
-    "part", default=("", lambda _: "")
-)
+# The title of one run of several.
+_TITLE: ContextVar[str] = ContextVar("title", default="")
 
 
 @contextmanager
-def overall_progress(title: str, ahead: int, took: list[float]) -> Iterator[None]:
-    """Display progress within the body as that of one run of several.
-
-    Args:
-        title: the title of this run.
-        ahead: the number of runs after it.
-        took: the durations of earlier runs in seconds; that of this run is appended.
-    """
-    began = time.monotonic()
-
-    def left_in_total(seconds: float) -> str:
-        mean_seconds = fmean(took) if took else time.monotonic() - began + seconds
-        return f", {duration(seconds + ahead * mean_seconds)} left in total"
-
-    token = _PART.set((title, left_in_total))
+def progress_of(title: str) -> Iterator[None]:
+    """Display progress within the body below the title of one run of several."""
+    token = _TITLE.set(title)
     try:
         yield
     finally:
-        _PART.reset(token)
-        took.append(time.monotonic() - began)
+        _TITLE.reset(token)
 
 
-# Draws the share done, facts, and the time left of all runs.
-_Draw = Callable[[float | None, Facts, str], None]
+# Draws the share done and facts.
+_Draw = Callable[[float | None, Facts], None]
 
 
 @contextmanager
@@ -163,21 +144,20 @@ def _bar(work: str, title: str) -> Iterator[_Draw]:
     from rich.progress import BarColumn, Progress, TextColumn
     from rich.text import Text
 
-    bar, overall = BarColumn(bar_width=LONGEST_BAR), Text(title)
+    bar = BarColumn(bar_width=LONGEST_BAR)
     text = "{task.description}", "{task.fields[facts]}"
     before, after = (TextColumn(template, markup=False) for template in text)
 
     class Bars(Progress):
         def get_renderables(self) -> Iterator[RenderableType]:
             if title:
-                yield overall
+                yield Text(title)
             yield from super().get_renderables()
 
     with Bars(before, bar, after, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task(work, total=None, facts="")
 
-        def draw(share: float | None, facts: Facts, left_in_total: str) -> None:
-            overall.plain = title + left_in_total
+        def draw(share: float | None, facts: Facts) -> None:
             room = bars.console.width - 2  # columns are a space apart
             name, fact_text = Text(work), ", ".join(facts)
             for n in range(len(facts), 2, -1):
@@ -196,9 +176,9 @@ def _bar(work: str, title: str) -> Iterator[_Draw]:
 def _plain_lines(work: str, title: str) -> Iterator[_Draw]:
     """Print lines, for logs: every 15 seconds and at the end, also if no step is done yet."""
 
-    def draw(_: float | None, facts: Facts, left_in_total: str) -> None:
+    def draw(_: float | None, facts: Facts) -> None:
         with suppress(OSError):  # standard error is closed; the work goes on
-            line = f"{work}: {', '.join(facts)}{left_in_total}"
+            line = f"{work}: {', '.join(facts)}"
             print(f"{title}: {line}" if title else line, file=sys.stderr, flush=True)
 
     yield draw

@@ -20,7 +20,7 @@ from cant_do_that_anymore.providers.chain_of_thought import CONCLUDE
 from cant_do_that_anymore.runs.cost import estimate
 from cant_do_that_anymore.runs.evaluate import select
 from cant_do_that_anymore.runs.storage import save_run
-from faults import CutOff, Reset, Silence
+from faults import CutOff, Reset, Silence, error_when
 from planted_models import habit_in_every_fifth
 from priced_servers import ChargingServer, LossyServer, charge, total_charge
 from reasoning_servers import OpenAI
@@ -125,11 +125,24 @@ def test_answers_without_token_counts_are_limited_by_their_length(serve: Serve) 
     assert 20 < len(server.requests) < 60
 
 
-def test_both_requests_of_a_chain_of_thought_are_paid(serve: Serve) -> None:
-    def reason_then_move(request: Body) -> str:
-        last = request["messages"][-1]["content"]
-        return "e2e4" if CONCLUDE in last else "Well, well, well. " * 200
+def concludes(request: Body) -> bool:
+    return CONCLUDE in request["messages"][-1]["content"]
 
+
+def reason_then_move(request: Body) -> str:
+    return habit(request) if concludes(request) else "Well, well, well. " * 200
+
+
+def test_reasoning_is_paid_once_if_the_request_for_the_reply_fails(serve: Serve) -> None:
+    server = serve(
+        reason_then_move, fault=error_when(lambda body, n: concludes(body) and n % 2, "busy", 429)
+    )
+    measure(server, model="cot/priced", dataset=positions(10), n=10, max_cost=100)
+    assert sum(not concludes(request) for request in server.requests) == 2 * 10
+    assert sum(map(concludes, server.requests)) > 2 * 10
+
+
+def test_both_requests_of_a_chain_of_thought_are_paid(serve: Serve) -> None:
     server = serve(reason_then_move)
     with pytest.raises(CostLimitReached, match="stopped at"):
         spend(server, 100.0, "cot/priced")

@@ -100,6 +100,30 @@ def test_concurrency_adapts_to_an_overloaded_server(serve: Serve) -> None:
     assert n_by_refusal[True] < 110
 
 
+@pytest.mark.parametrize(
+    ("status", "message", "granted"),
+    [
+        (429, "Request too large for m on tokens per min (TPM): Limit 30000, Requested 33012", 3e4),
+        (
+            413,
+            "Request too large for m on tokens per minute (TPM): Limit 6000, Requested 33012",
+            6_000,
+        ),
+        (402, "This requires more credits, or fewer max_tokens. You can only afford 4000", 4_000),
+        (400, "Requests with max_tokens > 4096 must have stream=true", 4_096),
+    ],
+)
+def test_a_token_limit_that_is_refused_with_any_status_is_lowered(
+    status: int, message: str, granted: int, serve: Serve
+) -> None:
+    server = serve(
+        wavering, fault=error_when(lambda body, _: body["max_tokens"] > granted, message, status)
+    )
+    run = run_on(server, 6)
+    assert run.results.metrics["n_failed"] == 0
+    assert len(server.requests) == 2 * 6 + 2  # the first one is refused twice
+
+
 def test_retry_after_is_respected(serve: Serve) -> None:
     times: list[float] = []
 

@@ -23,6 +23,7 @@ from testing import (
     Serve,
     adapting,
     cdta,
+    error_when,
     habit,
     measure,
     perfect,
@@ -89,6 +90,15 @@ def test_another_checkpoint_is_refused(server: Loopback) -> None:
     cdta(*command, "--fresh", "--quiet", code=1)  # this model has no habit
     server.respond = habit
     cdta(*command, "--quiet", code=0)  # the cached answers are unchanged
+
+
+@pytest.mark.usefixtures("no_retry_delay")
+def test_another_checkpoint_is_refused_also_while_it_loads(server: Loopback) -> None:
+    measure_few(server)
+    sent, server.respond = len(server.requests), adapting
+    server.fault = error_when(lambda _, number: number <= sent + 2, "Loading model", 503)
+    with pytest.raises(ModelChanged):
+        measure_few(server)
 
 
 def test_a_model_that_is_not_deterministic_is_refused(server: Loopback) -> None:

@@ -137,12 +137,13 @@ class Client:
         return self._senders[effort]
 
     async def ask_again(self, request: Request, settings: Settings) -> Answer:
-        """Send one request at once, without retries and without reading or writing the cache.
+        """Send one request, without reading or writing the cache.
 
         Raises:
-            RequestRejected, TransientError, UserError: as the model does.
+            UserError: if the model cannot answer at all.
         """
-        return await self._sender(settings).send(request.question, settings, request.tokens)
+        self._stopping.clear()
+        return await self._ask(request, settings)
 
     async def _start(self, request: Request, settings: Settings) -> "asyncio.Future[Answer]":
         """Return the future answer: cached, shared with an identical request, or sent for."""
@@ -342,10 +343,7 @@ class Client:
         extra = self._from_cache // CACHED_ANSWERS_PER_EXTRA_FAILURE
         is_gone = self._failures_in_a_row >= MAX_CONSECUTIVE_FAILURES + extra
         if is_gone and not self._stopping.is_set():
-            raise Interrupted(
-                f"{self.model.info.name} stopped answering ({error})",
-                f"{pluralize(self.n_new, 'new answer')} saved",
-            )
+            raise Interrupted(f"{self.model.info.name} stopped answering ({error})")
 
 
 async def from_cache_again(work: Callable[[], Awaitable[T]]) -> T:

@@ -5,6 +5,7 @@ A reply that is cut off while the model reasons raises the limit for good. What 
 left out, renamed or made smaller, and the request is sent again.
 """
 
+import asyncio
 from dataclasses import dataclass, replace
 
 from ..errors import InvalidInput
@@ -29,6 +30,8 @@ from ..providers.request_fields import (
 )
 from .pricing import CHARACTERS_PER_TOKEN
 
+# A rejection that passes within this time changes nothing.
+SECONDS_BEFORE_REPEAT = 0.2
 # A prompt has at most one token for so many characters, and so many more for each message.
 MIN_CHARACTERS_PER_TOKEN, MAX_TOKENS_AROUND = 2, 8
 
@@ -83,6 +86,8 @@ class Sender:
             except RequestRejected as rejected:
                 if was_rejected:
                     form = _next_form(form, rejected, limit, prompt)
+                else:
+                    await asyncio.sleep(SECONDS_BEFORE_REPEAT)
                 was_rejected = not was_rejected
                 continue
             if form is not known:
@@ -132,6 +137,8 @@ def prompt_tokens(question: Question) -> int:
 def _with_limit(answer: Answer, limit: int, wanted: int) -> Answer:
     """Return an answer with the token limit that was sent, and whether that is less than wanted."""
     smaller = (SMALLER_LIMIT,) if limit < wanted else ()
+    if not answer.text.strip() and answer.usage.output_tokens >= limit > 0:
+        answer = replace(answer, stop_reason="length")  # some servers call it "stop"
     return replace(answer, limit=limit, adjustments=(*answer.adjustments, *smaller))
 
 

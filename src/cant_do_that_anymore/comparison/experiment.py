@@ -17,7 +17,7 @@ from ..errors import InvalidInput, NoHabit, Stopped, UserError
 from ..files import safe_name
 from ..game.rules import BISHOPS_AS_KNIGHTS, CATALOG, Rules
 from ..metrics.notes import versions_of
-from ..progress import overall_progress
+from ..progress import progress_of
 from ..providers.base import EFFORTS
 from ..runs.cost import ExpectedCost, estimate
 from ..runs.cost_limit import check_affordable, limit_reached
@@ -137,16 +137,12 @@ def run_all(
     first = planned[0][1]
     limit = CostLimit() if first.max_cost is None else CostLimit(first.max_cost)
     check_affordable(_expected_costs(planned), limit, first)
-    durations: list[float] = []
     for number, (model, spec, folder) in enumerate(planned, 1):
         if model in failures:
             continue
-        later = (other for name, _, other in planned[number:] if name not in failures)
-        n_remaining = sum(not _exists(other) for other in later)
-        exists = _exists(folder)
-        heading = f"run {number} of {len(planned)}: {_describe(model, spec)}"
+        title = f"run {number} of {len(planned)}: {_describe(model, spec)}"
         try:
-            with overall_progress(heading, n_remaining, [] if exists else durations):
+            with progress_of(title):
                 run = run_or_load(spec, folder, save, quiet=quiet, limit=limit)
                 runs.append(run)
         except Stopped:
@@ -174,10 +170,6 @@ def _folder(model: str, spec: Spec, out: Path | None) -> Path | None:
     return out / "-".join((*map(safe_name, (model, *texts)), str(spec.seed))) if out else None
 
 
-def _exists(folder: Path | None) -> bool:
-    return folder is not None and folder.exists()
-
-
 def _check_specs(model_specs: Sequence[Spec]) -> None:
     """Reject invalid specs before any request is sent."""
     try:
@@ -198,7 +190,8 @@ def _expected_costs(planned: Sequence[_Planned]) -> list[ExpectedCost]:
     expected = []
     for model, spec, folder in planned:
         with suppress(UserError):  # reported when the model's runs start
-            if not _exists(folder) and price_for(spec, model_info(spec)) not in (None, FREE):
+            exists = folder and folder.exists()
+            if not exists and price_for(spec, model_info(spec)) not in (None, FREE):
                 expected.append(estimate(spec, built[model]))
     return expected
 

@@ -169,8 +169,7 @@ class Search:
         if self._failed > max(MAX_FAILURES, MAX_FAILURE_RATE * self.searched):
             raise Interrupted(
                 f"{self._failed} of the {self.searched} requests to build the dataset have no "
-                f"answer (the last: {error})",
-                "the others are saved",
+                f"answer (the last: {error})"
             )
 
     def add_cost(self, answer: Answer) -> None:

@@ -6,7 +6,7 @@ from functools import partial
 
 from ..formatting import Number, number, percentage, pluralize
 from ..providers.base import Answer
-from ..providers.request_fields import SMALLER_LIMIT, notes_on_adjustments
+from ..providers.request_fields import SMALLER_LIMIT, advice_on_limit, notes_on_adjustments
 from ..task.conditions import QUESTIONS
 from ..task.prompts import CHANGE, ORIGINAL_PREFIX, statements_of
 from ..task.types import (
@@ -234,7 +234,7 @@ NOTABLE_CUTS = 0.01
 
 def _on_model(samples: Samples) -> list[str]:
     answers = [answer for answer in answers_of(samples) if not answer.error]
-    adjustments = {made for answer in answers for made in answer.adjustments}
+    adjustments = _adjustments_of(answers)
     if not any(answer.stop_reason == "length" for answer in answers):
         adjustments.discard(SMALLER_LIMIT)  # nothing was cut off by it
     return [
@@ -245,16 +245,22 @@ def _on_model(samples: Samples) -> list[str]:
     ]
 
 
+def _adjustments_of(answers: Iterable[Answer]) -> set[str]:
+    return {made for answer in answers for made in answer.adjustments}
+
+
 def _on_cut_off_replies(samples: Samples) -> list[str]:
     """Return a note if the token limit cut off more than a few replies."""
     outcomes = [reply.outcome for sample in samples for reply in sample.replies.values()]
     cut_off = outcomes.count("truncated")
     if cut_off <= NOTABLE_CUTS * len(outcomes):
         return []
-    limit = max(answer.limit for answer in answers_of(samples))
+    answers = list(answers_of(samples))
+    limit = max(answer.limit for answer in answers)
+    advice = advice_on_limit(_adjustments_of(answers))
     return [
         f"{cut_off} of {len(outcomes):,} replies were cut off (the limit is {limit:,} tokens); "
-        "raise it with --max-tokens"
+        + advice
     ]
 
 

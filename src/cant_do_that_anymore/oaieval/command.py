@@ -18,10 +18,10 @@ import click
 from annotated_types import Ge
 
 from ..api.functions import evaluate
-from ..client.pricing import CostLimit, CostLimitReached, cost_limit_for
+from ..client.pricing import CostLimit, cost_limit_for
 from ..client.session import create_model
 from ..datasets.pools import drawn
-from ..errors import InvalidInput, unknown_value
+from ..errors import InvalidInput, UserError, unknown_value
 from ..files import file_errors, safe_name
 from ..formatting import Number
 from ..runs.lookup import check_writable
@@ -37,11 +37,14 @@ BASE_EVAL = "cant_do_that_anymore"
 EVALS: dict[str, Eval] = {BASE_EVAL: "all", **{f"{BASE_EVAL}.{s}": s for s in DEFAULT_SAMPLES}}
 DEFAULT_MODEL_DATASET = "gpt-3.5-turbo-0125"
 
-# The options of `cdta run` that messages about cost name, and what they are here.
-_COST_OPTIONS = {
+# The options of `cdta run` that messages name, and what they are here.
+_OWN_OPTIONS = {
     "--max-cost ": "--completion_args max_cost=",
+    "--max-tokens": "--completion_args max_tokens=N",
     "--price IN,OUT": "--completion_args price=[IN,OUT]",
     "with -n": "with --max_samples",
+    "--fresh": "--no-cache",
+    ", or --tag NAME to cache its answers separately": "",
 }
 
 EVAL_PARAMS = {
@@ -275,14 +278,19 @@ def _spec(
 
 @contextmanager
 def _own_options() -> Iterator[None]:
-    """Name the options of this command in messages about cost."""
+    """Name the options of this command in messages."""
     try:
         yield
-    except (CostLimitReached, InvalidInput) as problem:
-        sentence, _, _ = str(problem).partition(", or make it cheaper")
-        for option, own in _COST_OPTIONS.items():
-            sentence = sentence.replace(option, own)
-        raise type(problem)(sentence) from None
+    except UserError as problem:
+        problem.args = tuple(_with_own_options(sentence) for sentence in problem.args)
+        raise
+
+
+def _with_own_options(message: str) -> str:
+    sentence, _, _ = message.partition(", or make it cheaper")
+    for option, own in _OWN_OPTIONS.items():
+        sentence = sentence.replace(option, own)
+    return sentence
 
 
 def _record(

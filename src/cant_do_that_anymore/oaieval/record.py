@@ -139,7 +139,7 @@ def append_rows(path: Path, rows: Iterable[Mapping[str, Any]], *, cached: bool) 
     Raises:
         Interrupted: if they cannot be written; ``cached`` says whether the answers are saved.
     """
-    resume = "run the same command again with another --record_path"
+    resume = "Run the same command again with another --record_path"
     error = partial(Interrupted, resume=resume, cached=cached)
     with (
         file_errors("write the record to", path, error=error),

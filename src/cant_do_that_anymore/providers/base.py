@@ -260,7 +260,7 @@ class RequestRejected(Exception):
         server_message: what the server said, from which `request_fields` picks adjustments.
     """
 
-    def __init__(self, message: str, server_message: str) -> None:
+    def __init__(self, message: str, server_message: str = "") -> None:
         super().__init__(message)
         self.server_message = server_message
 

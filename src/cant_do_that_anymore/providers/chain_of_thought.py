@@ -9,6 +9,7 @@ from .base import (
     Model,
     ModelInfo,
     Question,
+    RequestRejected,
     Settings,
     TransientError,
 )
@@ -53,6 +54,8 @@ class ChainOfThought(Model):
         self._inner = inner
         self._prefix = self.info.name.partition("/")[0]
         self._reasons_by_itself = False
+        # Reasoning that waits for its reply, whose request failed.
+        self._kept: dict[tuple[tuple[Message, ...], Settings], Answer] = {}
 
     async def answer(
         self, question: Question, settings: Settings, adjustments: Adjustments = ()
@@ -61,11 +64,12 @@ class ChainOfThought(Model):
         if self._reasons_by_itself:
             return await self._ask_once(question, settings, adjustments)
         thinking = with_user_turn(question.messages, THINK)
-        reasoning = await self._inner.answer(
-            replace(question, messages=thinking),
-            replace(settings, max_tokens=self.info.thinking_tokens),
-            adjustments,
-        )
+        to_think = replace(settings, max_tokens=self.info.thinking_tokens)
+        reasoning = self._kept.pop((thinking, to_think), None)
+        if not reasoning:
+            reasoning = await self._inner.answer(
+                replace(question, messages=thinking), to_think, adjustments
+            )
         if self._inner.info.may_reason and reasoning.shows_reasoning:
             self._reasons_by_itself = True
             return await self._ask_once(question, settings, adjustments)
@@ -75,8 +79,8 @@ class ChainOfThought(Model):
             reply = await self._inner.answer(
                 replace(question, messages=conclude), settings, adjustments
             )
-        except TransientError as fault:
-            fault.maybe_billed = True  # the reasoning was
+        except (TransientError, RequestRejected):
+            self._kept[thinking, to_think] = reasoning
             raise
         usage = reasoning.usage + reply.usage
         return replace(

@@ -61,6 +61,8 @@ EVENT_STREAM = re.compile(rb"\s*(data|event|id|retry)?:")
 _STREAMS_ONLY = re.compile(
     r"\bstream.*(only|must|enable|require|support|false|true)|only.*\bstream"
 )
+# Messages of servers that reject the token limit with another status than 400.
+_TOO_LARGE = re.compile(r"request too large|fewer max_tokens")
 MAX_RESPONSE_BYTES = 2**25
 LIST_TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=30)  # for ``/models``
 
@@ -238,6 +240,9 @@ class ServerModel(Model):
         words = error_message(response.body)
         excerpt = self.redacted_excerpt(words)
         message = f"HTTP {status}: {excerpt}" if excerpt else f"HTTP {status}"
+        refused = f"{self.info.endpoint} refuses {self.info.name!r} ({message})"
+        if status in {402, 413, 429} and _TOO_LARGE.search(words.lower()):
+            return RequestRejected(refused, words)
         if status == 402 or b"insufficient_quota" in response.body:
             return UserError(f"{self.info.endpoint} requires payment ({message})")
         if status in OVERLOAD_STATUSES:
@@ -251,16 +256,17 @@ class ServerModel(Model):
                 problem, advice = "refuses the key", " to a valid one"
             variable = self._access.key_variable
             return UserError(f"{self.info.endpoint} {problem} ({message}); set {variable}{advice}")
-        refused = f"{self.info.endpoint} refuses {self.info.name!r} ({message})"
         if status == 404:
             if self.info.provider == "openai" and RESPONSES_API in response.body:
                 return UserError(
                     f"{refused}; use Inspect AI: --model inspect/openai/{self.info.name}"
                 )
             return UserError(refused + self._suggestion + self._v1_hint)
-        if status in REJECTED_STATUSES and _STREAMS_ONLY.search(words.lower()):
+        if status not in REJECTED_STATUSES:
+            return RequestRejected(refused)
+        if _STREAMS_ONLY.search(words.lower()) and "max_tokens" not in words:
             return self._streams_only(message)
-        return RequestRejected(refused, words if status in REJECTED_STATUSES else "")
+        return RequestRejected(refused, words)
 
     def _streams_only(self, received: str) -> UserError:
         return UserError(

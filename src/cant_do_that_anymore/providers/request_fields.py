@@ -83,6 +83,12 @@ def notes_on_adjustments(adjustments: Iterable[str]) -> list[str]:
     return [note for adjustment, note in _NOTES.items() if adjustment in made]
 
 
+def advice_on_limit(adjustments: Iterable[str]) -> str:
+    """What to do about replies that the token limit cuts off."""
+    is_servers = SMALLER_LIMIT in adjustments
+    return "the server grants no more" if is_servers else "raise it with --max-tokens"
+
+
 OPENING_TURN = Message("user", "The game begins. You play White.")
 
 # A base model that continues with one of these writes the next turn itself.

@@ -8,7 +8,6 @@ from the share of positions that qualify, since that decides how many have to be
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from math import sqrt
 from operator import mul
 from statistics import fmean, median
 from typing import NamedTuple
@@ -22,6 +21,8 @@ from ..datasets.selection import controls_for, known_dataset
 from ..datasets.storage import RATES_ON_ALL, RATES_ON_COMMON, Dataset
 from ..formatting import about_dollars, duration, percentage, pluralize
 from ..game.position import Position, checked
+from ..metrics.stats.clusters import NORMAL
+from ..metrics.stats.score_interval import Cell, score_limits
 from ..providers.base import Answer, Effort, ModelInfo, Request, Usage
 from ..task.option_info import COMMON
 from ..task.plan import plan_for
@@ -251,17 +252,11 @@ def _hit_rates(search: Search) -> tuple[tuple[float, float, float], str]:
     rates, basis = (median(usual), min(usual), max(usual)), "as in the shipped datasets"
     if search.searched:
         n = search.searched + PRIOR_POSITIONS
-        share = (len(search.hits) + PRIOR_POSITIONS * median(usual)) / n
-        rates = share, *_wilson_interval(share, n)
+        hits = len(search.hits) + round(PRIOR_POSITIONS * median(usual))
+        rates = hits / n, *score_limits([Cell(1, 1, hits), Cell(0, 1, n - hits)], NORMAL)
         basis = f"after {len(search.hits):,} of {search.searched:,} so far"
     shares = "{} of positions ({} to {})".format(*map(percentage, rates))
     return rates, f"the usual move is expected in {shares}, {basis}"
-
-
-def _wilson_interval(share: float, n: int, z: float = 1.96) -> tuple[float, float]:
-    center = share + z * z / (2 * n)
-    half = z * sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)
-    return (center - half) / (1 + z * z / n), (center + half) / (1 + z * z / n)
 
 
 def expected_cost(

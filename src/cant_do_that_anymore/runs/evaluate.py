@@ -141,8 +141,9 @@ def _check_failures(kind: str, samples: Samples) -> None:
     if len(failed) > MAX_ERROR_RATE * len(samples):
         errors = (answer.error for answer in failed[0].answers.values())
         first = next(filter(None, errors))
-        message = f"{len(failed)} of {len(samples)} {kind} have no answer (the first: {first})"
-        raise Interrupted(message, "the others are saved")
+        raise Interrupted(
+            f"{len(failed)} of {len(samples)} {kind} have no answer (the first: {first})"
+        )
 
 
 def select(spec: Spec, *, quiet: bool) -> Selection:

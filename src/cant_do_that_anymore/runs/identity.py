@@ -13,7 +13,7 @@ from ..datasets.pools import Pool
 from ..datasets.search import SelectionConfig
 from ..datasets.storage import Dataset
 from ..errors import UserError
-from ..providers.base import Answer, Request, RequestRejected, TransientError
+from ..providers.base import Answer, Request
 from ..providers.request_fields import NO_TEMPERATURE
 from ..task.spec import Spec
 from ..task.types import Plan
@@ -32,7 +32,7 @@ class ModelChanged(UserError):
 async def check_identity(spec: Spec, plan: Plan, source: Dataset | Pool, client: Client) -> None:
     """Send some cached requests at temperature 0 again, on a server of one's own without a price.
 
-    If it does not answer, nothing is checked: the run itself retries and reports.
+    If it does not answer, nothing is checked: the run itself reports that.
 
     Raises:
         ModelChanged: if two answers differ.
@@ -45,7 +45,9 @@ async def check_identity(spec: Spec, plan: Plan, source: Dataset | Pool, client:
     for number, request, cached in islice(_cached(config, client), PROBES):
         try:
             now = await client.ask_again(request, config.settings)
-        except (UserError, RequestRejected, TransientError):
+        except UserError:
+            return
+        if now.error:
             return
         other_versions += [now.version] * (now.version not in known)
         if now.version == cached.version and not now.shows_reasoning:

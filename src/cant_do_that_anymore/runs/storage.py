@@ -92,8 +92,8 @@ def save_run(run: Run, folder: Path) -> None:
 
 def writing_run(run: Run, folder: Path) -> AbstractContextManager[None]:
     """Return a context that reports an ``OSError`` as a folder that cannot be written."""
-    left, resume = "its answers are saved", "run the same command again with another --out"
-    error = partial(Interrupted, left=left, resume=resume, cached=run.cached)
+    resume = "Run the same command again with another --out"
+    error = partial(Interrupted, resume=resume, cached=run.cached)
     return file_errors("write the run to", folder, error=error)
 
 

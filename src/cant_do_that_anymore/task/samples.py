@@ -11,6 +11,7 @@ from ..errors import Incomplete
 from ..game.position import Position
 from ..game.rules import Rules
 from ..providers.base import Answer, Request
+from ..providers.request_fields import advice_on_limit
 from .conditions import control_conditions
 from .scorer import names_special, outcome_of
 from .types import (
@@ -146,7 +147,7 @@ class FirstReplies:
         if self._seen == REPLIES_TO_JUDGE_CUTS and self._cut_off > MAX_CUT_OFF * self._seen:
             return (
                 f"{self._cut_off} of the first {self._seen} replies were cut off before an answer "
-                f"(the limit is {answer.limit:,} tokens); raise it with --max-tokens"
+                f"(the limit is {answer.limit:,} tokens); {advice_on_limit(answer.adjustments)}"
             )
         if not baseline or answer.error:
             return ""

@@ -45,10 +45,6 @@ class Tally:
             return NORMAL
         return t_quantile(self.degrees_of_freedom) * sqrt(self.design_effect)
 
-    def contains(self, ratio: float) -> bool:
-        """Whether this ratio is inside the 95% interval."""
-        return score(self.cells, ratio) <= self.critical
-
     def p(self, ratio: float) -> float:
         """Return the two-sided p-value of the samples if this were the true ratio.
 
