@@ -77,8 +77,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def no_retry_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Failed requests are retried without delay."""
-    from cant_do_that_anymore.client import client
+    from cant_do_that_anymore.client import client, sender
 
+    monkeypatch.setattr(sender, "SECONDS_BEFORE_REPEAT", 0.0)
     monkeypatch.setattr(client, "FIRST_WAIT", 0.001)
     monkeypatch.setattr(client, "LONGEST_WAIT", 0.01)
 
