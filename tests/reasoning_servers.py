@@ -75,6 +75,7 @@ class ReasoningServer(Loopback):
         reasoning_text: the reasoning for a request in this many tokens.
         reasoning_field: the field of the message with the reasoning; "" if it is hidden.
         cut_off_content: the content of a message if the reasoning uses up the limit.
+        cut_off_reason: the finish reason of such a message.
         max_limit: the largest token limit that it accepts.
         rejections: error messages, each with a condition for requests that it rejects.
         limits: the token limits of the requests it answered.
@@ -86,6 +87,7 @@ class ReasoningServer(Loopback):
     reasoning_text: ReasoningText = default_reasoning_text
     reasoning_field: str = "reasoning"
     cut_off_content: str | None = None
+    cut_off_reason: str = "length"
     max_limit: int = 100_000
     limits: list[int] = field(default_factory=list)
 
@@ -120,7 +122,8 @@ class ReasoningServer(Loopback):
         completion = self.completion(request)
         (choice,) = completion["choices"]
         if is_cut_off:
-            choice["message"]["content"], choice["finish_reason"] = self.cut_off_content, "length"
+            choice["message"]["content"] = self.cut_off_content
+            choice["finish_reason"] = self.cut_off_reason
         text = self.reasoning_text(request, spent)
         if self.reasoning_field and text:
             choice["message"][self.reasoning_field] = text

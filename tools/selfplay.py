@@ -1,6 +1,6 @@
 """Makes the shipped pool of `all_diagonal`: positions of games played under changed rules.
 
-    python tools/selfplay.py /usr/games/stockfish pool.jsonl.gz
+    python tools/selfplay.py stockfish pool.jsonl.gz
 
 A UCI engine can play "bishops move like knights" as a standard game from an initial position in
 which every bishop is a knight. The moves are then replayed on the real board. The positions are

@@ -89,9 +89,10 @@ class Hybrid(ReasoningServer):
     [
         lambda: Hybrid(perfect),
         lambda: Hybrid(perfect, reasoning_field="", cut_off_content=""),
+        lambda: Hybrid(perfect, reasoning_field="", cut_off_content="", cut_off_reason="stop"),
         lambda: Hybrid(perfect, max_limit=9_000),
     ],
-    ids=["shown", "hidden", "small"],
+    ids=["shown", "hidden", "hidden and called complete", "small"],
 )
 def test_a_model_that_reasons_only_under_the_changed_rules(
     make_server: Callable[[], Hybrid], serve: Serve
@@ -99,7 +100,8 @@ def test_a_model_that_reasons_only_under_the_changed_rules(
     server = serve(make_server())
     run = measure(server, n=20)
     assert run.results.metrics["variant_impact_factor"] == -1
-    assert [outcomes["truncated"] for outcomes in run.results.outcomes.values()] == [0, 0]
+    for outcomes in run.results.outcomes.values():
+        assert outcomes["truncated"] == outcomes["unreadable"] == 0
     assert REPLY in server.limits and max(server.limits) > 8_000
     asked = [str(request["messages"]) + str(request["temperature"]) for request in server.requests]
     assert len(asked) - len(set(asked)) <= 4 + 3  # cut off before the limit rose, or rejected

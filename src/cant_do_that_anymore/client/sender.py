@@ -137,8 +137,6 @@ def prompt_tokens(question: Question) -> int:
 def _with_limit(answer: Answer, limit: int, wanted: int) -> Answer:
     """Return an answer with the token limit that was sent, and whether that is less than wanted."""
     smaller = (SMALLER_LIMIT,) if limit < wanted else ()
-    if not answer.text.strip() and answer.usage.output_tokens >= limit > 0:
-        answer = replace(answer, stop_reason="length")  # some servers call it "stop"
     return replace(answer, limit=limit, adjustments=(*answer.adjustments, *smaller))
 
 

@@ -225,6 +225,8 @@ class ServerModel(Model):
                 message = f"the response is not a completion: {received}"
                 raise TransientError(message, maybe_billed=True) from None
             self._has_answered = True
+            if not answer.text.strip() and answer.usage.output_tokens >= limit > 0:
+                answer = replace(answer, stop_reason="length")  # some servers call it "stop"
             answer = self._redact.in_answer(answer)
             return replace(answer, adjustments=adjustments)
         if response.status == 400 and b'"content_filter"' in response.body:  # as a code, not prose
