@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from cant_do_that_anymore.game.position import Position, shipped_pool
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
+from cant_do_that_anymore.habits.chess.forms import MOVES
+from cant_do_that_anymore.habits.chess.position import Position, shipped_pool
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.base import Question, Settings
 from cant_do_that_anymore.providers.pocket import (
     BATCH,
@@ -26,8 +27,7 @@ from cant_do_that_anymore.providers.pocket import (
     PocketModel,
     load_network,
 )
-from cant_do_that_anymore.task.forms import MOVES
-from cant_do_that_anymore.task.prompts import DEFAULT, Prompt
+from cant_do_that_anymore.task.prompts import DEFAULT_WORDING, Prompt, shipped_wording
 
 
 def print_rate(name: str, positions: Sequence[Position], work: Callable[[], object]) -> None:
@@ -58,12 +58,13 @@ async def ask_about(name: str, positions: Sequence[Position]) -> None:
     """Ask a model about positions under a changed rule, with the concurrency of a run."""
     model = PocketModel(name)
     slots = asyncio.Semaphore(model.info.connections or 1)
-    prompt = Prompt(DEFAULT.changed_prompt(BISHOPS_AS_KNIGHTS))
+    wording = shipped_wording(DEFAULT_WORDING, BISHOPS_AS_KNIGHTS)
+    prompt = Prompt(wording.changed_prompt(BISHOPS_AS_KNIGHTS))
 
     async def ask(position: Position) -> None:
         async with slots:
             messages = prompt.messages(position, "", MOVES)
-            question = Question(BISHOPS_AS_KNIGHTS, position.moves, messages)
+            question = Question(BISHOPS_AS_KNIGHTS, position, messages)
             await model.answer(question, Settings(0.0, model.info.max_tokens))
 
     await asyncio.gather(*map(ask, positions))

@@ -1,6 +1,6 @@
 """An OpenAI-compatible server that answers at once, in its own process.
 
-It plays the special move in nine of ten shipped positions, always the same ones. It can also answer
+It plays the usual move in nine of ten shipped positions, always the same ones. It can also answer
 late. ``GET /stats`` returns counts and times of requests.
 
     python benchmarks/instant_server.py --port 8000 --delay 0.3
@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any, cast
 
-from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore.habits.chess.position import shipped_pool
 
 CONTENT_LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 HIT_RATE = 0.9
@@ -37,7 +37,7 @@ class Connection(asyncio.Protocol):
     """A connection of a client that waits for each response before its next request."""
 
     stats = Stats()
-    special_moves: dict[tuple[str, ...], str]
+    usual: dict[tuple[str, ...], str]
     options: argparse.Namespace
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -83,7 +83,7 @@ class Connection(asyncio.Protocol):
         moves = tuple(turn.split(maxsplit=1)[0] for turn in turns)
         digest = blake2b(" ".join(moves).encode(), digest_size=8).digest()
         has_habit = int.from_bytes(digest) < HIT_RATE * 2**64
-        text = self.special_moves.get(moves, "a2a3") if has_habit else "a2a3"
+        text = self.usual.get(moves, "a2a3") if has_habit else "a2a3"
         message = {"role": "assistant", "content": text}
         return {
             "id": "x",
@@ -125,7 +125,7 @@ def instant_server(*, name: str = "", delay: float = 0.0) -> Iterator[str]:
 async def serve(options: argparse.Namespace) -> None:
     """Serve until SIGTERM; print the address first."""
     Connection.options = options
-    Connection.special_moves = {p.moves: p.special_moves[0] for p in shipped_pool("pool")}
+    Connection.usual = {p.moves: p.usual[0] for p in shipped_pool("pool")}
     loop = asyncio.get_running_loop()
     server = await loop.create_server(Connection, "127.0.0.1", options.port, backlog=1024)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)

@@ -13,8 +13,12 @@ from tempfile import TemporaryDirectory
 import chess
 from resource_usage import CDTA
 
-from cant_do_that_anymore.game.position import parse_positions, shipped_pool, write_positions
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
+from cant_do_that_anymore.habits.chess.position import (
+    parse_positions,
+    shipped_pool,
+    write_positions,
+)
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS
 
 ROUNDS = 5
 
@@ -35,7 +39,7 @@ def print_help() -> None:
 
 def main() -> None:
     pool = shipped_pool("pool")[::20]
-    moves = [(p.board(), chess.Move.from_uci(p.special_moves[0])) for p in pool]
+    moves = [(p.board(), chess.Move.from_uci(p.usual[0])) for p in pool]
 
     def check_all_moves() -> None:
         assert all(BISHOPS_AS_KNIGHTS.forbids(board, move) for board, move in moves)

@@ -28,9 +28,9 @@ import chess
 import chess.pgn
 from markdown_tables import print_heading, print_row
 
-from cant_do_that_anymore.game.mining import MiningCriteria, mine
-from cant_do_that_anymore.game.position import Position, shipped_pool
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, board_after
+from cant_do_that_anymore.habits.chess.mining import MiningCriteria, mine
+from cant_do_that_anymore.habits.chess.position import Position, shipped_pool
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, board_after
 
 ROUNDS = 3
 MAX_SECONDS = 10
@@ -91,7 +91,7 @@ def write_games(file: Path) -> Path:
 
 def continue_at_random(position: Position, random: Random) -> chess.pgn.Game:
     board = board_after(position.moves)
-    board.push_uci(position.special_moves[0])
+    board.push_uci(position.usual[0])
     while len(board.move_stack) < MAX_PLIES and (legal := list(board.legal_moves)):
         board.push(random.choice(legal))
     return chess.pgn.Game.from_board(board)
@@ -114,7 +114,7 @@ def measure_python_chess(file: Path, every: bool) -> float:
     for game in read_games(file):
         board = chess.Board()
         for move in game.mainline_moves():
-            if BISHOPS_AS_KNIGHTS.is_special(board, move) and not every:
+            if BISHOPS_AS_KNIGHTS.is_habit(board, move) and not every:
                 break
             board.push(move)
         games += 1

@@ -2,7 +2,7 @@
 
     python benchmarks/parity.py --original ENV/bin/python [EVAL...]      (see run_original.py)
 
-Both programs use the same server, which replies by a fixed rule: the special move, another move, or
+Both programs use the same server, which replies by a fixed rule: the usual move, another move, or
 no move. Ours uses the original's texts, and in all_diagonal also its positions, which differ from
 those shipped here.
 """
@@ -46,7 +46,7 @@ def read_positions(file: Path) -> Iterator[dict[str, Any]]:
 
 def make_server(files: Sequence[Path]) -> Loopback:
     """Return a server that keeps the habit in some positions and drops it in others."""
-    special_moves = {
+    usual = {
         tuple(position["previous_moves"]): position["next_filtered_moves"][0]
         for file in files
         for position in read_positions(file)
@@ -56,7 +56,7 @@ def make_server(files: Sequence[Path]) -> Loopback:
         moves = moves_in(request)
         digit = sum(map(ord, "".join(moves))) % 10
         keeps_habit = digit < (4 if is_changed(request) else 8)
-        return special_moves.get(moves, "e2e4") if keeps_habit else REPLIES[digit]
+        return usual.get(moves, "e2e4") if keeps_habit else REPLIES[digit]
 
     return Loopback(respond, model=VERSION)
 

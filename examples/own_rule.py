@@ -40,6 +40,6 @@ FORM = Form("fen+last", "The position is given in FEN, with the last moves", las
 
 model = sys.argv[1] if len(sys.argv) > 1 else "cdta/pocket-rules"
 run = evaluate(Spec(model=model, rules=OnlyLongCastling(), wording=WORDING, form=FORM, n=30))
-prompt = question(run.samples[0].position, OnlyLongCastling(), "changed", WORDING, FORM)
+prompt = question(run.samples[0].item, OnlyLongCastling(), "changed", WORDING, FORM)
 print(*(message.content for message in prompt.messages), sep="\n\n")
 print(f"\n{run.summary()}")

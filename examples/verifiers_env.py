@@ -10,7 +10,7 @@ from typing import Any
 
 from cant_do_that_anymore import Answer, Position, judge, question, rules_named, shipped_pool
 
-LEGAL = {"standard": ("special", "legal"), "changed": ("legal", "adapted")}
+LEGAL = {"standard": ("usual", "legal"), "changed": ("legal", "adapted")}
 
 
 def rows(rules: str = "bishops-as-knights", n: int = 1000) -> Iterator[dict[str, Any]]:

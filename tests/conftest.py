@@ -141,7 +141,7 @@ def priced() -> Iterator[None]:
 @pytest.fixture
 def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pools generated for other rules than those of the shipped pool have only 40 positions."""
-    from cant_do_that_anymore.game import rule_pool
+    from cant_do_that_anymore.habits.chess import rule_pool
 
     monkeypatch.setattr(rule_pool, "POOL_SIZE", 40)
 

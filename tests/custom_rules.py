@@ -3,7 +3,7 @@
 import chess
 
 from cant_do_that_anymore import Rules
-from cant_do_that_anymore.game.rules import copy_as
+from cant_do_that_anymore.habits.chess.rules import copy_as
 
 
 class NoEnPassant(Rules):

@@ -34,7 +34,7 @@ DEFAULT_OPTIONS: Options = {
     "server": 0,
     "positions": "pool",
     "rules": "bishops-as-knights",
-    "wording": "default",
+    "wording": "plain",
     "n": 3,
     "seed": 1,
     "temperature": 1.0,

@@ -233,13 +233,13 @@ class Home:
         if not folders:
             return
         folder = folders[int(share * len(folders))]
-        positions = folder / "positions.jsonl"
+        items = folder / "items.jsonl"
         if how == "delete":
             shutil.rmtree(folder)
         elif how == "cut":
-            positions.write_bytes(positions.read_bytes().partition(b"\n")[0])
+            items.write_bytes(items.read_bytes().partition(b"\n")[0])
         else:
-            positions.write_bytes(b"\xff" * 99)
+            items.write_bytes(b"\xff" * 99)
 
     def reread(self, share: float) -> None:
         """Load a saved run and rewrite its report."""

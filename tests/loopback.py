@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from aiohttp import web
 
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, placebo_of
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, placebo_of
 from cant_do_that_anymore.providers.openai_api import ServerModel
 from cant_do_that_anymore.providers.responses import Response
 

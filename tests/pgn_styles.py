@@ -8,10 +8,10 @@ import chess
 import chess.pgn
 
 from cant_do_that_anymore import Rules, shipped_pool
-from cant_do_that_anymore.game.rules import board_after
+from cant_do_that_anymore.habits.chess.rules import board_after
 
 MinedLine = tuple[int, list[str], str]
-"""The index of a game, the moves so far, and the special move."""
+"""The index of a game, the moves so far, and the usual move."""
 
 TAGS = '[Event "Open"]\n[White "Müller, J."]\n[Black "N.N."]\n\n'
 SET_UP = '[Event "Odds"]\n[SetUp "1"]\n[FEN "4k3/8/8/8/8/8/8/2B1K3 w - - 0 1"]\n\n1. Bg5 Kd7 *\n\n'
@@ -48,19 +48,19 @@ def pool_games(count: int, random: Random) -> Iterator[list[chess.Move]]:
     """Real openings, continued with random moves."""
     for position in shipped_pool("pool")[:count]:
         board = board_after(position.moves)
-        board.push_uci(position.special_moves[0])
+        board.push_uci(position.usual[0])
         while len(board.move_stack) < 24 and (legal := list(board.legal_moves)):
             board.push(random.choice(legal))
         yield board.move_stack
 
 
-def special_moves(games: Iterable[list[chess.Move]], rules: Rules, every: bool) -> list[MinedLine]:
-    """The special moves in games, or only the first of each game."""
+def usual(games: Iterable[list[chess.Move]], rules: Rules, every: bool) -> list[MinedLine]:
+    """The usual moves in games, or only the first of each game."""
     lines = []
     for index, moves in enumerate(games):
         board = chess.Board()
         for move in moves:
-            if rules.is_special(board, move):
+            if rules.is_habit(board, move):
                 lines.append((index, [m.uci() for m in board.move_stack], move.uci()))
                 if not every:
                     break

@@ -8,15 +8,20 @@ from random import Random
 import chess
 
 from cant_do_that_anymore import shipped_pool
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, placebo_of
+from cant_do_that_anymore.habits.chess.rules import (
+    BISHOPS_AS_KNIGHTS,
+    STANDARD,
+    board_after,
+    placebo_of,
+)
 from loopback import Body, is_changed, is_placebo, moves_in, queried_move
 
-SPECIAL = {
-    position.moves: position.special_moves[0]
+USUAL = {
+    position.moves: position.usual[0]
     for name in ("diagonal", "pool")  # the pool overrides
     for position in shipped_pool(name)
 }
-"""The special move of each shipped position, by its moves."""
+"""The usual move of each shipped position, by its moves."""
 
 
 def checksum(moves: tuple[str, ...]) -> int:
@@ -25,8 +30,8 @@ def checksum(moves: tuple[str, ...]) -> int:
 
 
 def habit(request: Body) -> str:
-    """Always the special move, whatever the rules."""
-    return SPECIAL[moves_in(request)]
+    """Always the usual move, whatever the rules."""
+    return USUAL[moves_in(request)]
 
 
 def adapting(request: Body) -> str:
@@ -42,11 +47,6 @@ def _first_legal(moves: tuple[str, ...]) -> str:
 def perfect(request: Body) -> str:
     """The habit, replaced by a legal move when the rules change."""
     return adapting(request) if is_changed(request) else habit(request)
-
-
-def empty_when_changed(request: Body) -> str:
-    """The habit, and an empty reply when the rules change."""
-    return "" if is_changed(request) else habit(request)
 
 
 def habit_in_every_second(request: Body) -> str:
@@ -79,8 +79,8 @@ def mixed(request: Body) -> str:
 
 
 def usual_move(moves: tuple[str, ...]) -> str:
-    """The habit in every position: the special move, or in every second one a move still legal."""
-    return SPECIAL[moves] if checksum(moves) % 2 else legal_under_both(moves)[0]
+    """The habit in every position: the usual move, or in every second one a move still legal."""
+    return USUAL[moves] if checksum(moves) % 2 else legal_under_both(moves)[0]
 
 
 @cache
@@ -158,7 +158,7 @@ class PlantedModel:
 def forbids_habit(request: Body) -> bool:
     """Whether the rules of the request forbid the habit."""
     moves = moves_in(request)
-    return is_changed(request) and usual_move(moves) == SPECIAL[moves]
+    return is_changed(request) and usual_move(moves) == USUAL[moves]
 
 
 IGNORES_RULE = PlantedModel(lambda _: False, outdated_answer)
@@ -167,7 +167,7 @@ CANNOT_STOP = PlantedModel(lambda _: False, correct_answer)
 UPSET_BY_ANY_CHANGE = PlantedModel(
     lambda r: states_rules(r) and bool(checksum(moves_in(r)) // 2 % 4), outdated_answer
 )
-"""Drops three of four habits, special moves or not, whenever the prompt is different."""
+"""Drops three of four habits, usual moves or not, whenever the prompt is different."""
 SAYS_YES, SAYS_NO = PlantedModel(forbids_habit, always_yes), PlantedModel(forbids_habit, always_no)
 INDEPENDENT = PlantedModel(
     lambda r: forbids_habit(r) and checksum(moves_in(r)) // 4 % 5 < 3, half_correct_answer
@@ -186,7 +186,7 @@ def noise(request: Body) -> str:
 
 
 def primed(request: Body) -> str:
-    """Ignores the rule, but the placebo makes it play its habit more often than usual.
+    """Ignores the rule, but the placebo makes it play its habit more often tha usual.
 
     At temperature 0 it has a habit in every position; otherwise it drops two of five.
     """

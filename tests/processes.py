@@ -31,7 +31,7 @@ from loopback import Body, Loopback
 
 CompletedCommand = subprocess.CompletedProcess[str]
 
-PROGRAM = "import sys; sys.argv[0] = 'cdta'; from cant_do_that_anymore.cli.main import main; main()"
+PROGRAM = "import sys; sys.argv[0] = 'cdta'; from cant_do_that_anymore.__main__ import main; main()"
 
 
 def cdta(

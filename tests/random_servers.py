@@ -13,10 +13,10 @@ import chess
 from aiohttp import web
 
 from cant_do_that_anymore import Rules, shipped_pool
-from cant_do_that_anymore.game.position import write_positions
-from cant_do_that_anymore.game.rules import PieceSwap
+from cant_do_that_anymore.habits.chess.position import write_positions
+from cant_do_that_anymore.habits.chess.rules import PieceSwap
 from loopback import Body, Loopback, moves_in, queried_move
-from planted_models import SPECIAL, legal_under_both
+from planted_models import USUAL, legal_under_both
 
 CHARACTERS_PER_TOKEN = 4
 IGNORED_FIELDS = ("max_tokens", "max_completion_tokens", "path")
@@ -56,7 +56,7 @@ class RandomServer(Loopback):
         moves, number = moves_in(request), self.number_for(request)
         if queried_move(request):
             return ("yes", "no", "perhaps")[(number + self.edition) % 3]
-        choices = SPECIAL[moves], legal_under_both(moves)[number % 5], "h8h1"
+        choices = USUAL[moves], legal_under_both(moves)[number % 5], "h8h1"
         words = "Everything considered I would play " if number // 3 % 2 == 0 else ""
         return words + choices[(number + self.edition) % 3]
 

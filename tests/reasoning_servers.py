@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from aiohttp import web
 
-from cant_do_that_anymore.game.rules import board_after
+from cant_do_that_anymore.habits.chess.rules import board_after
 from loopback import Body, Loopback, is_changed, moves_in
 from planted_models import adapting, checksum, habit
 
@@ -49,14 +49,14 @@ def gives_in(moves: tuple[str, ...]) -> bool:
 
 
 def tempted_reasoning(request: Body, tokens: int) -> str:
-    """Reasoning that mentions some moves, and where tempted the special one, in UCI or SAN."""
+    """Reasoning that mentions some moves, and where tempted the usual one, in UCI or SAN."""
     moves = moves_in(request)
-    special = habit(request)
+    usual = habit(request)
     if checksum(moves) % 2:
         board = board_after(moves)
-        special = f"**{board.san(board.parse_uci(special))}**"
-    tempting = f"I would play {special}, " if is_tempted(moves) or not is_changed(request) else ""
-    words = f"Castling (O-O) or h7h5, and on {special[-2:]} there is nothing. {tempting}or Na3. "
+        usual = f"**{board.san(board.parse_uci(usual))}**"
+    tempting = f"I would play {usual}, " if is_tempted(moves) or not is_changed(request) else ""
+    words = f"Castling (O-O) or h7h5, and on {usual[-2:]} there is nothing. {tempting}or Na3. "
     return words + default_reasoning_text(request, tokens)
 
 

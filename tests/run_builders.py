@@ -6,21 +6,19 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-import chess
-
 from cant_do_that_anymore import Answer, Position, Rules, shipped_pool
 from cant_do_that_anymore.comparison.entries import named_entries
 from cant_do_that_anymore.comparison.pairwise import PairComparison, check_comparable, compared
 from cant_do_that_anymore.datasets.storage import Dataset
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
+from cant_do_that_anymore.habits.base import Change, Item, outcome
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.metrics.compute import compute
 from cant_do_that_anymore.metrics.notes import notes_on
 from cant_do_that_anymore.providers.base import REPLY_TOKENS, Settings, StopReason
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.conditions import conditions_for
-from cant_do_that_anymore.task.prompts import DEFAULT
+from cant_do_that_anymore.task.prompts import DEFAULT_WORDING, shipped_wording
 from cant_do_that_anymore.task.samples import score_answer, trials_of
-from cant_do_that_anymore.task.scorer import outcome_of
 from cant_do_that_anymore.task.types import (
     CHANGED_CONDITION,
     STANDARD_CONDITION,
@@ -50,8 +48,8 @@ def plan_of(
     plan = Plan(
         eval="all",
         change=change,
-        wordings=(DEFAULT.name,),
-        conditions=conditions_for(names, change, DEFAULT),
+        wordings=(DEFAULT_WORDING,),
+        conditions=conditions_for(names, change, shipped_wording(DEFAULT_WORDING, change)),
         reading="lenient",
         settings=Settings(),
         select_effort=None,
@@ -61,7 +59,7 @@ def plan_of(
 
 
 def with_other_forbidden_moves(n: int) -> list[Position]:
-    """The first positions of the pool where the change forbids more than the special move."""
+    """The first positions of the pool where the change forbids more than the usual move."""
     return list(islice((p for p in POOL if _forbids_more(p)), n))
 
 
@@ -77,16 +75,16 @@ def samples_of(answers: Sequence[PositionAnswers], plan: Plan) -> list[Sample]:
     conditions = {condition.name: condition for condition in plan.conditions}
     return [
         Sample(
-            draw.position,
+            draw.item,
             draw.number,
             {
-                name: _scored(answer, draw.position, conditions[name], plan.reading, plan.change)
+                name: _scored(answer, draw.item, conditions[name], plan.reading, plan.change)
                 for name, answer in by_condition.items()
             },
             by_condition,
         )
         for draw, (_, given) in zip(draws, answers, strict=True)
-        for by_condition in [_answers(given, draw.position, list(conditions), plan.change)]
+        for by_condition in [_answers(given, draw.item, list(conditions), plan.change)]
     ]
 
 
@@ -116,8 +114,8 @@ def run_from_answers(
 
 def run_with_outcomes(
     model: str = "some/model",
-    changed: Outcomes = "special",
-    standard: Outcomes = "special",
+    changed: Outcomes = "usual",
+    standard: Outcomes = "usual",
     positions: Sequence[Position] = POOL[:200],
     *,
     settings: Settings | None = None,
@@ -148,7 +146,7 @@ def run_with_outcomes(
 @cache  # so that equal runs are made once
 def keeps_habit_in(percent: int, otherwise: Outcome = "adapted", first: int = 0) -> OutcomeFunction:
     """The habit in this percentage of positions, counted from the number ``first``."""
-    return lambda number: "special" if (number - first) % 100 < percent else otherwise
+    return lambda number: "usual" if (number - first) % 100 < percent else otherwise
 
 
 def _outcome(outcomes: Outcomes, number: int) -> Outcome:
@@ -164,30 +162,34 @@ def comparisons_of(runs: Sequence[Run]) -> list[PairComparison]:
     return comparisons
 
 
-_scored = cache(score_answer)  # many tests use the same positions
+_scored: Any = cache(score_answer)  # many tests use the same positions
 
 
 def _answers(
-    given: Mapping[str, AnswerOrOutcome], position: Position, names: Sequence[str], change: Rules
+    given: Mapping[str, AnswerOrOutcome], item: Item, names: Sequence[str], change: Change
 ) -> dict[str, Answer]:
     by_condition = {name: given[name] for name in names if name in given}
     return {
-        name: each if isinstance(each, Answer) else _answer(each, position, change)
+        name: each if isinstance(each, Answer) else _answer(each, item, change)
         for name, each in by_condition.items()
     }
 
 
-@cache
-def _answer(outcome: Outcome, position: Position, change: Rules) -> Answer:
+def _answer(wanted: Outcome, item: Item, change: Change) -> Answer:
     """An answer that has this outcome, at least under the changed rules."""
-    if outcome in _WITHOUT_MOVE:
-        return Answer("", _WITHOUT_MOVE[outcome], version="model-1", limit=REPLY_TOKENS)
+    if wanted in _WITHOUT_MOVE:
+        return Answer("", _WITHOUT_MOVE[wanted], version="model-1", limit=REPLY_TOKENS)
+    assert isinstance(item, Position)
+    assert isinstance(change, Rules)
+    return Answer(_move(wanted, item, change), version="model-1", limit=REPLY_TOKENS)
+
+
+@cache
+def _move(wanted: Outcome, position: Position, change: Rules) -> str:
     board = position.board()
     legal = dict.fromkeys((*STANDARD.legal_moves(board), *change.legal_moves(board)))
-    moves = [chess.Move.from_uci(uci) for uci in position.special_moves]
-    moves += [*legal, chess.Move.from_uci("a1h7")]  # a move that no piece can make
-    move = next(move for move in moves if outcome_of(move, position, change) == outcome)
-    return Answer(move.uci(), version="model-1", limit=REPLY_TOKENS)
+    moves = [*position.usual, *(move.uci() for move in legal), "a1h7"]  # no piece makes the last
+    return next(move for move in moves if outcome(move, position, change) == wanted)
 
 
 _WITHOUT_MOVE: dict[Outcome, StopReason] = {

@@ -22,10 +22,16 @@ from cant_do_that_anymore import (
 )
 from cant_do_that_anymore.datasets.storage import all_datasets
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.game import rule_pool
-from cant_do_that_anymore.game.rules import CATALOG, STANDARD, copy_as, identity_of, placebo_of
+from cant_do_that_anymore.habits.chess import rule_pool
+from cant_do_that_anymore.habits.chess.rules import (
+    CATALOG,
+    STANDARD,
+    copy_as,
+    identity_of,
+    placebo_of,
+)
 from custom_rules import NoEnPassant
-from testing import POOL, cdta, measure
+from testing import POOL, cdta, measure, positions_of
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "rules.md"
 
@@ -89,7 +95,7 @@ def test_edited_rules_are_different_rules(home: Path) -> None:
         run = measure("cdta/pocket-rules", rules=rules, n=20)
         assert run.results.metrics["variant_impact_factor"] == -1
     assert len(list(home.glob("pools/no-en-passant-*"))) == 2
-    sides = {len(sample.position.moves) % 2 for sample in run.samples}
+    sides = {len(position.moves) % 2 for position in positions_of(run.samples)}
     assert sides == {0}
 
 

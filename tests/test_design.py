@@ -1,4 +1,4 @@
-"""The design by example: a rule, condition, form, measure, column, option or model is one entry.
+"""The design by example: a habit is one file; a rule, form, measure, option or model is one entry.
 
 Each addition below is as short as it would be in the package. Requests, cache, files, reports, the
 terminal and comparisons follow from it. CONTRIBUTING.md lists how many files each takes.
@@ -23,17 +23,17 @@ from cant_do_that_anymore import Answer, Position, Spec, evaluate
 from cant_do_that_anymore.api.results import save_with_page
 from cant_do_that_anymore.cli.commands import show  # noqa: F401 (help that lists the conditions)
 from cant_do_that_anymore.client.cache import Cache
-from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.formatting import format_setting, number
-from cant_do_that_anymore.game.rules import CATALOG
+from cant_do_that_anymore.habits.base import Form, Message, Pool
+from cant_do_that_anymore.habits.chess.forms import FORMS
+from cant_do_that_anymore.habits.chess.rules import CATALOG
 from cant_do_that_anymore.inspect_tasks import scorer
 from cant_do_that_anymore.metrics import measures
 from cant_do_that_anymore.metrics.types import Measure
 from cant_do_that_anymore.providers.access import Access
 from cant_do_that_anymore.providers.base import (
     Adjustments,
-    Message,
     Model,
     ModelInfo,
     Question,
@@ -48,7 +48,6 @@ from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, run_json
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
-from cant_do_that_anymore.task.forms import FORMS, Form
 from cant_do_that_anymore.task.plan import plan_for
 from custom_rules import NoEnPassant
 from testing import POOL as SHIPPED_POOL
@@ -138,7 +137,7 @@ def test_a_wording_is_one_file_and_a_form_one_entry(
     assert run.plan.differences(reference.plan) == ["wordings", "conditions"]
     assert run.plan.conditions[1].prompts[0].text in page(run)
     table = cdta("compare", tmp_path / "run", tmp_path / "reference", "--markdown", code=0).stdout
-    assert all(f"{name} wording" in table for name in (wording.name, "default"))
+    assert all(f"{name} wording" in table for name in (wording.name, "plain"))
     assert "Play." in cdta("prompt", "--wording", wording, code=0).stdout
     assert "'fin' (did you mean 'fen'" in cdta("run", "--form", "fin", code=2).stderr
     # Habits found with one wording or form do not count for another.
@@ -158,8 +157,57 @@ def test_a_rule_that_is_not_a_swap_is_one_class(
     assert json.loads(pool.read_text())["next_filtered_moves"] == ["e5d6"]
     run = measure("cdta/random", rules=NoEnPassant(), dataset=pool, n=1)
     assert save_and_load(run, tmp_path / "run").plan.change == NoEnPassant()
-    assert run.samples[0].position == Position(0, moves, ("e5d6",))
+    assert run.samples[0].item == Position(0, moves, ("e5d6",))
     assert run.plan.conditions[1].prompts[0].text.count(NoEnPassant.statement) == 1
+
+
+COLORS = """\
+title = "colors are mixed as light is"
+task = "You mix colors."
+reply = "Reply with one color."
+now = "Colors are mixed as light is."
+no_longer = "Paint is no longer used."
+answer = "word"
+items = [
+  {question = "red + green", usual = "brown", right = "yellow"},
+  {question = "red + blue", usual = "purple", right = "magenta"},
+  {question = "blue + yellow", usual = ["green", "dark green"], right = "white"},
+  {question = "green + blue", usual = "teal", right = "cyan"},
+]
+"""
+
+
+def test_a_habit_is_one_file(tmp_path: Path) -> None:
+    file, folders = tmp_path / "own.toml", [tmp_path / name for name in ("first", "second")]
+    file.write_text(COLORS)
+    assert "Usual answer: brown" in cdta("rules", file, code=0).stdout
+    prompts = cdta("prompt", "--rules", file, code=0).stdout
+    assert prompts.count("You mix colors.") == prompts.count("user: red + green") == 2
+    assert prompts.count("Colors are mixed as light is. Paint is no longer used.") == 1
+    for folder in folders:
+        options = ("--wording", {"first": "plain", "second": "terse"}[folder.name], "--out", folder)
+        done = cdta("run", "--model", "cdta/random", "--rules", file, "--seed", 1, *options, code=0)
+        assert "when colors are mixed as light is" in " ".join(done.stdout.split())
+    file.unlink()  # saved runs have what they need of it
+    for folder, run in zip(folders, map(load_run, folders), strict=True):
+        assert run.samples and run_json(run) == json.loads((folder / "run.json").read_text())
+        for sample in run.samples:
+            item, reply = sample.item.to_json(), sample.replies["changed"]
+            outcomes = {item["right"]: "adapted"} | dict.fromkeys(sample.item.usual, "usual")
+            assert reply.outcome == outcomes.get(str(reply.answer), "illegal")
+            assert item["question"] in COLORS
+        counts = run.results.outcomes["changed"]
+        kept, right = (
+            round(100 * counts[each] / len(run.samples)) for each in ("usual", "adapted")
+        )
+        report = (folder / "report.html").read_text()
+        assert f"After the change: kept {kept}%, right {right}%, neither" in report
+        assert "Colors are mixed as light is. Paint is no longer used." in report
+    table = cdta("compare", *folders, "--markdown", code=0).stdout
+    assert "**Colors are mixed as light is.**" in table and "terse wording" in table
+    file.write_text(COLORS.replace("Paint", "Ink"))
+    cdta("run", "--model", "cdta/random", "--rules", file, "--out", tmp_path / "third", code=0)
+    assert "under different rules" in cdta("compare", folders[0], tmp_path / "third", code=2).stderr
 
 
 def test_a_measure_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +254,7 @@ def queen_measure() -> Measure:
         "queen_proportion",
         "Queen moves",
         "how often the queen moves under the changed rules",
-        part=lambda sample: (sample.replies["changed"].move or "").startswith("d"),
+        part=lambda sample: (sample.replies["changed"].answer or "").startswith("d"),
         needs=("changed",),
         column="queens",
     )
@@ -344,14 +392,14 @@ def test_an_option_is_one_field(tmp_path: Path) -> None:
 
 @dataclass
 class ReplyServer:
-    """A server whose API is not OpenAI's; it plays the special move under any rules."""
+    """A server whose API is not OpenAI's; it plays the usual move under any rules."""
 
     url: str = ""
     requests: list[dict[str, Any]] = field(default_factory=list)
 
     async def reply(self, http: web.Request) -> web.Response:
         self.requests.append(request := await http.json())
-        habits = {position.moves: position.special_moves[0] for position in POOL}
+        habits = {position.moves: position.usual[0] for position in POOL}
         move = habits[tuple(request["moves"])]
         return web.json_response({"reply": move, "by": "parrot-2", "tokens": [100, 4]})
 

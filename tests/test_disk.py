@@ -13,8 +13,6 @@ from unittest.mock import Mock
 import pytest
 
 from cant_do_that_anymore.client import cache
-from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.runs.storage import load_run
 from testing import (
     Body,
     Loopback,
@@ -175,21 +173,6 @@ def test_a_damaged_dataset_is_moved_aside(server: Loopback, home: Path) -> None:
         assert "is damaged" in message_from("dataset", "list", code=0)
         message = message_from(*run, code=0)
         assert "is damaged" in message and "moved to" in message
-
-
-def test_a_half_written_run_folder_gives_a_one_sentence_error(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    run = ("run", "--model", "cdta/random", "--dataset", positions(N), "-n", 5, "--out", out)
-    cdta(*run, code=0)
-    for name in ("run.json", "samples.jsonl"):
-        content = (out / name).read_bytes()
-        for length in (0, len(content) // 2, len(content) - 3, content.rindex(b"\n", 0, -1) + 1):
-            (out / name).write_bytes(content[:length])
-            with pytest.raises(InvalidInput, match=name):
-                load_run(out)
-        assert name in message_from("show", out, code=2)
-        (out / name).write_bytes(content)
-    cdta("show", out, code=0)
 
 
 def test_a_home_locked_by_another_process_gives_a_one_sentence_error(

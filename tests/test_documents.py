@@ -4,6 +4,7 @@ import doctest
 import re
 import runpy
 import shlex
+import shutil
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -121,6 +122,9 @@ def test_commands_in_documents_parse(
     monkeypatch.chdir(tmp_path)
     Path("experiment.toml").touch()
     text = path.read_text(encoding="utf-8").replace("\\\n", "")
+    for own in re.findall(r"--rules (\S+\.toml)", text):
+        shutil.copy(SOURCE / "data" / "questions" / "base-9.toml", own)
+        shutil.copy(SOURCE / "data" / "questions" / "base-9.jsonl", ".")
     blocks = re.findall(r"^```(\w*)\n(.*?)^```", text, re.M | re.S)
     code = "\n".join(block for language, block in blocks if language in ("", "bash", "console"))
     for line in re.findall(r"^(?:\$ )?(?:.*&& )?cdta ([^&|>\n]+)", code, re.M):

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from cant_do_that_anymore.datasets import pools
-from cant_do_that_anymore.game import rule_pool
+from cant_do_that_anymore.habits.chess import pools, rule_pool
 from testing import Serve, habit, perfect
 
 ROOT = Path(__file__).parents[1]
@@ -65,7 +64,7 @@ def test_replies_in_logs_are_scored(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_notebook_reproduces_its_stored_outputs() -> None:
-    tool = runpy.run_path(str(ROOT / "tools" / "notebook.py"))
+    tool = runpy.run_path(str(ROOT / "tools" / "rerun_notebook.py"))
     stored = tool["nbformat"].read(EXAMPLES / "notebook.ipynb", as_version=4)
     rerun = tool["executed"]()  # the kernel has a running event loop
     cells = [

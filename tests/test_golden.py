@@ -6,7 +6,7 @@ entry in the changelog.
 
 import gzip
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -26,33 +26,37 @@ CLOSE_DRAWS = ("4e896220bd8e", "6a98725d146b")
 FILE = Path(__file__).parent / "golden.json.gz"
 SERVED = "a server"
 MODELS = (POCKET, READER, "cdta/random", SERVED)
-SPECIAL = {p.moves: p.special_moves[0] for name in ("pool", "diagonal") for p in shipped_pool(name)}
+USUAL = {p.moves: p.usual[0] for name in ("pool", "diagonal") for p in shipped_pool(name)}
 REPLIES = ("a2a3", "", "I play Nf3.", "e7e5", "Bb5", "**g1f3**", "castle", "f1g3", "none", "c1e3")
 
 
 def respond(request: Body) -> str:
-    """A fixed function: the special move at some positions, replies of all kinds at others."""
+    """A fixed function: the usual move at some positions, replies of all kinds at others."""
     moves = moves_in(request)
     digit = checksum(moves) % 10
-    return SPECIAL[moves] if digit < (3 if is_changed(request) else 8) else REPLIES[digit]
+    return USUAL[moves] if digit < (3 if is_changed(request) else 8) else REPLIES[digit]
 
 
-def runs_of(model: str) -> dict[str, dict[str, Any]]:
+EVALS = {"all": 300, "all_small": None, "all_diagonal": 300}
+"""The number of samples by eval."""
+
+
+def runs_of(model: str, evals: Iterable[str] = EVALS) -> dict[str, dict[str, Any]]:
     """One run per eval, by its key in the file. all_small uses the search of all."""
     with serving(respond, model="served", listed=("served",)) as server:
         options: dict[str, Any] = {"model": None} if model == SERVED else {}
         return {
             f"{model} {eval}": numbers_and_replies(
-                measure(server if model == SERVED else model, eval=eval, n=n, **options)
+                measure(server if model == SERVED else model, eval=eval, n=EVALS[eval], **options)
             )
-            for eval, n in (("all", 300), ("all_small", None), ("all_diagonal", 300))
+            for eval in evals
         }
 
 
 def numbers_and_replies(run: Run) -> dict[str, Any]:
     """All numbers and all scored replies of a run."""
     replies = [
-        " ".join([sample.position.id, *(f"{r.outcome}:{r.move}" for r in sample.replies.values())])
+        " ".join([sample.item.id, *(f"{r.outcome}:{r.answer}" for r in sample.replies.values())])
         for sample in run.samples
     ]
     intervals = {name: [i.low, i.high] for name, i in run.results.intervals.items()}
@@ -69,8 +73,8 @@ def golden() -> Any:
     return json.loads(gzip.decompress(FILE.read_bytes()))
 
 
-def check(model: str, golden: Any) -> None:
-    for key, run in runs_of(model).items():
+def check(model: str, golden: Any, *evals: str) -> None:
+    for key, run in runs_of(model, evals or EVALS).items():
         expected = golden[key]
         assert stable_replies(run) == stable_replies(expected), key
         assert run["metrics"] == pytest.approx(expected["metrics"], rel=1e-12), key
@@ -105,10 +109,10 @@ def test_reader_runs_match_despite_float_differences(
             return np.stack([with_noise(row, text, game) for row, game in rows])
 
     exact, noisy = pocket.Network(), NoisyNetwork()
-    for network in (exact, noisy):
+    for network, evals in ((exact, EVALS), (noisy, ("all_small", "all_diagonal"))):
         monkeypatch.setattr(pocket, "load_network", lambda network=network: network)
         monkeypatch.setenv("CDTA_HOME", str(tmp_path / type(network).__name__))
-        check(READER, golden)
+        check(READER, golden, *evals)
         noisy.cache = {key: with_noise(scores, *key) for key, scores in exact.cache.items()}
 
 

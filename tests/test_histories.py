@@ -1,4 +1,4 @@
-"""A hundred short random histories; docs/reliability.md has the command for longer ones."""
+"""Eighty short random histories; docs/reliability.md has the command for longer ones."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from random_servers import RandomServer
 from testing import needs_posix
 
 pytestmark = needs_posix
-HISTORIES, PER_TEST, STEPS = 100, 20, 2
+HISTORIES, PER_TEST, STEPS = 80, 20, 2
 
 
 @pytest.fixture(scope="module")

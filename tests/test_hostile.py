@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 from cant_do_that_anymore import Answer, Position, read_positions, read_yes_no, shipped_pool
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.files import safe_name
-from cant_do_that_anymore.game.reader import move_in
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
+from cant_do_that_anymore.habits.chess.reader import move_in
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.oaieval.solvers import read_registry, solver_fields
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.lookup import new_run_dir
 from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.prompts import wordings_named
-from cant_do_that_anymore.task.scorer import answered_move, names_special
+from cant_do_that_anymore.task.scorer import judge
 from cant_do_that_anymore.task.types import Reading
 from testing import habit, measure, positions, serving
 
@@ -68,15 +68,15 @@ def check_no_crash(call: Callable[[], object]) -> None:
 @example("\x00" * 1000 + "e2e4", POOL[0], "lenient")
 def test_any_reply_can_be_parsed(reply: str, position: Position, reading: Reading) -> None:
     fen = position.board().fen()
-    move = answered_move(Answer(reply), position, BISHOPS_AS_KNIGHTS, reading)
-    assert move is None or chess.Move.from_uci(move.uci()) == move
+    move = judge(Answer(reply), position, BISHOPS_AS_KNIGHTS, reading).answer
+    assert move is None or chess.Move.from_uci(move).uci() == move
     assert position.board().fen() == fen
 
 
 @settings(max_examples=150)
 @given(any_text | move_like_text, any_text | move_like_text, st.sampled_from(POOL))
 def test_a_move_is_found_in_any_reasoning(before: str, after: str, position: Position) -> None:
-    assert names_special(f"{before} {position.special_moves[0]} {after}", position)
+    assert BISHOPS_AS_KNIGHTS.mentions_usual(f"{before} {position.usual[0]} {after}", position)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def entries_in(value: Any) -> Iterator[tuple[Any, Any]]:
         yield from entries_in(value[key])
 
 
-@pytest.mark.parametrize("junk", [None, True, -3, 1e308, "x", [], {}, [None]], ids=json.dumps)
+@pytest.mark.parametrize("junk", [None, -3, "x", [None], {}], ids=json.dumps)
 def test_run_folders_with_one_junk_value_do_not_crash(
     junk: object, run_folder: Path, tmp_path: Path
 ) -> None:

@@ -10,18 +10,23 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "cant_do_that_anymore"
 ORDER = (
-    *("game", "providers", "task", "client", "datasets"),
+    *("habits", "providers", "task", "client", "datasets"),
     *("metrics", "runs", "comparison", "report"),
 )
 """Each folder may import those before it and the modules at the root."""
 EDGES = ("api", "cli", "inspect_tasks", "oaieval")
 """These may import every folder in `ORDER` and `api`, but not each other."""
 MAX_MODULES, MAX_LINES, MIN_LINES = 12, 400, 60
-SHORT = {"game.notation", "client.limiter"}
+SHORT = {"habits.chess.notation", "client.limiter"}
 """Short modules with one importer that are still an idea of their own."""
+KNOW_CHESS = {
+    *("__init__", "habits.catalog", "cli.commands.mine", "oaieval.record"),
+    *("datasets.selection", "datasets.storage"),
+}
+"""All others know chess only as one of the habits: the public names, the table of habits, mining,
+the records of the original eval, and its datasets."""
 ENTRIES = (
-    *("cli.commands.", "game.rules.", "providers."),
-    *("report.formats.", "report.plots.", "inspect_tasks."),
+    *("cli.commands.", "habits.chess.rules.", "providers.", "report.formats.", "inspect_tasks."),
 )
 """Folders whose modules are entries of a table."""
 FILES = {
@@ -73,6 +78,16 @@ def may_import(name: str, other: str) -> bool:
 def test_modules_import_only_earlier_folders() -> None:
     pairs = [(name, other) for name, others in imports().items() for other in others if other]
     assert [pair for pair in pairs if not may_import(*pair)] == []
+
+
+def test_chess_is_one_habit_among_others() -> None:
+    importers = {
+        name
+        for name, others in imports().items()
+        if not name.startswith("habits.chess.")
+        and any(f"{other}.".startswith("habits.chess.") for other in others)
+    }
+    assert importers == KNOW_CHESS
 
 
 def test_folders_hold_at_most_a_dozen_modules() -> None:

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from cant_do_that_anymore import Position
 from cant_do_that_anymore.errors import Incomplete
-from cant_do_that_anymore.game.position import write_positions
+from cant_do_that_anymore.habits.chess.position import write_positions
 from cant_do_that_anymore.task.prompts import Wording
 from planted_models import CANNOT_STOP
 from testing import (
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("no_retry_delay")
 
 
 def in_turn(*replies: str) -> Responder:
-    """The replies in rotation, whatever the request; "habit" stands for the special move."""
+    """The replies in rotation, whatever the request; "habit" stands for the usual move."""
     turns: Iterator[str] = cycle(replies)
     return lambda request: habit(request) if (reply := next(turns)) == "habit" else reply
 
@@ -55,7 +55,7 @@ def test_two_servers_with_the_same_model_name_have_two_datasets(serve: Serve) ->
     for run in runs:
         assert run.dataset.built_now
         assert run.results.metrics["predicted_move_proportion"] == 1
-    assert {s.position for s in runs[0].samples} != {s.position for s in runs[1].samples}
+    assert {s.item for s in runs[0].samples} != {s.item for s in runs[1].samples}
 
 
 def test_a_base_model_does_not_use_the_dataset_built_over_chat(server: Loopback) -> None:
@@ -115,7 +115,7 @@ FAULTS = (OVERLOADED, HOT, *MOVED)
 @pytest.mark.parametrize(
     ("message", "status", "failing"),
     [
-        *((message, status, (17,)) for message in FAULTS for status in (500, 503, 400)),
+        *((message, status, (17,)) for message in FAULTS for status in (503, 400)),
         *((message, 400, range(17, 23)) for message in FAULTS),  # lasts for a while
     ],
 )
@@ -189,18 +189,18 @@ def test_a_built_dataset_that_was_edited_is_built_again(
     edit: Callable[[list[str]], list[str]],
 ) -> None:
     first, n_sent = measure(server, n=10), len(server.requests)
-    (file,) = home.glob("datasets/*/positions.jsonl")
+    (file,) = home.glob("datasets/*/items.jsonl")
     file.write_text("\n".join(edit(file.read_text().splitlines())))
     assert measure(server, n=10).samples == first.samples
     assert len(server.requests) == n_sent + IDENTITY_CHECK
     assert "was changed since it was built" in caplog.text
-    assert len(list(home.glob("damaged/*/positions.jsonl"))) == 1
+    assert len(list(home.glob("damaged/*/items.jsonl"))) == 1
 
 
 def test_a_reformatted_dataset_is_the_same(home: Path, server: Loopback) -> None:
     """An editor may change line ends and the order of keys."""
     first = measure(server, n=10)
-    (file,) = home.glob("datasets/*/positions.jsonl")
+    (file,) = home.glob("datasets/*/items.jsonl")
     lines = map(json.loads, file.read_text().splitlines())
     file.write_text("\r\n".join(json.dumps(line, sort_keys=True) for line in lines))
     again = measure(server, n=10)
@@ -231,7 +231,7 @@ def test_a_request_that_failed_during_selection_is_noted_and_sent_again(
     run = partial(measure, pool=positions(20), n=18)
     server.fault = error_when(lambda request, _: moves_in(request) == POOL[3].moves)
     incomplete = run(server)
-    assert POOL[3] not in [sample.position for sample in incomplete.samples]
+    assert POOL[3] not in [sample.item for sample in incomplete.samples]
     notes = [note for note in incomplete.notes if "may choose other positions" in note]
     assert [note.split(" to build")[0] for note in notes] == ["1 request"]
     server.fault, n_sent = None, len(server.requests)
@@ -241,7 +241,7 @@ def test_a_request_that_failed_during_selection_is_noted_and_sent_again(
     assert run(server).samples == again.samples
     assert len(server.requests) == n_sent + IDENTITY_CHECK
     fresh = run(serve(habit))
-    assert [sample.position for sample in again.samples] == [s.position for s in fresh.samples]
+    assert [sample.item for sample in again.samples] == [s.item for s in fresh.samples]
     assert not [note for note in again.notes if "may choose other positions" in note]
 
 

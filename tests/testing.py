@@ -21,7 +21,7 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from html import unescape
@@ -35,11 +35,12 @@ import pytest
 from rich.console import Console
 
 from cant_do_that_anymore import Answer, Position, Rules, Run, Spec, evaluate
-from cant_do_that_anymore.game.position import write_positions
-from cant_do_that_anymore.game.rules import STANDARD
+from cant_do_that_anymore.habits.chess.position import write_positions
+from cant_do_that_anymore.habits.chess.rules import STANDARD
 from cant_do_that_anymore.providers.base import Model, Question, Settings
 from cant_do_that_anymore.report import pages
 from cant_do_that_anymore.task import conditions
+from cant_do_that_anymore.task.types import Sample
 from faults import error_when
 from loopback import (
     Body,
@@ -52,7 +53,7 @@ from loopback import (
     serving_in_process,
 )
 from planted_models import (
-    SPECIAL,
+    USUAL,
     PlantedModel,
     adapting,
     checksum,
@@ -109,6 +110,12 @@ def positions(n: int, first: int = 0) -> Path:
 
 
 _FILES = TemporaryDirectory()
+
+
+def positions_of(samples: Iterable[Sample]) -> list[Position]:
+    """The items of samples that are all positions."""
+    items = [sample.item for sample in samples]
+    return [item for item in items if isinstance(item, Position)]
 
 
 @contextmanager

@@ -35,9 +35,12 @@ HEADINGS: dict[str, tuple[str, ...]] = {
         *("runs.results.Run", "metrics.types.Results", "task.types.Sample"),
         "task.types.ScoredAnswer",
     ),
-    "Rules and positions": ("Rules", "rules_named", "Position", "shipped_pool", "read_positions"),
+    "Rules and positions": (
+        *("Rules", "rules_named", "Position", "shipped_pool", "read_positions"),
+        "QuestionChange",
+    ),
     "Prompts": ("question", "Form", "ConditionTemplate", "Message"),
-    "Replies": ("read_move", "read_yes_no", "judge", "Answer"),
+    "Replies": ("read_move", "read_answer", "read_yes_no", "judge", "Answer"),
 }
 SECTION = re.compile(r"^(Args|Attributes|Raises):$")
 TITLES = {"Args": "argument", "Attributes": "attribute", "Raises": "raises"}

@@ -17,10 +17,10 @@ from tempfile import NamedTemporaryFile
 
 import chess
 
-from cant_do_that_anymore.game.mining.openings import Openings
-from cant_do_that_anymore.game.mining.pgn import is_plain, moves_of, read_blocks
-from cant_do_that_anymore.game.rule_pool import character_of
-from cant_do_that_anymore.game.rules import STANDARD
+from cant_do_that_anymore.habits.chess.mining.openings import Openings
+from cant_do_that_anymore.habits.chess.mining.pgn import is_plain, moves_of, read_blocks
+from cant_do_that_anymore.habits.chess.rule_pool import character_of
+from cant_do_that_anymore.habits.chess.rules import STANDARD
 
 FILE = Path(__file__).parents[1] / "src" / "cant_do_that_anymore" / "data" / "games.xz"
 GAMES, PLIES, SEED = 50_000, 50, 0

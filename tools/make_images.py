@@ -133,7 +133,7 @@ def open_page(browser: Browser, address: str, width: int, height: int) -> Page:
 def sample_with_dropped_habit(run: Run) -> str:
     """Return the first sample with a dropped habit, or the first of all."""
     dropped = (sample for sample in run.samples if sample.had_habit and not sample.kept_habit)
-    return next(dropped, run.samples[0]).position.id
+    return next(dropped, run.samples[0]).item.id
 
 
 if __name__ == "__main__":

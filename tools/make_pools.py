@@ -2,7 +2,7 @@
 
     python tools/make_pools.py FOLDER
 
-FOLDER contains ``special_moves_dataset.jsonl`` and the ``MODEL_dataset.jsonl`` files of the Python
+FOLDER contains ``usual_moves_dataset.jsonl`` and the ``MODEL_dataset.jsonl`` files of the Python
 package ``evals``. Every model's dataset is a subset of the pool, so it is stored as the list of its
 games. They stay in the original's order, so that the same seed draws the same samples.
 """
@@ -12,15 +12,15 @@ import json
 import sys
 from pathlib import Path
 
-from cant_do_that_anymore.game.position import read_positions
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS
+from cant_do_that_anymore.habits.chess.position import read_positions
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS
 
 DATA = Path(__file__).parents[1] / "src" / "cant_do_that_anymore" / "data"
 MODELS = ("gpt-3.5-turbo-0125", "gpt-3.5-turbo-instruct", "gpt-4-0125-preview", "gpt-4-0314")
 
 
 def main(folder: Path) -> None:
-    pool = read_positions(folder / "special_moves_dataset.jsonl", BISHOPS_AS_KNIGHTS)
+    pool = read_positions(folder / "usual_moves_dataset.jsonl", BISHOPS_AS_KNIGHTS)
     by_game = {position.game: position for position in pool}
     datasets = {}
     for model in MODELS:

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from cant_do_that_anymore.game.rules import CATALOG, Rules
+from cant_do_that_anymore.habits.chess.picture import pieces, rule_picture
+from cant_do_that_anymore.habits.chess.rules import CATALOG, Rules
 from cant_do_that_anymore.report.html import asset
-from cant_do_that_anymore.report.svg import pieces, rule_picture
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = ROOT / "docs" / "rules.md"
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def table_rows() -> Iterator[str]:
-    yield "\n| key | statement | a special move |\n| --- | --- | --- |\n"
+    yield "\n| key | statement | a usual move |\n| --- | --- | --- |\n"
     for rules in CATALOG.values():
         if rules.forbids_something:
             yield f"| `{rules.key}` | {rules.statement} | {picture_cell(rules)} |\n"

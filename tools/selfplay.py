@@ -21,8 +21,8 @@ import chess
 import chess.engine
 from chess.engine import INFO_PV, INFO_SCORE, SimpleEngine
 
-from cant_do_that_anymore.game.position import Position, played, write_positions
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS as RULES
+from cant_do_that_anymore.habits.chess.position import Position, played, write_positions
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS as RULES
 
 POSITIONS, SEED, STRATA = 2250, 0, 9
 # A move is sampled from the best LINES; one that is TEMPERATURE centipawns worse is e times less
@@ -76,23 +76,23 @@ def by_stratum(
     earlier = 0
     positions = defaultdict(list)
     for board, move in played(moves):
-        special = special_moves(board)
-        if special and history not in seen:
-            positions[min(earlier, STRATA - 1)].append(Position(game, history, special))
+        usual = usual_moves(board)
+        if usual and history not in seen:
+            positions[min(earlier, STRATA - 1)].append(Position(game, history, usual))
         earlier += RULES.affects(board, move)
         history += (move.uci(),)
     return positions
 
 
-def special_moves(board: chess.Board) -> tuple[str, ...]:
-    """Return the special moves of the side to move; none if one is illegal for another reason."""
+def usual_moves(board: chess.Board) -> tuple[str, ...]:
+    """Return the usual moves of the side to move; none if one is illegal for another reason."""
     view = RULES.view(board)
     moves = [
         move
         for move in board.generate_pseudo_legal_moves()
         if RULES.affects(board, move) and not view.is_pseudo_legal(move)
     ]
-    if not all(RULES.is_special(board, move) and is_safe(board, move) for move in moves):
+    if not all(RULES.is_habit(board, move) and is_safe(board, move) for move in moves):
         return ()
     return tuple(sorted(move.uci() for move in moves))
 

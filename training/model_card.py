@@ -12,8 +12,9 @@ from pathlib import Path
 
 import chess
 
-from cant_do_that_anymore.game.position import DATA, Position, shipped_pool
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
+from cant_do_that_anymore.files import DATA
+from cant_do_that_anymore.habits.chess.position import Position, shipped_pool
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
 from cant_do_that_anymore.providers.pocket import load_network
 
 TRAINING = Path(__file__).parent
@@ -44,9 +45,9 @@ def legal_share(played: dict[Position, str], rules: Rules) -> float:
     ) / len(played)
 
 
-def special_share(played: dict[Position, str]) -> float:
-    """Return the share of the played moves that are special moves."""
-    return sum(move in position.special_moves for position, move in played.items()) / len(played)
+def usual_share(played: dict[Position, str]) -> float:
+    """Return the share of the played moves that are usual moves."""
+    return sum(move in position.usual for position, move in played.items()) / len(played)
 
 
 def percent(share: float) -> str:
@@ -74,7 +75,7 @@ def figures() -> str:
         ),
         ("cross-entropy on held-out games", f"{heldout['loss']:.3f} nats per move"),
         ("legal moves on the pool", f"{percent(legal_share(pool, STANDARD))} of {len(pool):,}"),
-        ("special move played on the pool", percent(special_share(pool))),
+        ("usual move played on the pool", percent(usual_share(pool))),
         (
             "legal moves on the diagonal pool, bishops as knights",
             f"{percent(legal_share(diagonal, BISHOPS_AS_KNIGHTS))} of {len(diagonal):,}",

@@ -23,7 +23,7 @@ from model import Pocket, load_habit
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cant_do_that_anymore.game.rules import CATALOG, STANDARD
+from cant_do_that_anymore.habits.chess.rules import CATALOG, STANDARD
 
 TOKENS = {move: token for token, move in enumerate(vocabulary().values())}
 MOVES = list(TOKENS)

@@ -18,9 +18,9 @@ from random import Random
 import numpy as np
 from games import HELD_OUT_RULES, vocabulary
 
-from cant_do_that_anymore.game.rules import CATALOG, STANDARD, PieceSwap, Rules, placebo_of
+from cant_do_that_anymore.habits.chess.rules import CATALOG, STANDARD, PieceSwap, Rules, placebo_of
 from cant_do_that_anymore.providers.pocket import Tokenizer
-from cant_do_that_anymore.task.prompts import DEFAULT, SHIPPED_WORDINGS, shipped_wording
+from cant_do_that_anymore.task.prompts import DEFAULT_WORDING, SHIPPED_WORDINGS, shipped_wording
 
 PHRASES = tomllib.loads((Path(__file__).parent / "phrases.toml").read_text())
 TRAINED_RULES = tuple(key for key in CATALOG if key not in ("standard", *HELD_OUT_RULES))
@@ -30,7 +30,7 @@ QUERIED = "a1a8"
 """Placeholder for the move in a question, which training replaces; no prompt contains it."""
 MAX_TOKENS, MAX_QUESTION_TOKENS = 256, 48
 MIN_WORD_COUNT = 3
-WORDINGS = ("default", *SHIPPED_WORDINGS)
+WORDINGS = {name: shipped_wording(name, STANDARD) for name in (DEFAULT_WORDING, *SHIPPED_WORDINGS)}
 
 
 def sentences_of(text: str) -> set[str]:
@@ -165,9 +165,9 @@ def shipped_sentences() -> set[str]:
     """Return the sentences of the shipped wordings and rules, which no training text may have."""
     sentences = set()
     for rules in CATALOG.values():
-        for wording in map(shipped_wording, WORDINGS):
+        for wording in WORDINGS.values():
             texts = (wording.standard_prompt(), wording.changed_prompt(rules), rules.statement)
-            for text in (*texts, wording.reminder_prompt(rules), wording.legality_question):
+            for text in (*texts, wording.reminder_prompt(rules), wording.question_about(rules)):
                 sentences |= sentences_of(text)
     return sentences
 
@@ -184,16 +184,17 @@ def training_texts(seed: int, per_rule: int) -> dict[str, list[str]]:
 def heldout_texts(seed: int) -> dict[str, str]:
     """Return texts for measurements by "KIND RULES": shipped prompts, held-out and trained ones."""
     held_out, trained = TextWriter(seed + 1, held_out=True), TextWriter(seed + 1)
-    texts = {f"standard {name}": shipped_wording(name).standard_prompt() for name in WORDINGS}
+    texts = {f"standard {name}": w.standard_prompt() for name, w in WORDINGS.items()}
     for key, rules in CATALOG.items():
         if not rules.forbids_something:
             continue
-        for name, wording in ((name, shipped_wording(name)) for name in WORDINGS):
+        for name, wording in WORDINGS.items():
             texts[f"{name} {key}"] = wording.changed_prompt(rules)
-        texts[f"placebo {key}"] = DEFAULT.changed_prompt(placebo_of(rules))
-        texts[f"reminded {key}"] = f"{texts[f'default {key}']} {DEFAULT.reminder_prompt(rules)}"
-        question = DEFAULT.question.format(move=QUERIED, answers="yes or no")
-        texts[f"asked {key}"] = f"{texts[f'default {key}']} {question}"
+        plain = WORDINGS[DEFAULT_WORDING]
+        texts[f"placebo {key}"] = plain.changed_prompt(placebo_of(rules))
+        texts[f"reminded {key}"] = f"{texts[f'plain {key}']} {plain.reminder_prompt(rules)}"
+        question = plain.question.format(move=QUERIED, answers="yes or no")
+        texts[f"asked {key}"] = f"{texts[f'plain {key}']} {question}"
         for number in range(3 if key != "pawns-one-step" else 0):
             texts[f"heldout{number} {key}"] = held_out.changed(rules)
             texts[f"trained{number} {key}"] = trained.changed(rules)

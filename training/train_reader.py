@@ -296,7 +296,7 @@ def measure_reader(
             continue
         allowed, usual = legal_masks(data.legal[part]), legal_masks(data.standard[part])
         is_move = data.games[part][:, 1:] != BEGIN
-        base = scores(texts["standard default"], part)
+        base = scores(texts["standard plain"], part)
         best = base[..., :BEGIN].argmax(-1, keepdim=True)
         habit = is_move & usual.gather(-1, best)[..., 0] & ~allowed.gather(-1, best)[..., 0]
         if not habit.any():
@@ -310,7 +310,7 @@ def measure_reader(
                 figures[f"{key} {kind}"] = round(
                     float(1 - illegal_share(after, allowed, habit) / before), 3
                 )
-                if kind == "default":
+                if kind == "plain":
                     figures[f"{key} n"] = int(habit.sum())
         if f"asked {key}" in texts:
             figures |= measure_knowledge(
@@ -381,7 +381,7 @@ def main() -> None:
     examples = ExampleSampler(data, options.texts / "texts.npz", recipe)
     rules = examples.rules
     all_rules = tuple(
-        dict.fromkeys(name.split()[1] for name in heldout if name.startswith("default"))
+        dict.fromkeys(name.split()[1] for name in heldout if name.startswith("plain"))
     )
     record = {"recipe": asdict(recipe), "doses": {}}
     torch.manual_seed(recipe.seed)

@@ -18,18 +18,20 @@ if TYPE_CHECKING:
     from .api.results import Comparison as Comparison
     from .api.results import Experiment as Experiment
     from .api.results import Run as Run
-    from .game.position import Position as Position
-    from .game.position import read_positions as read_positions
-    from .game.position import shipped_pool as shipped_pool
-    from .game.reader import read_move as read_move
-    from .game.rules import Rules as Rules
-    from .game.rules import rules_named as rules_named
+    from .habits.answers import read_answer as read_answer
+    from .habits.base import Form as Form
+    from .habits.base import Message as Message
+    from .habits.chess.position import Position as Position
+    from .habits.chess.position import read_positions as read_positions
+    from .habits.chess.position import shipped_pool as shipped_pool
+    from .habits.chess.reader import read_move as read_move
+    from .habits.chess.rules import Rules as Rules
+    from .habits.chess.rules import rules_named as rules_named
+    from .habits.questions import QuestionChange as QuestionChange
     from .providers.base import Answer as Answer
-    from .providers.base import Message as Message
     from .runs.cost import ExpectedCost as ExpectedCost
     from .task.conditions import ConditionTemplate as ConditionTemplate
     from .task.conditions import question as question
-    from .task.forms import Form as Form
     from .task.scorer import judge as judge
     from .task.spec import Spec as Spec
     from .task.yes_no import read_yes_no as read_yes_no
@@ -38,13 +40,15 @@ if TYPE_CHECKING:
 _NAMES = {
     "api.functions": ("compare", "estimate", "evaluate", "experiment", "load"),
     "api.results": ("Comparison", "Experiment", "Run"),
-    "game.position": ("Position", "read_positions", "shipped_pool"),
-    "game.reader": ("read_move",),
-    "game.rules": ("Rules", "rules_named"),
-    "providers.base": ("Answer", "Message"),
+    "habits.answers": ("read_answer",),
+    "habits.base": ("Form", "Message"),
+    "habits.chess.position": ("Position", "read_positions", "shipped_pool"),
+    "habits.chess.reader": ("read_move",),
+    "habits.chess.rules": ("Rules", "rules_named"),
+    "habits.questions": ("QuestionChange",),
+    "providers.base": ("Answer",),
     "runs.cost": ("ExpectedCost",),
     "task.conditions": ("ConditionTemplate", "question"),
-    "task.forms": ("Form",),
     "task.scorer": ("judge",),
     "task.spec": ("Spec",),
     "task.yes_no": ("read_yes_no",),

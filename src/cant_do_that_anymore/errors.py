@@ -27,7 +27,7 @@ class Incomplete(UserError, RuntimeError):
 
 
 class NoHabit(Incomplete):
-    """The model does not play the special moves, so it has no habit to drop."""
+    """The model does not play the usual moves, so it has no habit to drop."""
 
 
 class Interrupted(Incomplete):

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
+from importlib.resources import files
 from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO
@@ -15,6 +16,9 @@ from uuid import uuid4
 import platformdirs
 
 from .errors import UserError, error_reason
+
+# The data that come with the package.
+DATA = files("cant_do_that_anymore") / "data"
 
 # Names of files and folders that are not complete begin with this.
 PARTIAL = ".part-"

@@ -1,6 +1,7 @@
 """Format numbers, percentages, money, durations and settings for people to read."""
 
 import json
+import logging
 import re
 from collections.abc import Callable, Sequence
 from math import floor, log10
@@ -193,6 +194,20 @@ def _visible_character(character: str) -> str:
 def spelled(character: str) -> str:
     """Return a character as its code point."""
     return f"⟨U+{ord(character):04X}⟩"
+
+
+class VisibleFormatter(logging.Formatter):
+    """Log formatter that makes control characters visible."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format a record."""
+        return visible(super().format(record))
+
+
+def log_to(handler: logging.Handler, line: str) -> None:
+    """Send all log messages from warnings up to a handler, in the format ``line``."""
+    handler.setFormatter(VisibleFormatter(line))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
 
 
 def without_folders(value: Any) -> Any:

@@ -28,7 +28,7 @@ from cant_do_that_anymore import (
     load,
 )
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
-from cant_do_that_anymore.game import rule_pool
+from cant_do_that_anymore.habits.chess import rule_pool
 from testing import without_plots
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -106,7 +106,7 @@ def test_runs_are_loaded_by_folder_or_name(run: Run) -> None:
 
 def test_a_frame_has_one_row_per_sample(run: Run) -> None:
     frame = run.to_frame("samples")
-    assert list(frame.id) == [sample.position.id for sample in run.samples]
+    assert list(frame.id) == [sample.item.id for sample in run.samples]
     for condition in ("standard", "changed"):
         expected = {name: n for name, n in run.results.outcomes[condition].items() if n}
         assert Counter(frame[f"{condition}_outcome"]) == expected
@@ -184,8 +184,8 @@ def test_an_experiment_saves_files_and_draws_plots(grid: Experiment, tmp_path: P
     assert "Do cdta/pocket" in report.read_text(encoding="utf-8")
     bars = grid.plot("bars")
     assert bars._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
-    assert grid.plot().get_suptitle().startswith("Headline measures by rules")
-    assert grid.runs[0].plot().get_suptitle().startswith("Headline measures when castling")
+    assert grid.plot().get_suptitle().startswith("Rule uptake and impact factor by rules")
+    assert grid.runs[0].plot().get_suptitle().startswith("Castling is forbidden: ")
     with pytest.raises(InvalidInput, match=r"unknown plot: 'bar' .*bars-all-no-castling"):
         grid.plot("bar")
     with pytest.raises(InvalidInput, match="unknown rows: 'sample'"):

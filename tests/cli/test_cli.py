@@ -2,13 +2,13 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 from aiohttp import web
 
-from cant_do_that_anymore.game.rules import CATALOG
+from cant_do_that_anymore.habits.catalog import changes_named
+from cant_do_that_anymore.habits.chess.rules import CATALOG
+from cant_do_that_anymore.habits.questions import shipped_keys
 from faults import error
 from testing import Body, Loopback, cdta, habit, moves_in, serving
 
@@ -19,10 +19,9 @@ def test_dataset_show_prints_positions() -> None:
     _, _, _, first, *_ = cdta("dataset", "show", "gpt-4-0314").stdout.split("\n\n")
     _, *lines = first.splitlines()
     fields = dict(re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in lines)
-    forms = ["1. b3 e5", "b2b3 e7e5"]
-    forms += ["rnbqkbnr/pppp1ppp/8/4p3/8/1P6/P1PPPPPP/RNBQKBNR w KQkq - 0 2"]
-    names = ("moves", "in UCI", "FEN", "special move")
-    assert fields == dict(zip(names, [*forms, "2. Bb2 (c1b2)"], strict=True))
+    fen = "rnbqkbnr/pppp1ppp/8/4p3/8/1P6/P1PPPPPP/RNBQKBNR w KQkq - 0 2"
+    moves = {"last move": "e7e5", "moves": "1. b3 e5", "usual move": "Bb2 (c1b2)"}
+    assert fields == {"game": "17", "fen": fen, **moves}
 
 
 def test_dataset_show_prints_how_the_dataset_was_built() -> None:
@@ -33,29 +32,28 @@ def test_dataset_show_prints_how_the_dataset_was_built() -> None:
     assert re.search(r"^ {19}- A promotion ends in", output, re.MULTILINE)
 
 
-def test_the_package_runs_with_python_m() -> None:
-    command = [sys.executable, "-m", "cant_do_that_anymore", "rules"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == cdta("rules").stdout
-
-
 def test_rules_are_listed_with_their_statements() -> None:
     rules_by_key = {entry["key"]: entry for entry in json.loads(cdta("rules", "--json").stdout)}
-    assert [*rules_by_key] == [key for key, rules in CATALOG.items() if rules.forbids_something]
-    assert rules_by_key["no-castling"] == {
+    of_chess = [key for key, rules in CATALOG.items() if rules.forbids_something]
+    assert [*rules_by_key] == [*changes_named("all")]
+    assert {*rules_by_key} == {*of_chess, *shipped_keys()}
+    (entry,) = json.loads(cdta("rules", "no-castling", "--json").stdout)
+    assert entry == rules_by_key["no-castling"]
+    assert entry.pop("moves").startswith("1. e4 e5 2. Nf3 d6") and entry.pop("last_move") == "b8d7"
+    assert entry == {
         "key": "no-castling",
+        "habit": "chess",
         "title": "Castling is forbidden",
         "statement": CATALOG["no-castling"].statement,
-        "illegal": "12. O-O-O",
+        "illegal": "O-O-O",
+        "game": 0,
         "fen": "r3kb1r/p2nqppp/5n2/1B2p1B1/4P3/1Q6/PPP2PPP/R3K2R w KQkq - 1 12",
     }
-    output = cdta("rules").stdout
-    assert max(map(len, output.splitlines())) <= 80
-    for entry in rules_by_key.values():
-        assert f"{entry['key']} {entry['statement']} Example: {entry['illegal']}" in " ".join(
-            output.split()
-        )
+    output, one = (" ".join(cdta("rules", *name).stdout.split()) for name in ((), ("base-9",)))
+    assert max(map(len, cdta("rules").stdout.splitlines())) <= 80
+    assert all(f"{e['key']} {e['statement']}" in output for e in rules_by_key.values())
+    assert "48 + 53 Right after the change: 112. Usual answer: 101" in one
+    assert "no-castling" not in cdta("rules", "arithmetic").stdout
 
 
 def test_run_prints_a_table_and_writes_the_folder(tmp_path: Path) -> None:

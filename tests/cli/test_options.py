@@ -81,7 +81,7 @@ SLOW = ("aiohttp", "inspect_ai", "matplotlib", "numpy", "onnxruntime", "pydantic
     ("arguments", "unwanted"),
     [
         (["--help"], (*SLOW, "chess", "cant_do_that_anymore.cli.commands")),
-        (["rules"], [name for name in SLOW if name != "rich"]),
+        (["rules"], [name for name in SLOW if name not in ("pydantic", "rich")]),
         (["mine", "games.pgn"], (*SLOW, "httpx", "cant_do_that_anymore.task.spec")),
         (
             ["run", "--model", "cdta/random", "-n", "1", "--quiet"],
@@ -118,7 +118,7 @@ def test_names_that_look_like_markup_are_printed_unchanged(tmp_path: Path) -> No
         (["compare", "--tolerance", "x", "a"], "tolerance must be a number, not 'x'"),
         (["compare", "--tolerance", 200, "a"], "tolerance must be at most 100, not '200'"),
         (["compare", "--tolerance", "nan", "a"], "tolerance must be a finite number, not 'nan'"),
-        (["compare", "--tolerance"], "option '--tolerance' requires an argument; see `cdta comp"),
+        (["compare", "--tolerance"], "option '--tolerance' requires an argument"),
         (["compare"], "missing argument 'RUN...'; see `cdta compare --help`"),
         (["dataset", "show", "--foo"], "no such option '--foo'; see `cdta dataset show --help`"),
         (["run", "--temprature", 1], "no such option '--temprature'; did you mean '--temp"),

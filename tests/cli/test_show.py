@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore import rules_named
-from cant_do_that_anymore.game.position import write_positions
-from cant_do_that_anymore.game.rule_pool import example_of
+from cant_do_that_anymore.habits.chess.position import write_positions
+from cant_do_that_anymore.habits.chess.rule_pool import example_of
 from cant_do_that_anymore.task.conditions import DIAGNOSIS_CONDITIONS
 from testing import cdta, measure, mixed, perfect, positions, serving
 
@@ -23,7 +23,7 @@ def test_failed_shows_the_answers_that_break_the_rule() -> None:
     assert run.plan.change.statement in words
     assert max(map(len, output.splitlines())) <= 80
     assert [line.rstrip(" ─") for line in output.splitlines() if ": sample " in line] == [
-        f"{number} of {len(failed)}: sample {sample.position.id}"
+        f"{number} of {len(failed)}: sample {sample.item.id}"
         for number, sample in enumerate(failed, 1)
     ]
     for sample in failed:
@@ -42,10 +42,10 @@ def test_each_sample_is_shown_with_the_prompts_of_its_wording() -> None:
     run = measure(perfect, n=4, wording=["terse", "formal"])
     run.save()
     output = cdta("show", "-n", "4", code=0).stdout
-    wordings = [run.plan.wording_of(sample.position) for sample in run.samples]
+    wordings = [run.plan.wording_of(sample.item) for sample in run.samples]
     assert {*wordings} == {"terse", "formal"}
     for sample, wording in zip(run.samples, wordings, strict=True):
-        before, line, _ = output.partition(f"sample {sample.position.id}, wording {wording} ")
+        before, line, _ = output.partition(f"sample {sample.item.id}, wording {wording} ")
         assert line and f"Prompt (changed, wording {wording}, what differs):" in before
     assert output.count("Prompt (standard, wording") == 2
 
@@ -65,7 +65,7 @@ reminder = "Mind: {change}"
         ("cot/m", "pawns-one-step"),
     ],
 )
-@pytest.mark.parametrize("wording", ["default", OWN_WORDING], ids=["default", "own"])
+@pytest.mark.parametrize("wording", ["plain", OWN_WORDING], ids=["plain", "own"])
 def test_prompts_equal_the_requests_byte_for_byte(
     model: str, rules: str, wording: str, tmp_path: Path
 ) -> None:

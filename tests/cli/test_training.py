@@ -43,8 +43,8 @@ def test_chat_format_has_the_messages_and_the_fields_for_scoring() -> None:
         contents = [message["content"] for message in line[condition][1:]]
         assert contents == line["previous_moves"]
     assert "Bishops" in line["changed"][0]["content"]
-    special = Answer(line["next_filtered_moves"][0])
-    assert judge(special, position, rules_named(line["rules"])).outcome == "special"
+    usual = Answer(line["next_filtered_moves"][0])
+    assert judge(usual, position, rules_named(line["rules"])).outcome == "usual"
 
 
 @pytest.fixture

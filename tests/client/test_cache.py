@@ -9,19 +9,14 @@ import pytest
 
 from cant_do_that_anymore.client.cache import Cache, with_request_seed
 from cant_do_that_anymore.errors import UserError
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD
-from cant_do_that_anymore.providers.base import (
-    Answer,
-    Message,
-    Question,
-    Request,
-    Settings,
-    local_info,
-)
+from cant_do_that_anymore.habits.base import Message
+from cant_do_that_anymore.habits.chess.position import Position
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, STANDARD
+from cant_do_that_anymore.providers.base import Answer, Question, Request, Settings, local_info
 from cant_do_that_anymore.providers.catalog import server_info
 from cant_do_that_anymore.providers.local import RandomModel
 
-QUESTION = Question(STANDARD, ("e2e4",), (Message("user", "e2e4"),))
+QUESTION = Question(STANDARD, Position(0, ("e2e4",), ()), (Message("user", "e2e4"),))
 REQUEST = Request(QUESTION, "measuring", "standard")
 MODEL, OTHER = RandomModel.info, local_info("other", connections=4)
 SETTINGS = Settings()

@@ -13,11 +13,12 @@ from cant_do_that_anymore.client import client as module
 from cant_do_that_anymore.client.cache import Cache
 from cant_do_that_anymore.client.client import AHEAD, Client, from_cache_again
 from cant_do_that_anymore.errors import Incomplete, UserError
-from cant_do_that_anymore.game.rules import STANDARD
+from cant_do_that_anymore.habits.base import Message
+from cant_do_that_anymore.habits.chess.position import Position
+from cant_do_that_anymore.habits.chess.rules import STANDARD
 from cant_do_that_anymore.providers.base import (
     Adjustments,
     Answer,
-    Message,
     Model,
     ModelInfo,
     Question,
@@ -63,7 +64,7 @@ class ScriptedModel(Model):
 
 def requests(count: int) -> Iterator[Request]:
     for number in range(count):
-        question = Question(STANDARD, (), (Message("system", str(number)),))
+        question = Question(STANDARD, Position(0, (), ()), (Message("system", str(number)),))
         yield Request(question, "measuring", "standard")
 
 

@@ -167,7 +167,7 @@ def test_building_a_dataset_costs_less_than_measuring_it_too(serve: Serve) -> No
     spec = Spec(model="m", base_url=server.url, n=40, price=USER_PRICE, max_cost=0.13)
     with pytest.raises(CostLimitReached, match="nothing was sent"):
         evaluate(spec, quiet=True)
-    assert len(select(spec, quiet=True).positions) == 40
+    assert len(select(spec, quiet=True).items) == 40
 
 
 def test_the_default_limit_stops_a_run_that_turns_out_dear(serve: Serve) -> None:

@@ -8,11 +8,12 @@ import pytest
 
 from cant_do_that_anymore.client.sender import Sender
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.game.rules import STANDARD
+from cant_do_that_anymore.habits.base import Message
+from cant_do_that_anymore.habits.chess.position import Position
+from cant_do_that_anymore.habits.chess.rules import STANDARD
 from cant_do_that_anymore.providers.base import (
     Adjustments,
     Answer,
-    Message,
     Model,
     ModelInfo,
     Question,
@@ -30,7 +31,8 @@ from cant_do_that_anymore.providers.request_fields import (
 )
 
 INFO = ModelInfo(name="m", identity={"name": "m"}, endpoint="http://m")
-QUESTION = Question(STANDARD, (), (Message("system", "x" * 400), Message("user", "e2e4")))
+START = Position(0, (), ())
+QUESTION = Question(STANDARD, START, (Message("system", "x" * 400), Message("user", "e2e4")))
 PROMPT_TOKENS = 200 + 2 + 2 * 8
 SHORT = Answer("e7e5", usage=Usage(100, 3))
 LONG = Answer("e7e5 " * 200, usage=Usage(100, 600))
@@ -276,7 +278,7 @@ def test_numbers_in_rejections(message: str, limit: int, expected: int | None) -
 @pytest.mark.parametrize("named", ["32768", "of this model"])
 def test_the_length_of_a_prompt_is_not_taken_for_the_context(named: str) -> None:
     """vLLM names it after the context, which may be as large as our limit."""
-    question = Question(STANDARD, (), (Message("system", "x" * 4_000),))
+    question = Question(STANDARD, START, (Message("system", "x" * 4_000),))
     message = (
         f"This model's maximum context length is {named} tokens. However, you requested 33768 "
         "tokens (1000 in the messages, 32768 in the completion)."

@@ -15,11 +15,11 @@ from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.types import Outcome
 from testing import POOL, Outcomes, run_with_outcomes
 
-HALF: list[Outcome] = ["special", "legal"] * 10
+HALF: list[Outcome] = ["usual", "legal"] * 10
 
 
 def run(
-    model: str = "m", after: Outcomes = "special", before: Outcomes = "special", **fields: Any
+    model: str = "m", after: Outcomes = "usual", before: Outcomes = "usual", **fields: Any
 ) -> Run:
     """A run of 20 samples; ``seed`` and ``effort`` are settings, other fields go to `played`."""
     settings = Settings(seed=fields.pop("seed", 0), reasoning_effort=fields.pop("effort", None))
@@ -49,7 +49,7 @@ def test_useless_answers_never_make_a_model_the_best() -> None:
         "chatty": "unreadable",
         "wrong": "illegal",
         "half": HALF,
-        "keeps": "special",
+        "keeps": "usual",
         "adapts": "adapted",
     }
     runs = [run(model, after) for model, after in models.items()]
@@ -63,7 +63,7 @@ def test_useless_answers_never_make_a_model_the_best() -> None:
     results = entries["chatty"].results
     assert results.metrics[IMPACT] == -1
     assert (results.bounds[IMPACT].low, results.bounds[IMPACT].high) == (-1, 0)
-    assert any("answers without a move" in note for note in entries["chatty"].notes)
+    assert any("replies without a move" in note for note in entries["chatty"].notes)
 
 
 def test_each_effort_is_an_entry_under_the_name_of_its_model() -> None:

@@ -3,7 +3,7 @@
 import csv
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,11 @@ from cant_do_that_anymore.comparison.entries import Entry, entries_of, named_ent
 from cant_do_that_anymore.comparison.experiment import specs_for
 from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.errors import InvalidInput, Stopped, UserError
-from cant_do_that_anymore.game import rule_pool
-from cant_do_that_anymore.game.position import write_positions
-from cant_do_that_anymore.game.rules import CATALOG, board_after
+from cant_do_that_anymore.habits.chess import rule_pool
+from cant_do_that_anymore.habits.chess.position import write_positions
+from cant_do_that_anymore.habits.chess.rules import CATALOG, board_after
 from cant_do_that_anymore.report.document import build_document
-from cant_do_that_anymore.report.plots.leaderboard import bar_chart, headline_chart
-from cant_do_that_anymore.report.plots.style import Chart, svg_of
+from cant_do_that_anymore.report.plots import outcome_chart, svg_of, value_chart
 from cant_do_that_anymore.report.tables import experiment_table
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import load_run, save_run
@@ -53,8 +52,6 @@ def respond(request: Body) -> str:
     """By model name; "other" keeps its habit in a third of the positions when the rules change."""
     if not is_changed(request):
         return habit(request)
-    if request["model"] == "chatty":
-        return "What a position! Let me think about it."
     if request["model"] == "adapts":
         return adapting(request)
     return habit(request) if checksum(moves_in(request)) % 3 == 0 else "a2a3"
@@ -88,25 +85,23 @@ def table(out: Path) -> dict[tuple[str, str], dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def three_models(tmp_path_factory: pytest.TempPathFactory) -> tuple[CompletedCommand, Path]:
-    """Three models in both evals."""
-    out = tmp_path_factory.mktemp("three_models") / "out"
+def two_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an experiment with two models in both evals."""
+    out = tmp_path_factory.mktemp("two_models") / "out"
     models = [argument for name in MODELS for argument in ("--model", name)]
     with serving_in_process(respond) as server:
         result = run_on_server(server, out, *models)
     assert result.returncode == 0, result.stderr
-    return result, out
+    return out
 
 
-MODELS = ("adapts", "chatty", "other")
+MODELS = ("adapts", "other")
 
 
-def test_every_model_and_eval_is_measured(
-    three_models: tuple[CompletedCommand, Path],
-) -> None:
-    _, out = three_models
+def test_every_model_and_eval_is_measured(two_models: Path) -> None:
+    out = two_models
     folders = sorted(path.parent for path in out.glob("*/run.json"))
-    assert len(folders) == 3 * 2
+    assert len(folders) == 2 * 2
     rows = table(out)
     assert sorted(rows) == [(model, eval_) for model in MODELS for eval_ in ("all", "all_diagonal")]
     row = rows["other", "all_diagonal"]
@@ -121,29 +116,11 @@ def test_every_model_and_eval_is_measured(
         assert "<svg" in (out / f"{stem}.svg").read_text()
 
 
-def test_off_task_replies_do_not_win_and_are_marked(
-    three_models: tuple[CompletedCommand, Path],
-) -> None:
-    result, out = three_models
-    verdicts = re.sub(r"\s+", " ", result.stdout.partition("\n\n")[0])
-    assert "like knights: adapts adapts most; its lead over other is significant: " in verdicts
-    assert "chatty's drop is off-task replies: 100% of its answers contain no" in verdicts
-    assert "\nchatty (!) " in result.stdout
-    row = table(out)["chatty", "all"]
-    assert float(row["variant_impact_factor"]) == -1
-    assert float(row["variant_impact_factor_bounds_high"]) == 0
-    assert float(row["variant_impact_factor_high"]) > 0 > float(row["rule_uptake_low"])
-    assert float(row["changed_unusable_proportion"]) == 1
-    assert float(row["rule_uptake"]) == 0
-    assert "answers without a move" in row["notes"]
-    assert "(!)" in (out / "headline-all-bishops-as-knights.svg").read_text()
-
-
 @pytest.mark.usefixtures("no_plots")
 def test_plots_only_repeats_all_numbers_and_prints_one_json_object(
-    three_models: tuple[CompletedCommand, Path], tmp_path: Path
+    two_models: Path, tmp_path: Path
 ) -> None:
-    _, source = three_models
+    source = two_models
     runs = [path.parent for path in sorted(source.glob("*/run.json"))]
     result = run_command("--plots-only", *runs, "--out", tmp_path, "--json")
     assert result.returncode == 0, result.stderr
@@ -304,16 +281,11 @@ def test_a_habit_that_a_model_lacks_does_not_end_its_experiment(
     (message,) = [line for line in result.stderr.splitlines() if "some runs failed" in line]
     assert "under no-castling: " in message
     assert "under no-castling in the form moves+fen: " in message
-    assert "plays the special move in none of the 60 positions " in message
+    assert "plays its usual move in none of the 60 positions " in message
     assert [row["rules"] for row in table(tmp_path).values()] == ["knights-as-bishops"]
 
 
 # Tables and plots of runs built by hand
-
-
-def texts_in(chart: Chart, group: Sequence[Entry]) -> list[str]:
-    """The texts of a plot; each is a comment next to its outlines."""
-    return re.findall(r"<!-- (.*?) -->", svg_of(chart, group, narrow=False), re.DOTALL)
 
 
 def entry_of(model: str) -> Entry:
@@ -321,7 +293,7 @@ def entry_of(model: str) -> Entry:
     positions = shipped_pool("diagonal")[:2]
     plan = {"eval": "all_diagonal"}
     [entry] = entries_of(
-        [run_with_outcomes(model, ["special", "unreadable"], positions=positions, plan=plan)]
+        [run_with_outcomes(model, ["usual", "unreadable"], positions=positions, plan=plan)]
     )
     return entry
 
@@ -331,7 +303,7 @@ def entry_with_other_forbidden_moves() -> Entry:
     name = "provider-of-models/a-model-with-a-name-2026-11-15-preview"
     positions = with_other_forbidden_moves(40)
     [entry] = entries_of(
-        [run_with_outcomes(name, ["special", "forbidden"] * 20, positions=positions)]
+        [run_with_outcomes(name, ["usual", "forbidden"] * 20, positions=positions)]
     )
     return entry
 
@@ -341,12 +313,12 @@ def table_of(group: list[Entry]) -> object:
     return experiment_table(ranked, build_document(ranked, Path()))
 
 
-def test_tables_and_plots_match_snapshot() -> None:
-    """Tables count all forbidden moves, not only the special ones."""
-    weak = run_with_outcomes("m", "legal", lambda n: "special" if n < 2 else "legal", POOL[:40])
+def test_tables_match_snapshot() -> None:
+    """Tables count all forbidden moves, not only the usual ones."""
+    weak = run_with_outcomes("m", "legal", lambda n: "usual" if n < 2 else "legal", POOL[:40])
     groups = {
         "another forbidden move in half of all positions": [entry_with_other_forbidden_moves()],
-        "an axis that is cut to the data": entries_of([weak]),
+        "a weak habit": entries_of([weak]),
         "no answer at all": entries_of([run_with_outcomes("m", "error", "error", POOL[:1])]),
     }
     output = []
@@ -356,17 +328,20 @@ def test_tables_and_plots_match_snapshot() -> None:
             assert max(map(len, lines)) <= width
             assert not any("…" in line for line in lines)
         output += [f"# {name}", *lines]
-        for draw in (bar_chart, headline_chart):
-            output.append(f"{draw.__name__}: {' | '.join(texts_in(draw, group))}")
     snapshot("experiment", "\n".join(output))
 
 
 def test_plots_show_names_literally_and_are_reproducible(recwarn: pytest.WarningsRecorder) -> None:
     """A dollar sign starts no formula, and a character missing from the font is spelled out."""
     group = [entry_of("$a_b^$"), entry_of("_hidden"), entry_of("模型")]
-    plots = [svg_of(draw, group, narrow=False) for draw in (bar_chart, headline_chart)]
+    plots = [svg_of(draw, group, narrow=False) for draw in (outcome_chart, value_chart)]
     for plot in plots:
         for name in ("$a_b^$", "_hidden", "⟨U+6A21⟩⟨U+578B⟩"):
             assert f"<!-- {name} (!) -->" in plot
-    assert svg_of(headline_chart, group, narrow=False) == plots[-1]
+    # Each text of a plot is a comment beside its outlines.
+    assert (
+        "<!-- Bishops move like knights: outcomes (all_diagonal, n = 2; 95% intervals) -->"
+        in plots[0]
+    )
+    assert svg_of(value_chart, group, narrow=False) == plots[-1]
     assert not recwarn.list

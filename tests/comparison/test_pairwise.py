@@ -9,18 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cant_do_that_anymore import Answer, rules_named
-from cant_do_that_anymore.comparison.entries import entries_of, named_entries
-from cant_do_that_anymore.comparison.leaderboard import differences_in_plan
 from cant_do_that_anymore.comparison.pairwise import PairComparison, of_measure
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.game.rules import identity_of
 from cant_do_that_anymore.metrics.bounds import joined
 from cant_do_that_anymore.metrics.measures import IMPACT, UPTAKE
 from cant_do_that_anymore.metrics.stats.intervals import Interval
 from cant_do_that_anymore.providers.base import Usage
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
-from custom_rules import NoEnPassant
 from run_builders import comparisons_of as compare
 from testing import (
     POOL,
@@ -47,7 +43,7 @@ def impact(runs: list[Run]) -> PairComparison:
 
 def cut_off(percent: int) -> Callable[[int], Outcome]:
     """Ignores the rule, and this percentage of replies is truncated."""
-    return lambda number: "truncated" if number % 100 < percent else "special"
+    return lambda number: "truncated" if number % 100 < percent else "usual"
 
 
 def on_one_game(model: str, percent: int) -> Run:
@@ -57,16 +53,16 @@ def on_one_game(model: str, percent: int) -> Run:
 
 
 def habit_in_two_of_three(number: int) -> Outcome:
-    return "special" if number % 3 else "legal"
+    return "usual" if number % 3 else "legal"
 
 
 def habit_in_the_first(number: int) -> Outcome:
-    return "unreadable" if number else "special"
+    return "unreadable" if number else "usual"
 
 
 def failing(number: int) -> Outcome:
     """No answer in 30 of 100 positions, and the habit in half of the rest."""
-    return "error" if number % 100 < 30 else "special" if number % 2 else "adapted"
+    return "error" if number % 100 < 30 else "usual" if number % 2 else "adapted"
 
 
 SCENARIOS: dict[str, Callable[[], list[Run]]] = {
@@ -100,15 +96,15 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
         *runs_of(50, a=keeps_habit_in(25)),
         run_with_outcomes("shy", "adapted", habit_in_the_first, POOL[:50]),
     ],
-    "one sample is too few however clear": lambda: runs_of(1, a="special", b="adapted"),
+    "one sample is too few however clear": lambda: runs_of(1, a="usual", b="adapted"),
     "only shared positions": lambda: [
         run_with_outcomes("a", positions=POOL[:300]),
         run_with_outcomes("b", "adapted", positions=POOL[200:500]),
     ],
     "only positions that both answered": lambda: runs_of(
         10,
-        a=lambda n: "error" if n == 0 else "special",
-        b=lambda n: "error" if n == 1 else "special",
+        a=lambda n: "error" if n == 0 else "usual",
+        b=lambda n: "error" if n == 1 else "usual",
     ),
     "samples of one game are not independent": lambda: [on_one_game("a", 100), on_one_game("b", 0)],
     "missing answers make no difference significant": lambda: runs_of(
@@ -177,15 +173,6 @@ def test_a_planted_difference_is_found_in_every_measure_and_order() -> None:
     )
 
 
-@pytest.mark.parametrize("percent", [0, 30, 50, 90, 100])
-def test_equivalence_takes_73_shared_samples_without_a_difference(percent: int) -> None:
-    for n, verdict in ((72, "inconclusive"), (73, "equivalent")):
-        assert {
-            c.verdict
-            for c in compare(runs_of(n, a=keeps_habit_in(percent), b=keeps_habit_in(percent)))
-        } == {verdict}
-
-
 def test_copies_in_other_games_count_like_copies_in_the_same_game() -> None:
     def ten_copies(shift: int, model: str) -> Run:
         answers = [
@@ -195,7 +182,7 @@ def test_copies_in_other_games_count_like_copies_in_the_same_game() -> None:
             )
             for copy in range(10)
             for number, position in enumerate(POOL[:30])
-            for move in [*position.special_moves, "no move"]
+            for move in [*position.usual, "no move"]
             if (move == "no move") == (number % 3 == 0)
             for before in [Answer(move, usage=Usage(thinking_tokens=number))]
             for after in [Answer(move if model == "a" or number % 5 else "no move")]
@@ -236,16 +223,6 @@ def test_an_inconclusive_result_on_enough_samples_states_the_interval() -> None:
     )
 
 
-def test_more_comparisons_need_more_evidence() -> None:
-    runs = runs_of(200, a=keeps_habit_in(50), b=keeps_habit_in(57))
-    alone = impact(runs)
-    among_many, *_ = of_measure(
-        compare([*runs, *runs_of(200, c=keeps_habit_in(50), d=keeps_habit_in(50))]), IMPACT
-    )
-    assert alone.p == among_many.p
-    assert alone.p < alone.corrected_p < among_many.corrected_p
-
-
 @pytest.mark.parametrize(
     ("low", "high", "p", "extremes", "verdict", "sentence"),
     [
@@ -257,7 +234,7 @@ def test_more_comparisons_need_more_evidence() -> None:
         (0.01, 0.3, 0.05, None, "inconclusive", "10 shared samples are too few to tell whether "),
         (0.01, 0.3, 0.049, None, "different", "B drops more of its habit than a, by 50.0 points "),
         (-0.3, 0.3, 1.0, (0.0, 0.05), "inconclusive", "10 shared samples are too few to tell "),
-        (-0.3, 0.3, 1.0, (0.0, 0.06), "inconclusive", "Too many answers contain no move to tell "),
+        (-0.3, 0.3, 1.0, (0.0, 0.06), "inconclusive", "Too many replies contain no move to tell "),
         (
             0.01,
             0.3,
@@ -276,7 +253,7 @@ def test_verdicts_at_their_limits(
     verdict: str,
     sentence: str,
 ) -> None:
-    pair = impact(runs_of(10, a="special", b=lambda number: ("special", "adapted")[number % 2]))
+    pair = impact(runs_of(10, a="usual", b=lambda number: ("usual", "adapted")[number % 2]))
     interval = Interval(low, high, "score")
     pair = replace(pair, interval=interval, corrected_p=p, extremes=extremes)
     assert pair.verdict == verdict
@@ -287,7 +264,7 @@ def test_verdicts_at_their_limits(
 
 def test_required_samples_match_a_hand_calculation() -> None:
     """Two-sided 5% over three measures, a power of 80%, and the variance of the interval."""
-    pair = impact(runs_of(10, a="special", b=lambda number: ("special", "adapted")[number % 2]))
+    pair = impact(runs_of(10, a="usual", b=lambda number: ("usual", "adapted")[number % 2]))
     assert pair.as_scored
     error = (pair.as_scored.high - pair.as_scored.low) / 2 / 1.959964
     expected = (2.393980 + 0.841621) ** 2 * 10 * error**2 / 0.05**2
@@ -295,20 +272,8 @@ def test_required_samples_match_a_hand_calculation() -> None:
     assert pair.corrected_p == pytest.approx(min(1, 3 * pair.p))
 
 
-# Answers without a move
-
-
-@pytest.mark.parametrize("percent", [3, 15, 59, 100])
-def test_answers_without_a_move_never_win(percent: int) -> None:
-    for pair in compare(runs_of(300, stubborn="special", junk=cut_off(percent))):
-        assert pair.verdict != "different"
-        assert pair.p == 1
-        assert pair.interval
-        assert pair.interval.low <= 0 <= pair.interval.high
-
-
 outcomes: st.SearchStrategy[Outcome] = st.sampled_from(
-    ["special", "legal", "adapted", "illegal", "unreadable", "error"]
+    ["usual", "legal", "adapted", "illegal", "unreadable", "error"]
 )
 outcome_pairs = st.lists(st.tuples(outcomes, outcomes), min_size=1, max_size=6)
 
@@ -318,7 +283,7 @@ outcome_pairs = st.lists(st.tuples(outcomes, outcomes), min_size=1, max_size=6)
 def test_bounds_hold_for_every_reading_of_unusable_answers(
     original: list[tuple[Outcome, Outcome]], data: st.DataObject
 ) -> None:
-    filler: st.SearchStrategy[Outcome] = st.sampled_from(["special", "legal"])
+    filler: st.SearchStrategy[Outcome] = st.sampled_from(["usual", "legal"])
 
     def fill(outcome: Outcome) -> Outcome:
         return data.draw(filler) if outcome in ("unreadable", "error") else outcome
@@ -347,28 +312,7 @@ def test_bounds_hold_for_every_reading_of_unusable_answers(
 def test_runs_that_differ_in_the_task_are_refused(
     part: str, change: dict[str, Any], sentence: str
 ) -> None:
-    [run] = runs_of(2, a="special")
+    [run] = runs_of(2, a="usual")
     other = replace(run, **{part: replace(getattr(run, part), **change)})
     with pytest.raises(InvalidInput, match=sentence):
         compare([run, other])
-
-
-def test_custom_rules_that_changed_under_one_key_are_different_rules() -> None:
-    class Changed(NoEnPassant):
-        statement = "En passant is over: such a move is now illegal."
-
-    runs = [
-        replace(run, plan=replace(run.plan, change=change))
-        for change in (NoEnPassant(), Changed())
-        for run in runs_of(2, **{type(change).__name__: keeps_habit_in(50)})
-    ]
-    first, second = (identity_of(run.plan.change) for run in runs)
-    with pytest.raises(
-        InvalidInput, match=f"different rules .*{', '.join(sorted((first, second)))}"
-    ):
-        compare(runs)
-    assert len({entry.category for entry in entries_of(runs)}) == 2
-    assert differences_in_plan(named_entries(runs)) == [
-        "these runs differ in change, which may explain the difference "
-        f"(NoEnPassant: {first}; Changed: {second})"
-    ]

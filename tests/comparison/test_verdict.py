@@ -25,7 +25,7 @@ def mixed(**percents: int) -> Callable[[int], Outcome]:
     ends = list(accumulate(percents.values()))
     return lambda number: next(
         (outcome for outcome, end in zip(outcomes, ends, strict=True) if number % 100 < end),
-        "special",
+        "usual",
     )
 
 
@@ -70,7 +70,7 @@ def runs_by_effort(**percents: int) -> list[Run]:
 
 def easy_run() -> Run:
     """A model that keeps the habit on the positions that others share, and adapts elsewhere."""
-    return run_with_outcomes("a", lambda n: "special" if n < 50 else "adapted")
+    return run_with_outcomes("a", lambda n: "usual" if n < 50 else "adapted")
 
 
 def namesake(**fields: Any) -> Run:
@@ -104,8 +104,6 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
     "several ahead on shared positions": lambda: [easy_run(), *keeping(50, b=25, c=25)],
     "whatever junk would have said": lambda: [*keeping(a=10), run_with("b", unreadable=10)],
     "a drop of unreadable": lambda: [*keeping(a=60, b=40), run_with("c", unreadable=59)],
-    "a drop of truncated": lambda: [*keeping(a=60, b=40), run_with("c", truncated=59)],
-    "a drop of refused": lambda: [*keeping(a=60, b=40), run_with("c", refused=59)],
     "a drop of illegal": lambda: [*keeping(a=60, b=40), run_with("c", illegal=59)],
     "a drop of mostly one kind": lambda: [run_with(unreadable=40, adapted=20)],
     "a drop of hardly that kind": lambda: [run_with(unreadable=3, adapted=60)],

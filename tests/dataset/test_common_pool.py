@@ -9,21 +9,23 @@ from cant_do_that_anymore import compare, load
 from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.experiment import run_or_load
 from cant_do_that_anymore.comparison.leaderboard import rankings
-from cant_do_that_anymore.datasets.pools import Pool, positions_for
-from cant_do_that_anymore.datasets.storage import RATES_ON_ALL, RATES_ON_COMMON, shipped_datasets
+from cant_do_that_anymore.datasets.pools import source_for
+from cant_do_that_anymore.datasets.storage import shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
+from cant_do_that_anymore.habits.base import Pool
+from cant_do_that_anymore.habits.chess.pools import RATES_ON_ALL, RATES_ON_COMMON
 from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.storage import save_run
 from planted_models import habit_in_every_second
 from testing import POOL, Loopback, Serve, Spec, habit, measure, openai_server, perfect
 
-DATASET_IDS = [{p.id for p in dataset.positions} for dataset in shipped_datasets(POOL).values()]
+DATASET_IDS = [{p.id for p in dataset.items} for dataset in shipped_datasets().values()]
 
 
 def test_it_is_the_union_of_the_shipped_datasets() -> None:
-    pool = positions_for(Spec(pool="common"))
+    pool = source_for(Spec(pool="common"))
     assert isinstance(pool, Pool)
-    ids = [position.id for position in pool.positions]
+    ids = [position.id for position in pool.items]
     assert set(ids) == set.union(*DATASET_IDS)
     assert len(ids) == len(set(ids)) == 3_973
 
@@ -44,7 +46,7 @@ def test_runs_and_reports_name_the_common_pool(serve: Serve, tmp_path: Path) -> 
     first = measure(server, n=10, pool="common")
     second = measure(server, n=10, pool="common", seed=1)
     default = measure(server, n=10)
-    assert {sample.position.id for sample in first.samples} <= set.union(*DATASET_IDS)
+    assert {sample.item.id for sample in first.samples} <= set.union(*DATASET_IDS)
     provenance = f"built now from {first.dataset.asked} requests of the pool common"
     assert first.dataset.provenance == provenance
     assert not second.dataset.built_now

@@ -6,29 +6,30 @@ from pathlib import Path
 import chess
 import pytest
 
-from cant_do_that_anymore.datasets.pools import Pool, positions_for
+from cant_do_that_anymore.datasets.pools import source_for
 from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.errors import InvalidInput, UserError
-from cant_do_that_anymore.game import rule_pool
-from cant_do_that_anymore.game.position import Position, write_positions
+from cant_do_that_anymore.habits.base import Pool
+from cant_do_that_anymore.habits.chess import rule_pool
+from cant_do_that_anymore.habits.chess.position import Position, write_positions
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.task.plan import plan_for
 from custom_rules import NoEnPassant
-from testing import POOL, SPECIAL, Loopback, Serve, Spec, cdta, measure, moves_in, positions
+from testing import POOL, USUAL, Loopback, Serve, Spec, cdta, measure, moves_in, positions
 
 pytestmark = pytest.mark.usefixtures("small_pools")
 
 
 def pool_of(**fields: object) -> Pool:
-    pool = positions_for(Spec(**fields), quiet=True)  # type: ignore[arg-type]
+    pool = source_for(Spec(**fields), quiet=True)  # type: ignore[arg-type]
     assert isinstance(pool, Pool)
     return pool
 
 
 def test_the_default_rules_use_the_original_pool_unless_games_are_wanted() -> None:
-    assert (pool_of().name, len(pool_of().positions)) == ("shipped", 19_841)
+    assert (pool_of().name, len(pool_of().items)) == ("shipped", 19_841)
     games = pool_of(pool="games")
-    assert (games.name, len(games.positions)) == ("games", 40)
+    assert (games.name, len(games.items)) == ("games", 40)
 
 
 def test_a_pool_is_mined_once_and_cached(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +45,7 @@ def test_a_pool_of_games_keeps_its_order() -> None:
     info = RandomModel().info
     for pool, keeps_order in ((pool_of(rules="no-castling"), True), (pool_of(), False)):
         ordered = SelectionConfig(info, pool, plan_for(spec, info)).ordered
-        assert (ordered == list(pool.positions)) == keeps_order
+        assert (ordered == list(pool.items)) == keeps_order
 
 
 @pytest.mark.parametrize(
@@ -122,14 +123,14 @@ def test_rule_changes_share_requests_under_standard_rules(server: Loopback) -> N
 
 @pytest.fixture
 def bad_file(tmp_path: Path) -> Path:
-    """A file whose tenth position has a special move that the rules allow."""
+    """A file whose tenth position has a usual move that the rules allow."""
     tenth = Position(10, ("e2e4", "e7e5"), ("g1f3",))
     write_positions(tmp_path / "positions.jsonl", [*POOL[:9], tenth, *POOL[10:30]])
     return tmp_path / "positions.jsonl"
 
 
 def test_a_bad_line_is_named_and_never_asked_about(serve: Serve, bad_file: Path) -> None:
-    server = serve(lambda request: SPECIAL.get(moves_in(request), "g1f3"))
+    server = serve(lambda request: USUAL.get(moves_in(request), "g1f3"))
     for option in ("dataset", "pool"):
         with pytest.raises(InvalidInput, match=r"positions.jsonl, line 10: 'g1f3' is not a"):
             measure(server, n=30, **{option: bad_file})
@@ -138,5 +139,5 @@ def test_a_bad_line_is_named_and_never_asked_about(serve: Serve, bad_file: Path)
 
 def test_only_used_positions_are_checked(bad_file: Path) -> None:
     run = measure("cdta/random", dataset=bad_file, n=5, seed=0)
-    assert ("g1f3",) not in [sample.position.special_moves for sample in run.samples]
-    assert all(sample.position in POOL[:30] for sample in run.samples)
+    assert ("g1f3",) not in [sample.item.usual for sample in run.samples]
+    assert all(sample.item in POOL[:30] for sample in run.samples)

@@ -6,12 +6,13 @@ from itertools import islice
 
 import pytest
 
-from cant_do_that_anymore.datasets.pools import Pool
 from cant_do_that_anymore.datasets.search import Search, SelectionConfig
 from cant_do_that_anymore.datasets.selection import known_dataset
 from cant_do_that_anymore.datasets.storage import Dataset, save_dataset
 from cant_do_that_anymore.errors import Incomplete
-from cant_do_that_anymore.game.rules import rules_named
+from cant_do_that_anymore.habits.base import Pool
+from cant_do_that_anymore.habits.chess.habit import CHESS
+from cant_do_that_anymore.habits.chess.rules import rules_named
 from cant_do_that_anymore.providers.base import Answer, Request, local_info
 from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.task.plan import plan_for
@@ -29,12 +30,12 @@ IsHit = Callable[[int], bool]
 
 
 def number_of(request: Request) -> int:
-    return [position.moves for position in ORDERED].index(request.question.moves)
+    return ORDERED.index(request.question.item)
 
 
 def answer_to(request: Request, is_hit: IsHit) -> Answer:
     number = number_of(request)
-    text = ORDERED[number].special_moves[0] if is_hit(number) else "no move"
+    text = ORDERED[number].usual[0] if is_hit(number) else "no move"
     return Answer(text, cost=0.5)
 
 
@@ -64,8 +65,7 @@ def test_the_pool_is_searched_in_order_until_enough_is_found() -> None:
     assert (dataset.asked, dataset.pool_ended) == (9, False)
     assert dataset.cost == 4.5
     assert (dataset.version, dataset.origin, dataset.built_now) == ("v", "built", True)
-    names = POOL.digest, POOL.display_name(CONFIG.plan.change)
-    assert (dataset.pool, dataset.pool_name) == names
+    assert (dataset.pool, dataset.pool_name) == (POOL.digest, "")
 
 
 def test_a_searched_pool_has_ended_unless_requests_failed() -> None:
@@ -93,14 +93,16 @@ def test_a_few_requests_may_fail(answered: int, allowed: int) -> None:
 def test_a_search_gives_up_only_while_most_of_the_pool_is_left() -> None:
     config = replace(CONFIG, pool=Pool("large", SHIPPED[:900]))
 
-    def gives_up(misses: int, spec: Spec = DEFAULTS) -> bool:
+    def gives_up(misses: int, reply: str = "a2a3", spec: Spec = DEFAULTS) -> bool:
         search = Search(config, 100)
         for _ in islice(search.requests(), misses):
-            search.observe(Answer("no move"))
+            search.observe(Answer(reply))
         return search.gives_up(spec)
 
     assert [gives_up(misses) for misses in (399, 400, 449, 450)] == [False, True, True, False]
-    assert not gives_up(400, Spec(keep_looking=True))
+    assert not gives_up(400, spec=Spec(keep_looking=True))
+    assert [gives_up(misses, "no move") for misses in (59, 60, 450)] == [False, True, True]
+    assert not gives_up(60, "no move", Spec(keep_looking=True))
 
 
 def test_selection_uses_temperature_0_its_own_effort_and_the_default_seed() -> None:
@@ -114,7 +116,7 @@ def test_whatever_changes_a_dataset_changes_its_digest() -> None:
     plan, (baseline, *more) = CONFIG.plan, CONFIG.plan.conditions
     others = [
         replace(CONFIG, model=local_info("other", connections=4)),
-        replace(CONFIG, pool=Pool("some", POOL.positions[:50])),
+        replace(CONFIG, pool=Pool("some", POOL.items[:50])),
         replace(CONFIG, plan=replace(plan, change=rules_named("no-castling"))),
         replace(CONFIG, plan=replace(plan, reading="exact")),
         replace(CONFIG, plan=replace(plan, settings=replace(plan.settings, max_tokens=17))),
@@ -131,20 +133,20 @@ def test_whatever_changes_a_dataset_changes_its_digest() -> None:
 
 
 def test_the_order_of_a_pool_is_fixed_and_a_shuffled_pool_keeps_its_own() -> None:
-    assert [position.game for position in ORDERED[:5]] == [49, 38, 83, 15, 30]
-    assert {position.game for position in ORDERED} == {position.game for position in POOL.positions}
-    assert replace(CONFIG, pool=replace(POOL, shuffled=True)).ordered == POOL.positions
+    assert [position.group for position in ORDERED[:5]] == [49, 38, 83, 15, 30]
+    assert {position.group for position in ORDERED} == {position.group for position in POOL.items}
+    assert replace(CONFIG, pool=replace(POOL, shuffled=True)).ordered == POOL.items
 
 
 def test_a_saved_dataset_is_reused_as_far_as_it_is_wanted() -> None:
     def reuse(dataset: Dataset, wanted: int, *, fresh: bool = False) -> Dataset | None:
-        save_dataset(dataset, CONFIG.digest, CONFIG.facts)
+        save_dataset(dataset, CONFIG.digest, CONFIG.facts, CHESS)
         config = replace(CONFIG, plan=replace(CONFIG.plan, wanted=wanted))
         saved = known_dataset("v", Spec(fresh=fresh), config)
         return saved and replace(saved, saved_at="")
 
     built = replace(run_search(every_fourth, wanted=20).dataset("v"), built_now=False)
-    first_ten = replace(built, positions=built.positions[:10])
+    first_ten = replace(built, items=built.items[:10])
     assert known_dataset("v", Spec(), CONFIG) is None
     assert reuse(built, 10) == first_ten
     assert reuse(built, 10, fresh=True) is None

@@ -1,6 +1,6 @@
 """Unions of datasets, which are fair to several models, by command and by function."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,17 +8,17 @@ import pytest
 
 from cant_do_that_anymore.datasets.pools import union
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.game.position import Position, shipped_pool, write_positions
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, rules_named
+from cant_do_that_anymore.habits.chess.position import Position, shipped_pool, write_positions
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, rules_named
 from testing import POOL, cdta, positions
 
 
-def games_in_union(folder: Path, *sources: Sequence[Position]) -> list[int]:
+def games_in_union(folder: Path, *sources: Sequence[Position]) -> list[Hashable]:
     names = [str(folder / f"{number}.jsonl") for number, _ in enumerate(sources)]
     for name, source in zip(names, sources, strict=True):
         write_positions(Path(name), source)
     positions, _ = union(names, BISHOPS_AS_KNIGHTS)
-    return [position.game for position in positions]
+    return [position.group for position in positions]
 
 
 def test_a_union_has_every_position_once_in_its_own_order() -> None:

@@ -18,19 +18,18 @@ from inspect_ai import eval_retry
 from inspect_ai._cli.main import inspect
 from inspect_ai.log import EvalLog, headline_metric
 from inspect_ai.model import Model, ModelOutput, ModelUsage, get_model
-from inspect_ai.scorer import SampleScore, Score, Target
-from inspect_ai.solver import TaskState
+from inspect_ai.scorer import SampleScore, Score
 
 import inspect_evals
-from cant_do_that_anymore import Answer
+from cant_do_that_anymore import Position
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.inspect_tasks.arguments import inspect_terms
-from cant_do_that_anymore.inspect_tasks.scorer import habit, habit_metrics
+from cant_do_that_anymore.inspect_tasks.scorer import habit_metrics
 from cant_do_that_anymore.metrics.diagnosis import DIAGNOSIS
 from crashes import start, was_killed
 from inspect_evals import logged_metrics
 from testing import (
-    SPECIAL,
+    USUAL,
     Body,
     Spec,
     evaluate,
@@ -38,7 +37,6 @@ from testing import (
     mixed,
     needs_posix,
     openai_server,
-    serving,
 )
 
 ORIGINAL = (
@@ -119,27 +117,17 @@ def test_log_has_the_headline_metric_games_and_outcomes(hosted_log: EvalLog) -> 
     assert headline.metric.value == logged_metrics(hosted_log)["rule_uptake"]
     assert hosted_log.samples
     for sample in hosted_log.samples:
-        moves = tuple(sample.metadata["moves"])
-        assert sample.target == [SPECIAL[moves]] == sample.metadata["special_moves"]
+        item = sample.metadata["item"]
+        usual = [USUAL[tuple(item["previous_moves"])]]
+        assert sample.target == usual == item["next_filtered_moves"]
         assert {"♚", "♔"} <= set(str(sample.input))
         assert [message.role for message in sample.messages].count("system") == 2
         assert sample.scores
         score = sample.scores["habit"]
         assert score.metadata
         played = score.as_dict()["predicted_move_proportion"]
-        assert played == (score.metadata["standard_outcome"] == "special")
+        assert played == (score.metadata["standard_outcome"] == "usual")
         assert f"is {score.metadata['changed_outcome']}" in (score.explanation or "")
-
-
-def test_provider_that_needs_a_user_turn_first_gets_the_same_numbers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with serving(mixed, model=VERSION) as server:
-        monkeypatch.setenv("LOOP_API_KEY", "test")
-        monkeypatch.setenv("LOOP_BASE_URL", server.url)
-        log = eval_log(tmp_path, "openai-api/loop/gpt-3.5-turbo", temperature=0, samples=6)
-        assert {request["messages"][1]["role"] for request in server.requests} == {"user"}
-        check_same(log, model="gpt-3.5-turbo", base_url=server.url, n=6)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +160,7 @@ def test_one_of_21_samples_may_fail_and_is_not_scored(
     assert bool(log.results) == bool(scored)
     if log.results:
         assert log.results.scores[0].scored_samples == scored
-        lengths = [len(sample.metadata["moves"]) for sample in samples if not sample.error]
+        lengths = [s.metadata["num_previous_moves"] for s in samples if not s.error]
         assert logged_metrics(log)["avg_num_previous_moves"] == pytest.approx(sum(lengths) / scored)
 
 
@@ -214,8 +202,7 @@ def test_killed_run_resumes_with_eval_retry(tmp_path: Path) -> None:
         (
             "cdta/random",
             "pool=common -T rules=no-castling",
-            "the pool 'common' is for bishops-as-knights and the evals all and all_small, not for "
-            "no-castling and all; leave out -T pool",
+            "the pool 'common' is for bishops-as-knights, not for no-castling; leave out -T pool",
         ),
         (
             "cdta/random",
@@ -255,35 +242,17 @@ def test_errors_name_the_options_of_inspect(message: str, expected: str) -> None
 
 
 def test_bundled_models_refuse_other_tasks() -> None:
-    with pytest.raises(InvalidInput, match="play chess in the tasks"):
+    with pytest.raises(InvalidInput, match="answer in the tasks"):
         asyncio.run(get_model("cdta/random").generate("Who are you?"))
 
 
-@pytest.mark.parametrize("error", ["overloaded", None])
-def test_scorer_gives_no_score_without_both_answers(error: str | None) -> None:
-    state = TaskState(
-        model="openai/gpt-4o",  # type: ignore[arg-type]
-        sample_id="x",
-        epoch=1,
-        input="",
-        messages=[],
-        output=ModelOutput(),
-        metadata={"game": 1, "moves": ["e2e4"], "special_moves": ["c8b7"]}
-        | {"source": None, "draw": 0},
-    )
-    plan = {"rules": "bishops-as-knights", "reading": "lenient"}
-    state.store.set("asked_how", plan | {"conditions": ["standard", "changed"]})
-    state.store.set("standard", Answer("c8b7").to_json())
-    if error:
-        state.store.set("changed", Answer("", stop_reason="error", error=error).to_json())
-    score = asyncio.run(habit()(state, Target(["c8b7"])))
-    assert score
-    assert math.isnan(score.as_float())
-    assert score.explanation == (error or "never asked")
+def metadata_of(position: Position) -> dict[str, Any]:
+    return {"change": "bishops-as-knights", "item": position.to_json(), "draw": 0}
 
 
+SHUFFLE = ("g1f3", "g8f6", "f3g1", "f6g8") * 15
 Samples = list[tuple[int, bool, bool]]
-"""Game, and whether the special move was played under the standard and the changed rules."""
+"""Game, and whether the usual move was played under the standard and the changed rules."""
 
 SAMPLES = st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.booleans()), min_size=1)
 
@@ -294,16 +263,12 @@ def metrics_of(samples: Samples, copies: int = 1) -> dict[str, float]:
     for copy in range(copies):
         for game, before, after in samples:
             outcomes = {"standard": before, "changed": after}
-            played = {name: "special" if special else "legal" for name, special in outcomes.items()}
+            played = {name: "usual" if usual else "legal" for name, usual in outcomes.items()}
             metadata: dict[str, Any] = {f"{name}_outcome": kind for name, kind in played.items()}
             metadata |= {"under_change": played, "played": dict.fromkeys(played)}
-            position = {"game": game + 100 * copy, "moves": [str(game)] * 2 * game, "draw": 0}
-            scores.append(
-                SampleScore(
-                    score=Score(value={}, metadata=metadata),
-                    sample_metadata=position | {"special_moves": ["e2e4"], "source": None},
-                )
-            )
+            position = Position(game + 100 * copy, SHUFFLE[: 2 * game], ("e2e4",))
+            score = Score(value={}, metadata=metadata)
+            scores.append(SampleScore(score=score, sample_metadata=metadata_of(position)))
     values = habit_metrics()(scores)  # type: ignore[arg-type]
     assert isinstance(values, dict)
     return {name: values[name] for name in values if not name.endswith(("_low", "_high"))}

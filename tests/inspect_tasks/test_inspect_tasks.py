@@ -33,7 +33,7 @@ from cant_do_that_anymore.inspect_tasks import tasks
 from cant_do_that_anymore.inspect_tasks.scorer import habit
 from cant_do_that_anymore.inspect_tasks.solver import every_condition
 from inspect_evals import logged_metrics
-from testing import SPECIAL, Body, Spec, evaluate, is_changed, mixed, moves_in, wavering
+from testing import USUAL, Body, Spec, evaluate, is_changed, mixed, moves_in, wavering
 
 TASK = "cant_do_that_anymore/cant_do_that_anymore"
 NAMES = ["cant_do_that_anymore", "cant_do_that_anymore_diagonal", "cant_do_that_anymore_small"]
@@ -125,17 +125,6 @@ def test_selection_uses_the_model_of_the_task_with_all_its_settings(tmp_path: Pa
     assert usage.total_tokens == TOKENS * len(Player.requests) > TOKENS * 2 * 3
 
 
-def test_each_configuration_has_its_own_dataset(tmp_path: Path) -> None:
-    def n_selection_requests(**options: Any) -> int:
-        n_requests = len(Player.requests)
-        eval_log(tmp_path, task_args={"samples": 2}, **options)
-        return sum(config.temperature == 0 for _, config in Player.requests[n_requests:])
-
-    assert n_selection_requests(top_p=0.5) > 0
-    assert n_selection_requests(top_p=0.5, max_retries=4) == 0
-    assert n_selection_requests(top_p=0.6) > 0
-
-
 def test_faults_during_selection_are_retried(tmp_path: Path, no_retry_delay: None) -> None:
     faults = [EMPTY, ModelOutput(model="p-1", error="overloaded"), ModelOutput(model="p-1")]
     Player.respond = lambda request: faults.pop() if faults else mixed(request)
@@ -158,7 +147,7 @@ def test_provider_faults_are_no_answers_and_are_not_cached(no_retry_delay: None)
     ("solver", "reason"),
     [
         (generate(), "leave out --solver"),
-        (every_condition(rules="rooks-as-bishops"), "positions for bishops-as-knights"),
+        (every_condition(rules="rooks-as-bishops"), "items for bishops-as-knights"),
     ],
 )
 def test_run_with_another_solver_fails(tmp_path: Path, solver: Any, reason: str) -> None:
@@ -214,8 +203,9 @@ def test_log_describes_the_measurement(shared_log: EvalLog) -> None:
     for sample in shared_log.samples or ():
         assert sample.scores
         assert "num_previous_moves" not in sample.scores["habit"].as_dict()  # it is not a score
-        assert sample.metadata["num_previous_moves"] == len(sample.metadata["moves"])
-        assert sample.metadata["earlier_moves_of_changed_piece"] >= 0
+        assert sample.metadata["num_previous_moves"] == len(
+            sample.metadata["item"]["previous_moves"]
+        )
         spans = [event.name for event in sample.events if isinstance(event, SpanBeginEvent)]
         conditions = ["standard", "changed"]
         assert [name for name in spans if name in conditions] == conditions
@@ -300,7 +290,7 @@ def test_epochs_reducer_other_than_the_mean_is_refused_before_any_request(
 def test_metrics_cover_all_epochs_with_any_reducer(tmp_path: Path) -> None:
     """A log of another version may have another reducer, and `score` accepts any."""
     answers = cycle(["a2a3", "h2h3", None])
-    Player.respond = lambda request: next(answers) or SPECIAL.get(moves_in(request), "a2a3")
+    Player.respond = lambda request: next(answers) or USUAL.get(moves_in(request), "a2a3")
     log = eval_log(
         tmp_path,
         task_args={"samples": 4, "dataset": "gpt-4-0314"},
@@ -320,4 +310,4 @@ def test_mock_model_needs_no_dataset(tmp_path: Path) -> None:
     assert log.status == "success"
     assert log.samples
     sample = log.samples[0]
-    assert sample.target == [SPECIAL[tuple(sample.metadata["moves"])]]
+    assert sample.target == [USUAL[tuple(sample.metadata["item"]["previous_moves"])]]

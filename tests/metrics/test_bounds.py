@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.comparison.pairwise import MeasureComparison, paired
-from cant_do_that_anymore.game.position import shipped_pool
+from cant_do_that_anymore.habits.chess.position import shipped_pool
 from cant_do_that_anymore.metrics.bounds import (
     answered,
     bounds_of,
@@ -20,17 +20,18 @@ from cant_do_that_anymore.metrics.bounds import (
     ratio_of,
     widened,
 )
-from cant_do_that_anymore.metrics.diagnosis import CORRECTED, DIAGNOSIS, SPECIFIC
+from cant_do_that_anymore.metrics.diagnosis import CORRECTED, SPECIFIC
 from cant_do_that_anymore.metrics.measures import MEASURES
 from cant_do_that_anymore.metrics.stats.intervals import ratio_difference
 from cant_do_that_anymore.metrics.types import Bounds, Measure
 from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.task.conditions import DIAGNOSIS_CONDITIONS, QUESTIONS
 from cant_do_that_anymore.task.types import Outcome, Sample, ScoredAnswer
+from testing import positions_of
 
 POOL = shipped_pool("pool")
 BOUNDED = [measure for measure in MEASURES.values() if measure.bounded]
-MOVE_OUTCOMES: list[Outcome] = ["special", "legal", "unreadable"]
+MOVE_OUTCOMES: list[Outcome] = ["usual", "legal", "unreadable"]
 KNOWLEDGE_OUTCOMES: list[Outcome] = ["right", "wrong", "unreadable"]
 
 outcomes = st.fixed_dictionaries(
@@ -96,11 +97,6 @@ def test_a_measure_needs_exactly_the_conditions_that_it_reads(measure: Measure) 
     assert read == {*measure.needs}
 
 
-def test_which_measures_are_bounded() -> None:
-    of_moves = {"variant_impact_factor", "delta", "adaptation_rate", "rule_uptake"}
-    assert {m.name for m in BOUNDED} == {*of_moves, "resistance_rate", *(m.name for m in DIAGNOSIS)}
-
-
 @pytest.mark.parametrize("measure", BOUNDED, ids=lambda measure: measure.name)
 def test_imputations_reach_the_extremes(measure: Measure) -> None:
     @settings(max_examples=25)
@@ -130,10 +126,10 @@ def test_an_imputation_keeps_a_denominator_at_the_least_loss() -> None:
 
 def test_bounds_of_the_specific_impact_factor_cover_both_groups() -> None:
     def row(placebo: Outcome, changed: Outcome) -> Outcomes:
-        return {"standard": "special", "placebo": placebo, "changed": changed}
+        return {"standard": "usual", "placebo": placebo, "changed": changed}
 
-    samples = samples_of([row("special", "special")] * 8 + [row("special", "unreadable")] * 2)
-    controls = samples_of([row("special", "special")] * 5 + [row("unreadable", "special")] * 5)
+    samples = samples_of([row("usual", "usual")] * 8 + [row("usual", "unreadable")] * 2)
+    controls = samples_of([row("usual", "usual")] * 5 + [row("unreadable", "usual")] * 5)
     bounds = SPECIFIC.bounds((samples, controls))
     assert bounds
     assert (bounds.low, bounds.high) == pytest.approx((0.8 / 2 - 1, 1.0 / 1 - 1))
@@ -145,9 +141,9 @@ def test_bounds_of_the_specific_impact_factor_cover_both_groups() -> None:
 
 def test_missing_answers_affect_only_the_bounds() -> None:
     def row(placebo: Outcome) -> Outcomes:
-        return {"standard": "special", "placebo": placebo, "changed": "special"}
+        return {"standard": "usual", "placebo": placebo, "changed": "usual"}
 
-    samples = samples_of([row("special")] * 8 + [row("error")] * 2)
+    samples = samples_of([row("usual")] * 8 + [row("error")] * 2)
     assert CORRECTED.value(answered(samples)) == 0
     for bounds in (
         bounds_of(CORRECTED, samples),
@@ -156,15 +152,6 @@ def test_missing_answers_affect_only_the_bounds() -> None:
         assert bounds
         assert bounds.low == 0 and bounds.high == pytest.approx(10 / 8 - 1)
         assert bounds.complete == 0
-
-
-def test_unreadable_knowledge_answers_affect_only_knowledge_measures() -> None:
-    row: Outcomes = {
-        name: "unreadable" if name in QUESTIONS else "special" for name in DIAGNOSIS_CONDITIONS
-    }
-    samples = samples_of([row] * 5)
-    bounded = {measure.name for measure in BOUNDED if bounds_of(measure, samples)}
-    assert bounded == {m.name for m in DIAGNOSIS if set(m.needs) & set(QUESTIONS)}
 
 
 def test_a_measure_that_cannot_be_defined_has_empty_bounds() -> None:
@@ -176,11 +163,12 @@ def test_a_measure_that_cannot_be_defined_has_empty_bounds() -> None:
 
 
 def samples_with_habit(changed: str) -> list[Sample]:
-    """Samples with these outcomes under the changed rules, each given by its first letter."""
+    """Samples with these outcomes under the changed rules, by first letter (s: usual)."""
     names: dict[str, Outcome] = {
-        name[0]: name for name in ("special", "legal", "unreadable", "error")
+        ("s" if name == "usual" else name[0]): name
+        for name in ("usual", "legal", "unreadable", "error")
     }
-    return samples_of([{"standard": "special", "changed": names[letter]} for letter in changed])
+    return samples_of([{"standard": "usual", "changed": names[letter]} for letter in changed])
 
 
 @pytest.mark.parametrize(
@@ -235,8 +223,8 @@ def test_extremes_of_a_ratio_are_those_of_its_value() -> None:
     assert paired(MEASURES["variant_impact_factor"], first, second).extremes == (-2 / 5, 0)
     assert paired(MEASURES["variant_impact_factor"], second, first).extremes == (0, 2 / 5)
     pairs: list[tuple[Outcome, Outcome]] = [
-        *(("special", "legal"), ("special", "special")),
-        *(("unreadable", "special"), ("unreadable", "legal")),
+        *(("usual", "legal"), ("usual", "usual")),
+        *(("unreadable", "usual"), ("unreadable", "legal")),
     ]
     rows: list[Outcomes] = [{"standard": before, "changed": after} for before, after in pairs]
     result = paired(MEASURES["adaptation_rate"], samples_of(rows), samples_with_habit("llll"))
@@ -255,8 +243,9 @@ def test_extremes_of_a_ratio_are_those_of_its_value() -> None:
 def test_the_method_names_games_and_bounds(changed: str, size_of_games: int, method: str) -> None:
     measure = MEASURES["delta"]
     samples = [
-        replace(sample, position=replace(sample.position, game=n // size_of_games))
+        replace(sample, item=replace(position, game=n // size_of_games))
         for n, sample in enumerate(samples_with_habit(changed))
+        for position in positions_of([sample])
     ]
     interval = interval_of(measure, samples)
     assert interval and widened(interval, bounds_of(measure, samples)).method == method
@@ -264,11 +253,11 @@ def test_the_method_names_games_and_bounds(changed: str, size_of_games: int, met
 
 def test_p_is_that_of_the_score_if_some_samples_lack_the_habit() -> None:
     def samples(changed: Outcome, without_habit: Outcome) -> list[Sample]:
-        habit: Outcomes = {"standard": "special", "changed": changed}
+        habit: Outcomes = {"standard": "usual", "changed": changed}
         return samples_of([habit] * 8 + [{"standard": "legal", "changed": without_habit}] * 4)
 
     measure = MEASURES["variant_impact_factor"]
-    first, second = samples("special", "legal"), samples("legal", "special")
+    first, second = samples("usual", "legal"), samples("legal", "usual")
     ratios = ratio_of(measure, first), ratio_of(measure, second)
     expected = ratio_difference(*ratios, games_of(first))
     assert expected and paired(measure, first, second).p == expected.p

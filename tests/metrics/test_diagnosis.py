@@ -13,8 +13,13 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
-from cant_do_that_anymore.game.position import write_positions
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after, placebo_of
+from cant_do_that_anymore.habits.chess.position import write_positions
+from cant_do_that_anymore.habits.chess.rules import (
+    BISHOPS_AS_KNIGHTS,
+    STANDARD,
+    board_after,
+    placebo_of,
+)
 from cant_do_that_anymore.metrics.diagnosis import confounded, knowledge_group_of
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.cost import estimate
@@ -39,7 +44,7 @@ from planted_models import (
 from reasoning_servers import OpenAI, ReasoningServer, Tagged
 from testing import (
     POOL,
-    SPECIAL,
+    USUAL,
     Body,
     Spec,
     checksum,
@@ -48,6 +53,7 @@ from testing import (
     measure,
     moves_in,
     positions,
+    positions_of,
     printed,
     serving_in_process,
 )
@@ -147,7 +153,7 @@ def test_a_model_upset_by_any_change_does_not_seem_to_follow_the_rule(upset_run:
     """The prompt change alone makes it drop habits, forbidden or not."""
     metrics = metrics_of(upset_run)
     sample_share, control_share = (
-        sum(bool(checksum(s.position.moves) // 2 % 4) for s in group) / len(group)
+        sum(bool(checksum(p.moves) // 2 % 4) for p in positions_of(group)) / len(group)
         for group in (upset_run.samples, upset_run.controls)
     )
     assert 0.5 < sample_share < 1 and 0.5 < control_share < 1
@@ -229,35 +235,36 @@ def test_every_interval_of_a_random_model_contains_the_truth() -> None:
 
 def test_controls_are_habits_that_stay_legal(perfect_run: Run) -> None:
     assert len(perfect_run.controls) == len(perfect_run.samples) == N
-    sampled = {sample.position.moves for sample in perfect_run.samples}
-    for control in perfect_run.controls:
-        (habit,) = control.position.special_moves
-        board, move = control.position.board(), chess.Move.from_uci(habit)
+    sampled = {sample.item.subject for sample in perfect_run.samples}
+    controls = positions_of(perfect_run.controls)
+    for control, position in zip(perfect_run.controls, controls, strict=True):
+        (habit,) = position.usual
+        board, move = position.board(), chess.Move.from_uci(habit)
         for rules in (STANDARD, BISHOPS_AS_KNIGHTS, placebo_of(BISHOPS_AS_KNIGHTS)):
             assert rules.is_legal(board, move)
         assert tuple(control.replies) == CONTROL_CONDITIONS
-        assert control.position.moves not in sampled
-    assert len({control.position.moves for control in perfect_run.controls}) == N
+        assert position.moves not in sampled
+    assert len({position.moves for position in controls}) == N
     metrics = perfect_run.results.metrics
     assert metrics["n_controls"] == metrics["n_samples"] == N
 
 
 def test_a_control_move_is_legal_under_all_rule_sets() -> None:
-    """Habits: special, forbidden by the change or the placebo, newly legal, always legal."""
+    """Habits: usual, forbidden by the change or the placebo, newly legal, always legal."""
 
     def respond(request: Body) -> str:
         moves = moves_in(request)
         board, always = board_after(moves), legal_under_both(moves)
         before = {move.uci() for move in board.legal_moves}
         after = {move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(board)}
-        standard = before - {*always, SPECIAL[moves]}
-        habits = [{SPECIAL[moves]}, standard - after, standard & after, after - before]
+        standard = before - {*always, USUAL[moves]}
+        habits = [{USUAL[moves]}, standard - after, standard & after, after - before]
         return ([*map(sorted, habits), always][checksum(moves) % 5] or always)[0]
 
     run = diagnose(respond, n=10)
     assert run.controls
-    for control in run.controls:
-        assert control.position.special_moves[0] in legal_under_both(control.position.moves)
+    for position in positions_of(run.controls):
+        assert position.usual[0] in legal_under_both(position.moves)
 
 
 def test_a_diagnosis_sends_only_missing_requests(upset_run: Run, home: Path) -> None:
@@ -278,7 +285,7 @@ def test_a_diagnosis_sends_only_missing_requests(upset_run: Run, home: Path) -> 
         for file in home.glob("answers.sqlite*"):
             file.unlink()
         run = evaluate(spec, quiet=True)
-    assert [c.position for c in run.controls] == [c.position for c in upset_run.controls]
+    assert [c.item for c in run.controls] == [c.item for c in upset_run.controls]
 
 
 def test_no_controls_for_a_dataset_of_another_model() -> None:
@@ -328,7 +335,7 @@ def test_too_many_failed_samples_or_controls_end_the_run(kind: str, tmp_path: Pa
     with serving_in_process(PERFECT, fault=fault) as server:
         pool = mixed_pool(tmp_path / "pool.jsonl", 6, 6)
         spec = Spec("m", server.url, pool=pool, n=6, diagnose=True)
-        failing_moves = getattr(evaluate(spec, quiet=True), kind)[0].position.moves
+        failing_moves = getattr(evaluate(spec, quiet=True), kind)[0].item.subject
         with pytest.raises(Incomplete, match=rf"^1 of \d+ {kind} have no answer"):
             evaluate(replace(spec, seed=1), quiet=True)
         with patch("cant_do_that_anymore.runs.evaluate.MAX_ERROR_RATE", 0.2):
@@ -400,5 +407,5 @@ def test_a_wording_for_a_single_change_cannot_state_a_placebo(tmp_path: Path) ->
         conditions["placebo"].prompts[0].text == f"Play. {placebo_of(BISHOPS_AS_KNIGHTS).statement}"
     )
     assert conditions["reminded"].prompts[0].added == f"Note: {BISHOPS_AS_KNIGHTS.statement}"
-    question = conditions["knows_forbidden"].question(run.samples[0].position)
+    question = conditions["knows_forbidden"].question(run.samples[0].item)
     assert question.messages[-1].content.split("\n\n")[-1].startswith(f"{question.about}? ")

@@ -7,14 +7,14 @@ from statistics import pstdev
 
 import pytest
 
-from cant_do_that_anymore.game.position import Position
+from cant_do_that_anymore.habits.chess.position import Position
 from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES
+from cant_do_that_anymore.oaieval.record import original_violations
 from cant_do_that_anymore.providers.base import Answer, Usage
 from cant_do_that_anymore.task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_CONDITIONS
-from cant_do_that_anymore.task.scorer import original_violations
 from testing import POOL, PositionAnswers, plan_of, run_from_answers, run_with_outcomes
 
-MOVE_OUTCOMES = ["special", "forbidden", "adapted", "legal", "illegal"]
+MOVE_OUTCOMES = ["usual", "forbidden", "adapted", "legal", "illegal"]
 UNUSABLE = ["unreadable", "truncated", "refused", "error"]
 PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
 
@@ -32,8 +32,8 @@ def test_tokens_are_summed() -> None:
 def test_metrics_of_five_samples_match_a_hand_calculation() -> None:
     first, second, third, fourth = POOL[:4]
     replies = [
-        (first, "f1b5", "f1b5"),  # special, special
-        (second, "f8g7", "c8d7"),  # special, forbidden
+        (first, "f1b5", "f1b5"),  # usual, usual
+        (second, "f8g7", "c8d7"),  # usual, forbidden
         (third, "f1a6", "a2a3"),  # legal but forbidden after the change, legal
         (fourth, "a7a5", "e4e9"),  # legal, no move
         (first, "h8h8", "a1a8"),  # no move, illegal
@@ -60,28 +60,18 @@ def test_metrics_of_five_samples_match_a_hand_calculation() -> None:
         "changed_unusable_proportion": 1 / 5,
         "avg_num_previous_moves": (6 + 5 + 4 + 5 + 6) / 5,
         "std_num_previous_moves": pstdev([6, 5, 4, 5, 6]),
-        "random_special_proportion": (1 / 29 + 1 / 28 + 1 / 27 + 1 / 32 + 1 / 29) / 5,
+        "random_usual_proportion": (1 / 29 + 1 / 28 + 1 / 27 + 1 / 32 + 1 / 29) / 5,
         "mcnemar_p": 1,
     }
     counts = {"n_samples": 5, "n_games": 4, "n_failed": 0}
     usage = {f"usage_{kind}_tokens": 0 for kind in ("prompt", "completion", "total")}
-    violations = {
-        "standard_violation_rate": 1 / 5,
-        "standard_violation_moving_invalid_piece_rate": 1 / 5,
-        "standard_violation_capturing_same_color_rate": 1 / 5,
-        "variant_violation_rate": 1 / 5,
-        "variant_violation_incorrect_notation_rate": 1 / 5,
-    }
-    errors = ("moved_outside_board", "moving_invalid_piece", "capturing_same_color")
-    kinds = ["", *(f"_{error}" for error in (*errors, "incorrect_notation"))]
-    none = {f"{name}_violation{kind}_rate": 0 for name in ("standard", "variant") for kind in kinds}
-    assert metrics == pytest.approx(shares | counts | usage | none | violations)
+    assert metrics == pytest.approx(shares | counts | usage)
 
 
-def test_random_play_is_special_if_no_other_move_is_legal() -> None:
+def test_random_play_is_habit_if_no_other_move_is_legal() -> None:
     game = "e2e4 e7e5 g1f3 g8f6 f3e5 f6e4 d1e2 e4f2 e5c6 d8e7 c6e7 f2h1 e7c6"
     position = Position(1, tuple(game.split()), ("f8e7",))
-    assert run_with_outcomes(positions=[position]).results.metrics["random_special_proportion"] == 1
+    assert run_with_outcomes(positions=[position]).results.metrics["random_usual_proportion"] == 1
 
 
 def test_measures_match_the_table_in_the_protocol() -> None:
@@ -94,7 +84,6 @@ def test_measures_match_the_table_in_the_protocol() -> None:
     assert documented == {
         name: (" ".join(map(str, sorted(m.pairs))), "" if m.perfect is None else f"{m.perfect:g}")
         for name, m in MEASURES.items()
-        if "violation" not in name
     }
 
 
@@ -102,12 +91,12 @@ def test_only_control_measures_depend_on_the_controls() -> None:
     plan = plan_of(names=DIAGNOSIS_CONDITIONS)
 
     def replies_at(position: Position, names: tuple[str, ...], placebo: str) -> PositionAnswers:
-        special = position.special_moves[0]
-        replies = {name: placebo if name == "placebo" else special for name in names}
+        usual = position.usual[0]
+        replies = {name: placebo if name == "placebo" else usual for name in names}
         return position, {name: Answer(text, usage=Usage(1, 0)) for name, text in replies.items()}
 
-    samples = [replies_at(p, DIAGNOSIS_CONDITIONS, p.special_moves[0]) for p in POOL[:10]]
-    placebos = [p.special_moves[0] for p in POOL[10:15]] + [""] * 5
+    samples = [replies_at(p, DIAGNOSIS_CONDITIONS, p.usual[0]) for p in POOL[:10]]
+    placebos = [p.usual[0] for p in POOL[10:15]] + [""] * 5
     controls = [
         replies_at(position, CONTROL_CONDITIONS, placebo)
         for position, placebo in zip(POOL[10:20], placebos, strict=True)
@@ -123,7 +112,7 @@ def test_only_control_measures_depend_on_the_controls() -> None:
     collateral = "placebo_collateral_change"
     assert clustered[collateral].low < results.intervals[collateral].low
     (counts,) = {tuple(results.control_outcomes[name].items()) for name in ("standard", "changed")}
-    assert dict(counts) == {"special": 10} | dict.fromkeys([*MOVE_OUTCOMES[1:], *UNUSABLE], 0)
+    assert dict(counts) == {"usual": 10} | dict.fromkeys([*MOVE_OUTCOMES[1:], *UNUSABLE], 0)
     assert results.control_outcomes["placebo"]["unreadable"] == 5
     one_control = run_from_answers(samples, plan, controls[:1]).results
     assert [*one_control.control_outcomes] == [*CONTROL_CONDITIONS]

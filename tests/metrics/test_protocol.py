@@ -1,6 +1,5 @@
 """Protocol 3: what the numbers mean, and what they claim, if answers are unusable."""
 
-import json
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -11,18 +10,17 @@ from inspect_ai.model import GenerateConfig, ModelAPI, ModelOutput, modelapi
 from inspect_ai.model._model_call import ModelCall
 
 from cant_do_that_anymore.formatting import rounded
-from cant_do_that_anymore.game.position import Position, write_positions
+from cant_do_that_anymore.habits.chess.position import Position, write_positions
 from cant_do_that_anymore.metrics.bounds import interval_of
 from cant_do_that_anymore.metrics.measures import IMPACT, MEASURES, UPTAKE, measures_for
 from cant_do_that_anymore.providers.base import REPLY_TOKENS
 from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.results import Run
-from cant_do_that_anymore.runs.storage import run_json, save_run
-from planted_models import empty_when_changed
+from cant_do_that_anymore.runs.storage import run_json
 from run_builders import AnswerOrOutcome
 from testing import (
     POOL,
-    SPECIAL,
+    USUAL,
     Body,
     habit,
     is_changed,
@@ -38,8 +36,8 @@ COMMON = {m.name: m for m in measures_for(("standard", "changed")) if not m.opti
 """The measures of every run."""
 OutcomeCount = tuple[AnswerOrOutcome, AnswerOrOutcome, int]
 """The outcomes under both rule sets, and how many samples have them."""
-KEPT: tuple[AnswerOrOutcome, AnswerOrOutcome] = ("special", "special")
-DROPPED: tuple[AnswerOrOutcome, AnswerOrOutcome] = ("special", "legal")
+KEPT: tuple[AnswerOrOutcome, AnswerOrOutcome] = ("usual", "usual")
+DROPPED: tuple[AnswerOrOutcome, AnswerOrOutcome] = ("usual", "legal")
 
 
 def run_with(*counts: OutcomeCount) -> Run:
@@ -67,20 +65,9 @@ def test_models_with_known_scores_have_known_headlines_and_no_bounds() -> None:
     )
 
 
-def test_empty_replies_under_the_changed_rules_are_no_effect() -> None:
-    """The original's definition gives -1, but the true effect is unknown."""
-    run = measure(empty_when_changed, n=30)
-    bounds = run.results.bounds[IMPACT]
-    assert run.results.metrics[IMPACT] == -1
-    assert (bounds.low, bounds.high) == (-1, 0)
-    assert bounds.complete is None
-    assert "Too many answers contain no move to tell" in headline(run)
-    assert any("100.0% under the changed rules (30 unreadable)" in note for note in run.notes)
-
-
 def test_truncated_replies_under_one_condition_claim_no_effect() -> None:
     """For a model that ignores rules, 15% truncated replies once gave an effect of 16.6%."""
-    run = run_with((*KEPT, 850), ("special", "truncated", 150))
+    run = run_with((*KEPT, 850), ("usual", "truncated", 150))
     bounds = run.results.bounds[IMPACT]
     assert run.results.metrics[IMPACT] == pytest.approx(-0.15)
     assert bounds.low == pytest.approx(-0.15)
@@ -94,8 +81,8 @@ def test_truncated_replies_under_one_condition_claim_no_effect() -> None:
 
 def test_missing_answers_claim_no_effect() -> None:
     """A provider that fails only where the model keeps its habit must not create an effect."""
-    answered: list[OutcomeCount] = [(*KEPT, 40), ("special", "adapted", 3)]
-    complete, failing = run_with(*answered), run_with(*answered, ("special", "error", 20))
+    answered: list[OutcomeCount] = [(*KEPT, 40), ("usual", "adapted", 3)]
+    complete, failing = run_with(*answered), run_with(*answered, ("usual", "error", 20))
     for name in COMMON:
         assert failing.results.metrics[name] == complete.results.metrics[name]
         narrow, wide = (run.results.intervals[name] for run in (complete, failing))
@@ -110,17 +97,8 @@ def test_missing_answers_claim_no_effect() -> None:
     assert not complete.results.bounds
 
 
-def test_values_lie_within_their_bounds_if_answers_are_missing() -> None:
-    """If there was no habit, any reading of the missing answer makes the difference smaller."""
-    run = run_with((*DROPPED, 5), ("legal", "error", 1), ("error", "special", 1))
-    for name, bounds in run.results.bounds.items():
-        value = run.results.metrics[name]
-        assert bounds.low is not None and bounds.high is not None and value is not None
-        assert bounds.low <= value <= bounds.high, name
-
-
 def test_an_effect_beyond_the_unusable_answers_is_claimed_with_its_interval() -> None:
-    run = run_with(("special", "adapted", 80), (*KEPT, 10), ("special", "refused", 10))
+    run = run_with(("usual", "adapted", 80), (*KEPT, 10), ("usual", "refused", 10))
     interval = run.results.intervals[IMPACT]
     assert -interval.high < 0.8 < 0.9 < -interval.low
     uptake = run.results.intervals[UPTAKE]
@@ -132,7 +110,7 @@ def test_an_effect_beyond_the_unusable_answers_is_claimed_with_its_interval() ->
 def test_unusable_answers_widen_the_interval_if_they_matter(n: int, few: int, many: int) -> None:
     """No fixed share decides: 1% is negligible compared with the interval of 40 samples."""
     with_few, with_many = (
-        run_with((*DROPPED, half), (*KEPT, half), ("special", "unreadable", unusable))
+        run_with((*DROPPED, half), (*KEPT, half), ("usual", "unreadable", unusable))
         for unusable in (few, many)
         for half in [(n - unusable) // 2]
     )
@@ -149,8 +127,9 @@ def test_unusable_answers_widen_the_interval_if_they_matter(n: int, few: int, ma
     [
         ([(*KEPT, 3)], "too few samples to tell whether it follows the new rule"),
         ([(*KEPT, 200)], "no evidence that it follows the new rule"),
-        ([("legal", "special", 99), (*KEPT, 1)], "breaks the new rule more often when"),
-        ([("legal", "legal", 5)], "None of its moves under standard rules breaks the new rule"),
+        ([("legal", "usual", 99), (*KEPT, 1)], "breaks the new rule more often when"),
+        ([("legal", "legal", 5)], "So there is no habit to measure."),
+        ([("usual", "unreadable", 30)], "Too many replies contain no move to tell whether"),
         ([(*KEPT, 1)], "of 1 position under"),
     ],
 )
@@ -159,7 +138,7 @@ def test_the_headline_matches_the_samples(outcomes: list[OutcomeCount], sentence
 
 
 def test_no_claim_about_the_habit_without_a_complete_sample() -> None:
-    run = run_with(("special", "error", 1), ("legal", "error", 1), ("error", "error", 1))
+    run = run_with(("usual", "error", 1), ("legal", "error", 1), ("error", "error", 1))
     claim = "was asked about 3 positions, but answered all requests for none of them."
     assert headline(run) == f"{run.version} {claim}"
     assert run.notes[0] == "left out 3 samples without an answer, so nothing is left to measure"
@@ -178,12 +157,12 @@ def test_the_headline_names_the_model_if_most_standard_requests_fail() -> None:
 
 
 def test_a_weak_and_growing_habit_is_noted() -> None:
-    run = run_with((*KEPT, 4), ("legal", "special", 16))
+    run = run_with((*KEPT, 4), ("legal", "usual", 16))
     assert any(note.startswith("the habit is weak") for note in run.notes)
     assert any("above 0" in note for note in run.notes)
 
 
-@pytest.mark.parametrize("pair", [("legal", "special"), ("special", "illegal")])
+@pytest.mark.parametrize("pair", [("legal", "usual"), ("usual", "illegal")])
 def test_few_samples_are_noted_as_too_few(pair: tuple[AnswerOrOutcome, AnswerOrOutcome]) -> None:
     """One habit that was dropped for an illegal move is no evidence."""
     few, enough = (run_with((*pair, 1), (*KEPT, n)) for n in (18, 19))
@@ -199,7 +178,7 @@ def test_the_diagonal_headline_names_the_moves_and_the_random_share() -> None:
     run = measure("cdta/random", eval="all_diagonal", n=50)
     assert "moves a bishop diagonally in 20% of 50 positions under" in headline(run)
     assert "(at random: " in headline(run)
-    random_share = run.results.metrics["random_special_proportion"]
+    random_share = run.results.metrics["random_usual_proportion"]
     share = run.results.metrics["predicted_move_proportion"]
     assert random_share and share is not None and abs(share - random_share) < 0.2
 
@@ -243,11 +222,11 @@ class Dropping(ModelAPI):
         self, input, tools, tool_choice, config: GenerateConfig
     ) -> tuple[ModelOutput, ModelCall]:
         moves = tuple(turn.text for turn in input if turn.text in _MOVES)
-        output = ModelOutput.from_content("dropping-1", SPECIAL.get(moves, "a2a3"))
+        output = ModelOutput.from_content("dropping-1", USUAL.get(moves, "a2a3"))
         return output, ModelCall(request={"max_tokens": config.max_tokens}, response={})
 
 
-_MOVES = {move for moves in SPECIAL for move in moves}
+_MOVES = {move for moves in USUAL for move in moves}
 
 
 def test_a_temperature_that_inspect_drops_is_not_recorded_as_used() -> None:
@@ -261,14 +240,3 @@ def test_a_checkmate_position_can_be_measured(tmp_path: Path) -> None:
     write_positions(tmp_path / "mate.jsonl", [mated])
     run = measure("cdta/random", dataset=tmp_path / "mate.jsonl", n=1)
     assert run.results.metrics["n_samples"] == 1
-
-
-def test_run_json_has_bounds_and_intervals_by_special_move(tmp_path: Path) -> None:
-    save_run(run_with(("special", "adapted", 20), ("special", "refused", 20)), tmp_path / "run")
-    fields = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert fields["protocol"] == "4"
-    bounds = fields["bounds"][IMPACT]
-    ends = {"low": bounds.pop("lowest"), "high": bounds.pop("highest")}
-    assert bounds == {"low": -1.0, "high": -0.5, "complete": -1.0}
-    assert fields["intervals"][IMPACT] == ends | {"method": "score, bounded"}
-    assert fields["by_special_move"][IMPACT]["method"] == "score by games"

@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore import Position
-from cant_do_that_anymore.game.move_names import named_moves
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after
+from cant_do_that_anymore.habits.chess.move_names import named_moves
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after
 from cant_do_that_anymore.metrics.stats.intervals import mean_interval
 from cant_do_that_anymore.metrics.stats.score_interval import t_quantile
 from cant_do_that_anymore.providers.base import Answer, StopReason, Usage
 from cant_do_that_anymore.report.tables import summary
-from cant_do_that_anymore.task.scorer import names_special
 from reasoning_servers import (
     CountedInTotal,
     OpenAI,
@@ -24,7 +23,16 @@ from reasoning_servers import (
     tempted,
     tempted_reasoning,
 )
-from testing import Run, checksum, measure, perfect, printed, run_from_answers, serving_in_process
+from testing import (
+    Run,
+    checksum,
+    measure,
+    perfect,
+    positions_of,
+    printed,
+    run_from_answers,
+    serving_in_process,
+)
 
 NAMES = {
     "standard_thinking_tokens",
@@ -51,7 +59,7 @@ def planted_run() -> Run:
 
 
 def test_temptation_matches_the_planted_model(planted_run: Run) -> None:
-    moves = [sample.position.moves for sample in planted_run.samples]
+    moves = [position.moves for position in positions_of(planted_run.samples)]
     tempting = [m for m in moves if is_tempted(m)]
     resisted = [m for m in tempting if not gives_in(m)]
     assert 0 < len(resisted) < len(tempting) < len(moves)
@@ -65,7 +73,7 @@ def test_temptation_matches_the_planted_model(planted_run: Run) -> None:
 
 
 def test_reasoning_tokens_match_the_planted_model(planted_run: Run) -> None:
-    moves = [sample.position.moves for sample in planted_run.samples]
+    moves = [position.moves for position in positions_of(planted_run.samples)]
     before = mean(500 + checksum(m) * 37 % 7_501 for m in moves)
     differences = [1_000 * (checksum(m) % 4 > 0) for m in moves]
     difference = mean(differences)
@@ -73,7 +81,7 @@ def test_reasoning_tokens_match_the_planted_model(planted_run: Run) -> None:
     assert metrics["standard_thinking_tokens"] == pytest.approx(before)
     assert metrics["changed_thinking_tokens"] == pytest.approx(before + difference)
     assert metrics["thinking_tokens_difference"] == pytest.approx(difference)
-    games = [sample.position.game for sample in planted_run.samples]
+    games = [sample.item.group for sample in planted_run.samples]
     interval = mean_interval(differences, games, signed=True)
     assert interval and intervals["thinking_tokens_difference"] == interval
     assert 500 < interval.low < difference < interval.high < 1_000
@@ -132,8 +140,8 @@ def test_only_visible_reasoning_under_the_changed_rules_counts() -> None:
         *(("the bishop to b5", False), ("f1b55", False)),
     ],
 )
-def test_special_moves_are_found_in_any_notation(reasoning: str, named: bool) -> None:
-    assert names_special(reasoning, POSITION) == named
+def test_usual_moves_are_found_in_any_notation(reasoning: str, named: bool) -> None:
+    assert BISHOPS_AS_KNIGHTS.mentions_usual(reasoning, POSITION) == named
 
 
 def test_named_moves_are_read_as_standard_chess_first() -> None:
@@ -154,10 +162,10 @@ def test_named_moves_are_read_as_standard_chess_first() -> None:
     assert named_moves("Bg3", board, STANDARD) == {"Bg3": None}
 
 
-def test_castling_can_be_a_special_move() -> None:
+def test_castling_can_be_a_usual_move() -> None:
     moves = ("e2e4", "e7e5", "g1f3", "g8f6", "f1c4", "f8c5")
-    assert names_special("I castle: 0-0.", Position(0, moves, ("e1g1",)))
-    assert not names_special("I castle: 0-0-0.", Position(0, moves, ("e1g1",)))
+    assert BISHOPS_AS_KNIGHTS.mentions_usual("I castle: 0-0.", Position(0, moves, ("e1g1",)))
+    assert not BISHOPS_AS_KNIGHTS.mentions_usual("I castle: 0-0-0.", Position(0, moves, ("e1g1",)))
 
 
 def test_games_of_one_sample_have_the_usual_t_interval() -> None:

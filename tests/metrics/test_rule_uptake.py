@@ -13,7 +13,6 @@ from cant_do_that_anymore.metrics.measures import IMPACT, UPTAKE
 from cant_do_that_anymore.runs.results import Run
 from cant_do_that_anymore.runs.storage import save_run
 from cant_do_that_anymore.task.types import Eval, Outcome
-from run_builders import comparisons_of
 from testing import POOL, cdta, keeps_habit_in, run_with_outcomes
 
 
@@ -37,33 +36,21 @@ def test_a_perfect_model_leads_one_that_keeps_half_of_a_stronger_habit(tmp_path:
     )
 
 
-def test_perfect_models_with_different_habits_are_equivalent() -> None:
-    runs = [
-        run_with_outcomes(f"{share}", "legal", keeps_habit_in(share, "legal"), positions=POOL[:300])
-        for share in (95, 45)
-    ]
-    strong, weak = (run.results.intervals["predicted_move_proportion"] for run in runs)
-    assert strong.low > weak.high + 0.2
-    for comparison in comparisons_of(runs):
-        assert comparison.values == ((1, 1) if comparison.measure.perfect == 1 else (-1, -1))
-        assert comparison.verdict == "equivalent"
-
-
 @pytest.mark.parametrize(
     ("pairs", "uptake"),
     [
-        ([("special", "special")] * 20, 0),
-        ([("special", "legal")] * 20, 1),
-        ([("special", "adapted")] * 5 + [("legal", "legal")] * 15, 1),
-        ([("special", "forbidden")] * 20, 0),
-        ([("special", "illegal")] * 20, 0),
-        ([("special", "unreadable")] * 10 + [("special", "refused")] * 10, 0),
-        ([("special", "legal")] * 10 + [("legal", "special")] * 10, 0),
+        ([("usual", "usual")] * 20, 0),
+        ([("usual", "legal")] * 20, 1),
+        ([("usual", "adapted")] * 5 + [("legal", "legal")] * 15, 1),
+        ([("usual", "forbidden")] * 20, 0),
+        ([("usual", "illegal")] * 20, 0),
+        ([("usual", "unreadable")] * 10 + [("usual", "refused")] * 10, 0),
+        ([("usual", "legal")] * 10 + [("legal", "usual")] * 10, 0),
         (
-            [("special", "legal")] * 5 + [("special", "special")] * 10 + [("special", "error")],
+            [("usual", "legal")] * 5 + [("usual", "usual")] * 10 + [("usual", "error")],
             1 / 3,
         ),
-        ([("legal", "special")] * 20, None),
+        ([("legal", "usual")] * 20, None),
     ],
 )
 def test_uptake_by_outcomes(pairs: list[tuple[Outcome, Outcome]], uptake: float | None) -> None:
@@ -77,7 +64,7 @@ def test_uptake_by_outcomes(pairs: list[tuple[Outcome, Outcome]], uptake: float 
 def test_p_is_corrected_for_all_tables_shown_together() -> None:
     def two_runs(dropped: int, eval_: Eval) -> list[Run]:
         def outcome(number: int) -> Outcome:
-            return "legal" if number < dropped else "special"
+            return "legal" if number < dropped else "usual"
 
         common: dict[str, Any] = {"positions": POOL[:100], "plan": {"eval": eval_}}
         return [run_with_outcomes("a", **common), run_with_outcomes("b", outcome, **common)]

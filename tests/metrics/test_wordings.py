@@ -15,14 +15,14 @@ import pytest
 
 from cant_do_that_anymore import Position, load
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.game.position import write_positions
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOG, Rules
+from cant_do_that_anymore.habits.base import Form, Message
+from cant_do_that_anymore.habits.chess.forms import FORMS, form_named
+from cant_do_that_anymore.habits.chess.position import write_positions
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, CATALOG, Rules
 from cant_do_that_anymore.metrics.wordings import spread_interval
-from cant_do_that_anymore.providers.base import Message
 from cant_do_that_anymore.runs.storage import save_run
 from cant_do_that_anymore.task.conditions import DIAGNOSIS_CONDITIONS, question
-from cant_do_that_anymore.task.forms import FORMS, Form
-from cant_do_that_anymore.task.prompts import SHIPPED_WORDINGS, shipped_wording, statements_of
+from cant_do_that_anymore.task.prompts import SHIPPED_WORDINGS, shipped_wording
 from loopback import Body, Responder
 from testing import POOL, adapting, cdta, habit, measure, moves_in, positions, serving_in_process
 
@@ -31,7 +31,7 @@ RULES = [rules for rules in CATALOG.values() if rules.forbids_something]
 
 @pytest.mark.parametrize(("name", "rules"), [*product(SHIPPED_WORDINGS, RULES)], ids=str)
 def test_every_wording_states_every_rule_in_every_form(name: str, rules: Rules) -> None:
-    wording = shipped_wording(name)
+    wording = shipped_wording(name, rules)
     for form, condition in product(FORMS.values(), DIAGNOSIS_CONDITIONS):
         prompt = question(POOL[0], rules, condition, wording, form)
         text = "\n".join(message.content for message in prompt.messages)
@@ -40,7 +40,7 @@ def test_every_wording_states_every_rule_in_every_form(name: str, rules: Rules) 
         assert "UCI" in text and form.description in text
         if condition in ("changed", "reminded"):
             index = {"positive": 1, "negative": 2}.get(name, 0)
-            assert statements_of(rules)[index] in text
+            assert rules.statements[index] in text
         roles = [message.role for message in prompt.messages]
         assert roles[0] == ("user" if name == "user-turn" else "system")
         assert all(role != next_role for role, next_role in pairwise(roles))
@@ -52,13 +52,13 @@ def test_each_position_gets_one_wording_and_no_request_is_added() -> None:
         assert len(server.requests) == 2 * 60
         default_run = measure(server, dataset=positions(60))
         assert len(server.requests) == 4 * 60
-    wordings = Counter(run.plan.wording_of(sample.position) for sample in run.samples)
+    wordings = Counter(run.plan.wording_of(sample.item) for sample in run.samples)
     assert {*wordings} == {*SHIPPED_WORDINGS} and sum(wordings.values()) == 60
     for sample in run.samples:
         for condition in run.plan.conditions:
-            index = SHIPPED_WORDINGS.index(run.plan.wording_of(sample.position))
-            assert condition.prompt(sample.position) is condition.prompts[index]
-    assert default_run.results.wordings is None and default_run.plan.wordings == ("default",)
+            index = SHIPPED_WORDINGS.index(run.plan.wording_of(sample.item))
+            assert condition.prompt(sample.item) is condition.prompts[index]
+    assert default_run.results.wordings is None and default_run.plan.wordings == ("plain",)
 
 
 # The planted model drops these shares of its habits. Their standard deviation is 0.12.
@@ -68,7 +68,8 @@ DROPS = dict(zip(SHIPPED_WORDINGS, (0.35, 0.42, 0.45, 0.5, 0.55, 0.6, 0.66, 0.71
 def planted_model(shares: dict[str, float]) -> Responder:
     """A model that drops a share of its habits, by wording."""
 
-    texts = {shipped_wording(name).changed_prompt(BISHOPS_AS_KNIGHTS): name for name in shares}
+    change = BISHOPS_AS_KNIGHTS
+    texts = {shipped_wording(name, change).changed_prompt(change): name for name in shares}
 
     def answer(request: Body) -> str:
         prompt = request["messages"][0]["content"]
@@ -152,8 +153,9 @@ def test_custom_forms_that_differ_late_in_a_game_have_other_identities(tmp_path:
     def last(n: int) -> Form:
         return Form("last", "The last moves", lambda p: [Message("user", " ".join(p.moves[-n:]))])
 
-    assert last(12).identity != last(20).identity == last(20).identity
-    assert replace(last(12), description="Moves").identity != last(12).identity
+    forms = last(12), last(20), last(20), replace(last(12), description="Moves")
+    first, other, same, described = (form_named(form).identity for form in forms)
+    assert first != other == same and described != first
     run = measure("cdta/random", dataset=positions(4), form=last(12), wording=TEXTS)
     save_run(run, tmp_path / "run")
     loaded = load(tmp_path / "run")

@@ -29,7 +29,7 @@ CHAT, BASE = "generation/direct/gpt-3.5-turbo", "chess/generation/direct/gpt-3.5
 EVAL = "cant_do_that_anymore"
 DIAGONAL = f"{EVAL}.all_diagonal"
 PARAMS = ("--extra_eval_params",)
-LEGAL, FORBIDDEN = ("adapted", "legal"), ("special", "forbidden")
+LEGAL, FORBIDDEN = ("adapted", "legal"), ("usual", "forbidden")
 UNUSABLE = ("unreadable", "truncated", "refused")
 
 
@@ -130,7 +130,7 @@ def recomputed_report(
         "changed_forbidden_proportion": share("variant_under_change", FORBIDDEN),
         "standard_unusable_proportion": share("standard_outcome", UNUSABLE),
         "changed_unusable_proportion": share("variant_outcome", UNUSABLE),
-        "random_special_proportion": sum(map(random_share, samples)) / n,
+        "random_usual_proportion": sum(map(random_share, samples)) / n,
     }
 
 
@@ -248,9 +248,11 @@ def test_cdta_run_and_oaieval_give_the_same_numbers() -> None:
     options = ("-n", 12, "--temperature", 0, "--reading", "exact", "--json")
     arguments = (*PARAMS, "n_samples=12", "--completion_args", "temperature=0")
     with openai_server(mixed, model="gpt-4-0314"):
-        cdta_metrics = json.loads(cdta("run", "--model", "openai/gpt-4", *options).stdout)
+        printed = json.loads(cdta("run", "--model", "openai/gpt-4", *options).stdout)
         done = oaieval("openai/gpt-4", EVAL, *arguments, code=0)
-    assert report_in(done) == {name: cdta_metrics[name] for name in report_in(done)}
+    report = {name: n for name, n in report_in(done).items() if "_violation" not in name}
+    numbers = {name: n.get("value") if isinstance(n, dict) else n for name, n in printed.items()}
+    assert report == {name: numbers[name] for name in report}
 
 
 def test_the_diagonal_eval_is_selected_by_name_or_parameter() -> None:
@@ -310,16 +312,3 @@ def test_the_end_of_the_input_stops_the_run() -> None:
     assert "all answers so far are saved" in done.stderr
     done = cdta(*command, stdin=b"f1c4\n" * 2, code=0)
     assert done.stdout.count("assistant (you): ") == 2
-
-
-def test_the_error_for_a_retired_model_quotes_the_provider() -> None:
-    message = "The model `gpt-4-0314` has been deprecated, learn more here."
-
-    async def refuse(request: Body, number: int) -> web.StreamResponse:
-        error = {"message": message, "code": "model_not_found"}
-        return web.json_response({"error": error}, status=404)
-
-    with openai_server(habit, model="gpt-4-0314", fault=refuse):
-        done = oaieval("generation/direct/gpt-4-0314", EVAL, code=1)
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr

@@ -27,7 +27,7 @@ from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.providers.base import Settings, TransientError
 from cant_do_that_anymore.providers.catalog import EXTRAS, model_named
 from cant_do_that_anymore.task.types import Outcome
-from testing import SPECIAL, Loopback, Run, ask, measure, positions
+from testing import USUAL, Loopback, Run, ask, measure, positions
 
 ROOT = Path(__file__).parents[2]
 KEY = "sk-planted-0123456789"
@@ -73,7 +73,7 @@ def output_of(text: str, stop_reason: Any = "stop", tokens: int = 10) -> ModelOu
 
 def habit(_: int, messages: list[ChatMessage]) -> ModelOutput:
     turns = [message.text for message in messages if message.role != "system"]
-    return output_of(SPECIAL[tuple(turn for turn in turns if len(turn) <= 5)])
+    return output_of(USUAL[tuple(turn for turn in turns if len(turn) <= 5)])
 
 
 def run_with(behavior: Behavior) -> Run:

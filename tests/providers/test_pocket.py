@@ -15,10 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.errors import UserError
-from cant_do_that_anymore.game.position import DATA, Position, shipped_pool
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOG, STANDARD, Rules
+from cant_do_that_anymore.files import DATA
+from cant_do_that_anymore.habits.base import Message
+from cant_do_that_anymore.habits.chess.position import Position, shipped_pool
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, CATALOG, STANDARD, Rules
 from cant_do_that_anymore.providers import pocket as module
-from cant_do_that_anymore.providers.base import Answer, Message, Question, Settings
+from cant_do_that_anymore.providers.base import Answer, Question, Settings
 from cant_do_that_anymore.providers.catalog import model_named
 from cant_do_that_anymore.providers.pocket import (
     BATCH,
@@ -36,13 +38,6 @@ from custom_rules import KnightsJumpFurther
 
 POSITIONS = shipped_pool("pool")[::200]
 DIAGONAL = shipped_pool("diagonal")[::100]
-EXPECTED_MOVES = """
-d2d4 e2e4 f1e2 b1c3 f1b5 c8b7 f8g7 c8d7 e7e6 b1c3 f8c5 d7d5 d7d6 g4g5 c8g4 e4f5 f1b5 c1e3 f1g2 e5e4
-d7d5 c8b7 f1d3 c8g4 c2c4 f3e5 g8f6 c1g5 f1d3 f3d4 c8g4 b1c3 b8c6 b1c3 f8d6 e7e5 f8d6 f8g7 g7g6 d8d5
-"""
-"""The moves in every 500th position of the pool."""
-
-
 GREEDY = Settings(0.0)
 
 
@@ -55,7 +50,8 @@ def moves_of(
     seed: int = 0,
     concurrently: bool = True,
 ) -> list[str]:
-    questions = [Question(rules, moves, (Message("user", rules.statement),)) for moves in histories]
+    messages = (Message("user", rules.statement),)
+    questions = [Question(rules, Position(0, moves, ()), messages) for moves in histories]
     return replies_of(name, questions, Settings(temperature, 16, seed), concurrently=concurrently)
 
 
@@ -70,11 +66,6 @@ def replies_of(
         return [await model.answer(q, settings) for q in questions]
 
     return [answer.text for answer in asyncio.run(ask_all())]
-
-
-def test_it_plays_the_same_moves_on_every_machine() -> None:
-    histories = [position.moves for position in shipped_pool("pool")[::500]]
-    assert moves_of(POCKET, histories) == EXPECTED_MOVES.split()
 
 
 def test_batching_does_not_change_the_moves() -> None:
@@ -96,7 +87,7 @@ def test_it_has_the_habits_its_card_claims_and_ignores_the_rule() -> None:
     pairs = list(zip(POSITIONS, moves, strict=True))
     legal = sum(STANDARD.is_legal(p.board(), chess.Move.from_uci(move)) for p, move in pairs)
     assert legal / len(pairs) >= 0.99
-    assert sum(move in p.special_moves for p, move in pairs) / len(pairs) >= 0.33
+    assert sum(move in p.usual for p, move in pairs) / len(pairs) >= 0.33
     assert moves_of(POCKET, histories, BISHOPS_AS_KNIGHTS) == moves
 
 
@@ -125,7 +116,7 @@ def test_above_temperature_0_it_samples_moves_by_likelihood() -> None:
     model = PocketModel(POCKET)
 
     async def first_moves() -> list[Answer]:
-        question = Question(STANDARD, (), ())
+        question = Question(STANDARD, Position(0, (), ()), ())
         requests = (model.answer(question, Settings(1.0, 16, seed)) for seed in range(1000))
         return await asyncio.gather(*requests)
 
@@ -182,33 +173,33 @@ class TestReader:
     @pytest.fixture(scope="class")
     @classmethod
     def habits(cls) -> list[Position]:
-        """Return positions where it plays a special move if no rule is stated."""
+        """Return positions where it plays a usual move if no rule is stated."""
         positions = shipped_pool("pool")[::120]
         moves = moves_of(POCKET, [position.moves for position in positions])
         pairs = zip(positions, moves, strict=True)
-        return [position for position, move in pairs if move in position.special_moves]
+        return [position for position, move in pairs if move in position.usual]
 
-    def special_share(self, habits: list[Position], condition: str, *messages: Message) -> float:
-        """Return the share of special moves, with these messages in place of the system message."""
+    def usual_share(self, habits: list[Position], condition: str, *messages: Message) -> float:
+        """Return the share of usual moves, with these messages in place of the system message."""
         questions = [question(position, BISHOPS_AS_KNIGHTS, condition) for position in habits]
         if messages:
             questions = [replace(q, messages=(*messages, *q.messages[1:])) for q in questions]
         pairs = zip(habits, replies_of(READER, questions), strict=True)
-        return sum(move in position.special_moves for position, move in pairs) / len(habits)
+        return sum(move in position.usual for position, move in pairs) / len(habits)
 
     def test_a_stated_rule_changes_its_moves(self, habits: list[Position]) -> None:
-        standard = self.special_share(habits, "standard")
+        standard = self.usual_share(habits, "standard")
         assert standard > 0.9
-        assert self.special_share(habits, "changed") < 0.6 * standard
-        assert self.special_share(habits, "placebo") > 0.9 * standard
+        assert self.usual_share(habits, "changed") < 0.6 * standard
+        assert self.usual_share(habits, "placebo") > 0.9 * standard
 
     @pytest.mark.parametrize("text", ["", "Colorless green ideas sleep.", "Лиса 123 ...", "pqzrv"])
     def test_text_without_a_rule_changes_nothing(self, habits: list[Position], text: str) -> None:
-        assert self.special_share(habits[::2], "standard", Message("system", text)) > 0.9
+        assert self.usual_share(habits[::2], "standard", Message("system", text)) > 0.9
 
     def test_it_reads_only_the_messages(self, habits: list[Position]) -> None:
         original = question(habits[0], BISHOPS_AS_KNIGHTS)
-        other = replace(original, rules=STANDARD, moves=(), about="e2e4")
+        other = replace(original, rules=STANDARD, item=Position(0, (), ()), about="e2e4")
         assert replies_of(READER, [original]) == replies_of(READER, [other])
 
     @pytest.mark.parametrize("condition", ["knows_forbidden", "knows_allowed"])
@@ -275,7 +266,7 @@ def test_an_error_reaches_the_whole_batch(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(Network, "scores", fail)
     load_network.cache_clear()
-    model, question = PocketModel(POCKET), Question(STANDARD, (), ())
+    model, question = PocketModel(POCKET), Question(STANDARD, Position(0, (), ()), ())
 
     async def errors() -> list[object]:
         requests = [model.answer(question, GREEDY) for _ in range(3)]
@@ -297,7 +288,7 @@ class TestShippedFiles:
         load_network.cache_clear()
 
     @pytest.mark.parametrize("name", ["pocket.onnx", "pocket.json"])
-    @pytest.mark.parametrize("part", [slice(0, 1000), slice(1000, None), slice(0, 0), None])
+    @pytest.mark.parametrize("part", [slice(0, 1000), None])
     def test_a_damaged_file_is_an_error(self, data: Path, name: str, part: slice | None) -> None:
         content = (data / name).read_bytes()
         (data / name).unlink()

@@ -4,7 +4,8 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore.errors import UserError
-from cant_do_that_anymore.providers.base import Adjustments, Message
+from cant_do_that_anymore.habits.base import Message
+from cant_do_that_anymore.providers.base import Adjustments
 from cant_do_that_anymore.providers.request_fields import (
     NO_SYSTEM,
     NO_TEMPERATURE,

@@ -14,9 +14,10 @@ from aiohttp import web
 
 from cant_do_that_anymore.client import client
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
-from cant_do_that_anymore.game.rules import STANDARD
+from cant_do_that_anymore.habits.base import Message
+from cant_do_that_anymore.habits.chess.rules import STANDARD
 from cant_do_that_anymore.providers import http, openai_api
-from cant_do_that_anymore.providers.base import Message, Question, Settings
+from cant_do_that_anymore.providers.base import Question, Settings
 from cant_do_that_anymore.providers.catalog import model_named
 from faults import FAULTS, error
 from testing import (
@@ -73,7 +74,7 @@ def test_a_lasting_fault_is_noted(name: str, serve: Serve, monkeypatch: pytest.M
 
     run = run_on(serve(wavering, fault=fault), 6)
     failed = [sample for sample in run.samples if not sample.answered]
-    assert [sample.position.moves for sample in failed] == [failing]
+    assert [sample.item.subject for sample in failed] == [failing]
     assert failed[0].answers["standard"].error
     assert run.results.metrics["n_failed"] == 1
     assert any("1 sample without an answer" in note for note in run.notes)
@@ -264,7 +265,7 @@ class Echo:
             port = server.sockets[0].getsockname()[1]
             model, texts = model_named("m", f"http://127.0.0.1:{port}/v1"), list[str]()
             for number in range(count):
-                question = Question(STANDARD, (), (Message("user", str(number)),))
+                question = Question(STANDARD, POOL[0], (Message("user", str(number)),))
                 texts.append((await model.answer(question, Settings())).text)
             await model.close()
             return texts

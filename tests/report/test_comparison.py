@@ -32,7 +32,7 @@ EVIL = '<img src=x onerror="window.hacked = 1">\u202e'
 
 
 def mostly_unreadable(number: int) -> Outcome:
-    return "unreadable" if number % 100 < 59 else "special"
+    return "unreadable" if number % 100 < 59 else "usual"
 
 
 PLAYS: dict[str, Outcomes] = {

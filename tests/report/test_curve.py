@@ -1,20 +1,15 @@
 """The curve of rule uptake by reasoning tokens, measured with planted models, and its plot."""
 
 import csv
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 import pytest
 from aiohttp import web
 
 from cant_do_that_anymore.comparison.entries import entries_of
-from cant_do_that_anymore.comparison.experiment import run_all, specs_for
-from cant_do_that_anymore.errors import UserError
-from cant_do_that_anymore.game.position import write_positions
 from cant_do_that_anymore.metrics.compute import compute
 from cant_do_that_anymore.providers.base import (
     REASONING_TOKENS,
@@ -22,19 +17,19 @@ from cant_do_that_anymore.providers.base import (
     Settings,
     Usage,
 )
-from cant_do_that_anymore.report.plots.curve import PANELS, curve_chart, has_curve
+from cant_do_that_anymore.report.plots import CURVES, curve_chart, has_curve
 from cant_do_that_anymore.runs.identity import PROBES
 from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.results import Run
-from cant_do_that_anymore.runs.storage import load_run, save_run
+from cant_do_that_anymore.runs.storage import load_run
 from reasoning_servers import HABITS_KEPT, effort_server, keeps_habit_at, reasoning_tokens_at
 from testing import (
-    POOL,
     Body,
     CompletedCommand,
     Loopback,
     Serve,
     cdta,
+    positions_of,
     run_with_outcomes,
     serving,
     without_plots,
@@ -84,7 +79,7 @@ def test_curve_and_plot_match_the_planted_values(experiment: Experiment) -> None
     assert sorted(rows) == sorted((model, effort) for model in HABITS_KEPT for effort in EFFORTS)
     for (model, effort), row in rows.items():
         run = load_run(experiment.out / f"{model}-all-bishops-as-knights-{effort}-20220722")
-        move_lists = [sample.position.moves for sample in run.samples]
+        move_lists = [position.moves for position in positions_of(run.samples)]
         share_kept = fmean(keeps_habit_at(effort, moves, model) for moves in move_lists)
         standard_tokens, changed_tokens = (
             fmean(reasoning_tokens_at(effort, moves, changed=changed) for moves in move_lists)
@@ -106,21 +101,21 @@ def test_curve_and_plot_match_the_planted_values(experiment: Experiment) -> None
     figure = curve_chart(entries_of(map(load_run, folders_in(experiment.out))))
     models = [text.get_text() for text in figure.legends[0].get_texts()]
     assert sorted(models) == sorted(HABITS_KEPT)
-    for axes, name in zip(figure.axes, PANELS, strict=True):
+    assert figure.axes[-1].get_title() == "Usual move, changed rules"
+    for axes, name in zip(figure.axes, CURVES, strict=True):
         lines = [line for line in axes.lines if line.get_linestyle() != "None"]  # not the markers
         for model, line in zip(models, lines, strict=False):
-            for (x, y), effort in zip(np.array(line.get_xydata()), EFFORTS, strict=True):
+            for point, effort in zip(np.array(line.get_xydata()), EFFORTS, strict=True):
                 row = rows[model, effort]
-                assert y == pytest.approx(float(row[name]), abs=1e-6)
-                if effort != "none":  # models without reasoning are drawn side by side
-                    assert x == pytest.approx(float(row["changed_thinking_tokens"]), abs=1e-6)
+                planted = float(row["changed_thinking_tokens"]), float(row[name])
+                assert point == pytest.approx(planted, abs=1e-6)
 
 
 def test_all_efforts_share_the_dataset_of_the_lowest_effort(experiment: Experiment) -> None:
     runs = [load_run(file.parent) for file in experiment.out.glob("yielding-*/run.json")]
     assert {run.plan.settings.reasoning_effort for run in runs} == set(EFFORTS)
     assert {run.plan.select_effort for run in runs} == {"none"}
-    assert len({tuple(sample.position.id for sample in run.samples) for run in runs}) == 1
+    assert len({tuple(sample.item.id for sample in run.samples) for run in runs}) == 1
     efforts = [request["reasoning_effort"] for request in experiment.requests]
     assert efforts.count("low") == 2 * 2 * N
     assert efforts.count("none") > 2 * 2 * N
@@ -128,15 +123,6 @@ def test_all_efforts_share_the_dataset_of_the_lowest_effort(experiment: Experime
         r["max_tokens"] for r in experiment.requests if r["reasoning_effort"] == "high"
     ]
     assert with_reasoning == [REASONING_TOKENS] * 2 * 2 * N
-
-
-def runs_and_failures(
-    server: Loopback, out: Path, *rules: str, efforts: Sequence[Effort], **options: Any
-) -> tuple[list[Run], dict[str, UserError]]:
-    """Run an experiment without writing tables and plots."""
-    fields = {"model": "yielding", "base_url": server.url, "n": N, "evals": "all"} | options
-    specs = specs_for(seed=1, rules=rules, efforts=efforts, **fields)
-    return run_all({"yielding": specs}, out, save_run, quiet=True)
 
 
 def test_a_stopped_experiment_resumes(server: Loopback, tmp_path: Path) -> None:
@@ -165,22 +151,10 @@ def test_a_stopped_experiment_resumes(server: Loopback, tmp_path: Path) -> None:
     assert len(table(tmp_path)) == 3
 
 
-def test_rules_have_their_own_datasets_and_share_requests(server: Loopback, tmp_path: Path) -> None:
-    write_positions(tmp_path / "pool.jsonl", POOL[:N])
-    rules = ("bishops-as-knights", "bishops-as-rooks")
-    pool = str(tmp_path / "pool.jsonl")
-    runs, _ = runs_and_failures(server, tmp_path, *rules, efforts=["low"], pool=pool)
-    assert [run.plan.change.key for run in runs] == list(rules)
-    prompts = [tuple(message["content"] for message in r["messages"]) for r in server.requests]
-    # Standard rules: once to select and once to measure. Each change: once.
-    assert sorted(map(prompts.count, set(prompts))) == [1] * 2 * N + [2] * N
-    assert len(set(prompts)) == N + 2 * N
-
-
 def run_with_tokens(model: str, effort: Effort, tokens: int) -> Run:
     """A run with this many reasoning tokens per answer. It keeps one habit of two."""
     settings = Settings(reasoning_effort=effort)
-    run = run_with_outcomes(model, ["special", "legal"], settings=settings)
+    run = run_with_outcomes(model, ["usual", "legal"], settings=settings)
     usage = Usage(1, tokens, tokens)
     samples = [
         replace(s, answers={name: replace(a, usage=usage) for name, a in s.answers.items()})

@@ -46,17 +46,17 @@ COUNTS: Counts = {
 def diagnosed_sample(position: Position, knows: bool | None, keeps: bool) -> PositionAnswers:
     """A sample with the habit. Its answers about the rule are unreadable if `knows` is None."""
     texts = {True: ("no", "yes"), False: ("yes", "yes"), None: ("perhaps", "perhaps")}[knows]
-    outcomes = ("special", "special" if keeps else "legal", "special", "legal")
+    outcomes = ("usual", "usual" if keeps else "legal", "usual", "legal")
     replies: dict[str, Answer | Outcome] = dict(zip(DIAGNOSIS_CONDITIONS, outcomes, strict=False))  # type: ignore[arg-type]
     knowledge = zip(DIAGNOSIS_CONDITIONS[4:], texts, strict=True)
     replies |= {condition: Answer(text) for condition, text in knowledge}
-    replies["standard"] = Answer(position.special_moves[0])
+    replies["standard"] = Answer(position.usual[0])
     return position, replies
 
 
 def run_with_counts(
     counts: Counts,
-    controls: Sequence[Outcome] = ("special",) * 8,
+    controls: Sequence[Outcome] = ("usual",) * 8,
     first: Mapping[str, Answer] = MappingProxyType({}),
 ) -> Run:
     """A run with this many samples of each kind. `first` replaces answers of the first sample."""
@@ -64,7 +64,7 @@ def run_with_counts(
     samples = [diagnosed_sample(p, *kind) for p, kind in zip(POOL, kinds, strict=False)]
     samples[:1] = [(p, {**replies, **first}) for p, replies in samples[:1]]
     control_samples: list[PositionAnswers] = [
-        (p, {"standard": "special", "changed": outcome, "placebo": "special"})
+        (p, {"standard": "usual", "changed": outcome, "placebo": "usual"})
         for p, outcome in zip(POOL[500:], controls, strict=False)
     ]
     return run_from_answers(samples, plan_of(len(samples), DIAGNOSIS_CONDITIONS), control_samples)
@@ -76,14 +76,14 @@ def run_with_placebo(placebo: Callable[[int], Outcome], at_controls: Mapping[str
     return run_from_answers(
         [(p, {**replies, "placebo": placebo(n)}) for n, (p, replies) in enumerate(samples)],
         plan_of(40, DIAGNOSIS_CONDITIONS),
-        [(p, {"standard": "special", **at_controls}) for p in POOL[500:530]],
+        [(p, {"standard": "usual", **at_controls}) for p in POOL[500:530]],
     )
 
 
 def run_moved_by_placebo() -> Run:
     """A run in which the placebo alone changes the habit."""
-    at_controls: dict[str, Outcome] = {"changed": "special", "placebo": "special"}
-    return run_with_placebo(lambda n: "legal" if n % 2 else "special", at_controls)
+    at_controls: dict[str, Outcome] = {"changed": "usual", "placebo": "usual"}
+    return run_with_placebo(lambda n: "legal" if n % 2 else "usual", at_controls)
 
 
 def run_without_habit() -> Run:
@@ -95,17 +95,17 @@ def run_without_habit() -> Run:
 
 SOME_UNREADABLE: Counts = {(True, True): 10, (False, True): 5, (None, True): 4, (None, False): 2}
 SCENARIOS: dict[str, Callable[[], Run]] = {
-    "knowing helps": lambda: run_with_counts(COUNTS, [*["special"] * 6, "legal", "legal"]),  # type: ignore[list-item]
+    "knowing helps": lambda: run_with_counts(COUNTS, [*["usual"] * 6, "legal", "legal"]),  # type: ignore[list-item]
     "always knows": lambda: run_with_counts({(True, True): 10, (True, False): 30}),
     "guesses": lambda: run_with_counts({(True, True): 1, (False, True): 30}),
     "few readable": lambda: run_with_counts({(True, True): 10, (None, True): 30}),
     "none readable": lambda: run_with_counts({(None, True): 30}),
     "some unreadable": lambda: run_with_counts(SOME_UNREADABLE),
     "no effect, no controls": lambda: run_with_counts({(True, True): 40}, ()),
-    "other play changes": lambda: run_with_counts(COUNTS, ["legal"] * 30 + ["special"] * 10),  # type: ignore[arg-type]
+    "other play changes": lambda: run_with_counts(COUNTS, ["legal"] * 30 + ["usual"] * 10),  # type: ignore[arg-type]
     "the placebo moves the habit": run_moved_by_placebo,
     "the placebo changes as much at controls": lambda: run_with_placebo(
-        lambda _: "special", {"changed": "legal", "placebo": "legal"}
+        lambda _: "usual", {"changed": "legal", "placebo": "legal"}
     ),
     "no habit": run_without_habit,
     "no diagnosis": lambda: run_with_outcomes(positions=POOL[:1]),
@@ -175,11 +175,11 @@ def test_controls_are_shown_separately_with_their_conditions(
     opened.expect_current_sample(f"1 of {len(typical.samples)}")
     opened.page.locator("#why a", has_text="At control positions").click()
     opened.expect_current_sample("1 of 8")
-    assert "which stays legal" in opened.text(".legend .special b")
+    assert "which stays legal" in opened.text(".legend .usual b")
     panels = opened.page.locator("article:visible").all()
     names = [panel.get_attribute("data-condition") for panel in panels]
     assert names == ["standard", "changed", "placebo"]
-    linked = open_page(typical_page, f"#sample={typical.controls[3].position.id}")
+    linked = open_page(typical_page, f"#sample={typical.controls[3].item.id}")
     assert linked.current_sample == "4 of 8"
 
 
@@ -191,7 +191,7 @@ def test_a_sample_shows_all_replies_and_questions(
     for condition in typical.plan.conditions:
         panel = f"article[data-condition={condition.name}]"
         assert opened.text(f"{panel} pre") == sample.answers[condition.name].text
-        question = condition.question(sample.position)
+        question = condition.question(sample.item)
         if question.about:
             assert f"is {question.about} a legal move" in opened.text(f"{panel} .asked q")
     assert "Remember the rules" in opened.text("article[data-condition=reminded] .asked")
@@ -202,8 +202,8 @@ def test_a_sample_shows_all_replies_and_questions(
 def test_diagnosis_report_is_accessible(tmp_path: Path, open_page: Opener) -> None:
     """The run has a diagnosis, reasoning and failures, so that its report has every section."""
     counts = {(True, False): 3, (True, True): 2, (None, True): 1, (False, True): 1}
-    answer = Answer("no idea", reasoning=f"{POOL[0].special_moves[0]}?", usage=Usage(1, 72, 70))
-    run = run_with_counts(counts, ["special", "legal"], {"changed": answer})
+    answer = Answer("no idea", reasoning=f"{POOL[0].usual[0]}?", usage=Usage(1, 72, 70))
+    run = run_with_counts(counts, ["usual", "legal"], {"changed": answer})
     opened = open_page(save_report(run, tmp_path))
     report = opened.page
     assert report.locator(".failures li").count() > 1

@@ -185,7 +185,7 @@ def test_rows_link_to_the_reports_of_their_runs(opened: OpenPage, document: Docu
 def test_titles_and_model_names_are_escaped(open_page: Opener, tmp_path: Path) -> None:
     efforts: tuple[Effort, ...] = ("none", "high")
     runs = [
-        run_with_outcomes(EVIL, ["special", "legal"], settings=Settings(reasoning_effort=effort))
+        run_with_outcomes(EVIL, ["usual", "legal"], settings=Settings(reasoning_effort=effort))
         for effort in efforts
     ]
     ranked = rankings(entries_of(runs))

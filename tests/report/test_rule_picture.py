@@ -6,9 +6,9 @@ import chess
 import pytest
 
 from cant_do_that_anymore import Position, Rules, rules_named
-from cant_do_that_anymore.game.rules import CATALOG
+from cant_do_that_anymore.habits.chess.picture import rule_picture
+from cant_do_that_anymore.habits.chess.rules import CATALOG
 from cant_do_that_anymore.report.run_page import page
-from cant_do_that_anymore.report.svg import rule_picture
 from custom_rules import NoEnPassant
 from run_builders import plan_of, run_from_answers
 
@@ -56,9 +56,9 @@ def test_every_rule_that_forbids_moves_has_a_diagram(rules: Rules) -> None:
         assert marks(rules)["lost"]
 
 
-def test_diagram_uses_a_sample_if_the_example_game_has_no_special_move() -> None:
+def test_diagram_uses_a_sample_if_the_example_game_has_no_usual_move() -> None:
     plan = plan_of(change=NoEnPassant())
-    answers = [(EN_PASSANT, {"standard": "special", "changed": "legal"})]
+    answers = [(EN_PASSANT, {"standard": "usual", "changed": "legal"})]
     text = page(run_from_answers(answers, plan))  # type: ignore[arg-type]
     assert "<b>3. exd6</b>" in text
     assert "a sample of this run" in text

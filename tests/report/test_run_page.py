@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import get_args
 
 import pytest
 from playwright.sync_api import Browser
@@ -14,8 +13,8 @@ from playwright.sync_api import Browser
 from browser import Opener, OpenPage, check_fits, save_report
 from cant_do_that_anymore import Answer, Position, shipped_pool
 from cant_do_that_anymore.formatting import visible
-from cant_do_that_anymore.game.notation import notate
-from cant_do_that_anymore.game.rules import STANDARD
+from cant_do_that_anymore.habits.chess.notation import notate
+from cant_do_that_anymore.habits.chess.rules import STANDARD
 from cant_do_that_anymore.providers.base import Usage
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.report.sentences import headline
@@ -25,7 +24,15 @@ from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
 from cant_do_that_anymore.task.prompts import Prompt
 from cant_do_that_anymore.task.types import Eval
 from run_builders import with_other_forbidden_moves
-from testing import POOL, PositionAnswers, cdta, plan_of, run_from_answers, run_with_outcomes
+from testing import (
+    POOL,
+    PositionAnswers,
+    cdta,
+    plan_of,
+    positions_of,
+    run_from_answers,
+    run_with_outcomes,
+)
 
 Show = Callable[..., OpenPage]
 BIDI = "f1b5 \u202e\u2066evil\u2069\u202c \u200f\ufeff\x00\x1b[2J"
@@ -68,8 +75,8 @@ def mixed_run(n: int) -> Run:
     """A run whose samples keep the habit, adapt, keep it or are unreadable, in turn."""
     samples = []
     for number, position in enumerate(POOL[:n]):
-        special = position.special_moves[0]
-        samples.append(sample(position, special, (special, "a2a3", special, "no idea")[number % 4]))
+        usual = position.usual[0]
+        samples.append(sample(position, usual, (usual, "a2a3", usual, "no idea")[number % 4]))
     return run_from_answers(samples)
 
 
@@ -85,25 +92,25 @@ def three_conditions() -> Run:
         half_stated = ConditionTemplate(lambda _: STANDARD, lambda *_: "<half>")
         patch.setitem(CONDITIONS, "half_stated", half_stated)
         plan = plan_of(3, names=("standard", "changed", "half_stated"))
-    special = POOL[0].special_moves[0]
-    position, answers = sample(POOL[0], special, reasoned(f"Not {special}?", "g1h3", 70))
+    usual = POOL[0].usual[0]
+    position, answers = sample(POOL[0], usual, reasoned(f"Not {usual}?", "g1h3", 70))
     third = [Answer("a2a3"), Answer("<i>no</i>")]
     samples: list[PositionAnswers] = [
         (position, {**answers, "half_stated": answer}) for answer in third
     ]
-    samples.append((position, dict.fromkeys([*answers, "half_stated"], Answer(special))))
+    samples.append((position, dict.fromkeys([*answers, "half_stated"], Answer(usual))))
     return run_from_answers(samples, plan)
 
 
 @pytest.fixture(scope="module")
 def with_reasoning() -> Run:
-    """A run whose reasoning is longer, mentions the special move, both or neither."""
+    """A run whose reasoning is longer, mentions the usual move, both or neither."""
     samples = []
     for number, position in enumerate(POOL[:12]):
-        special = position.special_moves[0]
-        standard = reasoned(f"{special} as ever", special, 100)
+        usual = position.usual[0]
+        standard = reasoned(f"{usual} as ever", usual, 100)
         longer, mentions = number % 2 == 0, number % 3 == 0
-        reasoning = f"Once **{notate(position.board(), special)}**!" if mentions else "Nothing."
+        reasoning = f"Once **{notate(position.board(), usual)}**!" if mentions else "Nothing."
         samples.append(sample(position, standard, reasoned(reasoning, "", 1_200 if longer else 50)))
     return run_from_answers(samples)
 
@@ -153,7 +160,7 @@ def test_run_writes_a_report_for_light_dark_and_print(random_run: Path, show: Sh
     assert opened.text(".lede") == headline(load_run(random_run))
     board = opened.page.locator("#samples .board")
     assert board.locator("use").count() >= 16
-    assert (board.locator(".last").count(), board.locator("polygon.special").count()) == (2, 1)
+    assert (board.locator(".last").count(), board.locator("polygon.usual").count()) == (2, 1)
     assert board.bounding_box()["width"] > 200  # type: ignore[index]
     color = "getComputedStyle(document.documentElement).backgroundColor"
     opened.page.emulate_media(color_scheme="light")
@@ -203,7 +210,7 @@ def test_a_third_condition_is_shown_everywhere(show: Show) -> None:
     assert "3 times" in opened.text("#moved")
     header = opened.page.locator(".outcomes thead th").all_text_contents()
     assert header == ["outcome", "meaning", "standard", "changed", "half stated"]
-    assert opened.text("[data-outcome='half_stated.special']") == "1"
+    assert opened.text("[data-outcome='half_stated.usual']") == "1"
     assert "Half stated" in opened.text("#made")
     assert opened.page.locator("#made details pre").last.text_content() == "<half>"
     third = "[data-condition=half_stated]"
@@ -219,28 +226,19 @@ def test_filters_and_search_narrow_the_samples(mixed: Run, show: Show) -> None:
     opened.page.select_option("[name=changed]", "unreadable")
     opened.expect_current_sample("1 of 10")
     assert opened.text("article.changed pre") == "no idea"
-    opened.page.select_option("[name=standard]", "special")
+    opened.page.select_option("[name=standard]", "usual")
     opened.expect_current_sample("1 of 10")
     opened.page.fill("[name=move]", "z9")
     opened.expect_current_sample("no match")
     assert opened.page.locator("#samples .board").is_hidden()
-    special = [(s.position.board(), s.position.special_moves[0]) for s in mixed.samples]
+    usual = [(p.board(), p.usual[0]) for p in positions_of(mixed.samples)]
     for name in ("changed", "standard"):
         opened.page.select_option(f"[name={name}]", "")
     opened.page.fill("[name=move]", "f1b5")
-    opened.expect_current_sample(f"1 of {sum(uci == 'f1b5' for _, uci in special)}")
+    opened.expect_current_sample(f"1 of {sum(uci == 'f1b5' for _, uci in usual)}")
     opened.page.fill("[name=move]", "bb5")
-    opened.expect_current_sample(
-        f"1 of {sum(notate(board, uci) == 'Bb5' for board, uci in special)}"
-    )
-    assert opened.text(".legend .special b") == "Bb5"
-
-
-def test_outcome_bands_link_to_their_samples(show: Show) -> None:
-    opened = show("mixed")
-    opened.page.locator(".bands a.is-unreadable").press("Enter")
-    opened.expect_current_sample("1 of 10")
-    assert opened.text("article.changed .outcome") == "unreadable"
+    opened.expect_current_sample(f"1 of {sum(notate(board, uci) == 'Bb5' for board, uci in usual)}")
+    assert opened.text(".legend .usual b") == "Bb5"
 
 
 def test_arrow_keys_step_through_samples_outside_text_fields(mixed: Run, show: Show) -> None:
@@ -251,7 +249,7 @@ def test_arrow_keys_step_through_samples_outside_text_fields(mixed: Run, show: S
     keyboard.press("ArrowRight")
     keyboard.press("ArrowRight")
     opened.expect_current_sample("3 of 40")
-    third = mixed.samples[2].position.id
+    third = mixed.samples[2].item.id
     assert opened.text(".identity").startswith(f"sample {third}")
     url_hash = opened.page.evaluate("location.hash")
     assert url_hash == f"#sample={third}"
@@ -292,16 +290,16 @@ def test_filters_that_exclude_the_linked_sample_are_dropped(mixed: Run, show: Sh
     opened = show("mixed", link="#changed=refused")
     opened.expect_current_sample("1 of 40")
     assert opened.page.locator("[name=changed] option:checked").text_content() == "any outcome"
-    link = f"#changed=unreadable&sample={mixed.samples[1].position.id}"
+    link = f"#changed=unreadable&sample={mixed.samples[1].item.id}"
     assert show("mixed", link=link).current_sample == "2 of 40"
 
 
-@pytest.mark.parametrize("eval", get_args(Eval))
+@pytest.mark.parametrize("eval", ["all", "all_diagonal"])
 def test_tiles_show_the_measures_of_the_eval(eval: Eval) -> None:
     report = page(run_from_answers([sample(POOL[0], "a2a3", "a2a3")], plan_of(1, eval=eval)))
     titles = re.findall(r'<div class="tile">\s*<dt>(.*)</dt>', report)
     captions = re.findall(r'class="reading">(.*)</dd>', report)
-    shares = ["Special move, changed rules", "Special move, standard rules"]
+    shares = ["Usual move, changed rules", "Usual move, standard rules"]
     if eval == "all_diagonal":
         assert titles == ["Rule uptake", *shares, "Legal answers, changed rules"]
         assert captions == [UPTAKE]
@@ -370,25 +368,25 @@ def test_reasoning_is_counted_folded_and_filterable(with_reasoning: Run, show: S
     assert f"[{interval.low:,.0f}, {interval.high:,.0f}]" in (row.text_content() or "")
     assert row.locator(".whisker.changed").count() == 1
     assert "temptation_rate" in opened.text("#metrics")
-    position = with_reasoning.samples[0].position
+    position = positions_of(with_reasoning.samples)[0]
     reasoning = opened.page.locator("article.changed details pre")
     assert reasoning.is_hidden()
     summary = "article.changed details summary"
-    assert opened.text(summary) == "Reasoning: 1,200 tokens, mentions the special move"
+    assert opened.text(summary) == "Reasoning: 1,200 tokens, mentions the usual move"
     opened.page.click(summary)
     assert reasoning.is_visible()
-    special = notate(position.board(), position.special_moves[0])
-    assert reasoning.text_content() == f"Once **{special}**!"
+    usual = notate(position.board(), position.usual[0])
+    assert reasoning.text_content() == f"Once **{usual}**!"
     opened.page.keyboard.press("ArrowRight")
     assert opened.text(summary) == "Reasoning: 50 tokens"
     assert reasoning.text_content() == "Nothing."
     options = opened.page.locator("[name=thoughts] option").all_text_contents()
-    assert options == ["any reasoning", "mentions the special move (4)", "longer reasoning (6)"]
-    opened.page.select_option("[name=thoughts]", "special")
+    assert options == ["any reasoning", "mentions the usual move (4)", "longer reasoning (6)"]
+    opened.page.select_option("[name=thoughts]", "usual")
     opened.expect_current_sample("1 of 4")
     opened.page.select_option("[name=thoughts]", "longer")
     opened.expect_current_sample("1 of 6")
-    assert show("with_reasoning", link="#thoughts=special").current_sample == "1 of 4"
+    assert show("with_reasoning", link="#thoughts=usual").current_sample == "1 of 4"
 
 
 def test_hovering_over_a_move_in_the_reasoning_draws_it(show: Show) -> None:
@@ -400,7 +398,7 @@ def test_hovering_over_a_move_in_the_reasoning_draws_it(show: Show) -> None:
     assert moves.all_text_contents() == ["Bb5", "Bg3", "f1b5", "h2h4"]
     uci = moves.evaluate_all("all => all.map(move => move.dataset.uci)")
     assert uci == ["f1b5", "f1g3", "f1b5", "h2h4"]
-    assert opened.page.locator(".pointer.special").all_text_contents() == ["Bb5", "f1b5"]
+    assert opened.page.locator(".pointer.usual").all_text_contents() == ["Bb5", "f1b5"]
     assert opened.page.locator("article.changed details pre").text_content() == reasoning
     arrow = opened.page.locator(".board .pointed")
     assert arrow.count() == 0
@@ -432,9 +430,7 @@ def test_long_texts_are_cut_in_the_middle_with_a_note(show: Show) -> None:
     assert text.startswith("a" * 1_500 + "…")
     assert "57,011 characters omitted" in text
     assert opened.page.locator(".pointer").all_text_contents() == ["g1f3"]
-    assert (
-        opened.text("article.changed summary") == "Reasoning: 9 tokens, mentions the special move"
-    )
+    assert opened.text("article.changed summary") == "Reasoning: 9 tokens, mentions the usual move"
     fine = " ".join(opened.text("#samples .fine").split())
     assert "Replies and reasoning are shown" in fine and "longer than 3,000 characters" in fine
 
@@ -487,14 +483,14 @@ def test_1000_samples_open_in_two_seconds(tmp_path: Path, show: Show) -> None:
     assert any(opening_seconds() < 2 for _ in range(4))  # other tests may slow some of them down
 
 
-def test_diagonal_run_shows_all_special_moves(show: Show) -> None:
+def test_diagonal_run_shows_all_usual_moves(show: Show) -> None:
     positions = shipped_pool("diagonal")[:5]
-    samples = [sample(p, p.special_moves[0], p.special_moves[-1]) for p in positions]
+    samples = [sample(p, p.usual[0], p.usual[-1]) for p in positions]
     opened = show(run_from_answers(samples, plan_of(5, eval="all_diagonal")))
     assert opened.text(".lede").startswith("model-1 moves a bishop diagonally in 100% of 5 ")
     for position in positions:
-        arrows = opened.page.locator("#samples .board polygon.special").count()
-        assert arrows == len(position.special_moves)
+        arrows = opened.page.locator("#samples .board polygon.usual").count()
+        assert arrows == len(position.usual)
         opened.page.keyboard.press("ArrowRight")
 
 
@@ -535,8 +531,11 @@ def test_reports_fit_all_screens(show: Show) -> None:
     check_fits(page, tables_from=390)
 
 
-def test_failures_link_to_their_samples(show: Show) -> None:
+def test_outcome_bands_and_failures_link_to_their_samples(show: Show) -> None:
     opened = show("mixed")
+    opened.page.locator(".bands a.is-unreadable").press("Enter")
+    opened.expect_current_sample("1 of 10")
+    assert opened.text("article.changed .outcome") == "unreadable"
     items = opened.page.locator(".failures li")
     assert items.all_inner_texts() == [
         "20 of 40 kept the habit: show them",

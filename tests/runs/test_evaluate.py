@@ -1,59 +1,31 @@
 """Whole evaluations of models on loopback servers."""
 
 from pathlib import Path
-from random import Random
 
 import pytest
 
-from cant_do_that_anymore.datasets.storage import shipped_datasets
 from cant_do_that_anymore.errors import Incomplete
-from cant_do_that_anymore.game.position import Position, write_positions
+from cant_do_that_anymore.habits.chess.position import Position, write_positions
 from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.task.samples import (
     REPLIES_TO_JUDGE_CUTS,
     REPLIES_TO_JUDGE_READING,
     FirstReplies,
 )
-from planted_models import keeps_habit
 from testing import (
     POOL,
     Body,
     Loopback,
     Serve,
-    Spec,
     error_when,
     habit,
     measure,
     moves_in,
     openai_server,
     perfect,
-    positions,
-    wavering,
+    plan_of,
+    positions_of,
 )
-
-
-def test_metrics_on_a_shipped_dataset_match_a_direct_calculation() -> None:
-    with openai_server(wavering, model="gpt-3.5-turbo-0125") as server:
-        run = measure("openai/gpt-3.5-turbo", n=100)
-
-    shipped, n = shipped_datasets(POOL)["gpt-3.5-turbo-0125"].positions, 100
-    sampled = Random(Spec.seed).sample(shipped, n)
-    p = sum(keeps_habit(position.moves, changed=False) for position in sampled) / n
-    v = sum(keeps_habit(position.moves, changed=True) for position in sampled) / n
-    lengths = [len(position.moves) for position in sampled]
-    mean = sum(lengths) / n
-    metrics = run.results.metrics
-    assert len(shipped) == 1000
-    assert run.dataset.origin == "shipped"
-    assert metrics["predicted_move_proportion"] == p
-    assert metrics["predicted_move_in_variant_proportion"] == v
-    assert metrics["delta"] == pytest.approx(v - p)
-    assert metrics["variant_impact_factor"] == pytest.approx((v - p) / p)
-    assert metrics["avg_num_previous_moves"] == pytest.approx(mean)
-    assert metrics["std_num_previous_moves"] == pytest.approx(
-        (sum((length - mean) ** 2 for length in lengths) / n) ** 0.5
-    )
-    assert len(server.requests) == 201  # one request to learn the exact version
 
 
 def test_a_new_model_gets_a_dataset_of_its_own_habits(serve: Serve) -> None:
@@ -77,12 +49,12 @@ def test_a_new_model_gets_a_dataset_of_its_own_habits(serve: Serve) -> None:
 
     assert run.dataset.origin == "built"
     assert len(run.samples) == 50
-    assert all(has_habit(sample.position) for sample in run.samples)
+    assert all(map(has_habit, positions_of(run.samples)))
     assert run.results.metrics["predicted_move_proportion"] == 1
     assert sent < 50 * 3 * 2 + 100 + 32  # about three requests per hit, and those in flight
     assert repeated.results == run.results
-    assert larger.dataset.positions[:50] == run.dataset.positions
-    assert len(larger.dataset.positions) == 80
+    assert larger.dataset.items[:50] == run.dataset.items
+    assert len(larger.dataset.items) == 80
     assert smaller_again.samples == run.samples
 
 
@@ -97,7 +69,7 @@ def test_requests_contain_exactly_the_specified_messages() -> None:
         common | {"messages": [{"role": m.role, "content": m.content} for m in messages]}
         for sample in run.samples
         for condition in run.plan.conditions
-        for messages in [condition.question(sample.position).messages]
+        for messages in [condition.question(sample.item).messages]
     ]
 
     def sorted_by_messages(requests: list[Body]) -> list[Body]:
@@ -157,7 +129,7 @@ def test_the_first_replies_are_judged_once(
     unusable: int, answer: Answer, baseline: bool, stops: bool
 ) -> None:
     """The cut-off replies come last, and the unreadable ones first."""
-    first_replies = FirstReplies()
+    first_replies = FirstReplies(plan_of())
     is_usable = [*([False] * unusable), *([True] * (50 - unusable))]
     if answer is CUT_OFF:
         is_usable.reverse()
@@ -177,7 +149,7 @@ def test_the_first_replies_are_judged_once(
 def test_a_repeated_position_counts_each_time(server: Loopback, tmp_path: Path) -> None:
     write_positions(tmp_path / "mine.jsonl", [*POOL[:7], POOL[0]])
     run = measure(server, dataset=tmp_path / "mine.jsonl")
-    assert {sample.position for sample in run.samples} == set(POOL[:7])
+    assert {sample.item for sample in run.samples} == set(POOL[:7])
     assert (len(run.samples), len(server.requests)) == (8, 16)
 
 
@@ -188,18 +160,6 @@ def test_the_diagonal_eval_needs_no_selection(serve: Serve) -> None:
     assert metrics["predicted_move_proportion"] == 1
     assert metrics["predicted_move_in_variant_proportion"] == 0
     assert metrics["variant_legal_proportion"] == 1
-
-
-def test_a_dataset_with_unanswered_requests_counts_as_incomplete(serve: Serve) -> None:
-    """The run continues after a few failures, and the next run sends those requests again."""
-    failing = {position.moves for position in POOL[10:13]}
-    fault = error_when(
-        lambda r, _: r["temperature"] == 0 and moves_in(r) in failing, "bad luck", 400
-    )
-    server = serve(habit, fault=fault)
-    assert len(measure(server, n=100, pool=positions(60)).samples) == 57
-    server.fault = None
-    assert len(measure(server, n=100, pool=positions(60)).samples) == 60
 
 
 def test_a_failed_first_request_is_the_only_one(serve: Serve, no_retry_delay: None) -> None:

@@ -1,7 +1,6 @@
 """Another model with the same name and address: a few cached requests, sent again, reveal it."""
 
 import json
-import time
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -16,11 +15,9 @@ from cant_do_that_anymore.runs.identity import DIFFERENCES_TO_REJECT, PROBES, Mo
 from cant_do_that_anymore.runs.results import ALL_CACHED
 from cant_do_that_anymore.task.types import answers_of
 from testing import (
-    Body,
     Loopback,
     Responder,
     Run,
-    Serve,
     adapting,
     cdta,
     error_when,
@@ -64,16 +61,6 @@ def test_the_same_model_adds_no_note(
     assert len(server.requests) == sent + probes
     assert second.samples == first.samples
     assert second.notes == [*first.notes, ALL_CACHED]
-
-
-def test_a_server_with_a_new_version_per_answer_counts_as_the_same(serve: Serve) -> None:
-    class Replicas(Loopback):
-        def completion(self, request: Body) -> dict[str, object]:
-            return super().completion(request) | {"model": f"replica-{time.time_ns()}"}
-
-    server = serve(Replicas(habit))
-    first, second = measure_few(server), measure_few(server)
-    assert second.samples == first.samples
 
 
 def test_another_checkpoint_is_refused(server: Loopback) -> None:

@@ -64,7 +64,10 @@ def test_a_saved_run_is_read_back_unchanged(run: Run, folder: Path) -> None:
         (lambda data: data.pop("wording"), "is missing the key 'wording'"),
         (lambda data: data["settings"].update(top_p=0.5), "unknown key in .*top_p"),
         (lambda data: data["conditions"][1].update(top_p=0.5), "unknown key in .*top_p"),
-        (lambda data: data.update(rules="mine"), r"'mine', which are not .*load\(FOLDER, rules"),
+        (
+            lambda data: data.update(rules="mine", change=None),
+            r"'mine', which are not .*load\(FOLDER, rules",
+        ),
     ],
 )
 def test_bad_run_json_is_refused(edit: Callable[[Json], object], error: str, folder: Path) -> None:
@@ -141,7 +144,7 @@ def test_damage_is_only_reported(folder: Path, name: str, content: str | None, e
 
 
 def test_a_position_drawn_twice_is_two_samples(tmp_path: Path) -> None:
-    outcomes: Any = {"standard": "special", "changed": "legal"}
+    outcomes: Any = {"standard": "usual", "changed": "legal"}
     save_run(run_from_answers([(POOL[0], outcomes)] * 2), tmp_path / "run")
     assert [sample.draw for sample in load_run(tmp_path / "run").samples] == [0, 1]
 

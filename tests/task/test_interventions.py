@@ -16,8 +16,10 @@ import pytest
 from cant_do_that_anymore import ConditionTemplate, Position, Run, Spec, load
 from cant_do_that_anymore.api.results import save_with_page
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.game.rule_pool import example_of
-from cant_do_that_anymore.game.rules import (
+from cant_do_that_anymore.habits.base import Message
+from cant_do_that_anymore.habits.chess.forms import FORMS
+from cant_do_that_anymore.habits.chess.rule_pool import example_of
+from cant_do_that_anymore.habits.chess.rules import (
     BISHOPS_AS_KNIGHTS,
     CATALOG,
     STANDARD,
@@ -25,20 +27,19 @@ from cant_do_that_anymore.game.rules import (
     placebo_of,
 )
 from cant_do_that_anymore.metrics.stats.significance import p_value
-from cant_do_that_anymore.providers.base import Answer, Message, Question
+from cant_do_that_anymore.providers.base import Answer, Question
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.report.sentences import helps_sentence
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.cost import estimate
 from cant_do_that_anymore.runs.storage import run_json
 from cant_do_that_anymore.task.conditions import CONDITIONS, conditions_for, interventions, question
-from cant_do_that_anymore.task.forms import FORMS
-from cant_do_that_anymore.task.prompts import DEFAULT, SHIPPED_WORDINGS, shipped_wording
+from cant_do_that_anymore.task.prompts import DEFAULT_WORDING, SHIPPED_WORDINGS, shipped_wording
 from custom_rules import NoEnPassant
 from planted_models import correct_answer, is_reminded
 from testing import (
     POOL,
-    SPECIAL,
+    USUAL,
     Body,
     PlantedModel,
     adapting,
@@ -62,14 +63,14 @@ ALL = [
 CHANGES = [rules for rules in CATALOG.values() if rules.forbids_something]
 
 
-@pytest.mark.parametrize("rules", [*CHANGES, NoEnPassant()], ids=lambda rules: rules.key)
+@pytest.mark.parametrize("rules", [*CHANGES[::4], NoEnPassant()], ids=lambda rules: rules.key)
 def test_every_intervention_has_valid_prompts(rules: Rules) -> None:
     assert interventions() == ALL
     start, black, white = (Position(0, moves, ()) for moves in ((), POOL[0].moves, POOL[1].moves))
     assert len(black.moves) % 2 != len(white.moves) % 2
     choices = (start, black, white, example_of(rules) or start)
-    for number, name in enumerate((DEFAULT.name, *SHIPPED_WORDINGS)):
-        wording = shipped_wording(name)
+    for number, name in enumerate((DEFAULT_WORDING, *SHIPPED_WORDINGS)):
+        wording = shipped_wording(name, rules)
         for index, form in enumerate(FORMS.values(), number):
             position = choices[index % len(choices)]
             conditions = conditions_for(["changed", *ALL], rules, wording, form=form)
@@ -108,12 +109,12 @@ def test_the_worked_example_is_right_and_about_another_piece(rules: Rules) -> No
     )
     board, placebo = chess.Board(fen), placebo_of(rules)
     assert placebo.statement in text
-    assert placebo.is_special(board, chess.Move.from_uci(usual))
+    assert placebo.is_habit(board, chess.Move.from_uci(usual))
     assert placebo.is_legal(board, chess.Move.from_uci(reply))
     assert usual[:2] == reply[:2]
-    special = example_of(rules)
-    if special:
-        piece = special.board().piece_type_at(chess.parse_square(special.special_moves[0][:2]))
+    own = example_of(rules)
+    if own:
+        piece = own.board().piece_type_at(chess.parse_square(own.usual[0][:2]))
         assert board.piece_type_at(chess.parse_square(usual[:2])) != piece
 
 
@@ -136,7 +137,7 @@ def test_custom_rules_have_an_example(rules: Rules) -> None:
     [
         ("c8b7: no\ng8f6", "legal", "g8f6"),
         ("My usual move is c8b7. No, it is not legal.\n\ng8f6\n", "legal", "g8f6"),
-        ("g8f6 is legal: yes\nc8b7", "special", "c8b7"),
+        ("g8f6 is legal: yes\nc8b7", "usual", "c8b7"),
         ("Yes\n**g8f6**", "legal", "g8f6"),
         ("I would play c8b7, but bishops jump now.\nMove: c8d6", "adapted", "c8d6"),
         ("No\n```\ng8f6\n```", "legal", "g8f6"),
@@ -150,11 +151,12 @@ def test_the_move_is_read_from_the_last_line(
     name: str, reply: str, outcome: str, move: str | None
 ) -> None:
     position = Position(4, ("e2e4", "b7b6", "d2d4"), ("c8b7",))
-    (condition,) = conditions_for([name], BISHOPS_AS_KNIGHTS, DEFAULT)
+    plain = shipped_wording(DEFAULT_WORDING, BISHOPS_AS_KNIGHTS)
+    (condition,) = conditions_for([name], BISHOPS_AS_KNIGHTS, plain)
     score = condition.read(Answer(reply), position, BISHOPS_AS_KNIGHTS, "lenient")
-    assert (score.outcome, score.move) == (outcome, move)
+    assert (score.outcome, score.answer) == (outcome, move)
     truncated = condition.read(Answer(reply, "length"), position, BISHOPS_AS_KNIGHTS, "lenient")
-    assert (truncated.outcome, truncated.move) == ("truncated", None)
+    assert (truncated.outcome, truncated.answer) == ("truncated", None)
 
 
 # How often each of three interventions makes the planted model follow the rule.
@@ -165,15 +167,15 @@ N = 100
 def reacting(request: Body) -> str:
     """Follows the rule in 10% of positions, and more often with three of the interventions."""
     text, moves = str(request["messages"]), moves_in(request)
-    moves = moves if moves in SPECIAL else moves[len(moves) // 2 :]  # the repeated prompt
+    moves = moves if moves in USUAL else moves[len(moves) // 2 :]  # the repeated prompt
     chance = max([0.1, *(rate for words, rate in FOLLOW_RATES.items() if words in text)])
     follows = (
         "rules of this game differ" in text and Random(f"{moves} {text[-40:]}").random() < chance
     )
-    move = legal_under_both(moves)[0] if follows else SPECIAL[moves]
+    move = legal_under_both(moves)[0] if follows else USUAL[moves]
     if "end your reply with" in text:
-        return f"I would play {SPECIAL[moves]}. Is that legal? No.\n\n{move}"
-    return f"{SPECIAL[moves]}: yes\n{move}" if "in two lines" in text else move
+        return f"I would play {USUAL[moves]}. Is that legal? No.\n\n{move}"
+    return f"{USUAL[moves]}: yes\n{move}" if "in two lines" in text else move
 
 
 def effects_in(run: Run) -> list[SimpleNamespace]:
@@ -234,26 +236,6 @@ def test_the_three_interventions_that_help_are_reported(planted: Run, tmp_path: 
     output = printed(summary(loaded))
     assert "Listing the legal moves closes" in output
     assert re.search(r"legal-moves +0\.\d+ +\+\d\d\.\d +\+\d\d\.\d to \+\d\d\.\d +< 0\.001", output)
-
-
-def test_unreadable_replies_widen_the_interval(planted: Run) -> None:
-    """The replies without a move could all have been legal."""
-
-    def silent(request: Body) -> str:
-        reply = reacting(request)
-        return (
-            "Hm."
-            if "The legal moves" in str(request) and SPECIAL[moves_in(request)] == reply
-            else reply
-        )
-
-    with serving_in_process(silent) as server:
-        run = measure(server, dataset=positions(N), interventions="legal-moves", n=N)
-    (effect,) = effects_in(run)
-    (readable,) = [e for e in effects_in(planted) if e.name == "legal-moves"]
-    assert effect.rule_uptake == readable.rule_uptake
-    assert effect.low <= readable.low
-    assert effect.high == 1
 
 
 def test_longer_replies_have_their_own_token_limit_and_cache_key(
@@ -367,10 +349,10 @@ def test_a_diagnosis_includes_interventions_at_control_positions(tmp_path: Path)
     effects = {effect.name: effect for effect in run.results.interventions}
     for name, effect in effects.items():
         pair = ("changed", name)
-        before, after = (sum(c.plays_special(n) for c in run.controls) for n in pair)
+        before, after = (sum(c.is_usual(n) for c in run.controls) for n in pair)
         assert effect.controls == pytest.approx(after / before - 1)
-        changes = [c.plays_special(name) - c.plays_special("changed") for c in run.controls]
-        p = p_value(changes, [control.position.game for control in run.controls])
+        changes = [c.is_usual(name) - c.is_usual("changed") for c in run.controls]
+        p = p_value(changes, [control.item.group for control in run.controls])
         assert p <= effect.controls_p_holm <= min(1, 2 * p) + 1e-12
     interval: dict[str, Any] = {"controls_low": -0.6, "controls_high": -0.1}
     clear = replace(effects["conflict-named"], **interval, controls_p_holm=0.04)

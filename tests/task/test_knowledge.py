@@ -6,18 +6,19 @@ from collections import Counter
 import chess
 import pytest
 
-from cant_do_that_anymore.game.position import Position, shipped_pool
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, rules_named
+from cant_do_that_anymore.habits.chess.position import Position, shipped_pool
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, STANDARD, rules_named
 from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.providers.pocket import CANNOT_READ
 from cant_do_that_anymore.task.conditions import QUESTIONS, conditions_for
-from cant_do_that_anymore.task.prompts import DEFAULT, answers_for
-from cant_do_that_anymore.task.scorer import allowed_move, forbidden_move
+from cant_do_that_anymore.task.prompts import answers_for, shipped_wording
+from cant_do_that_anymore.task.scorer import allowed_answer, forbidden_answer
 from cant_do_that_anymore.task.yes_no import read_yes_no
 from replies import HARD_YES_NO
 
 POOL = shipped_pool("pool")[:300]
-FORBIDDEN, ALLOWED = conditions_for(QUESTIONS, BISHOPS_AS_KNIGHTS, DEFAULT)
+PLAIN = shipped_wording("plain", BISHOPS_AS_KNIGHTS)
+FORBIDDEN, ALLOWED = conditions_for(QUESTIONS, BISHOPS_AS_KNIGHTS, PLAIN)
 
 
 YES = """yes|**Yes**|Yes, bishops jump now.|Yes - it is a jump.|Answer: yes|\\boxed{yes}
@@ -85,16 +86,16 @@ def test_statements_about_another_move_do_not_count() -> None:
 def test_an_answer_is_right_wrong_or_unusable(reply: Answer, forbidden: str, allowed: str) -> None:
     for condition, expected in ((FORBIDDEN, forbidden), (ALLOWED, allowed)):
         score = condition.read(reply, POOL[0], condition.rules, "lenient")
-        assert (score.outcome, score.move) == (expected, None)
+        assert (score.outcome, score.answer) == (expected, None)
         assert score.outcome in condition.outcomes
 
 
-def test_questions_are_about_a_forbidden_and_a_newly_allowed_move() -> None:
+def test_questions_are_about_a_forbidden_and_a_newly_allowed_answer() -> None:
     for position in POOL:
         board = position.board()
         forbidden, allowed = (
             chess.Move.from_uci(choose_move(position, BISHOPS_AS_KNIGHTS))
-            for choose_move in (forbidden_move, allowed_move)
+            for choose_move in (forbidden_answer, allowed_answer)
         )
         assert BISHOPS_AS_KNIGHTS.forbids(board, forbidden)
         assert BISHOPS_AS_KNIGHTS.is_legal(board, allowed)
@@ -104,15 +105,15 @@ def test_questions_are_about_a_forbidden_and_a_newly_allowed_move() -> None:
             if not STANDARD.is_legal(board, move)
         ]
         assert not newly_allowed or allowed in newly_allowed
-    moves = [allowed_move(position, BISHOPS_AS_KNIGHTS) for position in POOL[:8]]
+    moves = [allowed_answer(position, BISHOPS_AS_KNIGHTS) for position in POOL[:8]]
     assert " ".join(moves) == "f1e3 c8b6 f1e3 f8e6 f8g6 f1g3 f1g3 c1b3"  # must not change
 
 
 def test_without_newly_allowed_moves_the_question_is_about_a_legal_one() -> None:
     moves = ("e2e4", "e7e5", "g1f3", "g8f6", "f1c4", "f8c5")
     position, no_castling = Position(0, moves, ("e1g1",)), rules_named("no-castling")
-    allowed = chess.Move.from_uci(allowed_move(position, no_castling))
-    assert forbidden_move(position, no_castling) == "e1g1"
+    allowed = chess.Move.from_uci(allowed_answer(position, no_castling))
+    assert forbidden_answer(position, no_castling) == "e1g1"
     assert no_castling.is_legal(position.board(), allowed)
 
 

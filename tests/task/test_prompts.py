@@ -10,15 +10,21 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.game.position import Position
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, CATALOG, STANDARD, rules_named
-from cant_do_that_anymore.providers.base import Message
+from cant_do_that_anymore.habits.base import Message
+from cant_do_that_anymore.habits.chess.position import Position
+from cant_do_that_anymore.habits.chess.rules import (
+    BISHOPS_AS_KNIGHTS,
+    CATALOG,
+    STANDARD,
+    rules_named,
+)
 from cant_do_that_anymore.providers.request_fields import as_text
 from cant_do_that_anymore.task.conditions import conditions_for, question
-from cant_do_that_anymore.task.prompts import DEFAULT, Wording, wordings_named
+from cant_do_that_anymore.task.prompts import Wording, shipped_wording, wordings_named
 from testing import POOL, measure, positions
 
-PLAIN = Wording("plain", "Standard.", "Changed: {change}")
+PLAIN = shipped_wording("plain", BISHOPS_AS_KNIGHTS)
+SHORT = Wording("short", "Standard.", "Changed: {change}")
 PROTOCOL = Path(__file__).parents[2] / "docs" / "protocol.md"
 PROMPT_DIGESTS = {
     "standard": "44fbf1b7e04f",
@@ -32,7 +38,7 @@ PROMPT_DIGESTS = {
 
 
 def messages(*moves: str) -> tuple[Message, ...]:
-    (standard,) = conditions_for(["standard"], BISHOPS_AS_KNIGHTS, PLAIN)
+    (standard,) = conditions_for(["standard"], BISHOPS_AS_KNIGHTS, SHORT)
     return standard.question(Position(1, moves, ())).messages
 
 
@@ -50,11 +56,11 @@ def test_the_protocol_quotes_the_default_wording() -> None:
     text = PROTOCOL.read_text(encoding="utf-8")
     task, change, placebo, yes_no = re.findall(r"```text\n(.*?)\n```", text, re.S)
     changed = task.replace("chess", "chess with one rule changed")
-    assert DEFAULT.standard_prompt() == task
-    assert DEFAULT.changed_prompt(BISHOPS_AS_KNIGHTS) == f"{changed}\n{change}"
-    (condition,) = conditions_for(["placebo"], BISHOPS_AS_KNIGHTS, DEFAULT)
+    assert PLAIN.standard_prompt() == task
+    assert PLAIN.changed_prompt(BISHOPS_AS_KNIGHTS) == f"{changed}\n{change}"
+    (condition,) = conditions_for(["placebo"], BISHOPS_AS_KNIGHTS, PLAIN)
     assert condition.prompts[0].text == f"{changed}\n{placebo}"
-    assert DEFAULT.question == yes_no
+    assert PLAIN.question == yes_no
 
 
 @pytest.mark.parametrize("condition", PROMPT_DIGESTS)
@@ -95,7 +101,7 @@ def test_the_originals_texts_are_read_without_importing_them(tmp_path: Path, pac
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("defualt", "unknown wording: 'defualt' .*'default'"),
+        ("plian", "unknown wording: 'plian' .*'plain'"),
         ("nowhere.toml", "cannot read the wording 'nowhere.toml'"),
         ("half.toml", "the wording 'half.toml' is missing the key 'changed'"),
         ("bad.toml", "cannot read the wording 'bad.toml'"),
@@ -129,12 +135,12 @@ def write_wording(path: Path, **texts: object) -> str:
         ({"changed": "{Change}"}, r"in 'changed' of .*: '{Change}' \(did you mean '{change}'"),
         ({"changed": "{change} { change }"}, r"'{ change }' \(did you mean '{change}'"),
         ({"changed": "{change} Is {move} legal?"}, "'changed' of .*: '{move}'"),
-        ({"question": "{move}? {answer}"}, r"'question' of .*: '{answer}' .* mean '{answers}'"),
+        ({"question": "{move}? {anwers}"}, r"'question' of .*: '{anwers}' .* mean '{answers}'"),
         ({"question": "{move}? {change}"}, "in 'question' of .*: '{change}'"),
         ({"reminder": "{rule}"}, r"in 'reminder' of .*: '{rule}' \(valid: {change}"),
         ({"reminder": "{änderung}"}, "in 'reminder' of .*: '{änderung}'"),
         ({"standard": "Play. {change}"}, "in 'standard' of .*: '{change}'"),
-        ({"standard": "Play {game}."}, r"'{game}' \(valid: {position}"),
+        ({"standard": "Play {game}."}, r"'{game}' \(did you mean '{task}'"),
         ({"remindr": "x"}, r"unknown key in .*: 'remindr' \(did you mean 'reminder'"),
         (
             {"placebo": "x"},

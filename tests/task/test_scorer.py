@@ -1,13 +1,12 @@
-"""Moves and outcomes of replies; tests/game/test_reader.py tests the rules of reading."""
+"""Moves and outcomes of replies; tests/habits/chess/test_reader.py tests the rules of reading."""
 
-import chess
 import pytest
 
-from cant_do_that_anymore.game.position import Position
-from cant_do_that_anymore.game.reader import move_in
-from cant_do_that_anymore.game.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after
+from cant_do_that_anymore.habits.chess.position import Position
+from cant_do_that_anymore.habits.chess.reader import move_in
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, STANDARD, board_after
 from cant_do_that_anymore.providers.base import Answer
-from cant_do_that_anymore.task.scorer import answered_move, judge
+from cant_do_that_anymore.task.scorer import judge
 from cant_do_that_anymore.task.types import OUTCOMES
 
 MOVES = ("e2e4", "e7e6", "g1f3", "c7c5", "c2c3", "b7b6")
@@ -51,17 +50,17 @@ def test_decorated_moves_are_read_in_any_notation(moves: str, reply: str, move: 
 
 
 def test_exact_reading_accepts_only_a_bare_uci_move() -> None:
-    def exact(reply: str) -> chess.Move | None:
-        return answered_move(Answer(reply), POSITION, STANDARD, "exact")
+    def exact(reply: str) -> str | None:
+        return judge(Answer(reply), POSITION, STANDARD, "exact").answer
 
-    assert exact(" f1b5\n") == chess.Move.from_uci("f1b5")
+    assert exact(" f1b5\n") == "f1b5"
     assert not any(map(exact, ("F1B5", "Bb5", "f1b5.", "f1-b5", "I play f1b5")))
 
 
 @pytest.mark.parametrize(
     ("answer", "standard", "changed"),
     [
-        (Answer("f1b5"), "special", "special"),
+        (Answer("f1b5"), "usual", "usual"),
         (Answer("f1e2"), "legal", "forbidden"),
         (Answer("f1g3"), "illegal", "adapted"),
         (Answer("d2d4"), "legal", "legal"),
@@ -70,9 +69,9 @@ def test_exact_reading_accepts_only_a_bare_uci_move() -> None:
         *((Answer(reply), "unreadable", "unreadable") for reply in ("hmm", "")),
         (Answer("Let me think", "length"), "truncated", "truncated"),
         (Answer("", "length"), "truncated", "truncated"),
-        (Answer("f1b5", "length"), "special", "special"),
+        (Answer("f1b5", "length"), "usual", "usual"),
         (Answer("As bishops move like knights, f1b5 is ill", "length"), "truncated", "truncated"),
-        (Answer("Since rooks move as ever, f1b5 is well"), "special", "unreadable"),
+        (Answer("Since rooks move as ever, f1b5 is well"), "usual", "unreadable"),
         (Answer("I cannot help with that", "refused"), "refused", "refused"),
         (Answer("", "error"), "error", "error"),
     ],

@@ -10,7 +10,7 @@ from annotated_types import Ge, Gt, Le, Lt
 
 from cant_do_that_anymore import Spec, evaluate, load
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.game.rules import CATALOG
+from cant_do_that_anymore.habits.chess.rules import CATALOG
 from cant_do_that_anymore.inspect_tasks.arguments import spec_for
 from cant_do_that_anymore.task.spec import OPTIONS, parse_option
 from custom_rules import NoEnPassant
@@ -27,7 +27,6 @@ BOUNDS = [
     *((name, bound) for name, info in OPTIONS.items() for bound in info.constraints),
     ("max_samples", Ge(1)),
 ]
-COMMON = "the pool 'common' is for bishops-as-knights and the evals all and all_small, not for {};"
 NOT_OFFERED = ("max_cost", "estimate")
 every_field = pytest.mark.parametrize("field", fields(Spec), ids=lambda field: field.name)
 
@@ -92,9 +91,12 @@ def test_a_number_beyond_a_bound_is_refused(name: str, bound: Ge | Gt | Le | Lt)
         ({"pool": "games", "dataset": "gpt-4-0314"}, "give a pool or a dataset, not both"),
         (
             {"pool": "common", "eval": "all_diagonal"},
-            COMMON.format("bishops-as-knights and all_diagonal"),
+            "all_diagonal needs games played under the changed rules, not the pool 'common'; ",
         ),
-        ({"pool": "common", "rules": "no-castling"}, COMMON.format("no-castling and all")),
+        (
+            {"pool": "common", "rules": "no-castling"},
+            "the pool 'common' is for bishops-as-knights, not for no-castling; leave out --pool",
+        ),
         (
             {"model": "m@http://x", "base_url": "http://y"},
             "give one address: 'm@http://x' has one, ",

@@ -11,14 +11,14 @@ from ..comparison.leaderboard import ranking_of
 from ..comparison.naming import ModelFields, models_by_name
 from ..comparison.verdict import check_baseline
 from ..errors import Incomplete, UserError
-from ..game.rules import Rules
+from ..habits.base import Change, Form
+from ..habits.catalog import DEFAULT_FORM
 from ..providers.base import Effort, Model
 from ..runs import cost, results
 from ..runs import evaluate as evaluation
 from ..runs.cost import ExpectedCost
 from ..runs.lookup import find_run, find_runs
 from ..runs.storage import load_run
-from ..task.forms import MOVES, Form
 from ..task.spec import DEFAULT_MODEL, Spec
 from ..task.types import Eval
 from .results import Comparison, Experiment, Run, create_folder, save_with_page
@@ -43,10 +43,10 @@ def evaluate(
 def experiment(
     models: str | Sequence[str | ModelFields | None] = (),
     *,
-    rules: str | Rules | Sequence[str | Rules] = (),
+    rules: str | Change | Sequence[str | Change] = (),
     evals: Eval | Sequence[Eval] = (),
     wordings: Any = (),
-    forms: str | Form | Sequence[str | Form] = MOVES.name,
+    forms: str | Form | Sequence[str | Form] = DEFAULT_FORM,
     efforts: Effort | Sequence[Effort | None] | None = None,
     out: Path | str | None = None,
     quiet: bool = False,
@@ -100,7 +100,7 @@ def estimate(*specs: Spec) -> list[ExpectedCost]:
     return [cost.estimate(spec) for spec in specs]
 
 
-def load(name: Path | str, rules: Rules | None = None) -> Run:
+def load(name: Path | str, rules: Change | None = None) -> Run:
     """Load a run by its folder, part of its name, its model's name, its tag, or ``latest``.
 
     For a run under custom rules, pass them as ``rules``.

@@ -56,7 +56,7 @@ class Result(ABC):
         Args:
             rows: ``measures`` for one row per model and measure, the best model first, with the
                 value and its 95% interval (``low``, ``high``); ``pairs`` for one row per pair of
-                models and measure; ``samples`` for one row per sample: position, special moves,
+                models and measure; ``samples`` for one row per sample: position, usual moves,
                 and each reply with its outcome.
 
         Raises:
@@ -73,7 +73,7 @@ class Result(ABC):
                 [
                     {"model": entry.label, **row}
                     for entry in entries
-                    for row in sample_rows(entry.samples)
+                    for row in sample_rows(entry.samples, entry.change.its_habit)
                 ]
             )
         raise unknown_value("rows", rows, ("measures", "pairs", "samples"))
@@ -83,13 +83,13 @@ class Result(ABC):
 
         Args:
             name: the name of a file of ``cdta experiment``, or its beginning: ``headline``,
-                ``bars``, ``diagonal``, ``curve`` (several efforts) or ``rules`` (several rules).
+                ``bars``, ``curve`` (several efforts) or ``rules`` (several rules).
 
         Raises:
             InvalidInput: if there is no such plot of these results.
         """
         from ..report.pages import charts  # imports matplotlib
-        from ..report.plots.style import figure_of
+        from ..report.plots import figure_of
 
         plots = charts(self.rankings)
         for wanted in (name,) if name else _PLOTS:

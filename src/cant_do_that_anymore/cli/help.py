@@ -9,7 +9,6 @@ import click
 from annotated_types import Ge, Le
 
 from ..report.formats import TABLE_FORMATS, table_format
-from ..startup import StrictCommand
 from ..task.option_info import LIMITS, MODEL, TASK
 from ..validation import check
 
@@ -59,7 +58,7 @@ class Option(click.Option):
         self.heading = heading
 
 
-class Command(StrictCommand):
+class Command(click.Command):
     """A command whose help lists the options by heading."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -1,6 +1,5 @@
 """The command ``cdta``: its table of commands."""
 
-import logging
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -8,13 +7,12 @@ from typing import Any
 import click
 
 from ..errors import unknown_value
-from ..startup import StrictCommand, log_to, read_env_file, report_errors
 
 # The commands by heading and name: the module with the function NAME_command, and the help.
 Table = Mapping[str, Mapping[str, tuple[str, str]]]
 
 
-class LazyGroup(StrictCommand, click.Group):
+class LazyGroup(click.Group):
     """A group that imports its commands on first use, from a table by heading and name."""
 
     def __init__(self, *args: Any, table: Table, **kwargs: Any) -> None:
@@ -58,15 +56,15 @@ COMMANDS: Table = {
     },
     "Results": {
         "runs": (".runs", "List runs, newest first."),
-        "show": (".show", "Show samples of a run: the board, the prompts and the replies."),
+        "show": (".show", "Show samples of a run: the items, the prompts and the replies."),
         "view": (".runs", "Open the report of a run in the browser."),
         "compare": (".compare", "Compare models and test whether differences are significant."),
         "export": (".export", "Export runs in the schema of Every Eval Ever."),
     },
     "Data": {
         "dataset": ("..main", "List and build datasets: positions where a model has the habit."),
-        "mine": (".mine", "Find positions with a special move in games."),
-        "rules": (".rules", "List the rule changes and what the model is told."),
+        "mine": (".mine", "Find positions with a usual move in games."),
+        "rules": (".rules", "List the changes by habit, or show one with examples."),
         "prompt": (".show", "Print the messages that are sent to a model."),
     },
     "OpenAI Evals": {
@@ -77,7 +75,7 @@ COMMANDS: Table = {
 DATASET_COMMANDS: Table = {
     "Commands": {
         "list": (".dataset", "List all datasets."),
-        "show": (".dataset", "Show a dataset and its first positions."),
+        "show": (".dataset", "Show a dataset and its first items."),
         "build": (".dataset", "Build a model's dataset, or extend it."),
         "export": (".dataset", "Write a dataset or a pool as JSON lines."),
         "union": (".dataset", "Merge datasets into one that is fair to all their models."),
@@ -98,11 +96,3 @@ def cdta() -> None:
 @click.group("dataset", cls=LazyGroup, table=DATASET_COMMANDS)
 def dataset_command() -> None:
     """List and build datasets: positions where a model has the habit."""
-
-
-def main() -> None:
-    """Run ``cdta``; a ``UserError`` ends it in one sentence, without a stack trace."""
-    with report_errors("cdta"):
-        log_to(logging.StreamHandler(), "cdta: %(message)s")
-        read_env_file()
-        cdta(prog_name="cdta")

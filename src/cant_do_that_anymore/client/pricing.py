@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import Incomplete, InvalidInput
-from ..providers.base import Answer, Message, ModelInfo, Usage
+from ..habits.base import Message
+from ..providers.base import Answer, ModelInfo, Usage
 from ..task.spec import Spec
 
 MILLION = 1_000_000

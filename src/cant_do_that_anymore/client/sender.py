@@ -75,7 +75,8 @@ class Sender:
             TransientError, UserError: as the model does.
         """
         prompt = prompt_tokens(question)
-        wanted = self.wanted(settings, tokens)
+        base_tokens = question.rules.its_habit.base_tokens if self._model.info.is_base else 0
+        wanted = self.wanted(settings, max(tokens, 0 if settings.max_tokens else base_tokens))
         form = known = self._form
         was_rejected = False
         while True:
@@ -92,7 +93,8 @@ class Sender:
                 continue
             if form is not known:
                 self._form = form
-            return _with_limit(answer, limit, wanted)
+            answer = _with_limit(answer, limit, wanted)
+            return _first_line_of(answer) if base_tokens else answer
 
     def learn(self, answer: Answer, settings: Settings) -> bool:
         """Learn the token limit from an answer.
@@ -132,6 +134,12 @@ def prompt_tokens(question: Question) -> int:
         len(message.content) // MIN_CHARACTERS_PER_TOKEN + MAX_TOKENS_AROUND
         for message in question.messages
     )
+
+
+def _first_line_of(answer: Answer) -> Answer:
+    """Return an answer without what follows its first line."""
+    line, end, _ = answer.text.lstrip().partition("\n")
+    return replace(answer, text=line, stop_reason="stop") if end else answer
 
 
 def _with_limit(answer: Answer, limit: int, wanted: int) -> Answer:

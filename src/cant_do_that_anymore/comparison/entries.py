@@ -9,7 +9,8 @@ from math import inf
 
 from ..errors import InvalidInput
 from ..formatting import Number
-from ..game.rules import Rules, identity_of
+from ..habits.base import Change
+from ..habits.words import Words
 from ..metrics.diagnosis import KNOWLEDGE
 from ..metrics.measures import IMPACT, UPTAKE
 from ..metrics.notes import is_broken, notes_on
@@ -58,18 +59,23 @@ class Entry:
         return self.plan.eval
 
     @property
-    def change(self) -> Rules:
+    def change(self) -> Change:
         """The changed rules."""
         return self.plan.change
 
     @property
     def form(self) -> str:
-        """The name of the form that shows its positions."""
+        """How its items are shown."""
         return self.plan.form.identity
 
     @property
+    def other_form(self) -> str:
+        """How its items are shown; "" for the default form."""
+        return "" if self.plan.has_default_form else self.form
+
+    @property
     def pool(self) -> str:
-        """The pool of its positions, if not the default pool of the rules."""
+        """The pool of its items, if not the default pool of the rules."""
         return self.run.dataset.pool_name
 
     @property
@@ -83,9 +89,9 @@ class Entry:
         return self.run.samples
 
     @property
-    def positions(self) -> frozenset[str]:
-        """The ids of all its positions."""
-        return frozenset(sample.position.id for sample in self.samples)
+    def items(self) -> frozenset[str]:
+        """The ids of all its items."""
+        return frozenset(sample.item.id for sample in self.samples)
 
     @cached_property
     def is_suspect(self) -> bool:
@@ -123,13 +129,18 @@ class Entry:
         """Return the mean of an amount by its name; 0 if no answer has any."""
         return self.results.metrics.get(name, 0.0) if self.run.answered else None
 
-    def by_position(self) -> dict[tuple[str, int], Sample]:
-        """Return the samples by position and repetition number."""
+    @property
+    def words(self) -> Words:
+        """How screens speak of its habit."""
+        return self.run.words
+
+    def by_item(self) -> dict[tuple[str, int], Sample]:
+        """Return the samples by item and repetition number."""
         repetitions: Counter[str] = Counter()
         samples = {}
         for sample in self.samples:
-            samples[sample.position.id, repetitions[sample.position.id]] = sample
-            repetitions[sample.position.id] += 1
+            samples[sample.item.id, repetitions[sample.item.id]] = sample
+            repetitions[sample.item.id] += 1
         return samples
 
 
@@ -150,7 +161,7 @@ def entries_of(runs: Iterable[Run]) -> list[Entry]:
 
 def _category(run: Run) -> Category:
     plan = run.plan
-    return plan.eval, identity_of(plan.change), plan.form.identity, run.dataset.pool_name
+    return plan.eval, plan.change.identity, plan.form.identity, run.dataset.pool_name
 
 
 def named_entries(runs: Sequence[Run]) -> list[Entry]:

@@ -4,18 +4,19 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain, product
+from itertools import product
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..client.pricing import FREE, CostLimit, CostLimitReached, cost_limit_for, price_for
 from ..client.session import model_info
-from ..datasets.pools import positions_drawn, positions_for
+from ..datasets.pools import items_drawn, source_for
 from ..datasets.storage import Dataset, belongs_to
 from ..errors import InvalidInput, NoHabit, Stopped, UserError
 from ..files import safe_name
-from ..game.rules import BISHOPS_AS_KNIGHTS, CATALOG, Rules
+from ..habits.base import Change
+from ..habits.catalog import DEFAULT_FORM, changes_named, form_for
 from ..metrics.notes import versions_of
 from ..progress import progress_of
 from ..providers.base import EFFORTS
@@ -24,15 +25,12 @@ from ..runs.cost_limit import check_affordable, limit_reached
 from ..runs.evaluate import evaluate
 from ..runs.results import PROTOCOL, Run
 from ..runs.storage import load_run
-from ..task.forms import MOVES, form_named
 from ..task.plan import plan_for
+from ..task.prompts import ORIGINAL_RULES
 from ..task.spec import Spec
 from ..task.types import Plan
 
 Save = Callable[[Run, Path], None]
-
-# Stands for all rules that can be measured.
-ALL = "all"
 
 
 class Dimension(NamedTuple):
@@ -52,7 +50,8 @@ class Dimension(NamedTuple):
 
 
 def _form(spec: Spec) -> str:
-    return "" if spec.form == MOVES.name else form_named(spec.form).name
+    form = form_for(spec.change, spec.form)
+    return "" if form is spec.change.its_habit.form else form.name
 
 
 # By the name of the option, in the order of folder names. The command, its file, the Python
@@ -62,9 +61,11 @@ DIMENSIONS = {
         "evals", attrgetter("eval"), "all,all_diagonal; with --rules or --pool all", omitted="all"
     ),
     "rules": Dimension(
-        "rules", attrgetter("change.key"), f"{BISHOPS_AS_KNIGHTS.key}; all: every rule"
+        "rules",
+        attrgetter("change.key"),
+        f"{ORIGINAL_RULES}; all or a habit: its rules",
     ),
-    "form": Dimension("forms", _form, MOVES.name),
+    "form": Dimension("forms", _form, DEFAULT_FORM),
     "reasoning_effort": Dimension("efforts", lambda spec: spec.reasoning_effort or ""),
 }
 
@@ -75,7 +76,7 @@ def specs_for(**options: Any) -> list[Spec]:
     Args:
         options: fields of `Spec`; those in `DIMENSIONS` by their plural, with one value, several,
             or none for the default. The rules may be ``all``. With several efforts, the lowest
-            selects the positions for all.
+            selects the items for all.
 
     Raises:
         InvalidInput: as `Spec` does.
@@ -83,7 +84,7 @@ def specs_for(**options: Any) -> list[Spec]:
     given = {name: as_list(options.pop(d.plural, ())) for name, d in DIMENSIONS.items()}
     given["rules"] = _expanded(given["rules"])
     # Games under the changed rules exist only for the default rules and pool.
-    has_games = given["rules"] in ([], [BISHOPS_AS_KNIGHTS.key]) and not options.get("pool")
+    has_games = given["rules"] in ([], [ORIGINAL_RULES]) and not options.get("pool")
     if has_games and not given["eval"]:
         given["eval"] = ["all", "all_diagonal"]
     if len(given["reasoning_effort"]) > 1:
@@ -96,10 +97,13 @@ def specs_for(**options: Any) -> list[Spec]:
     ]
 
 
-def _expanded(rules: Sequence[str | Rules]) -> list[str | Rules]:
-    """Replace ``all`` by the keys of all rules that forbid a move."""
-    keys = [key for key, change in CATALOG.items() if change.forbids_something]
-    return list(dict.fromkeys(chain(*(keys if rule == ALL else [rule] for rule in rules))))
+def _expanded(rules: Sequence[str | Change]) -> list[str | Change]:
+    """Replace ``all`` and names of habits by the keys of their changes."""
+    expanded: dict[str | Change, None] = {}
+    for rule in rules:
+        named = changes_named(rule) if isinstance(rule, str) else {}
+        expanded |= dict.fromkeys(named or [rule])
+    return list(expanded)
 
 
 def as_list(value: Any) -> list[Any]:
@@ -233,8 +237,8 @@ def _check_matches_spec(run: Run, spec: Spec, folder: Path) -> None:
         }.items()
         if differs
     ]
-    if not differences and not _has_positions_of(spec, plan, run):
-        differences.append("positions")
+    if not differences and not _has_items_of(spec, plan, run):
+        differences.append(run.words.items)
     if differences:
         raise InvalidInput(
             f"{str(folder)!r} contains a run that differs in {', '.join(differences)}; give "
@@ -242,13 +246,13 @@ def _check_matches_spec(run: Run, spec: Spec, folder: Path) -> None:
         )
 
 
-def _has_positions_of(spec: Spec, plan: Plan, run: Run) -> bool:
-    """Whether a run has the positions of the spec's dataset, or some of the spec's pool."""
-    measured_ids = [sample.position.id for sample in run.samples]
-    source = positions_for(spec)
+def _has_items_of(spec: Spec, plan: Plan, run: Run) -> bool:
+    """Whether a run has the items of the spec's dataset, or some of the spec's pool."""
+    measured_ids = [sample.item.id for sample in run.samples]
+    source = source_for(spec)
     if isinstance(source, Dataset):
-        return measured_ids == [position.id for position in positions_drawn(source, spec)]
-    same_pool = run.dataset.pool_name == source.display_name(spec.change)
-    pool = {position.id for position in source.positions}
+        return measured_ids == [item.id for item in items_drawn(source, spec)]
+    same_pool = run.dataset.pool_name == source.label
+    pool = {item.id for item in source.items}
     own = belongs_to(run.dataset, versions_of(run.samples), run.endpoint)
     return own and same_pool and pool.issuperset(measured_ids)

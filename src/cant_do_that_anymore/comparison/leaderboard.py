@@ -6,10 +6,8 @@ from functools import cached_property, partial
 from itertools import groupby
 
 from ..errors import InvalidInput
-from ..game.rules import identity_of
 from ..metrics.measures import UPTAKE
 from ..runs.results import Run
-from ..task.forms import MOVES
 from ..task.types import CHANGED_CONDITION, UNUSABLE_OUTCOMES
 from .entries import Entry, named_entries, rank
 from .naming import format_value
@@ -18,7 +16,7 @@ from .pairwise import PairComparison, check_comparable, compared, of_measure
 # All outcomes that name no move, combined.
 NO_MOVE = "unusable"
 # Outcome groups of answers under the changed rules.
-OUTCOME_GROUPS = ("special", "forbidden", "adapted", "legal", "illegal", NO_MOVE)
+OUTCOME_GROUPS = ("usual", "forbidden", "adapted", "legal", "illegal", NO_MOVE)
 
 
 @dataclass(frozen=True)
@@ -35,10 +33,13 @@ class Ranking:
     def title(self) -> str:
         """The rules, and any non-default eval, form or pool, as a heading."""
         first = self.entries[0]
-        remark = f" (positions from the pool {first.pool})" if first.pool else ""
+        remark = f" ({first.words.items} from the pool {first.pool})" if first.pool else ""
         eval_ = "" if first.eval == "all" else f"{first.eval}: "
-        form = "" if first.form == MOVES.name else f", position shown as {first.form}"
-        return f"{eval_}{first.change.title}{form}{remark}"
+        form = f", {first.words.item} shown as {first.form}" if first.other_form else ""
+        title = first.change.title
+        if title.split()[0].isalpha() and not eval_:
+            title = title[0].upper() + title[1:]
+        return f"{eval_}{title}{form}{remark}"
 
     @property
     def pairs(self) -> list[list[PairComparison]]:
@@ -103,12 +104,12 @@ def changed_outcomes(entry: Entry) -> dict[str, int]:
 def differences_in_plan(entries: Sequence[Entry], but: Collection[str] = ()) -> list[str]:
     """Return a note for each setting that differs between models, except those given."""
     names = {name for entry in entries[1:] for name in entries[0].plan.differences(entry.plan)}
-    with_own_note = {"temperature", "conditions", *but}
+    with_own_note, words = {"temperature", "conditions", *but}, entries[0].words
     settings: dict[str, Callable[[Run], object]] = {
         **{name: partial(_of_plan, name) for name in sorted(names - with_own_note)},
-        "the form of the position": lambda run: run.plan.form.name,
+        f"the form of the {words.item}": lambda run: run.plan.form.name,
         "the temperature used": lambda run: run.temperature_used,
-        "the origin of their positions": lambda run: run.dataset.origin,
+        f"the origin of their {words.items}": lambda run: run.dataset.origin,
     }
     notes = _on_prompts(entries)
     for setting, value_of in settings.items():
@@ -135,6 +136,6 @@ def _on_prompts(entries: Sequence[Entry]) -> list[str]:
 def _of_plan(name: str, run: Run) -> object:
     plan, attribute = run.plan, name.replace(" ", "_")
     if attribute == "change":
-        return identity_of(plan.change)
+        return plan.change.identity
     value = getattr(plan if hasattr(plan, attribute) else plan.settings, attribute)
     return ", ".join(value) or "none" if isinstance(value, tuple) else value

@@ -69,7 +69,7 @@ def _facts(run: Run) -> Iterator[str]:
     yield f"{plan.form.name} form"
     yield from (f"{name} {format_value(value)}" for name, value in plan.scoring.items())
     yield f"protocol {run.protocol}"
-    yield f"on {run.dataset.origin} positions {run.dataset.pool}".strip()
+    yield f"on {run.dataset.origin} {run.words.items} {run.dataset.pool}".strip()
     at_effort = plan.select_effort if run.dataset.asked else None
     yield f"selected at {format_effort(at_effort)}" if at_effort else ""
     for field in fields(plan.settings):

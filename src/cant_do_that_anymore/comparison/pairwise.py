@@ -14,7 +14,6 @@ from typing import Literal
 
 from ..errors import InvalidInput
 from ..formatting import Number, format_points, pluralize, range_in_points
-from ..game.rules import identity_of
 from ..metrics.bounds import any_unusable, bounds_over, games_of, imputations, ratio_of, widened
 from ..metrics.measures import MEASURES
 from ..metrics.stats.intervals import Interval, Ratio, RatioDifference, ratio_difference
@@ -115,7 +114,7 @@ def check_comparable(runs: Sequence[Run]) -> None:
     """
     one_protocol(runs)
     for difference, kinds in (
-        ("under different rules", {identity_of(run.plan.change) for run in runs}),
+        ("under different rules", {run.plan.change.identity for run in runs}),
         # all_small draws from the same positions as all
         ("of different evals", {run.plan.eval.removesuffix("_small") for run in runs}),
     ):
@@ -205,7 +204,8 @@ class PairComparison(MeasureComparison):
             return format_points(abs(self.difference or 0.0))
         near, far = sorted(map(abs, self.extremes))
         text = range_in_points(near, far, " to ").replace("+", "")
-        return f"{text} points, depending on how answers without a move are read,"
+        how = self.first.words.fill("how replies without a {answer} are read")
+        return f"{text} points, depending on {how},"
 
     @property
     def sentence(self) -> str:
@@ -215,25 +215,27 @@ class PairComparison(MeasureComparison):
     def _claim(self) -> str:
         both = f"{self.first.label} and {self.second.label}"
         samples = pluralize(self.n_samples, "shared sample")
-        title = f"the {self.measure.title.lower()}"
+        fill = self.first.words.fill
+        title = f"the {fill(self.measure.title).lower()}"
         nothing = f"so {title} cannot be compared"
         whether = f"whether {both} differ in {title}"
         if not self.n_samples:
             enough = f"about {self.required_samples:,} shared samples would be enough"
-            return f"{both} share no position, {nothing}; {enough}"
+            return f"{both} share no {self.first.words.item}, {nothing}; {enough}"
         if self.difference is None or not self.interval:
             pairs = zip((self.first, self.second), self.values, strict=True)
             models = " and ".join(entry.label for entry, value in pairs if value is None)
             return f"on {samples} {models} never showed the habit, {nothing}"
         if self.is_significant:
             better, worse = self.ahead
-            does = f"{better.label} {self.measure.compared} than {worse.label}"
+            does = f"{better.label} {fill(self.measure.compared)} than {worse.label}"
             return f"{does}, by {self.size} on {samples}"
         if self.verdict == "equivalent":
             within = f"to within {100 * EQUIVALENCE_MARGIN:.0f} points"
             return f"{both} are equivalent in {title} {within} on {samples}"
         if self.is_undecidable:
-            return f"too many answers contain no move to tell {whether} on {samples}"
+            none = f"contain no {self.first.words.answer}"
+            return f"too many replies {none} to tell {whether} on {samples}"
         if self.n_samples < self.required_samples:
             few = "is" if self.n_samples == 1 else "are"
             enough = f"about {self.required_samples:,} would be enough"
@@ -276,7 +278,7 @@ def of_measure(comparisons: Sequence[PairComparison], name: str) -> list[PairCom
 def _of_pair(
     first: Entry, second: Entry, measures: Sequence[Measure], tests: int
 ) -> list[PairComparison]:
-    ours, theirs = first.by_position(), second.by_position()
+    ours, theirs = first.by_item(), second.by_item()
     shared = [(ours[key], theirs[key]) for key in ours if key in theirs]
     sides = [sample for sample, _ in shared], [sample for _, sample in shared]
     answered = [a for a, b in shared if a.answered and b.answered]

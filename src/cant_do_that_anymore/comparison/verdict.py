@@ -55,7 +55,8 @@ def verdict(ranking: Ranking) -> str:
     for entry in ranking.entries:
         remark = _drop_explanation(entry) or why_not[entry.label]
         parts += [f"{entry.label}{remark}"] if remark else []
-    return as_sentence("; ".join(parts), list(why_not))
+    text = ranking.entries[0].words.fill("; ".join(parts))
+    return as_sentence(text, list(why_not))
 
 
 def verdicts(ranked: Sequence[Ranking]) -> list[str]:
@@ -121,7 +122,8 @@ def check_baseline(
     samples = pluralize(lead.n_samples, "shared sample")
     interval = f"95% interval {range_in_points(low, high, ' to ')} on {samples}"
     size = f"its rule uptake differs by {format_points(difference, signed=True)} ({interval})"
-    why = ", and too many answers contain no move" if lead.is_undecidable else ""
+    too_many = f", and too many replies contain no {new.words.answer}"
+    why = too_many if lead.is_undecidable else ""
     sentence = as_sentence(f"{claim}; {size}{why}", [])
     numbers = difference, low, high, lead.p, tolerance
     return BaselineCheck(old.label, new.label, lead.n_samples, *numbers, result, sentence)
@@ -133,29 +135,30 @@ def heading(entries: Sequence[Entry]) -> str:
     if not common:
         pool = entries[0].pool  # the same for all comparable runs
         chosen = f", all chosen from the pool {pool}" if pool else ""
-        return f"Each pair on the positions that their own datasets share{chosen}"
+        items = entries[0].words.items
+        return f"Each pair on the {items} that their own datasets share{chosen}"
     whose = f", the dataset of {common.version}" if common.version else ""
     return f"All models on one dataset: {common.origin}{whose}"
 
 
 def advice(entries: Sequence[Entry]) -> str:
     """Suggest how to make the comparison fairer; "" if it is fair."""
-    common = common_dataset(entries)
+    common, items = common_dataset(entries), entries[0].words.items
     first, *others = [(entry.run.identity, entry.run.version) for entry in entries]
     if not common and all(other == first for other in others):
-        return "Give both runs the same --seed and -n, so that they share all positions."
+        return f"Give both runs the same --seed and -n, so that they share all {items}."
     if not common:
-        return f"Each pair is compared only on positions where both have the habit. {UNION}."
+        return f"Each pair is compared only on {items} where both have the habit. {UNION}."
     if not common.version or all(entry.run.version == common.version for entry in entries):
         return ""
-    return f"The positions were chosen for the habit of {common.version}. {UNION}."
+    return f"The {items} were chosen for the habit of {common.version}. {UNION}."
 
 
 def common_dataset(entries: Sequence[Entry]) -> Dataset | None:
     """Return the dataset that all models were evaluated on, or None if it differs."""
     datasets = [entry.run.dataset for entry in entries]
     same = len({(data.version, data.origin, data.endpoint) for data in datasets}) == 1
-    return datasets[0] if same and len({entry.positions for entry in entries}) == 1 else None
+    return datasets[0] if same and len({entry.items for entry in entries}) == 1 else None
 
 
 def _unranked_reason(entry: Entry, ranking: Ranking) -> str:
@@ -163,10 +166,7 @@ def _unranked_reason(entry: Entry, ranking: Ranking) -> str:
     if not entry.run.answered:
         return " cannot be ranked: it has no answers"
     if entry.least_uptake is None:
-        return (
-            " cannot be ranked: none of its answers under the standard rules is a move that is now "
-            "illegal"
-        )
+        return " cannot be ranked: it never {past} the usual {answer} under the standard rules"
     leads = [lead for pair, lead in ranking.leads.items() if entry.label in pair]
     blurred = any(lead.is_undecidable for lead in leads) and not any(
         lead.is_significant for lead in leads
@@ -174,7 +174,9 @@ def _unranked_reason(entry: Entry, ranking: Ranking) -> str:
     if not blurred or UPTAKE not in entry.results.bounds:
         return ""
     share = percentage(entry.results.metrics[UNUSABLE_SHARE[CHANGED_CONDITION]], 0)
-    return f" cannot be ranked: {share} of its answers under the changed rules contain no move"
+    return (
+        f" cannot be ranked: {share} of its replies under the changed rules contain no {{answer}}"
+    )
 
 
 def _drop_explanation(entry: Entry) -> str:
@@ -195,9 +197,10 @@ def _drop_explanation(entry: Entry) -> str:
             no_move = kind != _NOT_LEGAL
             not_legal = (NO_MOVE,) if no_move else (NO_MOVE, "illegal", "forbidden")
             answers = sum(counts[name] for name in not_legal) / sum(counts.values())
-            are = "contain no move" if no_move else "are other illegal moves or contain no move"
+            none = "contain no {answer}"
+            are = none if no_move else f"are other {{disallowed}} {{answer}}s or {none}"
             mostly = "mostly " if share < 1 else ""
-            return f"'s drop is {mostly}{kind}: {percentage(answers, 0)} of its answers {are}"
+            return f"'s drop is {mostly}{kind}: {percentage(answers, 0)} of its replies {are}"
     return ""
 
 
@@ -222,14 +225,14 @@ def _ranked(ranked: Sequence[Entry], ranking: Ranking) -> str:
         if all(ranking.is_ahead(best, other) for other in rest):
             lead = _size(ranking.between(best, rest[0]))
             text = f"{best.label} adapts most; its lead over {rest[0].label} is significant: {lead}"
-            own = f"; on its own positions {highest.label} has the highest rule uptake"
+            own = f"; on its own {{items}} {highest.label} has the highest rule uptake"
             return text if best is highest else text + own
     behind = [other for other in others if ranking.is_ahead(other, highest)]
     if behind:
         are = "is" if len(behind) == 1 else "are"
         return (
             f"no model is significantly ahead of all others: {highest.label} has the highest rule "
-            f"uptake, but on the positions that they share {_join_names(behind)} {are} ahead of it"
+            f"uptake, but on the {{items}} that they share {_join_names(behind)} {are} ahead of it"
         )
     ahead = [other for other in others if ranking.is_ahead(highest, other)]
     level = [other for other in others if not ranking.is_ahead(highest, other)]
@@ -258,9 +261,9 @@ def _not_ahead(level: Sequence[Entry], leads: Sequence[PairComparison]) -> str:
 
 def _why_inconclusive(lead: PairComparison) -> str:
     if lead.difference is None:
-        return "they share no position that both answered"
+        return "they share no {item} that both answered"
     if lead.is_undecidable:
-        return "too many answers contain no move"
+        return "too many replies contain no {answer}"
     return f"{format_points(lead.difference, signed=True)}, {format_p(lead.corrected_p)}"
 
 
@@ -278,7 +281,7 @@ def _uptake(entry: Entry) -> str:
     results = entry.results
     interval = results.intervals[UPTAKE]  # every ranked model has one
     value, low, high = map(brief, (results.metrics[UPTAKE], interval.low, interval.high))
-    allowing = ", allowing for answers that contain no move" if UPTAKE in results.bounds else ""
+    allowing = ", allowing for replies that contain no {answer}" if UPTAKE in results.bounds else ""
     return f"{value} (95% interval {low} to {high}{allowing})"
 
 

@@ -1,20 +1,17 @@
 """When a search gives up because a model hardly shows the habit, and what would help."""
 
 from collections.abc import Sequence
-
-import chess
+from itertools import islice
+from math import sqrt
 
 from ..formatting import join_words, percentage
-from ..game.position import Position
-from ..game.rules import CATALOG, Rules
+from ..habits.base import Change, Item
 
-# A search gives up if there are so many positions for each hit, and for one more.
-MAX_POSITIONS_PER_HIT = 400
-# A model that plays fewer legal moves cannot play chess.
-MIN_LEGAL_SHARE = 0.5
+# A search gives up if there are so many items for each hit, and for one more.
+MAX_ITEMS_PER_HIT = 400
+# It also gives up if, after so many answers, clearly fewer than this share of them are legal.
+ANSWERS_TO_JUDGE, MIN_LEGAL_SHARE = 60, 0.25
 MAX_SUGGESTIONS = 3
-# A rule is suggested if it forbids at least this share of the moves.
-MIN_FORBIDDEN_SHARE = 0.02
 
 
 def is_too_rare(hits: int, searched: int) -> bool:
@@ -23,32 +20,41 @@ def is_too_rare(hits: int, searched: int) -> bool:
     >>> [is_too_rare(0, 399), is_too_rare(0, 400), is_too_rare(1, 799), is_too_rare(1, 800)]
     [False, True, False, True]
     """
-    return searched >= MAX_POSITIONS_PER_HIT * (hits + 1)
+    return searched >= MAX_ITEMS_PER_HIT * (hits + 1)
 
 
-def advice(played: Sequence[tuple[Position, str]], change: Rules) -> str:
-    """Say what a model's moves under the standard rules show, as a sentence; "" if nothing."""
-    moves = [(position.board(), chess.Move.from_uci(uci)) for position, uci in played]
-    legal = sum(move in board.legal_moves for board, move in moves)
-    if legal < MIN_LEGAL_SHARE * len(moves):
-        share = percentage(legal / len(moves), 0)
-        return f". Only {share} of its moves are legal: it can't play chess; try another model"
-    return _other_habits(moves, change)
+def cannot_do_it(legal: int, answers: int) -> bool:
+    """Whether clearly too few answers are legal: the 95% interval of their share is below.
 
-
-def _other_habits(moves: Sequence[tuple[chess.Board, chess.Move]], change: Rules) -> str:
-    """Name the other rules that forbid most of these moves.
-
-    Of rules that forbid the same moves, it is the first of the catalog.
+    >>> [cannot_do_it(0, 59), cannot_do_it(8, 60), cannot_do_it(9, 60)]
+    [False, True, False]
     """
-    rules_by_moves: dict[tuple[int, ...], str] = {}
-    for rules in CATALOG.values():
-        forbidden = tuple(n for n, move in enumerate(moves) if rules.is_special(*move))
-        if rules != change and len(forbidden) >= max(1, MIN_FORBIDDEN_SHARE * len(moves)):
-            rules_by_moves.setdefault(forbidden, rules.key)
-    frequent = sorted(rules_by_moves, key=len, reverse=True)[:MAX_SUGGESTIONS]
-    if not frequent:
+    if answers < ANSWERS_TO_JUDGE:
+        return False
+    share, z = legal / answers, 1.96  # Wilson's interval
+    spread = z * sqrt(share * (1 - share) / answers + (z / answers / 2) ** 2)
+    return (share + z * z / answers / 2 + spread) / (1 + z * z / answers) < MIN_LEGAL_SHARE
+
+
+def advice(given: Sequence[tuple[Item, str]], answers: int, change: Change) -> str:
+    """Say what a model's answers under the standard rules show, as a sentence; "" if nothing.
+
+    Args:
+        given: the answers that could be read, with their items.
+        answers: the number of all answers.
+    """
+    habit = change.its_habit
+    legal = count_legal(given, change)
+    if cannot_do_it(legal, answers) or legal < MIN_LEGAL_SHARE * answers:
+        return f". {habit.words.cannot.format(share=percentage(legal / max(1, answers), 0))}"
+    shares = habit.other_changes(given, change)
+    if not shares:
         return ""
-    shares = {rules_by_moves[forbidden]: len(forbidden) / len(moves) for forbidden in frequent}
     named = [f"--rules {key} ({percentage(share, 0)})" for key, share in shares.items()]
-    return f". Its {len(moves):,} moves show other habits: try {join_words(named, 'or')}"
+    suggested = join_words(list(islice(named, MAX_SUGGESTIONS)), "or")
+    return f". Its {len(given):,} {habit.words.answer}s show other habits: try {suggested}"
+
+
+def count_legal(given: Sequence[tuple[Item, str]], change: Change) -> int:
+    """Count the answers that are right under the standard rules."""
+    return sum(change.standard.allows(answer, item) for item, answer in given)

@@ -1,7 +1,7 @@
-"""Search a pool for positions with the habit.
+"""Search a pool for items with the habit.
 
 The search goes through the pool in seeded order at temperature 0 under the baseline condition, and
-asks about each position once.
+asks about each item once.
 """
 
 import json
@@ -12,15 +12,12 @@ from hashlib import sha256
 from math import ceil
 
 from ..errors import Interrupted, NoHabit
-from ..game.position import Position, checked
-from ..game.rules import identity_of
-from ..providers.base import Answer, Message, ModelInfo, Request, Settings, add_costs
-from ..task.forms import MOVES
+from ..habits.base import Item, Message, Pool
+from ..providers.base import Answer, ModelInfo, Request, Settings, add_costs
 from ..task.samples import FirstReplies
 from ..task.spec import Spec
 from ..task.types import Plan
-from .no_habit import advice, is_too_rare
-from .pools import Pool
+from .no_habit import advice, cannot_do_it, is_too_rare
 from .storage import Dataset
 
 
@@ -43,40 +40,43 @@ class SelectionConfig:
         )
 
     @cached_property
-    def ordered(self) -> Sequence[Position]:
+    def ordered(self) -> Sequence[Item]:
         """The pool in seeded order.
 
         A pool in random order stays as it is, so that rules with similar pools share requests. Of
-        positions that the form shows alike (other moves led to the same board), the first remains.
+        items that the form shows alike (other moves led to the same board), the first remains.
         """
         mixed, form = self.pool.in_seeded_order, self.plan.form
-        if form is MOVES:
+        if self.plan.has_default_form:
             return mixed
-        shown: dict[tuple[Message, ...], Position] = {}
-        for position in mixed:
-            shown.setdefault(tuple(form.render(position)), position)
+        shown: dict[tuple[Message, ...], Item] = {}
+        for item in mixed:
+            shown.setdefault(tuple(form.render(item)), item)
         return list(shown.values())
 
     def request(self, number: int) -> Request:
-        """Return the request about a position, by its number in the pool's order.
+        """Return the request about an item, by its number in the pool's order.
 
         Raises:
-            InvalidInput: if the position is invalid under the rules.
+            InvalidInput: if the item is invalid under the rules.
         """
-        position = checked(self.ordered[number], self.plan.change, self.pool.positions)
+        return self.request_about(self.plan.change.checked(self.ordered[number], self.pool.items))
+
+    def request_about(self, item: Item) -> Request:
+        """Return the request about an item."""
         baseline = self.plan.baseline
-        return Request(baseline.question(position), "selection", baseline.name)
+        return Request(baseline.question(item), "selection", baseline.name)
 
     @property
     def facts(self) -> dict[str, object]:
-        """The metadata to save with a dataset: everything that decides which positions it has."""
+        """The metadata to save with a dataset: everything that decides which items it has."""
         prompt, form = self.plan.baseline.prompts[0], self.plan.form
         return {
-            "rules": identity_of(self.plan.change),
+            "rules": self.plan.change.identity,
             "pool": self.pool.digest,
             "text": prompt.text,
             **({"role": prompt.role} if prompt.role != "system" else {}),
-            **({"form": form.identity} if form is not MOVES else {}),
+            **({} if self.plan.has_default_form else {"form": form.identity}),
             **self.plan.scoring,
             "settings": self.settings.non_defaults,
             "identity": dict(self.model.identity),
@@ -91,72 +91,78 @@ class SelectionConfig:
 # The search stops when failed requests exceed both this number and this share.
 MAX_FAILURES, MAX_FAILURE_RATE = 5, 0.05
 BUILT = "built"
-# So many requests of a search are started at least, even if one more position is missing.
+# So many requests of a search are started at least, even if one more item is missing.
 MIN_AHEAD = 8
 
 
 class Search:
-    """Goes through the pool until enough positions are found.
+    """Goes through the pool until enough items are found.
 
     Attributes:
-        target: how many positions are wanted.
-        hits: the positions found, in the order of the pool.
-        searched: how many positions of the pool are decided.
+        target: how many items are wanted.
+        hits: the items found, in the order of the pool.
+        searched: how many items of the pool are decided.
     """
 
     def __init__(self, config: SelectionConfig, wanted: int) -> None:
         self.config, self.target = config, wanted
-        self.hits: list[Position] = []
-        self.searched = self._failed = 0
+        self.hits: list[Item] = []
+        self.searched = self._failed = self._legal = 0
         self._cost: float | None = 0.0
-        self._played: list[tuple[Position, str]] = []
+        self._given: list[tuple[Item, str]] = []
 
     @property
     def left(self) -> int:
-        """How many positions of the pool are undecided."""
+        """How many items of the pool are undecided."""
         return len(self.config.ordered) - self.searched
 
     def max_ahead(self) -> int:
         """Return how many requests to have started, so that few answers are not needed.
 
-        Until the last positions, these are as many as should find the positions that are missing.
+        Until the last items, these are as many as should find the items that are missing.
         """
         rate = (len(self.hits) + 1) / (self.searched + 1)
         return max(MIN_AHEAD, ceil((self.target - len(self.hits)) / rate))
 
     @property
     def done(self) -> bool:
-        """Whether enough positions were found, or the pool is exhausted."""
+        """Whether enough items were found, or the pool is exhausted."""
         return len(self.hits) >= self.target or not self.left
 
     def gives_up(self, spec: Spec) -> bool:
         """Whether to end the search early: hits are too rare, and most of the pool is left."""
-        too_rare = is_too_rare(len(self.hits), self.searched)
-        return too_rare and self.searched < self.left and not spec.keep_looking
+        too_rare = is_too_rare(len(self.hits), self.searched) and self.searched < self.left
+        return (too_rare or self.cannot_do_it) and not spec.keep_looking
+
+    @property
+    def cannot_do_it(self) -> bool:
+        """Whether clearly too few of the model's answers are legal for any habit."""
+        return cannot_do_it(self._legal, self.searched)
 
     @property
     def advice(self) -> str:
         """What the moves of the model suggest to do instead, as a sentence; "" if nothing."""
-        return advice(self._played, self.config.plan.change)
+        return advice(self._given, self.searched, self.config.plan.change)
 
     def requests(self) -> Iterator[Request]:
-        """Yield the requests about the positions that are undecided, in the order of the pool."""
+        """Yield the requests about the items that are undecided, in the order of the pool."""
         return map(self.config.request, range(self.searched, len(self.config.ordered)))
 
     def observe(self, answer: Answer, first_replies: FirstReplies | None = None) -> None:
-        """Process the answer about the next position.
+        """Process the answer about the next item.
 
         Raises:
             Incomplete: if too many requests have no answer, or the first are
                 unusable.
         """
-        plan, position = self.config.plan, self.config.ordered[self.searched]
-        score = plan.baseline.read(answer, position, plan.baseline.rules, plan.reading)
+        plan, item = self.config.plan, self.config.ordered[self.searched]
+        score = plan.baseline.read(answer, item, plan.baseline.rules, plan.reading)
         self.searched += 1
-        if score.outcome == "special":
-            self.hits.append(checked(position, plan.change))
-        if score.move:
-            self._played.append((position, score.move))
+        if score.outcome == "usual":
+            self.hits.append(plan.change.checked(item))
+        if score.answer:
+            self._given.append((item, score.answer))
+            self._legal += plan.change.standard.allows(score.answer, item)
         if answer.stop_reason == "error":
             self._count_failure(answer.error)
         else:
@@ -180,17 +186,18 @@ class Search:
         """Return the dataset that was found.
 
         Raises:
-            NoHabit: if no position was found.
+            NoHabit: if no item was found.
         """
+        words = self.config.plan.change.its_habit.words
         if not self.hits:
             raise NoHabit(
-                f"{version} plays the special move in none of the {self.searched} positions of the "
-                f"pool, so there is no habit to measure{self.advice}"
+                f"{version} {words.does} none of the {self.searched} {words.items} of the pool, "
+                f"so there is no habit to measure{self.advice}"
             )
         return Dataset(
             version=version,
             origin=BUILT,
-            positions=self.hits,
+            items=self.hits,
             asked=self.searched,
             failed=self._failed,
             # Failed requests are sent again next time.
@@ -199,5 +206,5 @@ class Search:
             endpoint=self.config.model.endpoint,
             built_now=True,
             pool=self.config.pool.digest,
-            pool_name=self.config.pool.display_name(self.config.plan.change),
+            pool_name=self.config.pool.label,
         )

@@ -1,74 +1,72 @@
-"""Select a model's dataset and its control positions from a pool.
+"""Select a model's dataset and its controls from a pool.
 
 A dataset belongs to one model: the version that answers, at its address, over its API, with its
 settings. Two models of one name have two datasets. It is built once, unless some of its requests
 had no answer. Every answer is cached, so a larger dataset continues where the last one ended.
 
-Controls need no requests of their own. To build its dataset, the model was asked about many
-positions of the pool. Where it played another move than the special one, and that move is legal
+Controls of chess need no requests of their own. To build its dataset, the model was asked about
+many positions of the pool. Where it played another move than the usual one, and that move is legal
 under all rules of the run (standard, changed and placebo), the move is a habit like any other.
+Questions have controls of their own: items whose usual answer stays right.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 
-import chess
-
 from ..client.cache import Cache
 from ..client.client import Client
 from ..errors import Incomplete, NoHabit
 from ..formatting import dollars
-from ..game.position import Position
-from ..game.rules import BISHOPS_AS_KNIGHTS
+from ..habits.base import Item, Pool
+from ..habits.chess.pools import SHIPPED
 from ..progress import progress, progress_display
 from ..providers.base import Answer, ModelInfo, Request
 from ..providers.catalog import OPENAI_BASE_MODELS
 from ..providers.request_fields import NO_TEMPERATURE
-from ..task.forms import MOVES
 from ..task.samples import FirstReplies
 from ..task.spec import Spec
 from ..task.types import Plan
-from .no_habit import MAX_POSITIONS_PER_HIT
-from .pools import Pool, given_dataset, positions_drawn
+from .no_habit import MAX_ITEMS_PER_HIT
+from .pools import given_dataset, items_drawn
 from .search import BUILT, Search, SelectionConfig
 from .storage import Dataset, save_dataset, saved_dataset, shipped_datasets
 
 log = logging.getLogger(__name__)
 
 OWN_TEMPERATURE_NOTE = (
-    "the model does not support temperature 0: its positions were selected by single answers at "
+    "the model does not support temperature 0: its items were selected by single answers at "
     "the provider's own temperature"
 )
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The selected positions of a run: its dataset, the positions drawn from it, and controls.
+    """The selected items of a run: its dataset, the items drawn from it, and controls.
 
     The notes say how they were selected, if that is unusual.
     """
 
     dataset: Dataset
-    positions: Sequence[Position]
-    controls: Sequence[Position]
+    items: Sequence[Item]
+    controls: Sequence[Item]
     notes: Sequence[str] = ()
 
 
-async def select_positions(
+async def select_items(
     spec: Spec, plan: Plan, source: Dataset | Pool, client: Client, *, quiet: bool
 ) -> Selection:
-    """Find or build the dataset of a model, and draw positions and controls from it.
+    """Find or build the dataset of a model, and draw items and controls from it.
 
     Raises:
-        NoHabit: if the model plays the special move nowhere, or in too few positions.
+        NoHabit: if the model gives the usual answer nowhere, or too rarely.
         Incomplete: if the search ends early for another reason.
     """
     if isinstance(source, Dataset):
-        return Selection(source, positions_drawn(source, spec), [])
+        return Selection(source, items_drawn(source, spec), [])
     config = SelectionConfig(client.model.info, source, plan)
     first = await _first_answer(client, config, quiet=quiet)
     version = first.version or client.model.info.name
@@ -77,57 +75,75 @@ async def select_positions(
     dataset = known_dataset(version, spec, config) or await _build_dataset(
         spec, version, config, client, quiet=quiet
     )
-    if spec.diagnose and not dataset.built_now:  # the cache may have lost some answers
-        requests = (request for _, request in _searched(dataset, config))
-        async with aclosing(client.answers(requests, config.settings)) as answers:
-            async for _ in answers:
-                pass
+    if spec.diagnose:
+        await _ask_candidates(dataset, plan.wanted, config, client)
     is_sampled = dataset.asked and NO_TEMPERATURE in first.adjustments
     notes = [OWN_TEMPERATURE_NOTE] if is_sampled else []
     return replace(drawn_from(dataset, spec, config, client.cache), notes=notes)
 
 
 def drawn_from(dataset: Dataset, spec: Spec, config: SelectionConfig, cache: Cache) -> Selection:
-    """Draw positions and controls from a dataset whose answers are cached."""
-    positions = positions_drawn(dataset, spec)
-    controls = controls_for(dataset, positions, config, cache) if spec.diagnose else []
-    return Selection(dataset, positions, controls)
+    """Draw items and controls from a dataset whose answers are cached."""
+    items = items_drawn(dataset, spec)
+    controls = controls_for(dataset, items, config, cache) if spec.diagnose else []
+    return Selection(dataset, items, controls)
 
 
 def controls_for(
-    dataset: Dataset, samples: Sequence[Position], config: SelectionConfig, cache: Cache
-) -> list[Position]:
-    """Return as many controls as samples, or as many as there are, in the order of the pool.
+    dataset: Dataset, samples: Sequence[Item], config: SelectionConfig, cache: Cache
+) -> list[Item]:
+    """Return as many controls as samples, or as many as there are, in a fixed order.
 
-    It sends no requests: a dataset that was not built by requests has no controls. The special move
-    of a control is its habit.
+    It sends no requests. The usual answers of a control are what the model answered.
     """
-    baseline, reading = config.plan.baseline, config.plan.reading
-    seen = {position.moves for position in samples}
-    controls: dict[tuple[str, ...], Position] = {}
-    for position, request in _searched(dataset, config):
+    seen = {item.subject for item in samples}
+    controls: dict[Hashable, Item] = {}
+    for item, request in _candidates(dataset, config):
         if len(controls) == len(samples):
             break
         answer = cache.answer(request, config.settings)
-        if not answer or position.moves in seen:
-            continue
-        score = baseline.read(answer, position, baseline.rules, reading)
-        if score.outcome == "legal" and score.move and _stays_legal(position, score.move, config):
-            controls.setdefault(position.moves, replace(position, special_moves=(score.move,)))
+        control = _control_in(item, answer, config) if answer and item.subject not in seen else None
+        if control:
+            controls.setdefault(item.subject, control)
     return list(controls.values())
 
 
-def _searched(dataset: Dataset, config: SelectionConfig) -> Iterator[tuple[Position, Request]]:
-    """Yield the pool up to the dataset's last position, or its end; nothing if not built."""
-    for number, position in enumerate(config.ordered if dataset.asked else ()):
-        yield position, config.request(number)
-        if position.moves == dataset.positions[-1].moves and not dataset.pool_ended:
+def _candidates(dataset: Dataset, config: SelectionConfig) -> Iterator[tuple[Item, Request]]:
+    """Yield the control items of the change, or else the pool as far as it was searched."""
+    change = config.plan.change
+    own = change.its_habit.controls(change)
+    if own is not None:
+        yield from ((item, config.request_about(item)) for item in own)
+        return
+    for number, item in enumerate(config.ordered if dataset.asked else ()):
+        yield item, config.request(number)
+        if item.subject == dataset.items[-1].subject and not dataset.pool_ended:
             return
 
 
-def _stays_legal(position: Position, move: str, config: SelectionConfig) -> bool:
-    board, played = position.board(), chess.Move.from_uci(move)
-    return all(condition.rules.is_legal(board, played) for condition in config.plan.conditions)
+def _control_in(item: Item, answer: Answer, config: SelectionConfig) -> Item | None:
+    """Return an item as a control if the model's answer to it is right under all rules, or None."""
+    baseline, reading = config.plan.baseline, config.plan.reading
+    score = baseline.read(answer, item, baseline.rules, reading)
+    given = score.answer
+    if given is None or not all(c.rules.allows(given, item) for c in config.plan.conditions):
+        return None
+    control: Item | None = config.plan.change.its_habit.as_control(item, given)
+    return control
+
+
+async def _ask_candidates(
+    dataset: Dataset, wanted: int, config: SelectionConfig, client: Client
+) -> None:
+    """Ask about candidates until so many controls are found; the cache may have lost some."""
+    candidates = list(_candidates(dataset, config))
+    requests = (request for _, request in candidates)
+    found = 0
+    async with aclosing(client.answers(requests, config.settings)) as answers:
+        for item, _ in candidates:
+            found += _control_in(item, await anext(answers), config) is not None
+            if found >= wanted:
+                return
 
 
 async def _first_answer(client: Client, config: SelectionConfig, *, quiet: bool) -> Answer:
@@ -146,13 +162,12 @@ async def _first_answer(client: Client, config: SelectionConfig, *, quiet: bool)
 
 def _find_dataset(version: str, config: SelectionConfig) -> Dataset | None:
     """Return the dataset of a model version, as far as it exists."""
-    change = config.plan.change
-    of_pool = not config.pool.user_chosen and config.plan.form is MOVES  # as they were selected
-    if of_pool and change == BISHOPS_AS_KNIGHTS and _is_the_originals(config.model, version):
-        shipped = shipped_datasets(config.pool.positions).get(version)
+    as_selected = config.pool.name == SHIPPED and config.plan.has_default_form
+    if as_selected and _is_the_originals(config.model, version):
+        shipped = shipped_datasets().get(version)
         if shipped:
             return shipped
-    return saved_dataset(version, config.digest, change)
+    return saved_dataset(version, config.digest, config.plan.change)
 
 
 def _is_the_originals(model: ModelInfo, version: str) -> bool:
@@ -176,17 +191,17 @@ def known_dataset(version: str, spec: Spec, config: SelectionConfig) -> Dataset 
         return dataset or given_dataset(spec.fallback_dataset, config.plan.change)
     if not dataset or (spec.fresh and dataset.origin == BUILT):
         return None
-    if dataset.origin == BUILT and len(dataset.positions) >= wanted:
-        return replace(dataset, positions=dataset.positions[:wanted], pool_ended=False)
+    if dataset.origin == BUILT and len(dataset.items) >= wanted:
+        return replace(dataset, items=dataset.items[:wanted], pool_ended=False)
     return dataset if dataset.pool_ended else None
 
 
 async def _build_dataset(
     spec: Spec, version: str, config: SelectionConfig, client: Client, *, quiet: bool
 ) -> Dataset:
-    """Search the pool for the model's positions, and save them unless the run is fresh."""
+    """Search the pool for the model's items, and save them unless the run is fresh."""
     wanted = config.plan.wanted
-    search, first_replies = Search(config, wanted), FirstReplies()
+    search, first_replies = Search(config, wanted), FirstReplies(config.plan)
     title = f"building the dataset of {version}"
     answering = client.answers(search.requests(), config.settings, search.max_ahead)
     with progress(title, wanted, quiet=quiet) as advance:
@@ -203,7 +218,7 @@ async def _build_dataset(
         search.add_cost(answer)
     built = search.dataset(version)
     if not spec.fresh and not built.failed:
-        save_dataset(built, config.digest, config.facts)
+        save_dataset(built, config.digest, config.facts, config.plan.change.its_habit)
     return built
 
 
@@ -219,13 +234,13 @@ def _facts(search: Search, client: Client) -> list[str]:
 
 
 def _hopeless(version: str, search: Search, client: Client, spec: Spec) -> str:
-    hits = len(search.hits)
+    words, hits = search.config.plan.change.its_habit.words, len(search.hits)
     total = client.spending.total
     spent = f". {dollars(total)} spent" if total else ""
     measurable = f", or -n {hits} to measure the {hits} found" if hits else ""
+    rarely = "" if search.cannot_do_it else f", fewer than 1 in {MAX_ITEMS_PER_HIT}"
     return (
-        f"{version} plays the special move in {hits} of {search.searched:,} positions, fewer than "
-        f"1 in {MAX_POSITIONS_PER_HIT}. The search stopped before the other {search.left:,}"
-        f"{search.advice}{spent}. Use --keep-looking to continue{measurable}"
-        + ("" if spec.fresh else ". All answers are saved")
+        f"{version} {words.does} {hits} of {search.searched:,} {words.items}{rarely}. The search "
+        f"stopped before the other {search.left:,}{search.advice}{spent}. Use --keep-looking to "
+        f"continue{measurable}" + ("" if spec.fresh else ". All answers are saved")
     )

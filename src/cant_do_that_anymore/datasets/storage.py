@@ -3,7 +3,7 @@
 import json
 import logging
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -12,35 +12,16 @@ from typing import Any
 from ..errors import InvalidInput, UserError, error_reason, unknown_value
 from ..files import atomic_dir, atomic_write_text, file_errors, home, safe_name
 from ..formatting import pluralize
-from ..game.position import (
-    DATA,
-    Position,
-    checked,
-    parse_positions,
-    shipped_pool,
-    write_positions,
-)
-from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
-from ..task.option_info import COMMON
+from ..habits.base import Change, Habit, Item
+from ..habits.catalog import KINDS
+from ..habits.chess.pools import COMMON, shipped_games
+from ..habits.chess.position import shipped_pool
+from ..habits.chess.rules import BISHOPS_AS_KNIGHTS
 from ..validation import parse
 
 log = logging.getLogger(__name__)
 
-# How often each model of a shipped dataset plays the special move: in the shipped pool, and in the
-# positions that the datasets of the other three hold, which its habits did not choose.
-RATES_ON_ALL = (1000 / 19_841, 1320 / 19_841, 1666 / 19_841, 3114 / 19_841)
-RATES_ON_COMMON = (802 / 3775, 1071 / 3724, 1385 / 3692, 1731 / 2590)
-
-
-def _shipped_games() -> dict[str, list[int]]:
-    games: dict[str, list[int]] = json.loads((DATA / "datasets.json").read_text(encoding="utf-8"))
-    return games
-
-
-def common_positions() -> list[Position]:
-    """Return the shipped pool's positions that at least one of the shipped datasets holds."""
-    games = set().union(*_shipped_games().values())
-    return [position for position in shipped_pool("pool") if position.game in games]
+ITEMS_FILE = "items.jsonl"
 
 
 def _move_away(folder: Path) -> str:
@@ -52,9 +33,9 @@ def _move_away(folder: Path) -> str:
     return f"it was moved to {target}"
 
 
-def _digest(positions: Sequence[Position]) -> str:
-    """Digest of everything about the positions, however the file is written."""
-    lines = (json.dumps(position.to_json(), sort_keys=True) for position in positions)
+def _digest(items: Iterable[Item]) -> str:
+    """Digest of everything about the items, however the file is written."""
+    lines = (json.dumps(item.to_json(), sort_keys=True) for item in items)
     return sha256("\n".join(lines).encode()).hexdigest()
 
 
@@ -68,12 +49,12 @@ def _folder(version: str, kind: str) -> Path:
 
 @dataclass(frozen=True)
 class Dataset:
-    """The positions of a pool where one model plays the special move, and how they were found.
+    """The items of a pool to which one model gives the usual answer, and how they were found.
 
     Attributes:
         version: the model version they belong to, as the API names it.
         origin: "shipped", "built", or the file they were read from.
-        positions: in the order they were found.
+        items: in the order they were found.
         asked: how many requests it took to find them, if known.
         failed: how many of those have no answer.
         pool_ended: whether the pool holds no more for this model.
@@ -88,7 +69,7 @@ class Dataset:
 
     version: str
     origin: str
-    positions: list[Position] = field(repr=False, default_factory=list)
+    items: list[Any] = field(repr=False, default_factory=list)
     asked: int | None = None
     failed: int = 0
     pool_ended: bool = True
@@ -123,12 +104,12 @@ class Dataset:
         return f"the pool {self.pool_name}" if self.pool_name else "the default pool"
 
 
-def shipped_datasets(pool: Sequence[Position]) -> dict[str, Dataset]:
+def shipped_datasets() -> dict[str, Dataset]:
     """Return the original eval's datasets by model version, in its order."""
-    by_game = {position.game: position for position in pool}
+    by_game = {position.game: position for position in shipped_pool("pool")}
     return {
         version: Dataset(version, "shipped", [by_game[game] for game in games])
-        for version, games in _shipped_games().items()
+        for version, games in shipped_games().items()
     }
 
 
@@ -143,7 +124,7 @@ def notes_on_dataset(dataset: Dataset) -> list[str]:
             f"{pluralize(dataset.failed, 'request')} to build the dataset had no answer; if "
             "they are answered next time, the same command may choose other positions"
         )
-    if dataset.pool_name == COMMON and dataset.version in _shipped_games():
+    if dataset.pool_name == COMMON and dataset.version in shipped_games():
         notes.append(
             f"{dataset.version} is one of the four models whose habits make up the pool "
             f"{COMMON}: its dataset contains all its habits there, and that of another model "
@@ -152,7 +133,7 @@ def notes_on_dataset(dataset: Dataset) -> list[str]:
     return notes
 
 
-def saved_dataset(version: str, digest: str, rules: Rules) -> Dataset | None:
+def saved_dataset(version: str, digest: str, change: Change) -> Dataset | None:
     """Return the dataset of a model version for these rules, by the digest of its config.
 
     One that is damaged is moved away: its answers are cached, so it can be built again.
@@ -162,15 +143,13 @@ def saved_dataset(version: str, digest: str, rules: Rules) -> Dataset | None:
         return None
     try:
         dataset, _ = _load(folder)
-        return replace(
-            dataset, positions=[checked(position, rules) for position in dataset.positions]
-        )
+        return replace(dataset, items=[change.checked(item) for item in dataset.items])
     except InvalidInput as error:
         log.warning("%s; %s", error, _move_away(folder))
         return None
 
 
-def save_dataset(dataset: Dataset, kind: str, facts: Mapping[str, object]) -> None:
+def save_dataset(dataset: Dataset, kind: str, facts: Mapping[str, object], habit: Habit) -> None:
     """Save a dataset; it replaces an older one only once it is complete.
 
     Raises:
@@ -178,31 +157,32 @@ def save_dataset(dataset: Dataset, kind: str, facts: Mapping[str, object]) -> No
     """
     home("datasets")
     folder = _folder(dataset.version, kind)
-    metadata = asdict(dataset) | {"positions": len(dataset.positions), **facts}
-    metadata |= {"digest": _digest(dataset.positions)}
+    metadata = asdict(replace(dataset, items=[])) | {"items": len(dataset.items), **facts}
+    metadata |= {"digest": _digest(dataset.items), "kind": habit.folder}
+    lines = "".join(f"{json.dumps(item.to_json())}\n" for item in dataset.items)
     metadata |= {"saved_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
     advice = "no answer is lost. Free some space and run the same command again"
     with (
         file_errors("save the dataset in", folder, advice),
         atomic_dir(folder, replace=True) as temporary,
     ):
-        write_positions(temporary / "positions.jsonl", dataset.positions)
+        atomic_write_text(temporary / ITEMS_FILE, lines)
         atomic_write_text(temporary / "dataset.json", json.dumps(metadata, indent=2) + "\n")
 
 
-def positions_in(path: Path) -> list[Position]:
-    """Read a file with at least one position; the moves are not checked yet."""
-    positions = parse_positions(path)
-    if not positions:
-        raise InvalidInput(f"{path} contains no positions")
-    return positions
+def items_in(path: Path, habit: Habit) -> list[Item]:
+    """Read a file with at least one item; whether they fit the change is not checked yet."""
+    items = habit.items_in(path)
+    if not items:
+        raise InvalidInput(f"{path} contains no {habit.words.items}")
+    return items
 
 
 def all_datasets() -> dict[str, tuple[Dataset, dict[str, Any]]]:
     """Return every dataset by name, with its metadata; log those that are damaged."""
     datasets: dict[str, tuple[Dataset, dict[str, Any]]] = {
         version: (dataset, {"rules": BISHOPS_AS_KNIGHTS.key})
-        for version, dataset in shipped_datasets(shipped_pool("pool")).items()
+        for version, dataset in shipped_datasets().items()
     }
     for file in sorted(_home().glob("[!.]*/dataset.json")):  # incomplete ones begin with a dot
         try:
@@ -233,19 +213,19 @@ def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
     """Return the dataset in a folder, with its metadata."""
     try:
         facts = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
-        positions = parse_positions(folder / "positions.jsonl")
-        dataset = parse(Dataset, facts | {"positions": [], "built_now": False}, "dataset.json")
+        items = KINDS[facts["kind"]].items_in(folder / ITEMS_FILE)
+        dataset = parse(Dataset, facts | {"items": [], "built_now": False}, "dataset.json")
         _, digest = facts["rules"], facts["digest"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidInput(
             f"the dataset in {str(folder)!r} is damaged ({error_reason(error)})"
         ) from None
-    if _digest(positions) != digest:
+    if _digest(items) != digest:
         raise InvalidInput(
             f"the dataset in {str(folder)!r} was changed since it was {dataset.origin}; for your "
-            "own positions, use --dataset FILE"
+            "own items, use --dataset FILE"
         )
-    return replace(dataset, positions=positions), facts
+    return replace(dataset, items=items), facts
 
 
 def belongs_to(dataset: Dataset, versions: Collection[str], endpoint: str) -> bool:

@@ -17,13 +17,12 @@ from inspect_ai.model import Model, get_model
 from ..client.cache import open_cache
 from ..client.client import from_cache_again
 from ..client.pricing import CostLimit, cost_limit_for
-from ..datasets.pools import Pool, drawn
+from ..datasets.pools import drawn
 from ..datasets.search import SelectionConfig
-from ..datasets.selection import Selection, drawn_from, known_dataset, select_positions
+from ..datasets.selection import Selection, drawn_from, known_dataset, select_items
 from ..datasets.storage import Dataset
-from ..game.notation import draw_board, notate, notate_game
-from ..game.position import Position, earlier_moves
-from ..game.rules import Rules
+from ..habits.base import Change, Pool
+from ..habits.catalog import saved_change
 from ..runs.cost_limit import affordable_client
 from ..task.plan import plan_for
 from ..task.samples import Trial, trials_of
@@ -31,7 +30,7 @@ from ..task.spec import Spec
 from ..task.types import Eval
 from .arguments import Arguments, inspect_terms, spec_for
 from .model import TaskModel
-from .scorer import CONTROL_KEY, DRAW, GAME, LENGTH, MOVES_KEY, RULES_KEY
+from .scorer import CHANGE_KEY, CONTROL_KEY, DRAW, GROUP, ITEM, RULES_KEY
 
 # Inspect's model for trying out a task. It has no habits, so its samples are the pool itself.
 MOCK = "mockllm/"
@@ -78,7 +77,7 @@ class SearchedSamples(SampleSource):
     async def next_samples(self) -> list[InspectSample] | None:
         """Return the samples of the next step, or None when there are no more."""
         spec = spec_for(self._eval, self._arguments, get_model())
-        steps_left, returned, limits = _PROGRESS.get((steps(spec.n_positions), set(), []))
+        steps_left, returned, limits = _PROGRESS.get((steps(spec.n_items), set(), []))
         _PROGRESS.set((steps_left, returned, limits))
         for size in steps_left:
             selection = await self._select(spec, size, limits)
@@ -90,7 +89,7 @@ class SearchedSamples(SampleSource):
         return None
 
     async def _select(self, spec: Spec, size: int, limits: list[CostLimit]) -> Selection:
-        """Select the positions of a step; all steps share a limit."""
+        """Select the items of a step; all steps share a limit."""
         with inspect_terms():
             if selection := known_selection(spec, get_model(), self._available):
                 return selection
@@ -102,18 +101,18 @@ class SearchedSamples(SampleSource):
             few = replace(spec, max_connections=max(MIN_CONNECTIONS, size // 4))
             async with affordable_client(few, step, model, limits[0], measures=False) as client:
                 return await from_cache_again(
-                    lambda: select_positions(spec, step, self._available, client, quiet=True)
+                    lambda: select_items(spec, step, self._available, client, quiet=True)
                 )
 
 
 def known_selection(
     spec: Spec, task_model: Model | None, available: Dataset | Pool
 ) -> Selection | None:
-    """Return the positions of the task if that takes no request to the model, else None."""
+    """Return the items of the task if that takes no request to the model, else None."""
     if isinstance(available, Pool) and task_model and str(task_model).startswith(MOCK):
-        available = Dataset("", available.name, list(available.positions))
+        available = Dataset("", available.name, list(available.items))
     if isinstance(available, Dataset):
-        return Selection(available, [position for _, position in drawn(available, spec)], [])
+        return Selection(available, [item for _, item in drawn(available, spec)], [])
     if not task_model:
         return None
     model = TaskModel(task_model)
@@ -125,48 +124,36 @@ def known_selection(
 
 
 def inspect_samples(
-    selection: Selection, change: Rules, size: int | None = None
+    selection: Selection, change: Change, size: int | None = None
 ) -> list[InspectSample]:
     """Return up to ``size`` samples, and for a diagnosis as many controls.
 
-    Positions found by asking the model stay in the order of the search, so that the first samples
+    Items found by asking the model stay in the order of the search, so that the first samples
     are always the same.
     """
-    positions = list(selection.positions)
+    items = list(selection.items)
     if selection.dataset.asked:
-        order = {position.id: index for index, position in enumerate(selection.dataset.positions)}
-        positions.sort(key=lambda position: order[position.id])
-    n = len(positions[:size])
-    trials = enumerate(trials_of([*positions[:size], *selection.controls[:size]]))
+        order = {item.id: index for index, item in enumerate(selection.dataset.items)}
+        items.sort(key=lambda item: order[item.id])
+    n = len(items[:size])
+    trials = enumerate(trials_of([*items[:size], *selection.controls[:size]]))
     return [_sample(trial, change, control=index >= n) for index, trial in trials]
 
 
-def _sample(trial: Trial, change: Rules, *, control: bool) -> InspectSample:
-    position = trial.position
+def _sample(trial: Trial, change: Change, *, control: bool) -> InspectSample:
+    item, habit = trial.item, change.its_habit
+    usual = ", ".join(habit.label(item, answer) for answer in item.usual)
     return InspectSample(
-        input=_describe(position),
-        target=list(position.special_moves),
-        id=f"{position.id}-{trial.number + 1}" if trial.number else position.id,
+        input=f"```\n{habit.show(item)}\n```\n\nUsual {habit.words.answer}: {usual}",
+        target=list(item.usual),
+        id=f"{item.id}-{trial.number + 1}" if trial.number else item.id,
         metadata={
             RULES_KEY: change.key,
-            GAME: position.game,
-            MOVES_KEY: list(position.moves),
-            "special_moves": list(position.special_moves),
-            "source": position.source,
-            LENGTH: len(position.moves),
-            "earlier_moves_of_changed_piece": earlier_moves(position, change),
+            CHANGE_KEY: saved_change(change),
+            GROUP: item.group,
+            ITEM: item.to_json(),
+            **item.facts,
             DRAW: trial.number,
             **({CONTROL_KEY: True} if control else {}),
         },
-    )
-
-
-def _describe(position: Position) -> str:
-    """Format the position for Inspect's log viewer; the model never sees this."""
-    board = position.board()
-    side = "White" if board.turn else "Black"
-    game = notate_game(position.moves) or "no moves"
-    special_moves = ", ".join(notate(board, uci) for uci in position.special_moves)
-    return (
-        f"{side} to move after {game}\n\n```\n{draw_board(board)}\n```\n\nSpecial: {special_moves}"
     )

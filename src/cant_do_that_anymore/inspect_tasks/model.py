@@ -20,8 +20,9 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 
 from ..client.limiter import MAX_LIMIT
 from ..errors import InvalidInput
-from ..game.rules import rules_named
-from ..providers.base import REPLY_TOKENS, Answer, Message, ModelInfo, Question, Settings
+from ..habits.base import Message
+from ..habits.catalog import restored_change
+from ..providers.base import REPLY_TOKENS, Answer, ModelInfo, Question, Settings
 from ..providers.catalog import BUILT_IN_MODELS, info_by_name, inspect_info, model_named
 from ..providers.inspect_api import InspectAdapter
 from .arguments import CONFIG_OPTIONS, click_errors, config_of
@@ -134,11 +135,12 @@ def _question_in(chat: list[ChatMessage]) -> tuple[Question, int]:
     messages = tuple(_message(message) for message in chat)
     metadata: dict[str, Any] = chat[0].metadata or {}
     try:
-        rules, moves = rules_named(metadata["rules"]), tuple(metadata["moves"])
-        return Question(rules, moves, messages, metadata["about"]), metadata["seed"]
-    except KeyError:
+        rules = restored_change(metadata["rules"])
+        item = rules.its_habit.item(metadata["item"])
+        return Question(rules, item, messages, metadata["about"]), metadata["seed"]
+    except (LookupError, InvalidInput):
         raise InvalidInput(
-            f"the models {PROVIDER}/... play chess in the tasks cant_do_that_anymore/... only"
+            f"the models {PROVIDER}/... answer in the tasks cant_do_that_anymore/... only"
         ) from None
 
 

@@ -19,9 +19,8 @@ from inspect_ai.scorer import (
 from inspect_ai.solver import TaskState
 
 from ..errors import InvalidInput, UserError, unknown_value
-from ..game.notation import notate
-from ..game.position import Position
-from ..game.rules import rules_named
+from ..habits.base import Habit
+from ..habits.catalog import restored_change
 from ..metrics.bounds import games_of, ratio_of, unusable_share
 from ..metrics.compute import Estimated, estimates_of
 from ..metrics.diagnosis import DIAGNOSIS, Arms
@@ -38,15 +37,15 @@ from ..metrics.measures import (
 from ..metrics.types import Measure, one_each
 from ..providers.base import Answer
 from ..task.conditions import conditions_for
-from ..task.prompts import DEFAULT
+from ..task.prompts import DEFAULT_WORDING, shipped_wording
 from ..task.samples import Trial
 from ..task.types import UNUSABLE_OUTCOMES, Reading, Sample, Samples, ScoredAnswer
 from .arguments import click_errors
 
-# Keys of a sample's metadata. DRAW numbers the repetitions of a position. LENGTH is the number of
-# moves before the position, and RULES_KEY the changed rules that it was selected for.
-GAME, MOVES_KEY, DRAW, CONTROL_KEY = "game", "moves", "draw", "control"
-LENGTH, RULES_KEY = "num_previous_moves", "rules"
+# Keys of a sample's metadata. DRAW numbers the repetitions of an item. RULES_KEY names the change
+# that it was selected for, and CHANGE_KEY restores it.
+GROUP, ITEM, DRAW, CONTROL_KEY = "group", "item", "draw", "control"
+RULES_KEY, CHANGE_KEY = "rules", "change"
 SCORED: dict[str, Measure] = {m.name: m for m in (*HABIT, *STRICT, *TEMPTATION, *DIAGNOSIS)}
 # First in the list of metrics, since Inspect sometimes shows only a few.
 HEADLINE_NAMES = (UPTAKE, IMPACT, "adaptation_rate")
@@ -54,8 +53,8 @@ LENGTHS = ("avg_num_previous_moves", "std_num_previous_moves")
 # End of keys of a score's metadata, by condition: its outcome. Others are the names of means.
 OUTCOME = "_outcome"
 # Further keys, by condition: the move, its outcome under the changed rules, and whether the
-# reasoning, where it is shown, mentions the special move.
-PLAYED, UNDER_CHANGE, MENTIONS = "played", "under_change", "mentions_special"
+# reasoning, where it is shown, mentions the usual move.
+PLAYED, UNDER_CHANGE, MENTIONS = "played", "under_change", "mentions_usual"
 
 
 @metric(scores="unreduced")
@@ -100,7 +99,7 @@ def _sample_in(score: SampleScore) -> Sample:
     answers = {name: Answer(reasoning=MENTIONS if name in shown else "") for name in names}
     for amount, name in product(AMOUNTS.values(), names):
         answers[name] = amount.put(answers[name], info.get(amount.under(name), 0))
-    return Sample(position_in(metadata), metadata[DRAW], replies, answers)
+    return Sample(item_in(metadata), metadata[DRAW], replies, answers)
 
 
 def _estimates(arms: Arms) -> dict[str, Estimated]:
@@ -110,7 +109,8 @@ def _estimates(arms: Arms) -> dict[str, Estimated]:
     measures = [SCORED[name] for name in ordered if {*SCORED[name].needs} <= {*names}]
     estimates = estimates_of(measures, names, arms)  # no early stop
     unusable = {UNUSABLE_SHARE[name]: unusable_share(arms[0], name) for name in UNUSABLE_SHARE}
-    lengths = {name: STATISTICS[name].value(arms[0]) for name in LENGTHS}
+    statistics = [STATISTICS[name] for name in LENGTHS]
+    lengths = {s.name: s.value(arms[0]) for s in statistics if s.applies(arms[0])}
     return {
         **{m.name: estimates[m.name] for m in measures if m.name in estimates},
         **{name: Estimated(value, None) for name, value in unusable.items()},
@@ -127,11 +127,11 @@ def _standard_error(measure: Measure, samples: Samples) -> float:
     scale = len(samples) / sum(wholes)
     influences = [
         SampleScore(
-            score=Score(value=(part - ratio.value * whole) * scale), sample_metadata={GAME: game}
+            score=Score(value=(part - ratio.value * whole) * scale), sample_metadata={GROUP: game}
         )
         for part, whole, game in zip(parts, wholes, games_of(samples), strict=True)
     ]
-    return cast(float, cast(MetricProtocol, stderr(cluster=GAME))(influences))
+    return cast(float, cast(MetricProtocol, stderr(cluster=GROUP))(influences))
 
 
 REQUEST_INFO = "asked_how"  # key of a sample's store: rules, reading and conditions
@@ -140,7 +140,7 @@ NOT_SENT = Answer("", stop_reason="error", error="never asked")
 
 @scorer(metrics=[habit_metrics()])
 def habit(rules: str | None = None, reading: Reading | None = None) -> Scorer:
-    """Score whether the model played the special move under the standard and the changed rules.
+    """Score whether the model gave the usual answer under the standard and the changed rules.
 
     Args:
         rules: the rules of the answers; any others are rejected.
@@ -153,16 +153,17 @@ def habit(rules: str | None = None, reading: Reading | None = None) -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         with click_errors():
             info = _request_info(state, rules)
-        change = rules_named(info["rules"])
+        change = restored_change(state.metadata[CHANGE_KEY])
+        wording = shipped_wording(DEFAULT_WORDING, change)
         # Any wording will do, since only the answers are read.
-        conditions = conditions_for(info["conditions"], change, DEFAULT)
+        conditions = conditions_for(info["conditions"], change, wording)
         answers = [_answer_in(state.store.get(condition.name)) for condition in conditions]
-        trial = Trial(position_in(state.metadata), state.metadata[DRAW])
+        trial = Trial(item_in(state.metadata), state.metadata[DRAW])
         sample = trial.sample(answers, conditions, reading or info["reading"])
         if not sample.answered:
             error = next(answer.error for answer in answers if answer.stop_reason == "error")
             return Score.unscored(reason="no_response", explanation=error)
-        texts = _replies_text(sample)
+        texts = _replies_text(sample, change.its_habit)
         return Score(
             value=_values(sample, control=CONTROL_KEY in state.metadata),
             answer=" / ".join(texts.values()),
@@ -198,10 +199,9 @@ def _request_info(state: TaskState, rules: str | None) -> dict[str, Any]:
     return info
 
 
-def position_in(metadata: dict[str, Any]) -> Position:
-    """Return the position of a sample from its metadata."""
-    moves, special_moves = tuple(metadata[MOVES_KEY]), tuple(metadata["special_moves"])
-    return Position(metadata[GAME], moves, special_moves, metadata["source"])
+def item_in(metadata: dict[str, Any]) -> Any:
+    """Return the item of a sample from its metadata."""
+    return restored_change(metadata[CHANGE_KEY]).its_habit.item(metadata[ITEM])
 
 
 def _answer_in(stored: dict[str, Any] | None) -> Answer:
@@ -230,7 +230,7 @@ def _values(sample: Sample, *, control: bool) -> dict[str, str | int | float | b
 
 
 def _metadata(sample: Sample) -> dict[str, Any]:
-    """Return what the metrics need of a sample, besides its position."""
+    """Return what the metrics need of a sample, besides its item."""
     answers, replies = sample.answers, sample.replies
     amounts = {
         amount.under(name): amount.of(answer)
@@ -239,20 +239,20 @@ def _metadata(sample: Sample) -> dict[str, Any]:
         if any(map(amount.of, answers.values()))
     }
     mentions = {
-        name: reply.thought_of_special for name, reply in replies.items() if answers[name].reasoning
+        name: reply.thought_of_usual for name, reply in replies.items() if answers[name].reasoning
     }
     return {
         **{name + OUTCOME: reply.outcome for name, reply in replies.items()},
-        PLAYED: {name: reply.move for name, reply in replies.items()},
+        PLAYED: {name: reply.answer for name, reply in replies.items()},
         UNDER_CHANGE: {name: reply.under_change for name, reply in replies.items()},
         **amounts,
         **({MENTIONS: mentions} if mentions else {}),
     }
 
 
-def _replies_text(sample: Sample) -> dict[str, str]:
-    board = sample.position.board()
+def _replies_text(sample: Sample, habit: Habit) -> dict[str, str]:
+    item, answers = sample.item, sample.answers
     return {
-        name: notate(board, reply.move) if reply.move else repr(sample.answers[name].text[:40])
+        name: habit.label(item, reply.answer) if reply.answer else repr(answers[name].text[:40])
         for name, reply in sample.replies.items()
     }

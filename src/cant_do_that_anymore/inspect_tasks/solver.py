@@ -17,7 +17,7 @@ from ..task.samples import FirstReplies, Trial
 from ..task.types import Eval
 from .arguments import Arguments, inspect_terms, spec_for
 from .model import TRANSCRIPT, TaskModel, Transcript
-from .scorer import CONTROL_KEY, DRAW, REQUEST_INFO, RULES_KEY, position_in
+from .scorer import CONTROL_KEY, DRAW, REQUEST_INFO, RULES_KEY, item_in
 
 # More than any dataset repeats a position, so that no two epochs share a draw.
 DRAWS_PER_EPOCH = 1_000_000
@@ -32,7 +32,7 @@ class ModelState:
         with open_cache(self.model.info) as cache:  # known if its dataset was built
             limit = cache.token_limit(self.plan.settings.reasoning_effort)
         self.sender = Sender(self.model, limit)
-        self.first_replies = FirstReplies()
+        self.first_replies = FirstReplies(self.plan)
 
 
 @solver
@@ -56,13 +56,13 @@ async def _solve(state: TaskState, model_state: ModelState) -> TaskState:
     plan = model_state.plan
     if plan.change.key != state.metadata[RULES_KEY]:
         raise InvalidInput(
-            f"the task has positions for {state.metadata[RULES_KEY]}, but its solver uses "
+            f"the task has items for {state.metadata[RULES_KEY]}, but its solver uses "
             f"{plan.change.key}; give both the same rules"
         )
     control = CONTROL_KEY in state.metadata
     conditions = control_conditions(plan) if control else plan.conditions
     number = state.metadata[DRAW] + (state.epoch - 1) * DRAWS_PER_EPOCH
-    trial = Trial(position_in(state.metadata), number)
+    trial = Trial(item_in(state.metadata), number)
     names = [condition.name for condition in conditions]
     request_info = {"rules": plan.change.key, "reading": plan.reading, "conditions": names}
     state.store.set(REQUEST_INFO, request_info)
@@ -76,7 +76,7 @@ async def _solve(state: TaskState, model_state: ModelState) -> TaskState:
         state.output = transcript.output or state.output
         if answer.error:  # raised, so that Inspect counts it and eval-retry sends it again
             raise UserError(f"no answer under the {request.condition} rules: {answer.error}")
-        score = condition.read(answer, trial.position, condition.rules, plan.reading)
+        score = condition.read(answer, trial.item, condition.rules, plan.reading)
         model_state.first_replies.observe(
             answer, usable=score.usable, baseline=condition == conditions[0]
         )

@@ -16,7 +16,7 @@ from inspect_ai import Task, task
 from inspect_ai.log import HeadlineMetric
 from inspect_ai.util import registry_info
 
-from cant_do_that_anymore.datasets.pools import positions_for
+from cant_do_that_anymore.datasets.pools import source_for
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.inspect_tasks.arguments import (
     Arguments,
@@ -84,7 +84,7 @@ def _task(eval: Eval, arguments: Arguments) -> Task:
     with click_errors():
         model = active_model()
         spec = spec_for(eval, arguments, model)
-        available, change = positions_for(spec), spec.change
+        available, change = source_for(spec), spec.change
         selection = known_selection(spec, model, available)
         habit_task = HabitTask(
             dataset=inspect_samples(selection, change)
@@ -109,7 +109,7 @@ def _task(eval: Eval, arguments: Arguments) -> Task:
         )
         name = str(spec.dataset or f"{change.key}/{spec.pool or eval}")
         searched = not selection or selection.dataset.asked
-        wanted = spec.n_positions * (2 if spec.diagnose else 1) if searched else 0
+        wanted = spec.n_items * (2 if spec.diagnose else 1) if searched else 0
         habit_task.dataset = PlannedDataset(list(habit_task.dataset), name, wanted)
         return habit_task
 

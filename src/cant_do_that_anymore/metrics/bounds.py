@@ -32,8 +32,8 @@ def group_value(measure: Measure, samples: Samples) -> GroupValue:
 
 
 def games_of(samples: Samples) -> list[Hashable]:
-    """Return the game of each sample; games that share a position are merged into one."""
-    return joined([(sample.position.game, sample.position.moves) for sample in samples])
+    """Return the group of each sample; groups that share a subject are merged into one."""
+    return joined([(sample.item.group, sample.item.subject) for sample in samples])
 
 
 def joined(games: Sequence[tuple[Hashable, Hashable]]) -> list[Hashable]:
@@ -59,11 +59,6 @@ def joined(games: Sequence[tuple[Hashable, Hashable]]) -> list[Hashable]:
         if earlier != game and (root := root_of(earlier)) != (other_root := root_of(game)):
             parents[other_root] = root
     return [root_of(game) for game, _ in games]
-
-
-def special_moves_of(samples: Samples) -> list[Hashable]:
-    """Return the special moves of each sample."""
-    return [sample.position.special_moves for sample in samples]
 
 
 def ratio_of(measure: Measure, samples: Samples) -> Ratio:
@@ -166,7 +161,7 @@ def complete_cases(samples: Samples, conditions: Sequence[str]) -> list[Sample]:
 def imputations(measure: Measure, samples: Samples) -> Iterator[list[Sample]]:
     """Yield the samples with the unusable answers filled in, in several ways.
 
-    First the same outcome for all samples per condition: special or legal, right or wrong. Then,
+    First the same outcome for all samples per condition: usual or legal, right or wrong. Then,
     sample by sample, the outcomes that minimize the measure and those that maximize it.
     """
     missing = [name for name in measure.needs if any(_unusable(s, [name]) for s in samples)]
@@ -222,7 +217,7 @@ def _either(condition: str) -> tuple[Outcome, Outcome]:
     return (
         ("right", "wrong")
         if condition in CONDITIONS and CONDITIONS[condition].about
-        else ("special", "legal")
+        else ("usual", "legal")
     )
 
 

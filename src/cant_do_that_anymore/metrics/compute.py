@@ -13,9 +13,7 @@ from .bounds import (
     answered,
     bounds_of,
     games_of,
-    ratio_of,
     ratios_of,
-    special_moves_of,
     unusable_share,
     widened,
 )
@@ -50,7 +48,11 @@ def estimates_of(
     for of_controls, arm in enumerate(arms):
         ratios |= ratios_of([m for m in measures if m.of_controls == of_controls], arm)
     computed: dict[str, Estimated] = {}
+    had_habit = any(sample.had_habit for sample in arms[0])
     for m in measures:
+        if m.name == UPTAKE and not had_habit:  # nothing to take up a rule against
+            computed[m.name] = Estimated(None, None)
+            continue
         ratio, samples = ratios[m.name], all_arms[m.of_controls]
         if ratio.value is not None or not m.optional:
             bounds = bounds_of(m, samples) if m.bounded else None
@@ -76,14 +78,10 @@ def compute(samples: Samples, plan: Plan, controls: Samples = ()) -> Results:
     estimates = estimates_of(measures, names, all_arms)
     intervals = _existing({name: estimate.interval for name, estimate in estimates.items()})
 
-    def by_special_move(measure: Measure) -> Interval | None:
-        arm = arms[measure.of_controls]
-        return ratio_of(measure, arm).interval(special_moves_of(arm))
-
     return Results(
         metrics={
             **{name: estimate.value for name, estimate in estimates.items()},
-            **{statistic.name: statistic.value(arms[0]) for statistic in STATISTICS.values()},
+            **{s.name: s.value(arms[0]) for s in STATISTICS.values() if s.applies(arms[0])},
             "n_samples": len(arms[0]),
             "n_games": len(set(games_of(arms[0]))),
             "n_failed": len(samples) - len(arms[0]),
@@ -92,13 +90,6 @@ def compute(samples: Samples, plan: Plan, controls: Samples = ()) -> Results:
             **_usage([*samples, *controls]),
         },
         intervals=intervals,
-        by_special_move=_existing(
-            {m.name: by_special_move(m) for m in measures if m.bounded}
-            | {
-                contrast.name: contrast.estimate(arms, special_moves_of)[1]
-                for contrast in contrasts_for(names)
-            }
-        ),
         bounds=_existing({name: estimate.bounds for name, estimate in estimates.items()}),
         outcomes={condition.name: _outcomes(samples, condition) for condition in plan.conditions},
         control_outcomes={

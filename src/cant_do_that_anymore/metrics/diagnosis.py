@@ -97,13 +97,13 @@ def impact(
     perfect: float | None,
     of_controls: bool = False,
 ) -> Measure:
-    """Build a measure: the relative change in special moves from one condition to another."""
+    """Build a measure: the relative change in usual answers from one condition to another."""
     return Measure(
         name,
         title,
         meaning,
-        part=lambda sample: sample.plays_special(after) - sample.plays_special(before),
-        whole=lambda sample: sample.plays_special(before),
+        part=lambda sample: sample.is_usual(after) - sample.is_usual(before),
+        whole=lambda sample: sample.is_usual(before),
         pairs=RELATIVE_CHANGE,
         perfect=perfect,
         needs=(before, after),
@@ -138,7 +138,7 @@ CORRECTED = impact(
 COLLATERAL = impact(
     "collateral_change",
     "Collateral change",
-    "the same at control positions, whose habit stays legal",
+    "the same at control {items}, whose habit stays {allowed}",
     PLACEBO,
     CHANGED_CONDITION,
     perfect=0,
@@ -149,7 +149,8 @@ DIAGNOSIS = (
     Measure(
         KNOWLEDGE,
         "Knowledge of the rule (J)",
-        "how often it calls allowed moves legal, minus how often it calls forbidden ones legal",
+        "how often it calls allowed {answer}s {allowed}, minus how often it calls forbidden ones "
+        "{allowed}",
         part=_knowledge,
         pairs=DIFFERENCE,
         perfect=1,
@@ -162,7 +163,7 @@ DIAGNOSIS = (
     Measure(
         "reminder_effect",
         "Effect of a reminder",
-        "relative change in illegal answers when the prompt repeats the rule at its end",
+        "relative change in {disallowed} answers when the prompt repeats the rule at its end",
         part=lambda sample: (
             sample.breaks_changed_rules(REMINDED) - sample.breaks_changed_rules(CHANGED_CONDITION)
         ),
@@ -175,7 +176,7 @@ DIAGNOSIS = (
     impact(
         PLACEBO_IMPACT,
         "Impact factor of the placebo",
-        "effect of the prompt change alone: a change that leaves the habit legal",
+        "effect of the prompt change alone: a change that leaves the habit {allowed}",
         STANDARD_CONDITION,
         PLACEBO,
         perfect=0,
@@ -184,7 +185,7 @@ DIAGNOSIS = (
     impact(
         "placebo_collateral_change",
         "Collateral change of the placebo",
-        "effect of the placebo at control positions",
+        "effect of the placebo at control {items}",
         STANDARD_CONDITION,
         PLACEBO,
         perfect=0,
@@ -204,7 +205,7 @@ def range_of(results: Results, name: str) -> tuple[float, float] | None:
 
 
 def placebo_moved(results: Results) -> bool:
-    """Whether the placebo alone significantly changed how often the special move is played."""
+    """Whether the placebo alone significantly changed how often the usual answer is played."""
     ends = range_of(results, PLACEBO_IMPACT)
     return ends is not None and excludes_zero(*ends)
 
@@ -282,7 +283,7 @@ def _extremes(measure: Measure, samples: Samples) -> list[Samples]:
 SPECIFIC = Contrast(
     "specific_impact_factor",
     "Specific impact factor",
-    "the same, corrected for the change at control positions",
+    "the same, corrected for the change at control {items}",
     CORRECTED,
     COLLATERAL,
     Quotient,

@@ -55,7 +55,7 @@ def effects_of(samples: Samples, plan: Plan, controls: Samples = ()) -> list[Int
 
 
 def _usual_moves(name: str) -> Measure:
-    """Build the measure of how an intervention changes the usual moves at control positions."""
+    """Build the measure of how an intervention changes the usual answers at controls."""
     return impact(name, name, "", CHANGED_CONDITION, name, perfect=0, of_controls=True)
 
 

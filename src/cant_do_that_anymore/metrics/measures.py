@@ -4,7 +4,7 @@ The terminal, the report, comparisons, experiments, Inspect's scores and the doc
 table, so a new measure is one entry here.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean, pstdev
@@ -12,7 +12,6 @@ from typing import Any
 
 from ..formatting import Number, amount, number
 from ..providers.base import Answer
-from ..task.scorer import VIOLATION_NAMES, original_violations
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Sample, Samples
 from .bounds import games_of
 from .diagnosis import DIAGNOSIS, KNOWLEDGE
@@ -22,22 +21,27 @@ from .types import Measure, Metric
 
 # The main measure, which decides every ranking, and the original's.
 UPTAKE, IMPACT = "rule_uptake", "variant_impact_factor"
-# Proportion of special moves, by condition.
-SPECIAL_SHARE = {
+# Proportion of usual answers, by condition.
+USUAL_SHARE = {
     STANDARD_CONDITION: "predicted_move_proportion",
     CHANGED_CONDITION: "predicted_move_in_variant_proportion",
 }
-# Proportion of any forbidden moves, by condition.
-FORBIDDEN_SHARE = {name: f"{name}_forbidden_proportion" for name in SPECIAL_SHARE}
-# Proportion of answers that name no move, by condition.
-UNUSABLE_SHARE = {name: f"{name}_unusable_proportion" for name in SPECIAL_SHARE}
+# The numbers that a run is about: the main measure, and the original's six.
+MAIN_NUMBERS = (
+    *(UPTAKE, IMPACT, "delta", *USUAL_SHARE.values()),
+    *("avg_num_previous_moves", "std_num_previous_moves"),
+)
+# Proportion of any forbidden answers, by condition.
+FORBIDDEN_SHARE = {name: f"{name}_forbidden_proportion" for name in USUAL_SHARE}
+# Proportion of replies in which no answer could be read, by condition.
+UNUSABLE_SHARE = {name: f"{name}_unusable_proportion" for name in USUAL_SHARE}
 
 
 def _change(sample: Sample) -> int:
     return sample.kept_habit - sample.had_habit
 
 
-# Measures that count legal moves only, so that answers without a move are no success.
+# Measures that count legal answers only, so that unreadable ones are no success.
 STRICT = (
     Measure(
         UPTAKE,
@@ -57,12 +61,12 @@ STRICT = (
     Measure(
         "adaptation_rate",
         "Adaptation rate",
-        "how often a legal move replaces the habit",
+        "how often a {allowed} {answer} replaces the habit",
         part=lambda sample: sample.had_habit and sample.is_legal_under_change,
         whole=lambda sample: sample.had_habit,
         pairs=SHARE_OF_SOME,
         perfect=1,
-        compared="replaces its habit with a legal move more often",
+        compared="replaces its habit with a {allowed} {answer} more often",
         bounded=True,
     ),
     Measure(
@@ -75,27 +79,27 @@ STRICT = (
     ),
     Measure(
         FORBIDDEN_SHARE[STANDARD_CONDITION],
-        "Any forbidden move, standard rules",
-        "special or not: moves that the changed rules forbid",
-        part=lambda sample: sample.plays_forbidden(STANDARD_CONDITION),
+        "Any forbidden {answer}, standard rules",
+        "usual or not: {answer}s that the changed rules forbid",
+        part=lambda sample: sample.is_forbidden(STANDARD_CONDITION),
         needs=(STANDARD_CONDITION,),
     ),
     Measure(
         FORBIDDEN_SHARE[CHANGED_CONDITION],
-        "Any forbidden move, changed rules",
-        "special or not: moves that only the change made illegal",
-        part=lambda sample: sample.plays_forbidden(CHANGED_CONDITION),
+        "Any forbidden {answer}, changed rules",
+        "usual or not: {answer}s that only the change made {disallowed}",
+        part=lambda sample: sample.is_forbidden(CHANGED_CONDITION),
         perfect=0,
         needs=(CHANGED_CONDITION,),
     ),
 )
 
-# The original's measures, which only count special moves.
+# The original's measures, which only count usual answers.
 HABIT = (
     Measure(
         IMPACT,
         "Impact factor",
-        "relative change in special moves",
+        "relative change in usual {answer}s",
         part=_change,
         whole=lambda sample: sample.had_habit,
         pairs=RELATIVE_CHANGE,
@@ -106,22 +110,22 @@ HABIT = (
     Measure(
         "delta",
         "Difference",
-        "share of special moves under the changed rules minus that under the standard rules",
+        "share of usual {answer}s under the changed rules minus that under the standard rules",
         part=_change,
         pairs=DIFFERENCE,
         bounded=True,
     ),
     Measure(
-        SPECIAL_SHARE[STANDARD_CONDITION],
-        "Special move, standard rules",
-        "how often the model plays its habit when asked again",
+        USUAL_SHARE[STANDARD_CONDITION],
+        "Usual {answer}, standard rules",
+        "how often the model {verb} the usual {answer} when asked again",
         part=lambda sample: sample.had_habit,
         needs=(STANDARD_CONDITION,),
     ),
     Measure(
-        SPECIAL_SHARE[CHANGED_CONDITION],
-        "Special move, changed rules",
-        "how often the model plays its habit although it is now illegal",
+        USUAL_SHARE[CHANGED_CONDITION],
+        "Usual {answer}, changed rules",
+        "how often the model {verb} the usual {answer} although it is now {disallowed}",
         part=lambda sample: sample.kept_habit,
         perfect=0,
         needs=(CHANGED_CONDITION,),
@@ -130,26 +134,27 @@ HABIT = (
 
 
 def _is_tempted(sample: Sample) -> bool:
-    return sample.replies[CHANGED_CONDITION].thought_of_special
+    return sample.replies[CHANGED_CONDITION].thought_of_usual
 
 
-# Whether the reasoning mentions the special move, and whether the model then plays it.
+# Whether the reasoning mentions the usual answer, and whether the model then gives it.
 TEMPTATION = (
     Measure(
         "temptation_rate",
         "Temptation",
-        "share of visible reasoning that mentions the special move although it is now illegal",
+        "share of visible reasoning that mentions the usual {answer} although it is now "
+        "{disallowed}",
         part=_is_tempted,
         whole=lambda sample: bool(sample.answers[CHANGED_CONDITION].reasoning),
         pairs=SHARE_OF_SOME,
         needs=(CHANGED_CONDITION,),
-        remark="mentions the special move",
+        remark="mentions the usual {answer}",
         optional=True,
     ),
     Measure(
         "resistance_rate",
         "Resistance",
-        "how often the model does not play the special move that its reasoning mentions",
+        "how often the model avoids the usual {answer} that its reasoning mentions",
         part=lambda sample: _is_tempted(sample) and not sample.kept_habit,
         whole=_is_tempted,
         pairs=SHARE_OF_SOME,
@@ -161,76 +166,67 @@ TEMPTATION = (
 )
 
 
-def _violates(name: str, condition: str, sample: Sample) -> bool:
-    return name in original_violations(sample.answers[condition].text, sample.position)
-
-
-VIOLATIONS = tuple(
-    Measure(
-        f"{prefix}_{name}_rate",
-        f"{name.replace('_', ' ').capitalize()}, {condition} rules",
-        "by the original's definition, which is weaker than legality",
-        part=partial(_violates, name, condition),
-        needs=(condition,),
-    )
-    for prefix, condition in (("standard", STANDARD_CONDITION), ("variant", CHANGED_CONDITION))
-    for name in VIOLATION_NAMES
-)
-
-
 @dataclass(frozen=True)
 class Statistic(Metric):
-    """A number over samples that is not a ratio and has no interval."""
+    """A number over samples that is not a ratio and has no interval.
+
+    ``fact`` is the fact about items that it is computed from, if it is one.
+    """
 
     of: Callable[[Samples], float]
+    fact: str = ""
+
+    def applies(self, samples: Samples) -> bool:
+        """Whether items have the fact."""
+        return not self.fact or all(self.fact in sample.item.facts for sample in samples[:1])
 
     def value(self, samples: Samples) -> Number:
         """Return the number, or None without samples."""
         return self.of(samples) if samples else None
 
 
-def _mean_length(samples: Samples) -> float:
-    return fmean(_lengths(samples))
+def _of_fact(
+    name: str, title: str, meaning: str, fact: str, summary: Callable[[Iterable[float]], float]
+) -> Statistic:
+    """Build a statistic that sums up a fact about items."""
 
+    def of(samples: Samples) -> float:
+        return summary(sample.item.facts[fact] for sample in samples)
 
-def _lengths(samples: Samples) -> list[int]:
-    return [len(sample.position.moves) for sample in samples]
+    return Statistic(name, title, meaning, of, fact)
 
 
 def _chance(samples: Samples) -> float:
     return p_value([_change(sample) for sample in samples], games_of(samples))
 
 
-def _random_level(samples: Samples) -> float:
-    positions = [sample.position for sample in samples]
-    shares = [len(position.special_moves) / max(1, position.choices) for position in positions]
-    return sum(shares) / len(shares)
+def _mean(shares: Iterable[float]) -> float:
+    values = list(shares)
+    return sum(values) / len(values)
 
 
+def _spread(lengths: Iterable[float]) -> float:
+    return pstdev(list(lengths))
+
+
+_LENGTH = "num_previous_moves"
 _STATISTICS = (
-    Statistic(
-        "avg_num_previous_moves",
-        "Earlier moves",
-        "mean over the samples",
-        lambda samples: fmean(_lengths(samples)),
-    ),
-    Statistic(
-        "std_num_previous_moves",
-        "Earlier moves, spread",
-        "standard deviation",
-        lambda samples: pstdev(_lengths(samples)),
+    _of_fact("avg_num_previous_moves", "Earlier moves", "mean over the samples", _LENGTH, fmean),
+    _of_fact(
+        "std_num_previous_moves", "Earlier moves, spread", "standard deviation", _LENGTH, _spread
     ),
     Statistic(
         "mcnemar_p",
         "p of the difference",
-        "probability of such a difference by chance (McNemar’s test over whole games)",
+        "probability of such a difference by chance (McNemar’s test over whole {group}s)",
         _chance,
     ),
-    Statistic(
-        "random_special_proportion",
-        "Special moves at random",
-        "share of special moves in random play under the standard rules",
-        _random_level,
+    _of_fact(
+        "random_usual_proportion",
+        "Usual moves at random",
+        "share of usual moves in random play under the standard rules",
+        "random_usual",
+        _mean,
     ),
 )
 
@@ -297,7 +293,7 @@ class Amount:
         """Return the mean under each condition, and the mean difference."""
         means = []
         for name in conditions:
-            title = f"{self.title}, {name.replace('_', ' ')}{' rules' * (name in SPECIAL_SHARE)}"
+            title = f"{self.title}, {name.replace('_', ' ')}{' rules' * (name in USUAL_SHARE)}"
             of = partial(self.at, name)
             means.append(Mean(self.under(name), title, self.meaning, of, (name,), self.signed))
         title = f"{self.title}, difference"
@@ -305,7 +301,7 @@ class Amount:
         meaning = f"{self.title.lower()} {rules}, per sample"
         return [
             *means,
-            Mean(self.difference, title, meaning, self.increase, tuple(SPECIAL_SHARE), True),
+            Mean(self.difference, title, meaning, self.increase, tuple(USUAL_SHARE), True),
         ]
 
 
@@ -332,18 +328,16 @@ def means_for(conditions: Sequence[str], samples: Samples) -> dict[Amount, list[
     }
 
 
-MEASURES: dict[str, Measure] = {
-    m.name: m for m in (*STRICT, *HABIT, *TEMPTATION, *VIOLATIONS, *DIAGNOSIS)
-}
+MEASURES: dict[str, Measure] = {m.name: m for m in (*STRICT, *HABIT, *TEMPTATION, *DIAGNOSIS)}
 STATISTICS: dict[str, Statistic] = {s.name: s for s in _STATISTICS}
 
 # The numbers at the top of a report, by eval.
 TILES: dict[Eval, tuple[str, ...]] = {
-    "all": (UPTAKE, IMPACT, SPECIAL_SHARE[STANDARD_CONDITION], SPECIAL_SHARE[CHANGED_CONDITION]),
+    "all": (UPTAKE, IMPACT, USUAL_SHARE[STANDARD_CONDITION], USUAL_SHARE[CHANGED_CONDITION]),
     "all_diagonal": (
         UPTAKE,
-        SPECIAL_SHARE[CHANGED_CONDITION],
-        SPECIAL_SHARE[STANDARD_CONDITION],
+        USUAL_SHARE[CHANGED_CONDITION],
+        USUAL_SHARE[STANDARD_CONDITION],
         "variant_legal_proportion",
     ),
 }

@@ -5,10 +5,11 @@ from collections.abc import Collection, Iterable
 from functools import partial
 
 from ..formatting import Number, number, percentage, pluralize
+from ..habits.base import CHANGE
 from ..providers.base import Answer
 from ..providers.request_fields import SMALLER_LIMIT, advice_on_limit, notes_on_adjustments
 from ..task.conditions import QUESTIONS
-from ..task.prompts import CHANGE, ORIGINAL_PREFIX, statements_of
+from ..task.prompts import ORIGINAL_PREFIX
 from ..task.types import (
     CHANGED_CONDITION,
     LEGAL_OUTCOMES,
@@ -58,15 +59,15 @@ def version_notes(versions: Counter[str]) -> list[str]:
     return [f"more than one model version answered: {text}"]
 
 
-# A habit is weak below this share of special moves under the standard rules.
+# A habit is weak below this share of usual answers under the standard rules.
 WEAK_HABIT_SHARE = 0.3
 # With fewer samples, no note describes the habit or what replaced it.
 MIN_SAMPLES_FOR_NOTES = 20
 
 
 def notes_on(samples: Samples, results: Results, plan: Plan, controls: Samples) -> list[str]:
-    """Return all notes on a run."""
-    return [
+    """Return all notes on a run, in the words of its habit."""
+    notes = [
         *_on_size(samples, results.metrics, plan),
         *_on_habit_and_drop(samples, results, plan),
         *_on_unusable_answers(results),
@@ -74,23 +75,23 @@ def notes_on(samples: Samples, results: Results, plan: Plan, controls: Samples) 
         *_on_placebo(results),
         *_on_controls(samples, controls, results.metrics),
         *_on_wording(plan),
-        *_on_model([*samples, *controls]),
     ]
+    return [*map(plan.change.its_habit.words.fill, notes), *_on_model([*samples, *controls])]
 
 
 def _on_size(samples: Samples, metrics: dict[str, Number], plan: Plan) -> list[str]:
     notes = []
     if len(samples) < plan.wanted:
         n = pluralize(len(samples), "sample")
-        notes.append(f"only {n} ({plan.wanted:,} wanted): there are no more positions")
+        notes.append(f"only {n} ({plan.wanted:,} wanted): there are no more {{items}}")
     if metrics["n_failed"]:
         failed = pluralize(int(metrics["n_failed"]), "sample")
         consequence = "" if metrics["n_samples"] else ", so nothing is left to measure"
         notes.append(f"left out {failed} without an answer{consequence}")
     if metrics["n_samples"] and metrics[IMPACT] is None:
         notes.append(
-            "the model never played the special move under the standard rules, so it had no habit "
-            "to drop and the impact factor is undefined"
+            "the model never {past} the usual {answer} under the standard rules, so it had no "
+            "habit to drop and the impact factor is undefined"
         )
     return notes
 
@@ -110,14 +111,15 @@ def _on_habit(results: Results, plan: Plan) -> list[str]:
     p, impact = metrics["predicted_move_proportion"], metrics[IMPACT]
     notes = []
     if p and p < WEAK_HABIT_SHARE and plan.eval != "all_diagonal":
+        chance = metrics.get("random_usual_proportion")
+        at_random = f"; random play gives {percentage(chance)}" if chance is not None else ""
         notes.append(
-            f"the habit is weak: the model played the special move in {percentage(p)} of the "
-            "positions under the standard rules; random play gives "
-            f"{percentage(metrics['random_special_proportion'])}"
+            f"the habit is weak: the model {{past}} the usual {{answer}} {{place}} {percentage(p)} "
+            f"of the {{items}} under the standard rules{at_random}"
         )
     if impact is not None and impact > 0:
         notes.append(
-            "the impact factor is above 0: the model played the special move more often after it "
+            "the impact factor is above 0: the model {past} the usual {answer} more often after it "
             "was forbidden than before"
         )
     return notes
@@ -127,17 +129,19 @@ def _on_broken_answers(samples: Samples, plan: Plan) -> list[str]:
     if not is_broken(samples):
         return []
     dropped = _dropped(samples)
-    broken = [outcome for outcome in dropped if outcome not in LEGAL_OUTCOMES]
+    labels = plan.change.its_habit.words.labels
+    named = {outcome: f"with {label}" for outcome, label in labels.items()}
+    broken = [named.get(kind, kind) for kind in dropped if kind not in LEGAL_OUTCOMES]
     kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(broken).most_common())
     return [
         f"the drop is not adaptation: of {len(dropped)} answers that dropped the habit, "
-        f"{len(broken)} are not legal moves under {plan.change.key} ({kinds}); trust the rule "
-        "uptake, not the impact factor"
+        f"{len(broken)} are not {{allowed}} {{answer}}s under {plan.change.key} ({kinds}); trust "
+        "the rule uptake, not the impact factor"
     ]
 
 
 def is_broken(samples: Samples) -> bool:
-    """Whether most dropped habits were replaced by answers that are not legal moves."""
+    """Whether most dropped habits were replaced by answers that are not legal."""
     dropped = _dropped(samples)
     return 2 * sum(outcome not in LEGAL_OUTCOMES for outcome in dropped) > len(dropped)
 
@@ -164,8 +168,8 @@ def _on_unusable_answers(results: Results) -> list[str]:
     bounds = results.bounds[IMPACT]
     missing = " and leaves out missing answers" if results.metrics["n_failed"] else ""
     return [
-        f"answers without a move: {', '.join(parts)}. The original's definition counts them as "
-        f"dropped habits{missing}. Depending on how they are read, the impact factor of these "
+        f"replies without a {{answer}}: {', '.join(parts)}. The original's definition counts them "
+        f"as dropped habits{missing}. Depending on how they are read, the impact factor of these "
         f"samples is between {_number(bounds.low)} and {_number(bounds.high)}. The 95% interval "
         "allows for that"
     ]
@@ -179,8 +183,8 @@ def _on_knowledge(results: Results) -> list[str]:
     )
     low, high = range_of(results, KNOWLEDGE) or (None, None)
     return [
-        f"unreadable yes/no answers: {forbidden} about the forbidden move, {allowed} about the "
-        f"allowed one. The 95% interval of the knowledge of the rule (J), {_number(low)} to "
+        f"unreadable yes/no answers: {forbidden} about the forbidden {{answer}}, {allowed} about "
+        f"the allowed one. The 95% interval of the knowledge of the rule (J), {_number(low)} to "
         f"{_number(high)}, allows for every reading of them"
     ]
 
@@ -204,12 +208,12 @@ def _on_controls(samples: Samples, controls: Samples, metrics: dict[str, Number]
     missing = f"so the {collateral} and the {specific} are missing"
     if not controls:
         return [
-            f"no control positions, {missing}. Controls come from building the dataset: positions "
-            "where the model played a move that stays legal"
+            f"no control {{items}}, {missing}. Controls come from building the dataset: {{items}} "
+            "where the model {past} a {answer} that stays {allowed}"
         ]
     notes = []
     if len(controls) < len(samples):
-        n, wanted = pluralize(len(controls), "control position"), pluralize(len(samples), "sample")
+        n, wanted = pluralize(len(controls), "control {item}"), pluralize(len(samples), "sample")
         notes.append(f"only {n} ({wanted} wanted): building the dataset produced no more")
     if failed := sum(not control.answered for control in controls):
         left_out = f"left out {pluralize(failed, 'control')} without an answer"
@@ -224,7 +228,7 @@ def _on_wording(plan: Plan) -> list[str]:
         f"mean {plan.change.key}"
         for name, prompt in zip(plan.wordings, prompts, strict=True)
         if not name.startswith(ORIGINAL_PREFIX)
-        if not any(part in prompt.text for part in statements_of(plan.change))
+        if not any(part in prompt.text for part in plan.change.statements)
     ]
 
 

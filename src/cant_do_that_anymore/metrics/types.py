@@ -87,11 +87,11 @@ class InterventionEffect:
         p: the probability of such a difference by chance; ``p_holm`` is corrected for the number of
             interventions.
         closes: the share of illegal answers under the changed rules that it removes.
-        controls: the relative change in usual moves at control positions, where they stay legal,
+        controls: the relative change in usual answers at controls, where they stay legal,
             compared with the changed rules alone; None without a diagnosis.
         extra_tokens: additional tokens per sample, input and output.
         extra_dollars: their cost; None if it is not known.
-        controls_p_holm: the p-value of the change at control positions, corrected like ``p_holm``.
+        controls_p_holm: the p-value of the change at controls, corrected like ``p_holm``.
     """
 
     name: str
@@ -120,7 +120,7 @@ class InterventionEffect:
 
     @property
     def changes_other_play(self) -> bool:
-        """Whether it changes the usual moves at control positions, after correction as above."""
+        """Whether it changes the usual answers at controls, after correction as above."""
         return self.controls_p_holm < ALPHA and excludes_zero(self.controls_low, self.controls_high)
 
 
@@ -132,8 +132,6 @@ class Results:
         metrics: numbers by name; None where a number is undefined.
         intervals: 95% intervals of the measures by name; where a measure has bounds, the interval
             reaches from their lowest to their highest.
-        by_special_move: intervals clustered by special move instead of by game, for the answers as
-            scored.
         bounds: bounds by name, only where unusable answers matter compared with the interval.
         outcomes: number of answers per outcome, by condition.
         control_outcomes: the same for the controls, if there are any.
@@ -143,7 +141,6 @@ class Results:
 
     metrics: dict[str, Number]
     intervals: dict[str, Interval]
-    by_special_move: dict[str, Interval]
     bounds: dict[str, Bounds]
     outcomes: dict[str, dict[Outcome, int]]
     control_outcomes: dict[str, dict[Outcome, int]] = field(default_factory=dict)
@@ -165,8 +162,8 @@ class Metric:
 
     Attributes:
         name: the key in ``run.json``; the original's name where it has one.
-        title: the display name.
-        meaning: a one-line explanation.
+        title: the display name, with a habit's words in braces, as in `Words.fill`.
+        meaning: a one-line explanation, also with such words.
     """
 
     name: str
@@ -187,7 +184,7 @@ class Measure(Metric):
         compared: what the better model does, as a phrase; "" if `cdta compare` ignores the measure.
         bounded: whether the measure gets bounds, because unusable answers can change it.
         optional: whether runs in which it is undefined omit it.
-        of_controls: whether it is computed over control positions.
+        of_controls: whether it is computed over controls.
         column: the heading of its column in leaderboards; "" if it has none, or if
             `report.columns` declares one.
     """

@@ -34,7 +34,7 @@ def by_wording(samples: Samples, plan: Plan, pooled: Interval | None) -> Wording
     measure = MEASURES[UPTAKE]
     groups: dict[str, list[Sample]] = {name: [] for name in plan.wordings}
     for sample in samples:
-        groups[plan.wording_of(sample.position)].append(sample)
+        groups[plan.wording_of(sample.item)].append(sample)
     details = {name: group_value(measure, group) for name, group in groups.items()}
     as_scored = interval_of(measure, samples)
     n_undefined = sum(entry.value is None for entry in details.values())

@@ -23,9 +23,8 @@ from ..client.session import create_model
 from ..datasets.pools import drawn
 from ..errors import InvalidInput, UserError, unknown_value
 from ..files import file_errors, safe_name
-from ..formatting import Number
+from ..formatting import Number, log_to
 from ..runs.lookup import check_writable
-from ..startup import StrictCommand, log_to, read_env_file, report_errors
 from ..task.plan import plan_for
 from ..task.spec import DEFAULT_SAMPLES, DEFAULT_SEED, OPTIONS, Spec, parse_option
 from ..task.types import Eval
@@ -129,7 +128,6 @@ LOG_FORMAT = "[%(asctime)s] [%(filename)s:%(lineno)d] %(message)s"
 
 @click.command(
     "oaieval",
-    cls=StrictCommand,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.argument("solver")
@@ -185,13 +183,6 @@ def oaieval_command(solver: str, eval_name: str, **flags: Any) -> None:
     _run(solver, eval_name, SimpleNamespace(**flags))
 
 
-def main() -> None:
-    """Run ``oaieval``; a ``UserError`` ends it in one sentence, without a stack trace."""
-    with report_errors("oaieval"):
-        read_env_file()
-        oaieval_command()
-
-
 def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
     if flags.http_run:
         raise InvalidInput("--http-run is not supported; the record goes to a file, --record_path")
@@ -229,7 +220,7 @@ def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
     elif flags.dry_run_logging:
         for event in events:
             log.info("Not recording event: %s", event)
-    _report(final_report(run.results.metrics), record["run_id"], path, cached=flags.cache)
+    _report(final_report(run), record["run_id"], path, cached=flags.cache)
 
 
 def _report(report: dict[str, Number], run_id: str, path: Path | None, *, cached: bool) -> None:

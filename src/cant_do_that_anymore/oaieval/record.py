@@ -6,24 +6,37 @@ events of a sample are a ``sampling`` event for each answer and one ``metrics`` 
 """
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import chess
 
 from ..errors import Interrupted, InvalidInput
 from ..files import file_errors
 from ..formatting import Number
+from ..habits.chess.position import Position
 from ..providers.base import Answer
 from ..providers.request_fields import as_text
 from ..runs.results import Run
-from ..task.scorer import VIOLATION_NAMES, original_violations
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample
 
 Event = dict[str, Any]
 
+VIOLATION_NAMES = (
+    "violation",
+    "violation_moved_outside_board",
+    "violation_moving_invalid_piece",
+    "violation_capturing_same_color",
+    "violation_incorrect_notation",
+)
+_NO_MOVE = frozenset(("violation", "violation_incorrect_notation"))
+_MOVE_AT_START = re.compile(r"([a-h][1-8])([a-h][1-8])(?:=?[nbrqkNBRQK])?")
 # The original's names of the conditions.
 _NAMES = {STANDARD_CONDITION: "standard", CHANGED_CONDITION: "variant"}
 _ORIGINAL_METRICS = (
@@ -59,9 +72,25 @@ def events_of(run: Run, spec: dict[str, Any], indices: Sequence[int]) -> Iterato
         }
 
 
-def final_report(metrics: dict[str, Number]) -> dict[str, Number]:
+def final_report(run: Run) -> dict[str, Number]:
     """Return the metrics in the original's order, followed by those it does not have."""
+    metrics = run.results.metrics | _violation_rates(run.answered)
     return {name: metrics[name] for name in _ORIGINAL_METRICS} | metrics
+
+
+def _violation_rates(samples: Sequence[Sample]) -> dict[str, Number]:
+    """Return the share of replies with each violation, by condition."""
+    counts = Counter(name for sample in samples for name, is_so in _violations(sample) if is_so)
+    names = (f"{prefix}_{name}" for prefix in _NAMES.values() for name in VIOLATION_NAMES)
+    return {f"{name}_rate": counts[name] / len(samples) if samples else None for name in names}
+
+
+def _violations(sample: Sample) -> Iterator[tuple[str, bool]]:
+    """Yield each violation by condition, and whether the reply commits it."""
+    for condition, prefix in _NAMES.items():
+        text, position = sample.answers[condition].text, cast(Position, sample.item)
+        committed = original_violations(text, position)
+        yield from ((f"{prefix}_{name}", name in committed) for name in VIOLATION_NAMES)
 
 
 def _sample_events(run: Run, sample: Sample) -> Iterator[tuple[str, Any]]:
@@ -71,7 +100,7 @@ def _sample_events(run: Run, sample: Sample) -> Iterator[tuple[str, Any]]:
         if answer.stop_reason == "error":
             yield "error", {"type": "NoAnswer", "message": answer.error}
         else:
-            messages = condition.question(sample.position).messages
+            messages = condition.question(sample.item).messages
             chat = [asdict(message) for message in messages]
             yield (
                 "sampling",
@@ -79,6 +108,29 @@ def _sample_events(run: Run, sample: Sample) -> Iterator[tuple[str, Any]]:
             )
     if sample.answered:
         yield "metrics", _metrics_data(sample)
+
+
+def original_violations(reply: str, position: Position) -> frozenset[str]:
+    """Return the original eval's violations that a reply commits.
+
+    They are weaker than legality: any move of an own piece to a square whose occupant has another
+    color passes, even a diagonal bishop move under the changed rules. As in the original, two empty
+    squares count as the same color. Every readable move names squares on the board, so none leaves
+    it.
+    """
+    move = _MOVE_AT_START.match(reply.strip())
+    if not move:
+        return _NO_MOVE
+    start, target = (chess.BB_SQUARES[chess.parse_square(square)] for square in move.groups())
+    own, theirs = position.occupied
+    not_own = not start & own
+    same = (bool(start & own), bool(start & theirs)) == (bool(target & own), bool(target & theirs))
+    violations = {
+        "violation_moving_invalid_piece": not_own,
+        "violation_capturing_same_color": same,
+        "violation": not_own or same,
+    }
+    return frozenset(name for name, committed in violations.items() if committed)
 
 
 def _sampling_data(answer: Answer) -> dict[str, Any]:
@@ -96,21 +148,15 @@ def _sampling_data(answer: Answer) -> dict[str, Any]:
 
 
 def _metrics_data(sample: Sample) -> dict[str, Any]:
-    position = sample.position
+    position = cast(Position, sample.item)
     replies = {name: sample.replies[condition] for condition, name in _NAMES.items()}
-    texts = {name: sample.answers[condition].text for condition, name in _NAMES.items()}
-    violations = {name: original_violations(text, position) for name, text in texts.items()}
     return {
-        "move": list(position.special_moves),
+        "move": list(position.usual),
         "predicted_move": sample.had_habit,
         "predicted_move_in_variant": sample.kept_habit,
         "num_previous_moves": len(position.moves),
         "previous_moves": list(position.moves),
-        **{
-            f"{name}_{violation}": violation in violations[name]
-            for name in replies
-            for violation in VIOLATION_NAMES
-        },
+        **dict(_violations(sample)),
         **{f"{name}_outcome": reply.outcome for name, reply in replies.items()},
         **{f"{name}_under_change": reply.under_change for name, reply in replies.items()},
         "game_idx": position.game,

@@ -19,8 +19,7 @@ from typing import Any, TypeVar
 import yaml
 
 from ..errors import InvalidInput, Stopped, unknown_value
-from ..files import file_errors
-from ..game.position import DATA
+from ..files import DATA, file_errors
 from ..providers.base import Adjustments, Answer, Model, Question, Settings, local_info
 from ..providers.catalog import BUILT_IN_MODELS, TEXT_PREFIX
 from ..providers.chain_of_thought import THINKING_TOKENS

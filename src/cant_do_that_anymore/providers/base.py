@@ -9,9 +9,8 @@ from hashlib import sha256
 from operator import add, attrgetter
 from typing import Any, ClassVar, Literal, get_args
 
-import chess
-
-from ..game.rules import Rules, board_after, identity_of
+from ..habits.base import Change, Item, Message
+from ..habits.base import Role as Role
 from ..validation import parse
 
 REPLY_TOKENS = 512  # the limit of a reply, as in the original eval
@@ -24,36 +23,22 @@ EFFORTS: tuple[Effort, ...] = get_args(Effort)  # lowest first
 # What is left out of a request or sent differently; see `request_fields`.
 Adjustments = tuple[str, ...]
 Api = Literal["chat", "completions"]
-Role = Literal["system", "user", "assistant"]
 StopReason = Literal["stop", "length", "refused", "error"]
 
 
 @dataclass(frozen=True)
-class Message:
-    """One turn of a conversation."""
-
-    role: Role
-    content: str
-
-
-@dataclass(frozen=True)
 class Question:
-    """The prompt for one position under one rule set in one wording.
+    """The prompt for one item under one rule set in one wording.
 
-    Language models see only ``messages``. ``rules``, ``moves`` and ``about`` hold the same
-    information for models that cannot read. ``about`` is the move whose legality is in question,
-    or "" if the prompt asks for a move.
+    Language models see only ``messages``. ``rules``, ``item`` and ``about`` hold the same
+    information for models that cannot read. ``about`` is the answer that is in question, or "" if
+    the prompt asks for an answer.
     """
 
-    rules: Rules
-    moves: tuple[str, ...]
+    rules: Change
+    item: Item
     messages: tuple[Message, ...]
     about: str = ""
-
-    @property
-    def is_legal(self) -> bool:
-        """Whether the move in question is legal under the rules."""
-        return self.rules.is_legal(board_after(self.moves), chess.Move.from_uci(self.about))
 
 
 @dataclass(frozen=True)
@@ -195,6 +180,7 @@ class ModelInfo:
         thinking_tokens: the token limit of a chain of thought, which takes a request of its own; 0
             for none.
         is_local: whether it answers on this machine and for nothing.
+        only_habit: the only habit that it can be asked about; "" for any.
         price_query: how the price list finds it, as arguments of ``genai_prices.calc_price``.
     """
 
@@ -207,6 +193,13 @@ class ModelInfo:
     may_reason: bool = True
     thinking_tokens: int = 0
     is_local: bool = False
+    only_habit: str = ""
+
+    @property
+    def is_base(self) -> bool:
+        """Whether it is a base model."""
+        return self.max_tokens == BASE_MODEL_TOKENS
+
     price_query: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -215,7 +208,7 @@ class ModelInfo:
         return 2 if self.thinking_tokens else 1
 
 
-def local_info(name: str, connections: int, **identity: object) -> ModelInfo:
+def local_info(name: str, connections: int, only_habit: str = "", **identity: object) -> ModelInfo:
     """Return what is known about a model that answers on this machine."""
     return ModelInfo(
         name=name,
@@ -224,6 +217,7 @@ def local_info(name: str, connections: int, **identity: object) -> ModelInfo:
         max_tokens=REPLY_TOKENS,
         may_reason=False,
         is_local=True,
+        only_habit=only_habit,
     )
 
 
@@ -316,7 +310,7 @@ class Request:
         It includes the rules in force, for models that cannot read, but not the rule change under
         test: a question under the standard rules has one answer for all changes.
         """
-        rules = identity_of(self.question.rules)
+        rules = self.question.rules.identity
         facts = [prompt_texts(self), rules, self.purpose, self.condition, self.draw, self.tokens]
         return digest(facts)
 

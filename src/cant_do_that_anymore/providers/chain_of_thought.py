@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from ..habits.base import Message, with_user_turn
 from .base import (
     Adjustments,
     Answer,
-    Message,
     Model,
     ModelInfo,
     Question,
@@ -13,7 +13,7 @@ from .base import (
     Settings,
     TransientError,
 )
-from .request_fields import ASKED_ONCE, with_user_turn
+from .request_fields import ASKED_ONCE
 
 THINKING_TOKENS = 1024
 

@@ -29,11 +29,12 @@ from inspect_ai.model import Model as InspectModel
 from pydantic import ValidationError
 
 from ..errors import InvalidInput, UserError
+from ..habits.base import Message
+from ..habits.catalog import saved_change
 from .access import Redactor
 from .base import (
     Adjustments,
     Answer,
-    Message,
     Model,
     ModelInfo,
     Question,
@@ -103,8 +104,8 @@ def _chat_for(
         messages = user_first(messages)
     chat = [_CLASSES[message.role](content=message.content) for message in messages]
     # For our own models, which need more than the text; other providers never see it.
-    moves, about = list(question.moves), question.about
-    chat[0].metadata = {"rules": question.rules.key, "moves": moves, "about": about, "seed": seed}
+    rules, item = saved_change(question.rules), question.item.to_json()
+    chat[0].metadata = {"rules": rules, "item": item, "about": question.about, "seed": seed}
     return chat
 
 

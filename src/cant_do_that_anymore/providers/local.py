@@ -1,22 +1,19 @@
-"""A bundled model that plays random moves."""
+"""A bundled model that gives random answers."""
 
 from random import Random
 
-from ..game.position import Position
 from .base import Adjustments, Answer, Model, Question, Settings, local_info
 
 
 class RandomModel(Model):
-    """Plays a seeded, uniformly random move that is legal under the rules of the question."""
+    """Gives a seeded, uniformly random answer: a legal move, or one of three answers."""
 
     info = local_info("cdta/random", connections=64)
 
     async def answer(
         self, question: Question, settings: Settings, adjustments: Adjustments = ()
     ) -> Answer:
-        """Play one move, or none if there is none; answer yes or no to questions of legality."""
-        board = Position(0, question.moves, ()).board()  # cached, for its score as well
-        moves = sorted(move.uci() for move in question.rules.legal_moves(board))
-        choices = ["yes", "no"] if question.about else moves
+        """Give one answer, or none if there is none; yes or no to questions about an answer."""
+        choices = ["yes", "no"] if question.about else question.rules.guesses(question.item)
         text = Random(settings.seed).choice(choices) if choices else ""
         return Answer(text, version=self.info.name)

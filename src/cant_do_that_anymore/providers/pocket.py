@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from hashlib import sha256
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import onnxruntime  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from ..errors import UserError
-from ..game.position import DATA
-from ..game.rules import board_after
-from .base import Adjustments, Answer, Message, Model, Question, Settings, local_info
+from ..files import DATA
+from ..habits.base import Message
+from .base import Adjustments, Answer, Model, Question, Settings, local_info
 
 READER = "cdta/reader"
 POCKET = "cdta/pocket"
@@ -171,7 +171,7 @@ class PocketModel(Model):
 
     def __init__(self, name: str) -> None:
         self._network = load_network()
-        self.info = local_info(name, connections=4 * BATCH, weights=self._network.digest)
+        self.info = local_info(name, 4 * BATCH, "chess", weights=self._network.digest)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def answer(
@@ -192,14 +192,14 @@ class PocketModel(Model):
             return _pick(network.replies, await self.scores(text, game), settings)
         if question.about and name == POCKET:
             return CANNOT_READ
+        rules, position = question.rules, cast(Any, question.item)  # a position: only_habit
         if question.about:
-            return "yes" if question.is_legal else "no"
-        scores = await self.scores(NO_TEXT, network.tokens(question.moves))
+            return "yes" if rules.allows(question.about, position) else "no"
+        scores = await self.scores(NO_TEXT, network.tokens(position.moves))
         moves, scores = network.moves, scores[: len(network.moves)]
         if name == POCKET_RULES:
-            legal = question.rules.legal_moves(board_after(question.moves))
             # Rules of your own may allow moves that no piece can make in chess.
-            moves = sorted({move.uci() for move in legal} & network.token.keys())
+            moves = [move for move in rules.guesses(position) if move in network.token]
             scores = scores[[network.token[move] for move in moves]]
         return _pick(moves, scores, settings) if moves else ""
 

@@ -8,7 +8,8 @@ these adjustments.
 import re
 from collections.abc import Iterable
 
-from .base import REPLY_TOKENS, Adjustments, Message
+from ..habits.base import Message
+from .base import REPLY_TOKENS, Adjustments
 
 RENAMED_LIMIT = "max_completion_tokens"
 SMALLER_LIMIT = "smaller token limit"
@@ -115,14 +116,6 @@ def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
         first, *rest = turns
         return (Message("user", f"{system.content}\n\n{first.content}"), *rest)
     return (Message("user", system.content), *turns)
-
-
-def with_user_turn(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
-    """Add a text to a final user turn, or as a new one: many models require alternating turns."""
-    *before, last = messages
-    if last.role == "user":
-        return (*before, Message("user", f"{last.content}\n\n{text}"))
-    return (*messages, Message("user", text))
 
 
 def as_text(messages: tuple[Message, ...]) -> str:

@@ -13,7 +13,8 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from ..comparison.entries import Entry
 from ..comparison.leaderboard import OUTCOME_GROUPS, changed_outcomes, differences_in_plan
-from ..formatting import brief, dollars, duration, number, percentage
+from ..formatting import brief, dollars, duration, number, percentage, rounded
+from ..habits.words import ANY_HABIT, Words
 from ..metrics.diagnosis import (
     CONTRASTS,
     DIAGNOSIS,
@@ -28,15 +29,16 @@ from ..metrics.measures import (
     FORBIDDEN_SHARE,
     IMPACT,
     MEASURES,
-    SPECIAL_SHARE,
     UNUSABLE_SHARE,
     UPTAKE,
+    USUAL_SHARE,
     Amount,
 )
 from ..metrics.stats.intervals import ends_of
 from ..runs.lookup import RunSummary
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from .html import interval
+from .sentences import shares_text
 
 Row = dict[str, Any]
 View = Literal["terminal", "markdown", "page"]
@@ -103,13 +105,13 @@ def _data(key: str, value: Callable[[Entry], Any] | None = None, diagnosis: bool
 def _has(amount: Amount, row: Row) -> bool:
     """Whether any answer has the amount, or the model was given a reasoning effort."""
     return row["reasoning_effort"] is not None or any(
-        row[amount.under(name)] for name in SPECIAL_SHARE
+        row[amount.under(name)] for name in USUAL_SHARE
     )
 
 
 def _of_amount(amount: Amount) -> list[Column]:
     """Return the columns of its means; one of them is shown, if the amount has a column."""
-    before, after = map(amount.under, SPECIAL_SHARE)
+    before, after = map(amount.under, USUAL_SHARE)
     return [
         Column(
             name,
@@ -174,9 +176,18 @@ COLUMNS: tuple[Column, ...] = (
     Column("samples", "n", lambda e: e.results.metrics["n_samples"], number, shown=_COUNTS),
     Column(UPTAKE, "rule uptake", interval=True),
     Column(IMPACT, "impact factor", interval=True),
-    Column("adaptation_rate", "adapts"),
+    Column(
+        "after_change",
+        "kept, right,\nneither",
+        lambda entry: entry.run.after_change or None,
+        shares_text,
+        short=lambda shares: " ".join(map(rounded, shares.values())),
+        only_if=lambda row: row["after_change"],
+        legend="answers after the change: the usual one, the right one, another or none",
+    ),
+    Column("adaptation_rate", "adapts", only_if=lambda row: not row["after_change"]),
     *(
-        Column(SPECIAL_SHARE[name], title, below=FORBIDDEN_SHARE[name], shown={"terminal": -1})
+        Column(USUAL_SHARE[name], title, below=FORBIDDEN_SHARE[name], shown={"terminal": -1})
         for name, title in ((STANDARD_CONDITION, "habit\nany"), (CHANGED_CONDITION, "kept\nany"))
     ),
     *map(_data, (*FORBIDDEN_SHARE.values(), "delta")),
@@ -184,7 +195,7 @@ COLUMNS: tuple[Column, ...] = (
     _data(UNUSABLE_SHARE[STANDARD_CONDITION]),
     Column(
         UNUSABLE_SHARE[CHANGED_CONDITION],
-        "no\nmove",
+        "no\n{answer}",
         text=percentage,
         short=partial(percentage, digits=0),
         page_title="answers, changed rules",
@@ -211,6 +222,12 @@ def leaderboard_columns() -> list[Column]:
     return [*COLUMNS, *(Column(m.name, m.column, legend=m.meaning) for m in with_column)]
 
 
+def words_of(entries: Sequence[Entry]) -> Words:
+    """Return the words of the entries' habit, or those of any if they have several."""
+    first = entries[0].words
+    return first if all(entry.words == first for entry in entries) else ANY_HABIT
+
+
 def columns_in(view: View, rows: Sequence[Row], *, diagnosis: bool = False) -> list[Column]:
     """Return the columns that a view shows of these rows, in its order.
 
@@ -228,12 +245,17 @@ def cells_in(view: View, entries: Sequence[Entry]) -> list[list[str]]:
     """Return a leaderboard as text: the headings, and one line of cells for each entry."""
     rows = as_rows(entries)
     columns = columns_in(view, rows)
-    headings = ["model", *(column.title.replace("\n", " ") for column in columns)]
+    words = words_of(entries)
+    headings = ["model", *(_one_line(words.fill(column.title)) for column in columns)]
     cells = [
         [marked(entry), *(" ".join(column.lines(row, view)) for column in columns)]
         for entry, row in zip(entries, rows, strict=True)
     ]
     return [headings, *cells]
+
+
+def _one_line(title: str) -> str:
+    return title.replace("\n", " ")
 
 
 def as_rows(entries: Sequence[Entry]) -> list[Row]:
@@ -248,32 +270,32 @@ def as_rows(entries: Sequence[Entry]) -> list[Row]:
 
 SUSPECT_LEGEND = "(!) most dropped habits may be unusable or missing answers"
 LEGEND = (
-    "Highest rule uptake first. habit: share of special moves under the standard rules. kept: "
-    "the same under the changed rules. any: share of all forbidden moves. [95% interval]. "
-    "adapts: adaptation rate. no move: answers under the changed rules that contain no "
-    "move"
+    "Highest rule uptake first. habit: share of usual {answer}s under the standard rules. kept: "
+    "the same under the changed rules. any: share of all forbidden {answer}s. [95% interval]. "
+    "adapts: adaptation rate. no {answer}: replies under the changed rules that contain no "
+    "{answer}"
 )
 DIAGNOSIS_LEGEND = (
     "J: knowledge of the rule (0 = guessing, 1 = always right). knowing: habits kept where the "
-    "rule is known, minus those kept elsewhere. reminder: change in answers that are not legal. "
-    "placebo: effect of another change, which leaves the habit legal. corrected: the changed "
-    "rules compared with the placebo. specific: corrected, minus the change at control "
-    "positions. The last two are omitted if the placebo alone changed the habit."
+    "rule is known, minus those kept elsewhere. reminder: change in answers that are not "
+    "{allowed}. placebo: effect of another change, which leaves the habit {allowed}. corrected: "
+    "the changed rules compared with the placebo. specific: corrected, minus the change at control "
+    "{items}. The last two are omitted if the placebo alone changed the habit."
 )
 BOUNDS_LEGEND = ". The intervals allow for every reading of them."
 # The verdict on a pair, as a table shows it.
 VERDICTS = {"different": "significant", "equivalent": "equivalent", "inconclusive": "inconclusive"}
 
 
-def legend(rows: Sequence[Row]) -> list[str]:
-    """Explain the columns that are shown."""
-    others = [f"{c.title}: {c.legend}" for c in columns_in("terminal", rows) if c.legend]
+def legend(rows: Sequence[Row], words: Words) -> list[str]:
+    """Explain the columns that are shown, in the words of a habit."""
+    others = [f"{_one_line(c.title)}: {c.legend}" for c in columns_in("terminal", rows) if c.legend]
     lines = [". ".join([LEGEND, *others]) + "."]
     if any(KNOWLEDGE in row for row in rows):
         lines.append(DIAGNOSIS_LEGEND)
     if any(row["suspect"] for row in rows):
         lines.append(SUSPECT_LEGEND + BOUNDS_LEGEND)
-    return lines
+    return list(map(words.fill, lines))
 
 
 def marked(entry: Entry) -> str:
@@ -325,7 +347,9 @@ RUN_COLUMNS = {
     "eval": RunColumn(lambda run: run.eval),
     "n": RunColumn(lambda run: f"{run.samples:,}", unit="n {}"),
     "rule uptake": RunColumn(
-        lambda run: f"{number(run.uptake)} {interval(run.uptake_interval)}".strip()
+        lambda run: (
+            f"{number(run.uptake)} {interval(run.uptake_interval)} {shares_text(run.after_change)}"
+        ).strip()
     ),
     "notes": RunColumn(lambda run: str(len(run.notes)), unit="notes {}"),
     "cost": RunColumn(lambda run: "–" if run.cost is None else dollars(run.cost), unit="cost {}"),

@@ -21,6 +21,7 @@ from ..runs.results import Run
 from .columns import Row, as_rows
 from .html import PAGE_NAME
 from .run_page import main_measures
+from .sentences import shares_text
 
 
 class Matrix(TypedDict):
@@ -41,7 +42,7 @@ class Document(TypedDict):
         runs: one row for each run, with its settings.
         matrix: the rule uptake by wording, and by what else varies; None with one wording and form.
         total: totals over all runs: tokens and dollars of all samples, and what the runs spent,
-            including the search for positions.
+            including the search for items.
     """
 
     title: str
@@ -85,7 +86,7 @@ def matrix_of(entries: Sequence[Entry]) -> Matrix | None:
     wordings = dict.fromkeys(
         chain(*(entry.results.wordings.by_wording for entry in entries if entry.results.wordings))
     )
-    if not wordings and len({entry.form for entry in entries}) < 2:
+    if not wordings and len({entry.other_form for entry in entries}) < 2:
         return None
     facets = [(entry.label, entry.eval, entry.change.key, entry.form) for entry in entries]
     varying = [place for place in range(4) if len({facet[place] for facet in facets}) > 1]
@@ -109,7 +110,11 @@ def matrix_cells(matrix: Matrix) -> list[list[str]]:
 
 def _default_title(entries: Sequence[Entry]) -> str:
     models = list(dict.fromkeys(entry.model for entry in entries))
-    rules = "a new chess rule" if len({e.change.key for e in entries}) == 1 else "new chess rules"
+    habit, *others = {
+        entry.change.its_habit.name: entry.change.its_habit for entry in entries
+    }.values()
+    rule = f"{habit.name} rule" if habit.changes and not others else "rule"
+    rules = f"a new {rule}" if len({e.change.key for e in entries}) == 1 else f"new {rule}s"
     if len(models) == 1:
         return f"Does {models[0]} follow {rules}?"
     names = f"{len(models)} models" if len(models) > 3 else join_words(models)
@@ -247,6 +252,8 @@ def as_csv(rows: Sequence[Row]) -> str:
 def _cell(value: object) -> str:
     if isinstance(value, list):
         value = " | ".join(value)
+    if isinstance(value, dict):
+        value = shares_text(value)
     if isinstance(value, str):
         return f"'{value}" if value.startswith(_FORMULA_STARTS) else value
     return f"{value:.6f}" if isinstance(value, float) else "" if value is None else str(value)

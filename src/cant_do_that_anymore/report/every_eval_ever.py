@@ -15,19 +15,17 @@ from itertools import chain
 from typing import Any
 from uuid import UUID
 
-import chess
-
 from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking
 from ..errors import InvalidInput
 from ..formatting import without_folders
+from ..habits.words import Words
 from ..metrics.diagnosis import Contrast
-from ..metrics.measures import SPECIAL_SHARE
+from ..metrics.measures import USUAL_SHARE
 from ..metrics.stats.intervals import Difference, Method
 from ..metrics.types import Measure
 from ..providers.catalog import BUILT_IN_MODELS, PROVIDERS
 from ..runs.results import Run, command_of
-from ..task.forms import MOVES
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample, answers_of
 from .run_page import main_measures
 
@@ -38,16 +36,16 @@ PROJECT_URL = "https://github.com/cant-do-that-anymore/cant-do-that-anymore"
 LESS_IS_BETTER = ("delta", "reminder_effect")
 # The measure whose mean over the samples is that of the scores under a condition.
 OF_CONDITION: dict[str, tuple[str, Callable[[Sample], bool]]] = {
-    STANDARD_CONDITION: (SPECIAL_SHARE[STANDARD_CONDITION], lambda sample: sample.had_habit),
+    STANDARD_CONDITION: (USUAL_SHARE[STANDARD_CONDITION], lambda sample: sample.had_habit),
     CHANGED_CONDITION: ("variant_legal_proportion", lambda sample: sample.is_legal_under_change),
 }
-_BOUNDED = ", widened to cover every reading of answers without a move"
+_BOUNDED = ", widened to cover every reading of replies without a {answer}"
 METHODS: dict[Method, str] = {
     "score": "score interval",
-    "score by games": "score interval, clustered by game",
-    "t over games": "t interval over games",
+    "score by games": "score interval, clustered by {group}",
+    "t over games": "t interval over {group}s",
     "score, bounded": f"score interval{_BOUNDED}",
-    "score by games, bounded": f"score interval, clustered by game{_BOUNDED}",
+    "score by games, bounded": f"score interval, clustered by {{group}}{_BOUNDED}",
 }
 
 
@@ -151,18 +149,19 @@ class _Evaluation:
 
     def _result(self, entry: Entry, measure: Measure | Contrast) -> Json:
         dataset = replace(entry.run.dataset, built_now=False, saved_at="", endpoint="")
-        games = entry.results.metrics["n_games"]
+        habit, words = entry.change.its_habit, entry.words
+        games = {f"{words.group}s": entry.results.metrics["n_games"]}
         return {
             "evaluation_result_id": f"{_task(entry)}.{measure.name}",
             "evaluation_name": _task(entry),
             "evaluation_timestamp": entry.run.started_at,
             "source_data": {
-                "dataset_name": f"positions of chess games ({dataset.provenance})",
+                "dataset_name": f"{habit.name} {words.items} ({dataset.provenance})",
                 "source_type": "url",
                 "url": [PROJECT_URL],
-                "additional_details": _texts({"pool": entry.pool, "games": games}),
+                "additional_details": _texts({"pool": entry.pool, **games}),
             },
-            "metric_config": _metric(measure),
+            "metric_config": _metric(measure, words),
             "score_details": _score(entry, measure.name),
             "generation_config": _generation(entry, str(self._model()["id"])),
         }
@@ -183,8 +182,7 @@ def _texts(facts: Mapping[str, object]) -> dict[str, str]:
 
 def _task(entry: Entry) -> str:
     """Return the name of an evaluation: eval, rules, and any form or pool of its own."""
-    form = "" if entry.form == MOVES.name else entry.form
-    parts = [entry.eval, entry.category[1], form, entry.pool]
+    parts = [entry.eval, entry.category[1], entry.other_form, entry.pool]
     return ".".join([BENCHMARK, *(part.replace(" ", "-") for part in parts if part)])
 
 
@@ -201,15 +199,15 @@ def _ends(measure: Measure | Contrast) -> tuple[float | str, float | str]:
     return low, "Infinity" if max(alone, default=0) > 0 else max(ratios)
 
 
-def _metric(measure: Measure | Contrast) -> Json:
+def _metric(measure: Measure | Contrast, words: Words) -> Json:
     low, high = _ends(measure)
     less = measure.perfect == low or measure.name in LESS_IS_BETTER
     neither = not less and measure.perfect != high
     remark = {"direction": "describes the model; neither more nor less is better"}
     return {
-        "evaluation_description": measure.meaning,
+        "evaluation_description": words.fill(measure.meaning),
         "metric_id": f"{BENCHMARK}.{measure.name}",
-        "metric_name": measure.title,
+        "metric_name": words.fill(measure.title),
         "metric_kind": "relative_change" if "Infinity" in f"{low}{high}" else "proportion",
         "metric_unit": "proportion",
         "lower_is_better": less,
@@ -229,7 +227,7 @@ def _score(entry: Entry, name: str) -> Json:
             "lower": interval.low,
             "upper": interval.high,
             "confidence_level": 0.95,
-            "method": METHODS[interval.method],
+            "method": entry.words.fill(METHODS[interval.method]),
         }
     limits = {"bounds_low": bounds.low, "bounds_high": bounds.high} if bounds else {}
     return {
@@ -244,7 +242,7 @@ def _generation(entry: Entry, model_id: str) -> Json:
     changed = next(c for c in plan.conditions if c.name == CHANGED_CONDITION)
     others = {
         "wordings": ", ".join(plan.wordings),
-        "form": entry.form,
+        "form": entry.plan.form.name,
         "conditions": ", ".join(condition.name for condition in plan.conditions),
         **plan.scoring,
         "seed": settings.seed,
@@ -264,17 +262,18 @@ def _generation(entry: Entry, model_id: str) -> Json:
 
 
 def _instance(entry: Entry, sample: Sample, condition: Condition) -> Json:
-    """Return a sample under one condition: the prompt, the reply, the move read and its score."""
-    position, name = sample.position, condition.name
+    """Return a sample under one condition: prompt, reply, the answer read and its score."""
+    item, name = sample.item, condition.name
+    details = entry.change.its_habit.details(item)
     reply, answer = sample.replies[name], sample.answers[name]
     measure, holds = OF_CONDITION.get(name, ("", None))
     raw, reference = _prompt(sample, condition), _references(sample, condition)
-    is_correct = reply.outcome == "right" if condition.about else reply.move in reference
+    is_correct = reply.outcome == "right" if condition.about else reply.answer in reference
     usage = answer.usage
     return {
         "evaluation_name": f"{_task(entry)}.{name}",
         **({"evaluation_result_id": f"{_task(entry)}.{measure}"} if measure else {}),
-        "sample_id": f"{position.id}-{sample.draw}",
+        "sample_id": f"{item.id}-{sample.draw}",
         "sample_hash": sha256((raw + "".join(reference)).encode()).hexdigest(),
         "input": {"raw": raw, "reference": reference},
         "output": {
@@ -285,7 +284,7 @@ def _instance(entry: Entry, sample: Sample, condition: Condition) -> Json:
             {
                 "turn_idx": 0,
                 "source": "output.raw",
-                "extracted_value": reply.move or reply.outcome,
+                "extracted_value": reply.answer or reply.outcome,
                 "extraction_method": f"custom: {entry.plan.reading} reading",
                 "is_terminal": True,
             }
@@ -303,26 +302,25 @@ def _instance(entry: Entry, sample: Sample, condition: Condition) -> Json:
         "metadata": {
             "condition": name,
             "outcome": reply.outcome,
-            "game": str(position.game),
-            "special_moves": " ".join(position.special_moves),
-            "fen": position.board().fen(),
-            "wording": without_folders(entry.plan.wording_of(position)),
+            **{key: str(value) for key, value in details.items()},
+            "group": str(item.group),
+            "usual": " ".join(item.usual),
+            "wording": without_folders(entry.plan.wording_of(item)),
         },
     }
 
 
 def _prompt(sample: Sample, condition: Condition) -> str:
     try:
-        messages = condition.question(sample.position).messages
+        messages = condition.question(sample.item).messages
     except InvalidInput:  # a form of one's own, which no saved run can render
-        return condition.prompt(sample.position).text
+        return condition.prompt(sample.item).text
     return "\n\n".join(f"{message.role}: {message.content}" for message in messages)
 
 
 def _references(sample: Sample, condition: Condition) -> list[str]:
-    """Return the right answers: yes or no, or all moves that are legal under the rules."""
-    board = sample.position.board()
+    """Return the right answers: yes or no, or all that the rules allow."""
+    rules, item = condition.rules, sample.item
     if condition.about:
-        move = chess.Move.from_uci(condition.about(sample.position, condition.rules))
-        return ["yes" if condition.rules.is_legal(board, move) else "no"]
-    return sorted(move.uci() for move in condition.rules.legal_moves(board))
+        return ["yes" if rules.allows(condition.about(item, rules), item) else "no"]
+    return [answer for answer in rules.guesses(item) if rules.allows(answer, item)]

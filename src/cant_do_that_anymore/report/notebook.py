@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-import chess
 from markupsafe import Markup
 
 from ..comparison.leaderboard import Ranking
 from ..comparison.verdict import heading, verdict, verdicts
 from ..formatting import number, pluralize, visible
-from ..game.notation import notate, notate_game
+from ..habits.base import Habit, Item
 from ..metrics.measures import MEASURES, TILES
 from ..providers.base import Answer
 from ..runs.results import Run
@@ -20,32 +19,31 @@ from .run_page import headline_and_tiles, outcomes_in
 Row = dict[str, object]
 
 
-def sample_rows(samples: Sequence[Sample]) -> list[Row]:
-    """Return one row per sample: position, special moves, and each reply with its outcome."""
+def sample_rows(samples: Sequence[Sample], habit: Habit) -> list[Row]:
+    """Return one row per sample: item, usual answers, and each reply with its outcome."""
     rows = []
     for sample in samples:
-        position, board, answers = sample.position, sample.position.board(), sample.answers
+        item, answers = sample.item, sample.answers
         row: Row = {
-            "id": position.id,
+            "id": item.id,
             "draw": sample.draw + 1,
-            "game": position.game,
-            "source": position.source,
-            "moves": notate_game(position.moves),
-            "fen": board.fen(),
-            "special": ", ".join(notate(board, uci) for uci in position.special_moves),
+            "group": item.group,
+            "source": item.source,
+            **habit.details(item),
+            "usual": ", ".join(habit.label(item, answer) for answer in item.usual),
         }
         for name, reply in sample.replies.items():
-            columns = _reply_columns(reply, answers[name], board).items()
+            columns = _reply_columns(reply, answers[name], item, habit).items()
             row |= {f"{name}_{column}": value for column, value in columns}
         rows.append(row)
     return rows
 
 
-def _reply_columns(reply: ScoredAnswer, answer: Answer, board: chess.Board) -> Row:
+def _reply_columns(reply: ScoredAnswer, answer: Answer, item: Item, habit: Habit) -> Row:
     usage = answer.usage
     return {
         "outcome": reply.outcome,
-        "move": notate(board, reply.move) if reply.move else None,
+        habit.words.answer: habit.label(item, reply.answer) if reply.answer else None,
         "reply": answer.text,
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -87,6 +85,7 @@ def comparison_html(ranking: Ranking) -> str:
         palette=_palette(),
         verdict=verdict(ranking),
         heading=heading(ranking.entries),
+        words=ranking.entries[0].words,
         pairs=ranking.pairs,
         verdicts=VERDICTS,
     )

@@ -15,23 +15,42 @@ from ..comparison.verdict import advice, heading
 from ..files import atomic_write_text, file_errors, safe_name
 from ..formatting import pluralize
 from ..metrics.diagnosis import KNOWLEDGE
-from ..metrics.measures import MEASURES, SPECIAL_SHARE, UNUSABLE_SHARE, UPTAKE
+from ..metrics.measures import MEASURES, UNUSABLE_SHARE, UPTAKE, USUAL_SHARE
 from ..providers.base import EFFORTS
-from ..task.forms import MOVES
+from ..svg_tags import move_styles
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
-from .columns import DIAGNOSIS_HEADING, VERDICTS, Row, all_notes, columns_in, group_notes, legend
+from .columns import (
+    DIAGNOSIS_HEADING,
+    VERDICTS,
+    Row,
+    all_notes,
+    columns_in,
+    group_notes,
+    legend,
+    words_of,
+)
 from .document import CATEGORY, Document, as_csv, build_document
 from .html import render
-from .plots.curve import curve_chart, has_curve
-from .plots.leaderboard import bar_chart, headline_chart, rules_chart
-from .plots.style import COLORS, GRID, INK, Chart, save_chart, svg_of
-from .svg import Axis, axis_over, move_styles, pieces, rule_picture
+from .plots import (
+    COLORS,
+    GRID,
+    INK,
+    Chart,
+    curve_chart,
+    has_curve,
+    outcome_chart,
+    save_chart,
+    svg_of,
+    value_chart,
+)
+from .run_page import example_of
+from .svg import Axis, axis_over
 
 # CSS variables for the colors of the plots, so that they follow light and dark mode.
 _PALETTE = dict(
     zip(
         COLORS,
-        ("standard", "changed", "adapted", "illegal", "special", "legal", "ink"),
+        ("standard", "changed", "adapted", "illegal", "usual", "legal", "ink"),
         strict=True,
     )
 )
@@ -77,7 +96,7 @@ def experiment_page(ranked: Sequence[Ranking], document: Document) -> str:
     entries = list(chain(*(ranking.entries for ranking in ranked)))
     return render(
         "experiment.html",
-        of_rules=[_embed("rules", rules_chart, group) for _, group in _groups_by_rules(entries)],
+        of_rules=[_embed("rules", value_chart, group) for _, group in _groups_by_rules(entries)],
         plots=[
             [
                 _embed(f"{kind}-{number}", figure, ranking.entries)
@@ -95,6 +114,7 @@ def _shared_parts(ranked: Sequence[Ranking], document: Document) -> dict[str, ob
     """Return the template variables that experiment and comparison reports share."""
     results, runs = document["results"], document["runs"]
     columns = columns_in("page", results)
+    words = words_of([ranking.entries[0] for ranking in ranked])
     rows, pairs = enumerate(results), enumerate(document["pairs"])
     days = sorted({run["started_at"][:10] for run in runs})
     return {
@@ -102,8 +122,9 @@ def _shared_parts(ranked: Sequence[Ranking], document: Document) -> dict[str, ob
         "rules": _rules(ranked),
         "standard_prompt": _prompt(ranked[0].entries[0], STANDARD_CONDITION),
         "n_samples": max(row["samples"] for row in results),
-        "pieces": pieces(),
-        "shares": SPECIAL_SHARE,
+        "definitions": ranked[0].entries[0].change.its_habit.definitions(),
+        "words": words,
+        "shares": USUAL_SHARE,
         "any_bounds": any(row[f"{UPTAKE}_bounds_low"] is not None for row in results),
         "explained": any(row.get(KNOWLEDGE) is not None for row in results),
         "boards": [_board(ranking, rows, pairs) for ranking in ranked],
@@ -128,9 +149,13 @@ def _shared_parts(ranked: Sequence[Ranking], document: Document) -> dict[str, ob
         "efforts": (*EFFORTS, None),
         "with_effort": any(column.key == "reasoning_effort" for column in columns),
         "verdicts": VERDICTS,
-        "legend": legend(results)[1:],
+        "legend": legend(results, words)[1:],
         "dates": " to ".join(dict.fromkeys((days[0], days[-1]))),
-        "in_common": {title: _labels_by_value(runs, name) for title, name in _IN_COMMON.items()},
+        "in_common": {
+            "Settings": _labels_by_value(runs, "settings"),
+            words.items.capitalize(): _labels_by_value(runs, "dataset"),
+            "Versions": _labels_by_value(runs, "versions"),
+        },
     }
 
 
@@ -157,28 +182,19 @@ def _board(
 def _rules(ranked: Sequence[Ranking]) -> list[Row]:
     """Return what the report shows of each rule change: statement, diagram, prompt."""
     rules: dict[str, Row] = {}
-    for ranking in ranked:
-        first = ranking.entries[0]
-        position = next((sample.position for sample in first.samples), None)
-        rules.setdefault(
-            first.change.key,
-            {
-                "title": first.change.title,
-                "statement": first.change.statement,
-                "picture": rule_picture(first.change, position),
-                "prompt": _prompt(first, CHANGED_CONDITION),
-            },
-        )
+    for first in (ranking.entries[0] for ranking in ranked):
+        rules[first.change.key] = rules.get(first.change.key) or {
+            "title": first.change.title,
+            "statement": first.change.statement,
+            "example": example_of(first.run),
+            "prompt": _prompt(first, CHANGED_CONDITION),
+        }
     return list(rules.values())
 
 
 def _prompt(entry: Entry, condition: str) -> str:
     """Return the prompt of a condition, in the first wording."""
     return next(c.prompts[0].text for c in entry.plan.conditions if c.name == condition)
-
-
-# Facts about the runs by title; the report shows which models had which value.
-_IN_COMMON = {"Settings": "settings", "Positions": "dataset", "Versions": "versions"}
 
 
 def _is_of(row: Row, run: Row) -> bool:
@@ -258,7 +274,7 @@ def write(ranked: Sequence[Ranking], document: Document, out: Path) -> list[Path
 def charts(ranked: Sequence[Ranking]) -> dict[str, tuple[Chart, Sequence[Entry]]]:
     """Return all plots with their entries, by the names of their files."""
     entries = list(chain(*(ranking.entries for ranking in ranked)))
-    by_rules = {f"rules-{n}": (rules_chart, group) for n, group in _groups_by_rules(entries)}
+    by_rules = {f"rules-{n}": (value_chart, group) for n, group in _groups_by_rules(entries)}
     return {**by_rules, **dict(chain(*map(_charts, ranked)))}
 
 
@@ -273,13 +289,13 @@ def _groups_by_rules(entries: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:
 def _figures(group: Sequence[Entry]) -> dict[str, Chart]:
     """Return the plots of one leaderboard; the curve needs a model with several efforts."""
     curve = {"curve": curve_chart} if has_curve(group) else {}
-    return curve | {"bars": bar_chart, "headline": headline_chart}
+    return curve | {"bars": outcome_chart, "headline": value_chart}
 
 
 def _charts(ranking: Ranking) -> Iterator[tuple[str, tuple[Chart, Sequence[Entry]]]]:
     group = ranking.entries
     rules = group[0].change.key
-    if group[0].form != MOVES.name:
+    if group[0].other_form:
         rules += f"-{safe_name(group[0].form)}"
     if group[0].pool:
         rules += f"-{safe_name(group[0].pool)}"

@@ -5,13 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from math import ceil, floor, log10
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from markupsafe import Markup
 
 from ..files import atomic_write, file_errors
-from ..game.rules import placebo_of
 from ..metrics.diagnosis import (
     CONTRASTS,
     CORRECTED,
@@ -31,29 +30,31 @@ from ..metrics.measures import (
     MEASURES,
     REASONING,
     SCALE_HINTS,
-    SPECIAL_SHARE,
     STATISTICS,
     TILES,
-    VIOLATIONS,
+    USUAL_SHARE,
     Mean,
     means_for,
 )
 from ..metrics.types import Measure, Results
 from ..runs.results import Run
+from ..svg_tags import tag
+from ..task.conditions import PLACEBO
 from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, Condition, Outcome
 from .html import render_stream
 from .sample_browser import LONGEST_TEXT, REASONING_FILTERS, samples_json
 from .sentences import (
-    FAILURES,
     closes,
     control_shares,
     diagnosis_answers,
+    failures_of,
     headline,
     helps_sentence,
+    shares_text,
     size_sentence,
     wording_sentence,
 )
-from .svg import flow, pieces, rule_picture, tag
+from .svg import flow
 
 
 class KnowledgeGroup(NamedTuple):
@@ -93,10 +94,17 @@ class KnowledgeRow(NamedTuple):
         return tag("svg", *bands, width="100%", height=26)
 
 
+class RuleExample(NamedTuple):
+    """What shows a change at work: a picture of the habit's own, or an item as text."""
+
+    picture: Any
+    shown: str
+
+
 # Samples by knowledge of the rule, with the colors of dropped and kept habits.
 _KNOWLEDGE = {
-    "knows the rule": ("is-adapted", "is-special"),
-    "does not know the rule": ("is-adapted", "is-special"),
+    "knows the rule": ("is-adapted", "is-usual"),
+    "does not know the rule": ("is-adapted", "is-usual"),
     "yes/no answers unreadable": ("is-unclear-dropped", "is-unclear-kept"),
 }
 
@@ -150,8 +158,10 @@ def headline_and_tiles(run: Run) -> dict[str, object]:
         "answers": diagnosis_answers(run),
         "tiles": [MEASURES[name] for name in TILES[run.plan.eval]],
         "readings": SCALE_HINTS,
-        "shares": SPECIAL_SHARE,
+        "shares": USUAL_SHARE,
         "forbidden": FORBIDDEN_SHARE,
+        "after_change": shares_text(run.after_change),
+        "words": run.words,
     }
 
 
@@ -161,39 +171,58 @@ def page(run: Run) -> str:
 
 
 def _html(run: Run) -> Iterator[str]:
-    conditions = _conditions(run.plan.conditions)
+    conditions, words = _conditions(run.plan.conditions), run.words
     return render_stream(
         "run.html",
         **headline_and_tiles(run),
         conditions=conditions,
-        flow=flow(run.samples, STANDARD_CONDITION, CHANGED_CONDITION),
-        outcomes={outcome: MEANINGS[outcome] for outcome in outcomes_in(run.results.outcomes)},
+        flow=flow(run.samples, STANDARD_CONDITION, CHANGED_CONDITION, words.label),
+        outcomes={
+            outcome: words.fill(_MEANINGS[outcome]) for outcome in outcomes_in(run.results.outcomes)
+        },
         measures=main_measures(run.results),
         amounts=[
             (amount, means, _axis_of(means, run.results))
             for amount, means in means_for([*conditions], run.answered).items()
         ],
         thought_filters={
-            name: f"{title} ({sum(map(holds, run.samples)):,})"
+            name: f"{words.fill(title)} ({sum(map(holds, run.samples)):,})"
             for name, (title, holds) in REASONING_FILTERS.items()
             if REASONING.difference in run.results.metrics
         },
-        statistics=list(STATISTICS.values()),
+        statistics=[s for s in STATISTICS.values() if s.name in run.results.metrics],
         knowledge=knowledge_rows(run),
         controls=control_shares(run),
-        failures=FAILURES,
+        failures=failures_of(run),
         helps=helps_sentence(run),
         closes=closes,
         settings=_settings(run),
         knowing_measures=(MEASURES[KNOWLEDGE], KNOWING_EFFECT),
         factor_measures=(MEASURES[IMPACT], MEASURES[PLACEBO_IMPACT], CORRECTED, SPECIFIC),
-        placebo=placebo_of(run.plan.change).statement,
+        placebo=_statement_of(run, PLACEBO),
         confounded=confounded(run.results),
-        picture=rule_picture(run.plan.change, run.samples[0].position if run.samples else None),
-        pieces=pieces(),
+        example=example_of(run),
+        habit=run.plan.change.its_habit,
         samples=samples_json(run),
         longest_reply=LONGEST_TEXT,
     )
+
+
+def example_of(run: Run) -> RuleExample:
+    """Return the picture of a run's change, or the first item with its answers."""
+    change, habit = run.plan.change, run.plan.change.its_habit
+    item = next((sample.item for sample in run.samples), None)
+    picture = habit.picture(change, item)
+    if picture or not item:
+        return RuleExample(picture, "")
+    usual = run.words.fill("Usual {answer}, now {disallowed}: ") + " or ".join(item.usual)
+    return RuleExample(None, f"{habit.show(item)}\n{usual}.")
+
+
+def _statement_of(run: Run, name: str) -> str:
+    """Return the statement of the rules of a condition; "" if the run does not have it."""
+    in_force = (c.rules for c in run.plan.conditions if c.name == name)
+    return next((rules.statement for rules in in_force), "")
 
 
 def outcomes_in(counts: Mapping[str, Mapping[Outcome, int]]) -> list[Outcome]:
@@ -226,16 +255,16 @@ def _conditions(conditions: Sequence[Condition]) -> dict[str, dict[str, object]]
     }
 
 
-MEANINGS: dict[Outcome, str] = {
-    "special": "the special move: the habit",
-    "forbidden": "another move that the change made illegal",
-    "adapted": "a move that only the changed rules allow",
-    "legal": "any other legal move",
-    "illegal": "any other move",
-    "right": "right about whether the move is legal",
-    "wrong": "wrong about whether the move is legal",
-    "unreadable": "no move, or more than one, could be read",
-    "truncated": "cut off before a move",
+_MEANINGS: dict[Outcome, str] = {
+    "usual": "the usual {answer}: the habit",
+    "forbidden": "another {answer} that the change made {disallowed}",
+    "adapted": "a {answer} that only the changed rules allow",
+    "legal": "any other {allowed} {answer}",
+    "illegal": "any other {answer}",
+    "right": "right about whether the {answer} is {allowed}",
+    "wrong": "wrong about whether the {answer} is {allowed}",
+    "unreadable": "no {answer}, or more than one, could be read",
+    "truncated": "cut off before a {answer}",
     "refused": "the model declined to answer",
     "error": "no answer; left out of all numbers except the bounds",
 }
@@ -248,7 +277,6 @@ def _title(name: str) -> str:
 
 
 def main_measures(results: Results) -> list[Measure | Contrast]:
-    """Return all measures of a run except the original's violation rates."""
-    names = results.metrics.keys() - {measure.name for measure in VIOLATIONS}
+    """Return all measures of a run."""
     every: tuple[Measure | Contrast, ...] = (*MEASURES.values(), *CONTRASTS.values())
-    return [measure for measure in every if measure.name in names]
+    return [measure for measure in every if measure.name in results.metrics]

@@ -4,13 +4,10 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import chess
 from markupsafe import Markup
 
 from ..formatting import map_texts, visible
-from ..game.move_names import named_moves
-from ..game.notation import notate, notate_game
-from ..game.rules import Rules
+from ..habits.base import Change, Habit, Item
 from ..metrics.diagnosis import KNOWLEDGE, knowledge_group_of
 from ..metrics.measures import REASONING
 from ..providers.base import Answer
@@ -34,22 +31,19 @@ def samples_json(run: Run) -> Iterator[Markup]:
 def _entries(run: Run) -> Iterator[dict[str, Any]]:
     diagnosed = KNOWLEDGE in run.results.metrics
     conditions = {condition.name: condition for condition in run.plan.conditions}
+    habit = run.plan.change.its_habit
     for sample in (*run.samples, *run.controls):
-        position = sample.position
-        board, answers = position.board(), sample.answers
+        item, answers = sample.item, sample.answers
         repeated = f"-{sample.draw + 1}" if sample.draw else ""
         yield {
-            "id": position.id + repeated,
-            "game": position.game,
-            "source": position.source or "",
-            "fen": board.fen(),
-            "last": position.moves[-1] if position.moves else "",
-            "moves": notate_game(position.moves),
-            "special": [_move(board, uci) for uci in position.special_moves],
+            "id": item.id + repeated,
+            "source": item.source or "",
+            **habit.details(item),
+            "usual": [_named(item, answer, habit) for answer in item.usual],
             "remarkable": [name for name, (_, holds) in REASONING_FILTERS.items() if holds(sample)],
             "replies": {
-                name: _reply(sample.replies[name], answers[name], board, condition.rules)
-                | ({"asked": asked} if (asked := condition.suffix(position)) else {})
+                name: _reply(sample.replies[name], answers[name], item, condition.rules)
+                | ({"asked": asked} if (asked := condition.suffix(item)) else {})
                 for name, condition in conditions.items()
                 if name in answers
             },
@@ -64,11 +58,11 @@ def _group(sample: Sample) -> str:
     return (knowledge_group_of(sample) or NO_HABIT) if sample.answered else NO_ANSWER
 
 
-def _reply(reply: ScoredAnswer, answer: Answer, board: chess.Board, rules: Rules) -> dict[str, Any]:
-    usage = answer.usage
+def _reply(reply: ScoredAnswer, answer: Answer, item: Item, rules: Change) -> dict[str, Any]:
+    usage, habit = answer.usage, rules.its_habit
     fields = {
         "outcome": reply.outcome,
-        "move": _move(board, reply.move) if reply.move else None,
+        "move": _named(item, reply.answer, habit) if reply.answer else None,
         "text": _cut(answer.text),
         "stop": answer.stop_reason,
         "tokens": [
@@ -80,16 +74,16 @@ def _reply(reply: ScoredAnswer, answer: Answer, board: chess.Board, rules: Rules
     if not answer.reasoning:
         return fields
     shown = _cut(answer.reasoning)
-    named = named_moves(shown if isinstance(shown, str) else f"{shown[0]} {shown[2]}", board, rules)
+    text = shown if isinstance(shown, str) else f"{shown[0]} {shown[2]}"
     return fields | {
         "thoughts": shown,
-        "named": {written: move.uci() for written, move in named.items() if move},
-        "tempted": reply.thought_of_special,
+        "named": habit.named_answers(text, item, rules),
+        "tempted": reply.thought_of_usual,
     }
 
 
-def _move(board: chess.Board, uci: str) -> dict[str, str]:
-    return {"uci": uci, "text": notate(board, uci)}
+def _named(item: Item, answer: str, habit: Habit) -> dict[str, str]:
+    return {"uci": answer, "text": habit.label(item, answer)}
 
 
 def _cut(text: str) -> str | list[Any]:
@@ -106,9 +100,9 @@ CONTROL, NO_HABIT, NO_ANSWER = "control", "no habit", "no answer"
 
 # Filters for samples by their reasoning under the changed rules: a title and a predicate.
 REASONING_FILTERS: dict[str, tuple[str, Callable[[Sample], bool]]] = {
-    "special": (
-        "mentions the special move",
-        lambda sample: sample.replies[CHANGED_CONDITION].thought_of_special,
+    "usual": (
+        "mentions the usual {answer}",
+        lambda sample: sample.replies[CHANGED_CONDITION].thought_of_usual,
     ),
     "longer": (
         "longer reasoning",

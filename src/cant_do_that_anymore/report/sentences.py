@@ -1,8 +1,10 @@
 """The sentences that sum up a run: its headline, its failures, the answers of its diagnosis."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil
 
+from ..datasets.no_habit import MIN_LEGAL_SHARE
 from ..formatting import Number, amount, brief, format_p, join_words, pluralize, rounded
 from ..metrics.diagnosis import (
     CORRECTED,
@@ -14,7 +16,8 @@ from ..metrics.diagnosis import (
     placebo_moved,
     range_of,
 )
-from ..metrics.measures import REASONING, SPECIAL_SHARE, UPTAKE
+from ..metrics.measures import REASONING, UPTAKE, USUAL_SHARE
+from ..metrics.stats.intervals import Interval
 from ..metrics.types import ALPHA, InterventionEffect, Results, excludes_zero
 from ..runs.results import Run
 from ..task.conditions import PLACEBO, QUESTIONS
@@ -30,49 +33,67 @@ MIN_EFFECT = 0.1  # of the rule uptake; anything smaller counts as no effect
 def headline(run: Run) -> str:
     """Return the sentences that sum up the run: the habit under both rules, the rule uptake."""
     metrics, change = run.results.metrics, run.plan.change
+    words = run.words
     if not run.answered:
-        n_asked = pluralize(len(run.samples), "position")
+        n_asked = pluralize(len(run.samples), words.item)
         return (
             f"{run.version} was asked about {n_asked}, but answered all requests for none of them."
         )
-    standard, changed = (rounded(metrics[name]) for name in SPECIAL_SHARE.values())
+    standard, changed = (rounded(metrics[name]) for name in USUAL_SHARE.values())
+    comma = "," if words.as_usual == "as usual" else ""
     when = f"when {change.title[0].lower()}{change.title[1:]}"
-    n = pluralize(int(metrics["n_samples"] or 0), "position")
+    n = pluralize(int(metrics["n_samples"] or 0), words.item)
     n += f" of the pool {run.dataset.pool_name}" if run.dataset.pool_name else ""
-    habit, chance = "plays its usual move", ""
+    habit, chance = words.does, ""
     if run.plan.eval == "all_diagonal":
-        habit = change.habit_label
-        chance = f" (at random: {rounded(metrics['random_special_proportion'])})"
+        habit = f"{change.habit_label} in"
+        chance = f" (at random: {rounded(metrics['random_usual_proportion'])})"
+    preposition = habit.rpartition(" ")[2]
     return (
-        f"{run.version} {habit} in {standard} of {n} under standard rules and in {changed} "
-        f"{when}{chance}. {uptake_sentence(run.results)}{_caveat(run.results)}"
+        f"{run.version} {habit} {standard} of {n} {words.as_usual}{comma} and {preposition} "
+        f"{changed} {when}{chance}. {uptake_sentence(run)}{_caveat(run)}"
     )
 
 
-def uptake_sentence(results: Results) -> str:
+def uptake_sentence(run: Run) -> str:
     """Say how often the model follows the new rule, as far as the interval allows."""
-    uptake, interval = results.metrics[UPTAKE], results.intervals.get(UPTAKE)
-    if interval and results.wordings:
-        interval = replace(interval, low=results.wordings.low, high=results.wordings.high)
+    uptake, interval = run.results.metrics[UPTAKE], run.results.intervals.get(UPTAKE)
     if uptake is None or interval is None:
-        return (
-            "None of its moves under standard rules breaks the new rule, so its rule uptake is "
-            "undefined."
-        )
+        return f"So there is no habit to measure. {_cannot(run)}".rstrip()
+    if wordings := run.results.wordings:
+        interval = replace(interval, low=wordings.low, high=wordings.high)
+    sentence, shares = _follows(run, uptake, interval), shares_text(run.after_change)
+    return f"{sentence} After the change: {shares}." if shares else sentence
+
+
+def _cannot(run: Run) -> str:
+    """Say that the model can't do the task, if few of its usual answers are legal."""
+    counts = run.results.outcomes[STANDARD_CONDITION]
+    n, legal = sum(counts.values()), counts["usual"] + counts["legal"]
+    if legal >= MIN_LEGAL_SHARE * n:
+        return ""
+    return f"{run.words.cannot.format(share=rounded(legal / n))}."
+
+
+def shares_text(shares: Mapping[str, float]) -> str:
+    """Format shares by name."""
+    return ", ".join(f"{name} {rounded(share)}" for name, share in shares.items())
+
+
+def _follows(run: Run, uptake: float, interval: Interval) -> str:
     number, despite = _with_ends(uptake, interval.low, interval.high), ""
-    bounds = results.bounds.get(UPTAKE)
+    bounds = run.results.bounds.get(UPTAKE)
     if bounds:
         number = f"{rounded(max(0.0, interval.low))} to {rounded(interval.high)}"
-        despite = " (95% interval that allows for answers without a move)"
+        despite = run.words.fill(" (95% interval that allows for replies without a {answer})")
     if interval.low > 0:
         return f"It follows the new rule in {number} of the cases where it matters{despite}."
     number = f"rule uptake {_with_ends(uptake, interval.low, interval.high)}{despite}"
     if interval.high < 0:
         return "It breaks the new rule more often when it is told the rule than without it."
     if bounds and (bounds.high or 0.0) - (bounds.low or 0.0) > MIN_EFFECT:
-        return (
-            f"Too many answers contain no move to tell whether it follows the new rule: {number}."
-        )
+        few = f"Too many replies contain no {run.words.answer} to tell"
+        return f"{few} whether it follows the new rule: {number}."
     if interval.high < MIN_EFFECT:
         return f"There is no evidence that it follows the new rule: {number}."
     return f"There are too few samples to tell whether it follows the new rule: {number}."
@@ -119,24 +140,29 @@ def wording_sentence(run: Run) -> str:
     )
 
 
-def _caveat(results: Results) -> str:
+def _caveat(run: Run) -> str:
     moved = (
-        " A placebo change, which leaves the habit legal, also changed it, so the rule may not be "
-        "the cause."
+        f" A placebo change, which leaves the habit {run.words.allowed}, also changed it, so the "
+        "rule may not be the cause."
     )
-    return moved if placebo_moved(results) else ""
+    return moved if placebo_moved(run.results) else ""
 
 
 # What went wrong under the changed rules, by outcome.
-FAILURES: dict[Outcome, str] = {
-    "special": "kept the habit",
-    "forbidden": "played another move that the new rule forbids",
-    "illegal": "played another illegal move",
-    "unreadable": "contain no readable move",
-    "truncated": "were cut off before a move",
+_FAILURES: dict[Outcome, str] = {
+    "usual": "kept the habit",
+    "forbidden": "{past} another {answer} that the new rule forbids",
+    "illegal": "{past} another {disallowed} {answer}",
+    "unreadable": "contain no readable {answer}",
+    "truncated": "were cut off before a {answer}",
     "refused": "were refused",
     "error": "have no answer",
 }
+
+
+def failures_of(run: Run) -> dict[Outcome, str]:
+    """Return what went wrong under the changed rules, by outcome."""
+    return {outcome: run.words.fill(text) for outcome, text in _FAILURES.items()}
 
 
 def diagnosis_answers(run: Run) -> dict[str, str]:
@@ -145,9 +171,9 @@ def diagnosis_answers(run: Run) -> dict[str, str]:
     if KNOWLEDGE not in results.metrics:
         return {}
     return {
-        "Does it know the rule?": _knowledge_answer(results),
-        "Does it stop?": _stopping_answer(results),
-        "Is it the rule, or any change to the prompt?": _placebo_answer(results),
+        "Does it know the rule?": _knowledge_answer(run),
+        "Does it stop?": _stopping_answer(run),
+        "Is it the rule, or any change to the prompt?": _placebo_answer(run),
         "Is it this habit, or all play?": _collateral_answer(run),
     }
 
@@ -178,7 +204,8 @@ def helps_sentence(run: Run) -> str:
     ]
     if not elsewhere:
         return text
-    return f"{text} At control positions, the usual move also changes with {join_words(elsewhere)}."
+    where = run.words.fill("At control {items}, the usual {answer} also changes with")
+    return f"{text} {where} {join_words(elsewhere)}."
 
 
 def closes(effect: InterventionEffect) -> str:
@@ -192,7 +219,8 @@ def _with_ends(value: Number, low: Number, high: Number) -> str:
     return f"{rounded(value)} [{rounded(low)}, {rounded(high)}]"
 
 
-def _knowledge_answer(results: Results) -> str:
+def _knowledge_answer(run: Run) -> str:
+    results = run.results
     if all(results.metrics[f"{name}_unusable_proportion"] == 1 for name in QUESTIONS):
         return "We cannot tell: none of its yes/no answers could be read."
     ends = range_of(results, KNOWLEDGE)
@@ -203,7 +231,8 @@ def _knowledge_answer(results: Results) -> str:
     value = "" if bounded else f"{brief(results.metrics[KNOWLEDGE])} "
     youden = f"J = {value}[{brief(low)}, {brief(high)}] (0 = guessing, 1 = always right)."
     if low > 0:
-        return f"Yes, it can tell legal from illegal moves under the new rule: {youden}"
+        tells = run.words.fill("can tell {allowed} from {disallowed} {answer}s under the new rule")
+        return f"Yes, it {tells}: {youden}"
     if high < 0:
         return f"No, it is wrong about the new rule more often than by guessing: {youden}"
     if bounded:
@@ -211,26 +240,29 @@ def _knowledge_answer(results: Results) -> str:
     return f"There is no evidence that it does: {youden}"
 
 
-def _stopping_answer(results: Results) -> str:
+def _stopping_answer(run: Run) -> str:
     knowing, elsewhere = (
-        _with_range(results, measure.name) for measure in (KNOWING_DOING_GAP, KEPT_UNKNOWING)
+        _with_range(run.results, measure.name) for measure in (KNOWING_DOING_GAP, KEPT_UNKNOWING)
     )
+    words = run.words
+    does = f"it {words.verb} the forbidden {words.answer} {words.place}"
     if knowing and elsewhere:
         return (
-            f"Where it knows the rule, it plays the forbidden move in {knowing} of the "
-            f"positions. Where it does not, it does so in {elsewhere}."
+            f"Where it knows the rule, {does} {knowing} of the {words.items}. Where it does not, "
+            f"it does so {words.place} {elsewhere}."
         )
     where = "knows" if knowing else "does not know"
     if kept := knowing or elsewhere:
-        return f"Where it {where} the rule, it plays the forbidden move in {kept} of the positions."
+        return f"Where it {where} the rule, {does} {kept} of the {words.items}."
     return "We cannot tell: there was no habit to stop."
 
 
-def _placebo_answer(results: Results) -> str:
+def _placebo_answer(run: Run) -> str:
+    results, allowed = run.results, run.words.allowed
     placebo = _with_range(results, PLACEBO_IMPACT)
     if not placebo:
         return "We cannot tell: there was no habit to change."
-    by = f"a placebo rule, which leaves the habit legal, changes it by {placebo}"
+    by = f"a placebo rule, which leaves the habit {allowed}, changes it by {placebo}"
     if placebo_moved(results):
         return f"We cannot tell: {by}."
     rule, ends = _with_range(results, CORRECTED.name), range_of(results, CORRECTED.name)
@@ -243,25 +275,27 @@ def control_shares(run: Run) -> dict[str, float]:
     """Return the share of habits played at control positions, by condition."""
     answered = [control for control in run.controls if control.answered]
     return {
-        name: sum(control.plays_special(name) for control in answered) / len(answered)
+        name: sum(control.is_usual(name) for control in answered) / len(answered)
         for name in (STANDARD_CONDITION, PLACEBO, CHANGED_CONDITION)
         if answered
     }
 
 
 def _collateral_answer(run: Run) -> str:
+    words = run.words
     answered, shares = sum(control.answered for control in run.controls), control_shares(run)
     changes = [ends for m in CONTROL_MEASURES if (ends := range_of(run.results, m.name))]
     if not answered or not changes:
         few = "too few" if answered else "no"
-        return f"We cannot tell: this run has {few} control positions, whose habit stays legal."
+        of_this_run = f"this run has {few} control {words.items}"
+        return f"We cannot tell: {of_this_run}, whose habit stays {words.allowed}."
     moved = any(excludes_zero(*ends) for ends in changes)
     first = "Other play changes, too" if moved else "No change in other play was found"
     standard, changed = (rounded(shares[n]) for n in (STANDARD_CONDITION, CHANGED_CONDITION))
+    where = words.fill("where the usual {answer} stays {allowed}, it {verb} it {place}")
     return (
-        f"{first}: at {pluralize(answered, 'control position')}, where the usual move stays "
-        f"legal, it plays it in {standard} under standard rules and in {changed} under the new "
-        "rule."
+        f"{first}: at {pluralize(answered, f'control {words.item}')}, {where} {standard} "
+        f"{words.as_usual} and {words.place} {changed} under the new rule."
     )
 
 
@@ -283,7 +317,7 @@ def reasoning_sentence(results: Results) -> str:
         around = replace(around, low=-around.high, high=-around.low)
     standard, changed = (
         f"{amount(results.metrics[name])} {interval(results.intervals.get(name), amount)}".strip()
-        for name in map(REASONING.under, SPECIAL_SHARE)
+        for name in map(REASONING.under, USUAL_SHARE)
     )
     change = f"{amount(abs(difference))} {interval(around, amount)}".strip()
     return (

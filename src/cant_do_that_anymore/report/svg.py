@@ -1,57 +1,23 @@
-"""SVG charts of a report, and the board diagram of a rule.
+"""SVG charts of a report.
 
 Colors come from the style sheet. Charts stretch to the width they are given; their text keeps its
 size.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import product
 from math import ceil, floor
 from typing import NamedTuple
 from urllib.parse import urlencode
-from xml.etree import ElementTree
-from xml.etree.ElementTree import Element
 
-import chess
-import chess.svg
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from ..formatting import percentage
-from ..game.notation import move_number_prefix, notate
-from ..game.position import Position
-from ..game.rule_pool import EXAMPLE_GAME, example_of
-from ..game.rules import STANDARD, Rules
 from ..metrics.stats.intervals import Interval, ends_of
+from ..svg_tags import tag
 from ..task.types import OUTCOMES, Outcome, Sample
-
-
-def tag(name: str, *children: str, **attributes: str | float) -> Markup:
-    """Return an SVG element; children that are not `Markup` are escaped.
-
-    >>> print(tag("text", "a < b", class_="note"))
-    <text class="note">a &lt; b</text>
-    """
-    pairs = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(_written(value))}"'
-        for key, value in attributes.items()
-    )
-    return Markup(f"<{name}{pairs}>{''.join(map(escape, children))}</{name}>")
-
-
-def _written(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:.6g}"
-
-
-def move_styles(drawing: Element) -> None:
-    """Turn inline styles into attributes, since the content security policy allows no styles."""
-    for element in drawing.iter():
-        for declaration in filter(None, element.attrib.pop("style", "").split(";")):
-            name, _, value = declaration.partition(":")
-            element.set(name.strip(), value.strip())
-
 
 _ROW = 14
 # An axis has at most 4 steps, of the smallest size that covers all values.
@@ -190,11 +156,13 @@ class _Side(NamedTuple):
     tops: dict[Outcome, float]
 
 
-def flow(samples: Sequence[Sample], before: str, after: str) -> Markup:
+def flow(
+    samples: Sequence[Sample], before: str, after: str, label: Callable[[str], str] = str
+) -> Markup:
     """Draw a flow chart of outcomes from ``before`` on the left to ``after`` on the right.
 
     It is three drawings side by side: labels, bands, labels. The bands stretch; the labels keep
-    their size. Every band and label links to its samples.
+    their size. Every band and label links to its samples. ``label`` names an outcome.
     """
     pairs = Counter(
         (sample.replies[before].outcome, sample.replies[after].outcome) for sample in samples
@@ -205,15 +173,15 @@ def flow(samples: Sequence[Sample], before: str, after: str) -> Markup:
     height = 2 * _EDGE + _FLOW_HEIGHT + _GAP * (most - 1)
     bands = tag(
         "svg",
-        *_bands(pairs, left, right, scale),
+        *_bands(pairs, left, right, scale, label),
         class_="bands",
         viewBox=f"0 0 100 {height:g}",
         preserveAspectRatio="none",
         width="100%",
         height=height,
     )
-    starts = _labels(left, "left", _LABELS - 12, _LABELS - _NODE, scale, height)
-    return starts + bands + _labels(right, "right", 12.0, 0.0, scale, height)
+    starts = _labels(left, "left", (_LABELS - 12, _LABELS - _NODE), scale, height, label)
+    return starts + bands + _labels(right, "right", (12.0, 0.0), scale, height, label)
 
 
 def _side(samples: Sequence[Sample], condition: str, scale: float) -> _Side:
@@ -227,7 +195,11 @@ def _side(samples: Sequence[Sample], condition: str, scale: float) -> _Side:
 
 
 def _bands(
-    pairs: Counter[tuple[Outcome, Outcome]], before: _Side, after: _Side, scale: float
+    pairs: Counter[tuple[Outcome, Outcome]],
+    before: _Side,
+    after: _Side,
+    scale: float,
+    label: Callable[[str], str],
 ) -> list[Markup]:
     left, right, bands = dict(before.tops), dict(after.tops), []
     for start, end in product(before.tops, after.tops):
@@ -238,7 +210,7 @@ def _bands(
         left[start] += thick
         right[end] += thick
         path = tag("path", d=_band(y, z, max(thick, 1.0)))
-        words = f"{count:,} of {pairs.total():,}: {start}, then {end}"
+        words = f"{count:,} of {pairs.total():,}: {label(start)}, then {label(end)}"
         link = "#" + urlencode({before.condition: start, after.condition: end})
         bands.append(
             tag("a", tag("title", words), path, href=link, class_=f"is-{end}", aria_label=words)
@@ -255,109 +227,22 @@ def _band(y: float, z: float, thick: float) -> str:
 
 
 def _labels(
-    side: _Side, place: str, text_x: float, node_x: float, scale: float, height: float
+    side: _Side,
+    place: str,
+    at: tuple[float, float],
+    scale: float,
+    height: float,
+    label: Callable[[str], str],
 ) -> Markup:
     total, labels = sum(side.totals.values()), []
+    text_x, node_x = at
     for outcome, count in side.totals.items():
         y, thick = side.tops[outcome], max(count * scale, 1.0)
         middle = y + thick / 2
         node = tag("rect", x=node_x, y=y, width=_NODE, height=thick)
-        name = tag("text", outcome, x=text_x, y=middle - 3, class_="name")
+        name = tag("text", label(outcome), x=text_x, y=middle - 3, class_="name")
         share = f"{count:,} · {percentage(count / total)}"
         amount = tag("text", share, x=text_x, y=middle + 13, class_="amount")
         link = "#" + urlencode({side.condition: outcome})
         labels.append(tag("a", node, name, amount, href=link, class_=f"is-{outcome}"))
     return tag("svg", *labels, class_=f"labels {place}", width=_LABELS, height=height)
-
-
-def pieces() -> Markup:
-    """Return the pieces of python-chess as SVG definitions."""
-    drawings = [ElementTree.fromstring(drawing) for drawing in chess.svg.PIECES.values()]
-    for drawing in drawings:
-        move_styles(drawing)
-    return Markup("".join(ElementTree.tostring(drawing, "unicode") for drawing in drawings))
-
-
-_SQUARE = 45.0
-
-
-class RulePicture(NamedTuple):
-    """A board diagram of a piece whose moves a rule changes.
-
-    Attributes:
-        board: the diagram: small dots for moves the piece keeps, large dots for new ones, crosses
-            for lost ones.
-        move: the special move in notation.
-        source: the game that the position is from.
-    """
-
-    board: Markup
-    move: str
-    source: str
-
-
-@lru_cache(maxsize=32)
-def rule_picture(rules: Rules, otherwise: Position | None = None) -> RulePicture | None:
-    """Draw the example of the rules, or ``otherwise`` if they have none."""
-    example = example_of(rules)
-    position = example or otherwise
-    if not position:
-        return None
-    board, special = position.board(), position.special_moves[0]
-    move = move_number_prefix(board) + notate(board, special)
-    source = EXAMPLE_GAME if example else "a sample of this run"
-    return RulePicture(_board_diagram(board, special, rules), move, source)
-
-
-def _board_diagram(board: chess.Board, special: str, rules: Rules) -> Markup:
-    start = chess.Move.from_uci(special).from_square
-    old, new = (_targets(version, board, start) for version in (STANDARD, rules))
-    description = f"{len(new - old)} moves are new, {len(new & old)} kept, {len(old - new)} lost"
-    return tag(
-        "svg",
-        *(_square(square, " last" if square == start else "") for square in chess.SQUARES),
-        *(_piece(square, piece) for square, piece in sorted(board.piece_map().items())),
-        *(_dot(end, "kept", 6, board) for end in sorted(new & old)),
-        *(_dot(end, "new", 9, board) for end in sorted(new - old)),
-        *(_cross(end, board) for end in sorted(old - new)),
-        class_="board",
-        viewBox="0 0 360 360",
-        role="img",
-        aria_label=description,
-    )
-
-
-def _targets(rules: Rules, board: chess.Board, start: chess.Square) -> set[chess.Square]:
-    return {move.to_square for move in rules.legal_moves(board) if move.from_square == start}
-
-
-def _corner(square: chess.Square) -> tuple[float, float]:
-    return _SQUARE * chess.square_file(square), _SQUARE * (7 - chess.square_rank(square))
-
-
-def _square(square: chess.Square, marked: str) -> Markup:
-    x, y = _corner(square)
-    shade = "light" if chess.BB_SQUARES[square] & chess.BB_LIGHT_SQUARES else "dark"
-    return tag("rect", x=x, y=y, width=_SQUARE, height=_SQUARE, class_=shade + marked)
-
-
-def _piece(square: chess.Square, piece: chess.Piece) -> Markup:
-    x, y = _corner(square)
-    name = f"{chess.COLOR_NAMES[piece.color]}-{chess.piece_name(piece.piece_type)}"
-    return tag("use", href=f"#{name}", transform=f"translate({x:g} {y:g})")
-
-
-def _dot(square: chess.Square, style: str, radius: float, board: chess.Board) -> Markup:
-    """Draw a dot, or a ring around the piece that stands there."""
-    x, y = _corner(square)
-    if board.piece_at(square):
-        radius, style = 20, f"{style} ring"
-    return tag("circle", cx=x + _SQUARE / 2, cy=y + _SQUARE / 2, r=radius, class_=f"now {style}")
-
-
-def _cross(square: chess.Square, board: chess.Board) -> Markup:
-    """Draw a cross, in a corner of the square if a piece stands there."""
-    x, y = _corner(square)
-    left, top, size = (29, 4, 12) if board.piece_at(square) else (12, 12, 21)
-    strokes = f"M{x + left:g} {y + top:g}l{size} {size}m0 -{size}l-{size} {size}"
-    return Markup().join(tag("path", d=strokes, class_=style) for style in ("halo", "lost"))

@@ -22,7 +22,7 @@ from ..formatting import (
     range_in_points,
 )
 from ..metrics.diagnosis import CONTRASTS, DIAGNOSIS, Contrast, confounded
-from ..metrics.measures import FORBIDDEN_SHARE, IMPACT, SPECIAL_SHARE, UPTAKE
+from ..metrics.measures import FORBIDDEN_SHARE, IMPACT, UPTAKE, USUAL_SHARE
 from ..metrics.types import Measure, Results
 from ..runs.results import Run
 from ..task.types import CHANGED_CONDITION
@@ -35,6 +35,7 @@ from .columns import (
     group_notes,
     legend,
     marked,
+    words_of,
 )
 from .document import Document, matrix_cells
 from .html import interval
@@ -107,8 +108,8 @@ def _measures(run: Run, *, verbose: bool) -> Table:
         if measure.name not in hidden:
             value = run.results.metrics[measure.name]
             interval_text = interval(run.results.intervals.get(measure.name))
-            remark = Text(_remark(measure, run.results), style="dim")
-            table.add_row(measure.title, number(value), interval_text, remark)
+            remark = Text(run.words.fill(_remark(measure, run.results)), style="dim")
+            table.add_row(run.words.fill(measure.title), number(value), interval_text, remark)
             if bounds := run.results.bounds.get(measure.name):
                 range_text = f"[{number(bounds.low)}, {number(bounds.high)}]"
                 complete = Text(f"complete: {number(bounds.complete)}", style="dim")
@@ -119,7 +120,7 @@ def _measures(run: Run, *, verbose: bool) -> Table:
 def _remark(measure: Measure | Contrast, results: Results) -> str:
     if measure.name in confounded(results):
         return "see the note"
-    for condition, name in SPECIAL_SHARE.items():
+    for condition, name in USUAL_SHARE.items():
         if name == measure.name:
             return f"forbidden: {number(results.metrics[FORBIDDEN_SHARE[condition]])}"
     return measure.remark or ("" if measure.perfect is None else f"perfect is {measure.perfect:g}")
@@ -176,14 +177,17 @@ def _outcomes(run: Run) -> Table:
     counts = run.results.outcomes
     for outcome in outcomes_in(counts):
         cells = [_cells(count.get(outcome), len(run.samples)) for count in counts.values()]
-        table.add_row(outcome, *(cell for pair in cells for cell in pair[: 1 + roomy]))
+        table.add_row(
+            run.words.label(outcome), *(cell for pair in cells for cell in pair[: 1 + roomy])
+        )
     return table
 
 
 def _outcomes_by_row(run: Run) -> Table:
     counts = run.results.outcomes
     outcomes = outcomes_in(counts)
-    table = _table("condition", *(Column(outcome, justify="right") for outcome in outcomes))
+    labels = map(run.words.label, outcomes)
+    table = _table("condition", *(Column(label, justify="right") for label in labels))
     for name, count in counts.items():
         table.add_row(name, *(number(count.get(outcome), "") for outcome in outcomes))
     return table
@@ -241,7 +245,12 @@ def experiment_table(ranked: Sequence[Ranking], document: Document) -> Renderabl
         Text(),
         *(part for ranking in ranked for part in (*_of_ranking(ranking), Text())),
         *_matrix(document),
-        *(Text(line, style="dim") for line in legend(document["results"])),
+        *(
+            Text(line, style="dim")
+            for line in legend(
+                document["results"], words_of([ranking.entries[0] for ranking in ranked])
+            )
+        ),
         _totals(document),
     )
 
@@ -282,7 +291,8 @@ def _leaderboard(name: str, entries: Sequence[Entry], *, diagnosis: bool = False
     rows = as_rows(entries)
     columns = columns_in("terminal", rows, diagnosis=diagnosis)
     # One space between columns, since model names are long.
-    headings = ((_left if column.interval else _right)(column.title) for column in columns)
+    fill = entries[0].words.fill
+    headings = ((_left if column.interval else _right)(fill(column.title)) for column in columns)
     table = _table(Column(name, overflow="fold"), *headings, padding=(0, 1, 0, 0))
     for entry, row in zip(entries, rows, strict=True):
         cells = (_cell(*column.lines(row, "terminal")) for column in columns)
@@ -311,9 +321,9 @@ def comparison_table(ranking: Ranking) -> RenderableType:
             style="dim",
         ),
         Text(),
-        Text("Each model on all its positions", style="bold"),
+        Text(f"Each model on all its {models[0].words.items}", style="bold"),
         _leaderboard("model", ranking.entries),
-        *(Text(line, style="dim") for line in legend(as_rows(ranking.entries))),
+        *(Text(line, style="dim") for line in legend(as_rows(models), models[0].words)),
         *([Text(hint)] if hint else []),
         *(Text(f"note: {note}", style="yellow") for note in all_notes(models)),
     )

@@ -1,8 +1,8 @@
 """What a run is expected to cost: requests, tokens, dollars and seconds, before it starts.
 
 Cached answers tell how often the model has the habit and how long its answers are. Without any, the
-shipped datasets and a rough count of tokens have to do. All figures are means. The only range comes
-from the share of positions that qualify, since that decides how many have to be searched.
+rates of other models and a rough count of tokens have to do. All figures are means. The only range
+comes from the share of items that qualify, since that decides how many have to be searched.
 """
 
 from collections.abc import Sequence
@@ -15,23 +15,22 @@ from typing import NamedTuple
 from ..client.cache import Cache, open_cache
 from ..client.pricing import price_for, rough_tokens, unknown_price_note
 from ..client.session import model_info
-from ..datasets.pools import positions_drawn, positions_for
+from ..datasets.pools import items_drawn, source_for
 from ..datasets.search import Search, SelectionConfig
 from ..datasets.selection import controls_for, known_dataset
-from ..datasets.storage import RATES_ON_ALL, RATES_ON_COMMON, Dataset
+from ..datasets.storage import Dataset
 from ..formatting import about_dollars, duration, percentage, pluralize
-from ..game.position import Position, checked
+from ..habits.base import Item
 from ..metrics.stats.clusters import NORMAL
 from ..metrics.stats.score_interval import Cell, score_limits
 from ..providers.base import Answer, Effort, ModelInfo, Request, Usage
-from ..task.option_info import COMMON
 from ..task.plan import plan_for
 from ..task.samples import trials_for
 from ..task.spec import Spec
 from ..task.types import Plan
 
-# Tokens of a move in UCI notation and of the end of the reply.
-MOVE_TOKENS = 5
+# Tokens of a short answer, such as a move in UCI notation, and of the end of the reply.
+ANSWER_TOKENS = 5
 # Mean tokens of an answer with reasoning about a chess move, by effort; without one, models mostly
 # use medium. From the tables that llm_chess publishes, github.com/maxim-saplin/llm_chess.
 MEAN_REASONING_TOKENS: dict[Effort | None, int] = {
@@ -48,8 +47,8 @@ KNOWN_REASONING_MODELS = (
 LATEST_ANSWERS, LONGER_FACTOR = 8, 1.5
 # Requests whose prompts are counted.
 MAX_COUNTED = 50
-# The shipped datasets count like so many positions beside those that were searched.
-PRIOR_POSITIONS = 50
+# Other models count like so many items beside those that were searched.
+PRIOR_ITEMS = 50
 TYPICAL_CONNECTIONS, SECONDS_PER_ANSWER, TOKENS_PER_SECOND, BUNDLED_SECONDS = 32, 1.0, 50.0, 0.01
 
 
@@ -104,7 +103,7 @@ class ExpectedCost:
         low, high = about_dollars(self.dollars_low), about_dollars(self.dollars_high)
         return (
             f"about {about_dollars(self.dollars)} (between {low} and {high}, depending on how "
-            f"often {self.model} plays its usual move)"
+            f"often {self.model} has the habit)"
         )
 
 
@@ -168,7 +167,7 @@ def _assumed(
     if info.thinking_tokens:  # two requests, the second with the reasoning
         given = 2 * given + reasoning
     room = sum(request.tokens for request in requests) / (2 * n)  # for reasons in the reply
-    return _Tokens(given, reasoning + room + (spec.max_tokens or MOVE_TOKENS), reasoning), basis
+    return _Tokens(given, reasoning + room + (spec.max_tokens or ANSWER_TOKENS), reasoning), basis
 
 
 def _assumed_reasoning(effort: Effort | None, info: ModelInfo) -> tuple[float, str]:
@@ -189,7 +188,7 @@ def _assumed_reasoning(effort: Effort | None, info: ModelInfo) -> tuple[float, s
 
 @dataclass
 class _Replay:
-    """A run as far as its answers are cached; with a search, unless its positions are known."""
+    """A run as far as its answers are cached; with a search, unless its items are known."""
 
     selecting: _Step
     measuring: _Step
@@ -198,20 +197,20 @@ class _Replay:
 
 def _replay(spec: Spec, plan: Plan, info: ModelInfo, cache: Cache) -> _Replay:
     replay = _Replay(_Step(plan.select_effort), _Step(plan.settings.reasoning_effort, follows=True))
-    source, controls = positions_for(spec), list[Position]()
+    source, controls = source_for(spec), list[Item]()
     if isinstance(source, Dataset):
-        positions = positions_drawn(source, spec)
+        items = items_drawn(source, spec)
     else:
         config = SelectionConfig(info, source, plan)
         if dataset := _existing_dataset(spec, config, cache):
-            positions = positions_drawn(dataset, spec)
-            controls = controls_for(dataset, positions, config, cache) if spec.diagnose else []
+            items = items_drawn(dataset, spec)
+            controls = controls_for(dataset, items, config, cache) if spec.diagnose else []
         else:
             replay.search = _search(spec, config, cache, replay.selecting)
-            positions = replay.search.hits
-            first = [checked(config.ordered[0], plan.change)]
+            items = replay.search.hits
+            first = [plan.change.checked(config.ordered[0])]
             replay.measuring.examples = _measuring_requests(first, first * spec.diagnose, plan)
-    for request in _measuring_requests(positions, controls, plan):
+    for request in _measuring_requests(items, controls, plan):
         if answer := cache.answer(request, plan.settings):
             replay.measuring.cached.append(answer)
         else:
@@ -240,23 +239,25 @@ def _search(spec: Spec, config: SelectionConfig, cache: Cache, step: _Step) -> S
 
 
 def _measuring_requests(
-    positions: Sequence[Position], controls: Sequence[Position], plan: Plan
+    items: Sequence[Item], controls: Sequence[Item], plan: Plan
 ) -> list[Request]:
-    trials = trials_for(positions, controls, plan)
+    trials = trials_for(items, controls, plan)
     return [request for trial, conditions in trials for request in trial.requests(conditions)]
 
 
 def _hit_rates(search: Search) -> tuple[tuple[float, float, float], str]:
     """Return the share of the pool that qualifies: expected, least and most; and say why."""
-    usual = RATES_ON_COMMON if search.config.pool.name == COMMON else RATES_ON_ALL
-    rates, basis = (median(usual), min(usual), max(usual)), "as in the shipped datasets"
+    habit = search.config.plan.change.its_habit
+    usual = habit.usual_rates(search.config.pool.name)
+    rates, basis = (median(usual), min(usual), max(usual)), "judging by other models"
     if search.searched:
-        n = search.searched + PRIOR_POSITIONS
-        hits = len(search.hits) + round(PRIOR_POSITIONS * median(usual))
+        n = search.searched + PRIOR_ITEMS
+        hits = len(search.hits) + round(PRIOR_ITEMS * median(usual))
         rates = hits / n, *score_limits([Cell(1, 1, hits), Cell(0, 1, n - hits)], NORMAL)
         basis = f"after {len(search.hits):,} of {search.searched:,} so far"
-    shares = "{} of positions ({} to {})".format(*map(percentage, rates))
-    return rates, f"the usual move is expected in {shares}, {basis}"
+    share, low, high = map(percentage, rates)
+    items = f"{share} of {habit.words.items} ({low} to {high})"
+    return rates, f"the model is expected to have the habit in {items}, {basis}"
 
 
 def expected_cost(
@@ -312,7 +313,7 @@ def expected_cost(
     n_select, n_measure = counts(rates[0])
     costs = [cost(rate) for rate in rates]
     assumptions = [
-        "the search found too few positions and ended; see --keep-looking" if gave_up else "",
+        "the search found too few items and ended; see --keep-looking" if gave_up else "",
         basis if n_select else "",
         select_basis if n_select else "",
         measure_basis if n_measure else "",

@@ -8,9 +8,8 @@ from ..client.client import Client
 from ..client.pricing import FREE, CostLimit, CostLimitReached, price_for
 from ..client.session import open_client
 from ..formatting import about_dollars, dollars, join_words
-from ..game.rules import BISHOPS_AS_KNIGHTS
 from ..providers.base import Model
-from ..task.option_info import COMMON
+from ..task.prompts import ORIGINAL_RULES
 from ..task.spec import Spec
 from ..task.types import Plan
 from .cost import ExpectedCost, expected_cost
@@ -88,7 +87,7 @@ def _sufficient(expected: Sequence[ExpectedCost], limit: CostLimit, spec: Spec) 
 def _cheaper(expected: Sequence[ExpectedCost], spec: Spec) -> str:
     """Return the options that make a run cheaper."""
     searches = any(cost.dollars_low != cost.dollars_high for cost in expected)
-    has_common = spec.change == BISHOPS_AS_KNIGHTS and spec.pool is None
-    options = [f"--pool {COMMON}"] if searches and has_common else []
+    has_common = spec.change.identity == ORIGINAL_RULES and spec.pool is None
+    options = ["--pool common"] if searches and has_common else []
     options += ["--eval all_small"] if spec.eval == "all" and spec.n is None else []
     return join_words([*options, "a smaller -n"], "or")

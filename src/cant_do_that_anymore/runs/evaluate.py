@@ -2,7 +2,7 @@
 
 Read top to bottom, `_run` is the story of an evaluation: check that the model is still the one
 whose answers are cached, check that the run is affordable, find or build its dataset, draw samples,
-ask about each position under every condition, score the answers, compute the results.
+ask about each item under every condition, score the answers, compute the results.
 """
 
 import logging
@@ -13,10 +13,11 @@ from functools import cache
 from ..client.client import Client, from_cache_again
 from ..client.pricing import CostLimit, price_for, unknown_price_note
 from ..client.session import create_model
-from ..datasets.pools import Pool, positions_for
-from ..datasets.selection import Selection, select_positions
+from ..datasets.pools import source_for
+from ..datasets.selection import Selection, select_items
 from ..datasets.storage import Dataset, notes_on_dataset
 from ..errors import Interrupted
+from ..habits.base import Pool
 from ..interrupts import run_interruptible
 from ..metrics.compute import compute
 from ..metrics.notes import notes_on, version_of_all, versions_of
@@ -49,7 +50,7 @@ def evaluate(
         UserError: if the model cannot be reached, or answers cannot be saved.
     """
     model = model or create_model(spec)
-    plan, source = plan_for(spec, model.info), positions_for(spec, quiet=quiet)
+    plan, source = plan_for(spec, model.info), source_for(spec, quiet=quiet)
     run = _run(spec, plan, source, model, quiet=quiet, limit=limit)
     return run_interruptible(run, cached=not spec.fresh)
 
@@ -73,11 +74,11 @@ async def _run(
         await check_identity(spec, plan, source, client)
 
         async def select_and_measure() -> tuple[Selection, list[Sample]]:
-            selection = await select_positions(spec, plan, source, client, quiet=quiet)
+            selection = await select_items(spec, plan, source, client, quiet=quiet)
             return selection, await _measure(client, selection, plan, quiet=quiet)
 
         selection, all_samples = await from_cache_again(select_and_measure)
-    dataset, n = selection.dataset, len(selection.positions)
+    dataset, n = selection.dataset, len(selection.items)
     samples, controls = all_samples[:n], all_samples[n:]
     _check_failures("samples", samples)
     _check_failures("controls", controls)
@@ -120,10 +121,10 @@ def _warn_once(message: str) -> None:
 async def _measure(
     client: Client, selection: Selection, plan: Plan, *, quiet: bool
 ) -> list[Sample]:
-    """Ask about every position under every condition and score the answers; controls come last."""
+    """Ask about every item under every condition and score the answers; controls come last."""
     samples: list[Sample] = []
-    first_replies = FirstReplies()
-    trials = trials_for(selection.positions, selection.controls, plan)
+    first_replies = FirstReplies(plan)
+    trials = trials_for(selection.items, selection.controls, plan)
     requests = (request for trial, conditions in trials for request in trial.requests(conditions))
     with progress(f"measuring {client.model.info.name}", len(trials), quiet=quiet) as advance:
         async with aclosing(client.answers(requests, plan.settings)) as answers:
@@ -149,13 +150,13 @@ def _check_failures(kind: str, samples: Samples) -> None:
 def select(spec: Spec, *, quiet: bool) -> Selection:
     """Find or build a model's dataset without measuring; arguments and errors as in `evaluate`."""
     model = create_model(spec)
-    plan, source = plan_for(spec, model.info), positions_for(spec, quiet=quiet)
+    plan, source = plan_for(spec, model.info), source_for(spec, quiet=quiet)
 
     async def selected() -> Selection:
         async with affordable_client(spec, plan, model, measures=False) as client:
             await check_identity(spec, plan, source, client)
             return await from_cache_again(
-                lambda: select_positions(spec, plan, source, client, quiet=quiet)
+                lambda: select_items(spec, plan, source, client, quiet=quiet)
             )
 
     return run_interruptible(selected(), cached=not spec.fresh)

@@ -9,10 +9,10 @@ from itertools import islice
 
 from ..client.client import Client
 from ..client.pricing import price_for
-from ..datasets.pools import Pool
 from ..datasets.search import SelectionConfig
 from ..datasets.storage import Dataset
 from ..errors import UserError
+from ..habits.base import Pool
 from ..providers.base import Answer, Request
 from ..providers.request_fields import NO_TEMPERATURE
 from ..task.spec import Spec
@@ -21,8 +21,8 @@ from ..task.types import Plan
 # Cached requests that are sent again, and how many of their answers prove another model by being
 # different. A single one may be a near tie.
 PROBES, DIFFERENCES_TO_REJECT = 3, 2
-# Positions of a pool to search for cached answers.
-MAX_POSITIONS_SEARCHED = 200
+# Items of a pool to search for cached answers.
+MAX_ITEMS_SEARCHED = 200
 
 
 class ModelChanged(UserError):
@@ -65,7 +65,7 @@ async def check_identity(spec: Spec, plan: Plan, source: Dataset | Pool, client:
 
 def _cached(config: SelectionConfig, client: Client) -> Iterator[tuple[int, Request, Answer]]:
     """Yield requests of the selection with their cached answers, if these can be repeated."""
-    for number in range(min(MAX_POSITIONS_SEARCHED, len(config.ordered))):
+    for number in range(min(MAX_ITEMS_SEARCHED, len(config.ordered))):
         request = config.request(number)
         answer = client.cache.answer(request, config.settings)
         if answer and NO_TEMPERATURE not in answer.adjustments and not answer.shows_reasoning:
@@ -73,7 +73,7 @@ def _cached(config: SelectionConfig, client: Client) -> Iterator[tuple[int, Requ
 
 
 def _choice(config: SelectionConfig, number: int, answer: Answer) -> str:
-    """Return the move in an answer, or else its text."""
-    baseline, position = config.plan.baseline, config.ordered[number]
-    score = baseline.read(answer, position, baseline.rules, config.plan.reading)
-    return score.move or answer.text.strip()[:80]
+    """Return what an answer says, or else its text."""
+    baseline, item = config.plan.baseline, config.ordered[number]
+    score = baseline.read(answer, item, baseline.rules, config.plan.reading)
+    return score.answer or answer.text.strip()[:80]

@@ -4,7 +4,7 @@ Runs are searched under ``CDTA_HOME``, where ``cdta run`` saves them, and in the
 up to two levels below it, where ``cdta experiment`` saves them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from glob import glob
@@ -82,6 +82,7 @@ class RunSummary:
         tag: the tag that distinguishes versions under one name; "" if it has none.
         samples: the number of samples that enter the measures.
         uptake: the rule uptake, and ``uptake_interval`` its 95% interval.
+        after_change: the shares of usual, right and other answers, where one answer is right.
         cost: what it cost in total, in US dollars, if known.
         seconds: how long it took in total.
     """
@@ -98,6 +99,7 @@ class RunSummary:
     samples: int
     uptake: Number
     uptake_interval: Interval | None
+    after_change: Mapping[str, float]
     notes: list[str]
     cost: float | None
     seconds: float
@@ -170,7 +172,10 @@ def summaries_of(folders: Iterable[Path]) -> tuple[list[RunSummary], list[Invali
 
 
 def _summary(folder: Path, file: RunFile) -> RunSummary:
-    copied = ("started_at", "model", "version", "endpoint", "rules", "eval", "notes", "seconds")
+    copied = (
+        *("started_at", "model", "version", "endpoint", "rules", "eval", "notes", "seconds"),
+        "after_change",
+    )
     return RunSummary(
         folder=folder,
         **{name: getattr(file, name) for name in copied},

@@ -9,14 +9,14 @@ from importlib.metadata import version
 from pathlib import Path
 
 from ..datasets.storage import Dataset, belongs_to
+from ..habits.words import Words
 from ..metrics.notes import versions_of
 from ..metrics.types import Results
 from ..providers.request_fields import NO_TEMPERATURE
 from ..task.conditions import KNOWS_FORBIDDEN
-from ..task.option_info import POOLS
 from ..task.plan import PLAN_OPTIONS
-from ..task.spec import DEFAULT_SAMPLES, SETTINGS, SHIPPED, Spec
-from ..task.types import Plan, Sample, answers_of
+from ..task.spec import DEFAULT_SAMPLES, SETTINGS, Spec
+from ..task.types import CHANGED_CONDITION, Plan, Sample, answers_of
 
 # Changes whenever scores are no longer comparable with those of earlier versions.
 PROTOCOL = "4"
@@ -108,6 +108,24 @@ class Run:
         return max((answer.limit for answer in answers_of(self.samples)), default=0)
 
     @property
+    def words(self) -> Words:
+        """How screens speak of its habit."""
+        return self.plan.change.its_habit.words
+
+    @property
+    def after_change(self) -> dict[str, float]:
+        """The shares of samples that kept the usual answer, gave the right one, or neither.
+
+        Without one right answer, as in chess, it is empty. With one, the rule uptake alone cannot
+        tell a habit from a lack of ability.
+        """
+        counts, n = self.results.outcomes[CHANGED_CONDITION], len(self.samples)
+        if not self.plan.change.its_habit.has_one_right_answer or not n:
+            return {}
+        kept, right = counts["usual"], counts["adapted"]
+        return {"kept": kept / n, "right": right / n, "neither": (n - kept - right) / n}
+
+    @property
     def answered(self) -> list[Sample]:
         """The samples that enter the measures."""
         return [sample for sample in self.samples if sample.answered]
@@ -124,7 +142,7 @@ def command_of(run: Run, model_id: str) -> str:
     options: dict[str, object] = {
         **{name: getattr(plan, name) for name in PLAN_OPTIONS},
         "rules": plan.change.key,
-        "pool": (pool if pool in POOLS else "FILE") if pool not in ("", SHIPPED) else None,
+        "pool": (pool if pool in plan.change.its_habit.pools else "FILE") if pool else None,
         "dataset": None if built_for_it else dataset.version or "FILE",
         "wording": ",".join(plan.wordings),
         "form": plan.form.name,

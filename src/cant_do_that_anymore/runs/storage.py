@@ -6,7 +6,7 @@ A diagnosis has its controls in ``controls.jsonl``, in the same format.
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from reprlib import repr as shortened
@@ -16,10 +16,11 @@ from ..datasets.storage import Dataset
 from ..errors import Interrupted, InvalidInput
 from ..files import atomic_dir, atomic_write, atomic_write_text, file_errors
 from ..formatting import Number
-from ..game.position import Position
-from ..game.rules import CATALOG, Rules, board_after, identity_of, resolve_rules
+from ..habits.base import Change
+from ..habits.catalog import resolve_change, restored_change, saved_change
 from ..metrics.compute import compute
-from ..metrics.stats.intervals import Interval
+from ..metrics.measures import MAIN_NUMBERS
+from ..metrics.stats.intervals import Interval, ends_of
 from ..providers.base import Answer
 from ..task.conditions import CONDITIONS, SavedCondition, control_conditions
 from ..task.samples import Trial
@@ -57,6 +58,7 @@ class RunFile(PlanOptions):
     seconds: float
     versions: dict[str, str]
     rules: str
+    change: str | dict[str, str] | None
     wording: str | tuple[str, ...]
     conditions: list[SavedCondition]
     dataset: Dataset
@@ -65,6 +67,7 @@ class RunFile(PlanOptions):
     outcomes: dict[str, dict[Outcome, int]]
     control_outcomes: dict[str, dict[Outcome, int]] | None = None
     interventions: tuple[dict[str, Any], ...] = ()
+    after_change: dict[str, float] = field(default_factory=dict)
     cost: Cost
 
 
@@ -100,20 +103,23 @@ def writing_run(run: Run, folder: Path) -> AbstractContextManager[None]:
 def run_json(run: Run) -> dict[str, Any]:
     """Return everything about a run except its samples, ready for JSON."""
     plan, effects = run.plan, [asdict(effect) for effect in run.results.interventions]
-    dataset = asdict(replace(run.dataset, positions=[]))
+    dataset = asdict(replace(run.dataset, items=[]))
     return {
         "format": FORMAT,
         **{name: getattr(run, name) for name in _OF_RUN},
         **_options_json(plan),
-        "rules": identity_of(plan.change),
+        "rules": plan.change.identity,
+        "change": saved_change(plan.change),
         "wording": plan.wordings[0] if len(plan.wordings) == 1 else plan.wordings,
         "conditions": [SavedCondition.json_of(condition) for condition in plan.conditions],
         "temperature": run.temperature_used,
-        "dataset": dataset | {"positions": None, "provenance": run.dataset.provenance},
+        "dataset": dataset | {"items": None, "provenance": run.dataset.provenance},
+        **{name: _estimate(run, name) for name in MAIN_NUMBERS if name in run.results.metrics},
+        **({"after_change": run.after_change} if run.after_change else {}),
         "metrics": run.results.metrics,
         **{
             kind: {name: asdict(entry) for name, entry in getattr(run.results, kind).items()}
-            for kind in ("intervals", "by_special_move", "bounds")
+            for kind in ("intervals", "bounds")
         },
         **({"wordings": asdict(run.results.wordings)} if run.results.wordings else {}),
         "outcomes": run.results.outcomes,
@@ -121,6 +127,13 @@ def run_json(run: Run) -> dict[str, Any]:
         **({"interventions": effects} if effects else {}),
         "cost": asdict(run.cost),
     }
+
+
+def _estimate(run: Run, name: str) -> dict[str, Number]:
+    """Return a number with the ends of its interval, if it has one, and the number of samples."""
+    low, high = ends_of(run.results.intervals.get(name))
+    metrics = run.results.metrics
+    return {"value": metrics[name], "low": low, "high": high, "n": metrics["n_samples"]}
 
 
 def _options_json(plan: Plan) -> dict[str, Any]:
@@ -134,8 +147,8 @@ def sample_line(sample: Sample) -> str:
     """Return the sample as a line of the file."""
     answers = sample.answers
     facts = {
-        "id": sample.position.id,
-        **sample.position.to_json(),
+        "id": sample.item.id,
+        **sample.item.to_json(),
         "draw": sample.draw,
         "replies": {
             name: {**answers[name].to_json(), **asdict(reply)}
@@ -168,7 +181,7 @@ def read_run_json(folder: Path) -> RunFile:
             f"{facts.get('format')!r}, not {FORMAT}); run it again"
         )
     if isinstance(dataset := facts.get("dataset"), dict):
-        dataset["positions"] = []
+        dataset["items"] = []
     try:
         return parse(RunFile, facts, "the file")
     except InvalidInput as error:
@@ -177,7 +190,7 @@ def read_run_json(folder: Path) -> RunFile:
         ) from None
 
 
-def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
+def load_run(folder: Path | str, rules: Change | None = None) -> Run:
     """Load a run: score its saved answers and compute everything, as in a run.
 
     If the run used rules of your own, pass them as ``rules``.
@@ -188,7 +201,7 @@ def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
     """
     folder = Path(folder)
     file = read_run_json(folder)
-    change = _rules_named(file.rules, rules, folder)
+    change = _change_in(file, rules, folder)
     try:
         plan = _plan_in(file, change)
         samples = _read_samples(folder / SAMPLES_FILE, plan, plan.conditions, file.outcomes)
@@ -210,21 +223,22 @@ def load_run(folder: Path | str, rules: Rules | None = None) -> Run:
     )
 
 
-def _rules_named(identity: str, rules: Rules | None, folder: Path) -> Rules:
-    """Return the rules with this identity: those given, or else from the catalog."""
-    rules = rules and resolve_rules(rules)
-    if rules and identity_of(rules) != identity:
-        problem = f"not under those given, {identity_of(rules)!r}"
-    elif not rules and identity not in CATALOG:
+def _change_in(file: RunFile, given: Change | None, folder: Path) -> Change:
+    """Return the change of a run: the one given, or else the saved one."""
+    given = given and resolve_change(given)
+    if given and given.identity != file.rules:
+        problem = f"not under those given, {given.identity!r}"
+    elif not given and file.change is None:
         problem = "which are not in the catalog; in Python, use load(FOLDER, rules=...)"
     else:
-        return rules or CATALOG[identity]
-    raise InvalidInput(f"{str(folder)!r} was measured under the rules {identity!r}, {problem}")
+        return given or restored_change(file.change)
+    raise InvalidInput(f"{str(folder)!r} was measured under the rules {file.rules!r}, {problem}")
 
 
-def _plan_in(file: RunFile, change: Rules) -> Plan:
-    possible = (template.rules(change) for template in CONDITIONS.values())
-    rules = {identity_of(possible_rules): possible_rules for possible_rules in possible}
+def _plan_in(file: RunFile, change: Change) -> Plan:
+    templates = (CONDITIONS[c.name] for c in file.conditions if c.name in CONDITIONS)
+    possible = [change, *(template.rules(change) for template in templates)]
+    rules = {in_force.identity: in_force for in_force in possible}
     interventions = tuple(sorted(effect["name"] for effect in file.interventions))
     conditions = {saved.name: saved.condition(rules, interventions) for saved in file.conditions}
     if missing := {STANDARD_CONDITION, CHANGED_CONDITION} - conditions.keys():
@@ -256,7 +270,7 @@ def _read_samples(
             _sample_in(line, plan, conditions, f"{path}, line {number}")
             for number, line in enumerate(file, 1)
         ]
-    if len({(sample.position.id, sample.draw) for sample in samples}) < len(samples):
+    if len({(sample.item.id, sample.draw) for sample in samples}) < len(samples):
         raise InvalidInput(f"{path} is damaged: a sample occurs twice")
     if len(samples) != (expected := sum(outcomes[STANDARD_CONDITION].values())):
         raise InvalidInput(f"{path} is damaged: it has {len(samples)} of {expected} samples")
@@ -266,8 +280,7 @@ def _read_samples(
 def _sample_in(line: bytes, plan: Plan, conditions: Sequence[Condition], where: str) -> Sample:
     try:
         facts = json.loads(line)
-        trial = Trial(Position.from_json(facts), int(facts["draw"]))
-        board_after(trial.position.moves)
+        trial = Trial(plan.change.its_habit.item(facts), int(facts["draw"]))
         answers = parse(dict[str, Answer], facts["replies"], where)
         saved = [answers[condition.name] for condition in conditions]
     except (LookupError, RecursionError, TypeError, ValueError) as error:

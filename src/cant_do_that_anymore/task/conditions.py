@@ -1,38 +1,37 @@
 """The table of conditions: the prompt, the rules and the scorer of each.
 
-A run asks about every position under the conditions of its plan. The first is the baseline, under
+A run asks about every item under the conditions of its plan. The first is the baseline, under
 which a model shows its habits.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-import chess
-
 from ..errors import InvalidInput, unknown_value
-from ..game.position import Position
-from ..game.rule_pool import example_of
-from ..game.rules import STANDARD, Rules, identity_of, placebo_of, resolve_rules, rules_named
+from ..habits.base import Change, Form, Habit, Item
+from ..habits.catalog import form_for, resolve_change
 from ..providers.base import Question
-from .forms import MOVES, Form, form_named, saved_form
-from .prompts import ALL, DEFAULT, LEGAL_MOVES, Prompt, Wording, parse_wording, wordings_named
-from .scorer import allowed_move, forbidden_move, judge, judge_knowledge, judge_last_line
+from .prompts import ALL, DEFAULT_WORDING, Prompt, Wording, parse_wording, wordings_named
+from .scorer import allowed_answer, forbidden_answer, judge, judge_knowledge, judge_last_line
 from .types import (
     CHANGED_CONDITION,
     STANDARD_CONDITION,
     Condition,
     Plan,
-    QueriedMove,
+    QueriedAnswer,
     Scorer,
 )
 
 PLACEBO, REMINDED = "placebo", "reminded"
-# Legality questions: about a special move, and about a move that the changed rules allow.
+# Questions about a usual answer, and about an answer that is right under the changed rules.
 KNOWS_FORBIDDEN, KNOWS_ALLOWED = QUESTIONS = ("knows_forbidden", "knows_allowed")
 # The conditions of a diagnosis, for every position.
 DIAGNOSIS_CONDITIONS = (STANDARD_CONDITION, CHANGED_CONDITION, PLACEBO, REMINDED, *QUESTIONS)
+# The intervention that not all habits have.
+LISTED = "legal-moves"
 CONTROL_CONDITIONS = (STANDARD_CONDITION, CHANGED_CONDITION, PLACEBO)
 MOST_REQUESTS = len(DIAGNOSIS_CONDITIONS) + len(CONTROL_CONDITIONS)  # per sample of a diagnosis
 
@@ -45,109 +44,81 @@ class ConditionTemplate:
         rules: returns the rules in force for a change.
         text: returns the task for a wording, a change and a form.
         added: returns the end of the user's last turn for a wording and a change.
-        about: returns the move whose legality is asked, if that is the question.
+        about: returns the answer that is in question, if one is.
         read: scores the answer.
-        again: as in `Prompt`.
-        tokens: the token limit of replies that say more than the move, which is their last line; 0
-            for that of the run.
+        again: returns the text after which the prompt is repeated, for a change.
+        tokens: the token limit of replies that say more than the answer, which is their last line;
+            0 for that of the run.
         label: what it does, for sentences on interventions.
         asks: what it asks for, if that does not follow from the label.
         name: its name, if it is not in `CONDITIONS`.
     """
 
-    rules: Callable[[Rules], Rules] = lambda change: change
-    text: Callable[[Wording, Rules, Form], str] = Wording.changed_prompt
-    added: Callable[[Wording, Rules], str] = lambda *_: ""
-    about: QueriedMove | None = None
+    rules: Callable[[Change], Change] = lambda change: change
+    text: Callable[[Wording, Change, Form], str] = Wording.changed_prompt
+    added: Callable[[Wording, Change], str] = lambda *_: ""
+    about: QueriedAnswer | None = None
     read: Scorer = judge
-    again: str = ""
+    again: Callable[[Change], str] = lambda _: ""
     tokens: int = 0
     label: str = ""
     asks: str = ""
     name: str = ""
 
 
-def _placebo_text(wording: Wording, change: Rules, form: Form) -> str:
-    return wording.changed_prompt(placebo_of(change), form, ", the placebo of a diagnosis")
+def _placebo_text(wording: Wording, change: Change, form: Form) -> str:
+    return wording.changed_prompt(change.placebo_change, form, ", the placebo of a diagnosis")
 
 
-def _legality_question(about: QueriedMove, asks: str) -> ConditionTemplate:
-    """Return the template that asks whether a move is legal under the changed rules."""
+def _question_about(about: Any, asks: str) -> ConditionTemplate:
+    """Return the template that asks whether an answer is right under the changed rules."""
     return ConditionTemplate(
-        added=lambda wording, _: wording.legality_question,
+        added=Wording.question_about,
         about=about,
         read=partial(judge_knowledge, about),
         asks=asks,
     )
 
 
-def _with_example(wording: Wording, change: Rules, form: Form) -> str:
-    """Return the task with a worked example: another game, whose changed rule is the placebo."""
-    others = (placebo_of(change), rules_named("no-castling"))  # one's own may forbid nothing
-    rules, position = next((other, game) for other in others if (game := example_of(other)))
-    usual, board = chess.Move.from_uci(position.special_moves[0]), position.board()
-    reply = min(  # if possible, of the same piece and legal only under the changed rule
-        rules.legal_moves(board),
-        key=lambda m: (m.from_square != usual.from_square, STANDARD.is_legal(board, m), m.uci()),
-    )
-    return (
-        f"{wording.changed_prompt(change, form)}\n\nHere is a worked example from another game, in "
-        f'which another rule was changed: "{rules.statement}" In one position of that game, '
-        f"{board.fen()} in FEN, the usual move {usual.uci()} would have broken its rule. A correct "
-        f"reply was {reply.uci()}."
+def _with_example(wording: Wording, change: Change, form: Form) -> str:
+    example = change.its_habit.worked_example(change)
+    return f"{wording.changed_prompt(change, form)}\n\n{example}"
+
+
+def _helping(name: str, label: str, tokens: int = 0) -> ConditionTemplate:
+    """Return an intervention that adds the text of its name."""
+    return ConditionTemplate(
+        added=lambda _, change: change.its_habit.help_texts[name], tokens=tokens, label=label
     )
 
 
 CONDITIONS: dict[str, ConditionTemplate] = {
     STANDARD_CONDITION: ConditionTemplate(
-        lambda _: STANDARD,
-        lambda wording, _, form: wording.standard_prompt(form),
-        asks="a move under the standard rules",
+        lambda change: change.standard,
+        lambda wording, change, form: wording.standard_prompt(form, change),
+        asks="a {answer} under the standard rules",
     ),
-    CHANGED_CONDITION: ConditionTemplate(asks="a move under the changed rules"),
+    CHANGED_CONDITION: ConditionTemplate(asks="a {answer} under the changed rules"),
     PLACEBO: ConditionTemplate(
-        placebo_of, _placebo_text, asks="a move under a similar change that leaves the habit legal"
+        lambda change: change.placebo_change,
+        _placebo_text,
+        asks="a {answer} under a similar change that leaves the habit {allowed}",
     ),
     REMINDED: ConditionTemplate(
         added=Wording.reminder_prompt,
         label="a reminder",
-        asks="a move; the prompt repeats the changed rule",
+        asks="a {answer}; the prompt repeats the changed rule",
     ),
-    KNOWS_FORBIDDEN: _legality_question(forbidden_move, "whether a forbidden move is legal"),
-    KNOWS_ALLOWED: _legality_question(allowed_move, "whether an allowed move is legal"),
+    KNOWS_FORBIDDEN: _question_about(forbidden_answer, "whether a forbidden {answer} is {allowed}"),
+    KNOWS_ALLOWED: _question_about(allowed_answer, "whether an allowed {answer} is {allowed}"),
     "repeated": ConditionTemplate(
-        again="Here are the task and the position once more.", label="repeating the prompt"
+        again=lambda change: change.its_habit.help_texts["repeated"], label="repeating the prompt"
     ),
-    "conflict-named": ConditionTemplate(
-        added=lambda *_: (
-            "Some moves that are usual in chess are illegal here. Check your move against the new "
-            "rule before you answer."
-        ),
-        label="naming the conflict",
-    ),
+    "conflict-named": _helping("conflict-named", "naming the conflict"),
     "example": ConditionTemplate(text=_with_example, label="a worked example"),
-    "legal-moves": ConditionTemplate(
-        added=lambda *_: f"The legal moves in this position are: {LEGAL_MOVES}.",
-        label="listing the legal moves",
-    ),
-    "check-first": ConditionTemplate(
-        added=lambda *_: (
-            "This time, reply in two lines instead of with the move alone. First line: the move "
-            "that you would usually play here, and whether it is legal in this game, yes or no. "
-            "Second line: the move that you play, in UCI notation, and nothing else."
-        ),
-        tokens=100,
-        label="checking the usual move first",
-    ),
-    "reason-first": ConditionTemplate(
-        added=lambda *_: (
-            "This time, do not reply with the move alone. First reason about the position and the "
-            "rules of this game in a few sentences. Then end your reply with a line that contains "
-            "the move that you play, in UCI notation, and nothing else."
-        ),
-        tokens=1000,
-        label="reasoning first",
-    ),
+    LISTED: _helping(LISTED, "listing the legal moves"),
+    "check-first": _helping("check-first", "checking the usual {answer} first", tokens=100),
+    "reason-first": _helping("reason-first", "reasoning first", tokens=1000),
 }
 
 
@@ -156,8 +127,13 @@ def interventions() -> list[str]:
     return [name for name, template in CONDITIONS.items() if template.label]
 
 
+def without_meaning(habit: Habit) -> set[str]:
+    """Return the interventions that make no sense for a habit."""
+    return {LISTED} - habit.help_texts.keys()
+
+
 def parse_interventions(value: Any) -> tuple[str | ConditionTemplate, ...]:
-    """Return interventions given as a list, as names between commas, or all of them for "all".
+    """Return interventions given as a list, as names between commas, or as "all".
 
     Raises:
         InvalidInput: if one is unknown, or cannot be an intervention.
@@ -167,12 +143,12 @@ def parse_interventions(value: Any) -> tuple[str | ConditionTemplate, ...]:
     for item in items:
         flat += item.split(",") if isinstance(item, str) else [item]
     if True in flat or ALL in flat:
-        flat = [*interventions(), *(item for item in flat if isinstance(item, ConditionTemplate))]
+        flat = [ALL, *(item for item in flat if isinstance(item, ConditionTemplate))]
     for item in flat:
         if isinstance(item, ConditionTemplate):
-            asks_for_move = not item.about and item.read is judge
+            asks_for_answer = not item.about and item.read is judge
             under_change = item.rules is ConditionTemplate.rules
-            if not item.name or item.name in CONDITIONS or not (asks_for_move and under_change):
+            if not item.name or item.name in CONDITIONS or not (asks_for_answer and under_change):
                 raise InvalidInput(
                     f"{item.name!r} cannot be an intervention: it must ask for a move under the "
                     f"changed rules and have a name that is not one of {', '.join(CONDITIONS)}"
@@ -182,9 +158,9 @@ def parse_interventions(value: Any) -> tuple[str | ConditionTemplate, ...]:
                     f"tokens of the intervention {item.name!r} must be a whole number from 0, not "
                     f"{item.tokens!r}"
                 )
-        elif item not in interventions():
+        elif item not in (*interventions(), ALL):
             raise unknown_value("intervention", str(item), [*interventions(), ALL])
-    order = [*CONDITIONS]  # so that runs do not differ in the order in which they are given
+    order = [ALL, *CONDITIONS]  # so that runs do not differ in the order in which they are given
     unique = sorted(
         dict.fromkeys(flat), key=lambda item: order.index(item) if item in order else len(order)
     )
@@ -195,26 +171,49 @@ def parse_interventions(value: Any) -> tuple[str | ConditionTemplate, ...]:
     return tuple(unique)
 
 
+def interventions_for(
+    change: Change, given: Sequence[str | ConditionTemplate]
+) -> tuple[str | ConditionTemplate, ...]:
+    """Return interventions with those that ``all`` stands for.
+
+    Raises:
+        InvalidInput: if one makes no sense for the habit of the change.
+    """
+    without = without_meaning(change.its_habit)
+    if senseless := without.intersection(name for name in given if isinstance(name, str)):
+        raise InvalidInput(
+            f"the intervention {min(senseless)!r} is for chess, not for {change.key}; leave it out"
+        )
+    if ALL not in given:
+        return tuple(given)
+    all_of_habit = (name for name in interventions() if name not in without)
+    return (*all_of_habit, *(item for item in given if item != ALL))
+
+
 def conditions_for(
-    names: Iterable[str | ConditionTemplate], change: Rules, *wordings: Wording, form: Form = MOVES
+    names: Iterable[str | ConditionTemplate],
+    change: Change,
+    *wordings: Wording,
+    form: Form | None = None,
 ) -> tuple[Condition, ...]:
     """Return the conditions of those names, each with its prompt in every wording.
 
     Raises:
         InvalidInput: if a name is unknown, or a wording does not fit.
     """
+    shown = form or change.its_habit.form
     return tuple(
         condition_named(
             template,
             template.rules(change),
-            [_prompt(template, wording, change, form) for wording in wordings],
-            form,
+            [_prompt(template, wording, change, shown) for wording in wordings],
+            shown,
         )
         for template in map(_template, names)
     )
 
 
-def _prompt(template: ConditionTemplate, wording: Wording, change: Rules, form: Form) -> Prompt:
+def _prompt(template: ConditionTemplate, wording: Wording, change: Change, form: Form) -> Prompt:
     """Return the texts of a condition in one wording.
 
     Raises:
@@ -224,40 +223,41 @@ def _prompt(template: ConditionTemplate, wording: Wording, change: Rules, form: 
     for field, value in (("text", text), ("added", added)):
         if not isinstance(value, str):
             raise InvalidInput(f"{field} of {template.name!r} must return a text, not {value!r}")
-    return Prompt(text, added, wording.role, template.again)
+    return Prompt(text, added, wording.role, template.again(change))
 
 
 def question(
-    position: Position,
-    rules: Rules,
+    item: Item,
+    rules: Change | str | Path,
     condition: str = CHANGED_CONDITION,
-    wording: Wording | str | Mapping[str, str] = DEFAULT,
-    form: Form | str = MOVES,
+    wording: Wording | str | Mapping[str, str] = DEFAULT_WORDING,
+    form: Form | str | None = None,
 ) -> Question:
-    """Return the prompt for a position under a condition, as a run with these rules sends it.
+    """Return the prompt for an item under a condition, as a run with these rules sends it.
 
-    With several wordings, it is that of the position. Wording and form are given as in `Spec`.
+    With several wordings, it is that of the item. Rules, wording and form are given as in `Spec`.
 
     Raises:
         InvalidInput: if the condition is unknown, or the rules or the wording do not allow it.
     """
-    wordings = wordings_named(parse_wording(wording))
-    (resolved,) = conditions_for(
-        [condition], resolve_rules(rules), *wordings, form=form_named(form)
-    )
-    return resolved.question(position)
+    change = resolve_change(rules)
+    wordings = wordings_named(parse_wording(wording), change)
+    shown = form_for(change, form) if form else None
+    (resolved,) = conditions_for([condition], change, *wordings, form=shown)
+    return resolved.question(item)
 
 
 def condition_named(
-    name: str | ConditionTemplate, rules: Rules, prompts: Iterable[Prompt], form: Form = MOVES
+    name: str | ConditionTemplate, rules: Change, prompts: Iterable[Prompt], form: Form
 ) -> Condition:
     """Return the condition of that name or template with these rules, prompts and form.
 
     Raises:
         InvalidInput: if the condition is unknown.
     """
-    template = _template(name)
-    helped = f"a move under the changed rules, with help: {template.label}"
+    template, words = _template(name), rules.its_habit.words
+    label = words.fill(template.label)
+    helped = f"a {{answer}} under the changed rules, with help: {label}"
     return Condition(
         template.name,
         rules,
@@ -266,8 +266,8 @@ def condition_named(
         template.about,
         form,
         template.tokens,
-        template.label or template.name,
-        template.asks or (helped if template.label else ""),
+        label or template.name,
+        words.fill(template.asks or (helped if label else "")),
     )
 
 
@@ -285,7 +285,7 @@ def _template(name: str | ConditionTemplate) -> ConditionTemplate:
 
 
 def control_conditions(plan: Plan) -> tuple[Condition, ...]:
-    """Return the conditions of control positions, with the interventions of the plan."""
+    """Return the conditions of controls, with the interventions of the plan."""
     names = {*CONTROL_CONDITIONS, *plan.interventions}
     return tuple(condition for condition in plan.conditions if condition.name in names)
 
@@ -321,7 +321,7 @@ class SavedCondition:
     added: str = ""
     role: Literal["system", "user"] = "system"
     again: str = ""
-    form: str = MOVES.name
+    form: str = ""
     tokens: int = 0
     prompts: tuple[Prompt, ...] = ()
 
@@ -330,16 +330,18 @@ class SavedCondition:
         """Return the values of a condition that are not defaults."""
         first, *others = condition.prompts
         texts = {"prompts": condition.prompts} if others else vars(first)
-        rules, form = identity_of(condition.rules), condition.form.identity
+        is_default = condition.form is condition.rules.its_habit.form
+        form = "" if is_default else condition.form.identity
+        rules = condition.rules.identity
         saved = cls(condition.name, rules, **texts, form=form, tokens=condition.tokens)
         defaults = {item.name: item.default for item in fields(cls)}
         return {name: value for name, value in asdict(saved).items() if value != defaults[name]}
 
-    def condition(self, rules: Mapping[str, Rules], interventions: Collection[str]) -> Condition:
+    def condition(self, rules: Mapping[str, Change], interventions: Collection[str]) -> Condition:
         """Return the condition, with one of these rules; interventions may be the user's own."""
         own = self.name in interventions and self.name not in CONDITIONS
         template = ConditionTemplate(name=self.name) if own else _template(self.name)
         prompts = self.prompts or [Prompt(self.text, self.added, self.role, self.again)]
-        return condition_named(
-            replace(template, tokens=self.tokens), rules[self.rules], prompts, saved_form(self.form)
-        )
+        in_force = rules[self.rules]
+        form = in_force.its_habit.saved_form(self.form) if self.form else in_force.its_habit.form
+        return condition_named(replace(template, tokens=self.tokens), in_force, prompts, form)

@@ -10,15 +10,12 @@ from reprlib import repr as shortened
 from typing import Any
 
 from ..errors import InvalidInput, unknown_value
-from ..files import home, safe_name
-from ..game.position import DATA, parse_positions
+from ..files import DATA, home, safe_name
+from ..habits.base import Habit
 from ..providers.access import validate_headers
 from ..providers.base import Settings
 
 MODEL, TASK, LIMITS = "Model", "Task", "Limits and cost"
-# Pools by name: the positions that at least one of the shipped datasets holds, and those of the
-# bundled games.
-COMMON, GAMES = POOLS = ("common", "games")
 
 
 @dataclass(frozen=True)
@@ -102,19 +99,19 @@ def parse_price(value: Any) -> tuple[float, float] | None:
     )
 
 
-def check_pool(pool: str | Path | None) -> None:
-    """Check that a pool is one of ours, or a file that exists.
+def check_pool(pool: str | Path | None, habit: Habit) -> None:
+    """Check that a pool is one of the habit, or a file that exists.
 
     Raises:
         InvalidInput: if it is not.
     """
-    if pool is not None and str(pool) not in POOLS and not (pool and Path(pool).exists()):
+    if pool is not None and str(pool) not in habit.pools and not (pool and Path(pool).exists()):
         if not Path(pool).suffix:
-            raise unknown_value("pool", str(pool), POOLS)
-        parse_positions(Path(pool))  # says why it cannot be read
+            raise unknown_value("pool", str(pool), habit.pools or ["FILE.jsonl"])
+        habit.items_in(Path(pool))  # says why it cannot be read
 
 
-def check_dataset(dataset: str | Path | None) -> None:
+def check_dataset(dataset: str | Path | None, habit: Habit) -> None:
     """Check that a dataset is a file, or shipped or saved under this name or for this version.
 
     Raises:
@@ -123,7 +120,7 @@ def check_dataset(dataset: str | Path | None) -> None:
     if dataset is None or Path(dataset).is_file():
         return
     if Path(dataset).suffix in (".jsonl", ".gz"):
-        parse_positions(Path(dataset))  # says why it cannot be read
+        habit.items_in(Path(dataset))  # says why it cannot be read
     shipped = json.loads((DATA / "datasets.json").read_text(encoding="utf-8"))
     saved = sorted((home() / "datasets").glob("[!.]*/dataset.json"))
     name, names = str(dataset), [*shipped, *(file.parent.name for file in saved)]

@@ -3,10 +3,10 @@
 from dataclasses import fields
 
 from ..errors import InvalidInput
+from ..habits.catalog import form_for
 from ..providers.base import ModelInfo, Settings
 from .conditions import conditions_for
-from .forms import form_named
-from .prompts import DEFAULT, wordings_named
+from .prompts import DEFAULT_WORDING, shipped_wording, wordings_named
 from .spec import SETTINGS, Spec
 from .types import STANDARD_CONDITION, Plan, PlanOptions
 
@@ -20,15 +20,22 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
     Raises:
         InvalidInput: if something it names does not exist or does not fit.
     """
-    change, wordings, form = spec.change, wordings_named(spec.wording), form_named(spec.form)
+    change, form = spec.change, form_for(spec.change, spec.form)
+    habit, wordings = change.its_habit, wordings_named(spec.wording, change)
+    if model.only_habit not in ("", habit.name):
+        raise InvalidInput(
+            f"{model.name} plays {model.only_habit} only; for {change.key}, name a model with "
+            "--model or a server with --base-url, or try cdta/random"
+        )
     for effort in (spec.reasoning_effort, spec.select_effort):
         if effort not in (None, "none") and not model.may_reason:
             raise InvalidInput(
                 f"{model.name} is not a reasoning model; leave out the effort {effort!r}"
             )
-    selection = None  # several wordings share the positions that the default one selects
+    selection = None  # several wordings share the items that the default one selects
     if len(wordings) > 1:
-        (selection,) = conditions_for([STANDARD_CONDITION], change, DEFAULT, form=form)
+        default = shipped_wording(DEFAULT_WORDING, change)
+        (selection,) = conditions_for([STANDARD_CONDITION], change, default, form=form)
     return Plan(
         **{name: getattr(spec, name) for name in PLAN_OPTIONS if name != "select_effort"},
         change=change,
@@ -40,5 +47,5 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
         ),
         settings=Settings(**{name: getattr(spec, name) for name in SETTINGS}),
         select_effort=spec.select_effort or spec.reasoning_effort,
-        wanted=min(spec.n_positions, spec.max_samples or spec.n_positions),
+        wanted=min(spec.n_items, spec.max_samples or spec.n_items),
     )

@@ -1,4 +1,4 @@
-"""Wordings of the task, from TOML files, and the prompts they give for a position."""
+"""Wordings of the task, from TOML files, and the prompts they give for an item."""
 
 import ast
 import re
@@ -13,21 +13,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import InvalidInput, nearest, unknown_value
-from ..files import file_errors
-from ..game.position import DATA, Position
-from ..game.rules import BISHOPS_AS_KNIGHTS, Rules
-from ..providers.base import Message
-from ..providers.request_fields import with_user_turn, without_system
+from ..files import DATA, file_errors
+from ..habits.base import STATEMENTS, Change, Form, Item, Message, turn, with_user_turn
+from ..habits.catalog import resolve_change
+from ..providers.request_fields import without_system
 from ..validation import parse
-from .forms import MOVES, Form, turn
 
-# Placeholders in a wording: how the position is shown; the statement of the rule change, what it
-# says about how pieces move now, and what it says is illegal; the move in question; the answers.
-POSITION, CHANGE, NOW, NO_LONGER = "{position}", "{change}", "{now}", "{no_longer}"
-MOVE, ANSWERS = "{move}", "{answers}"
+# Placeholders in a wording besides the statements of a change: how a position is shown; what a
+# question asks for; the move or the answer in question; the options of such a question.
+POSITION, TASK, REPLY = "{position}", "{task}", "{reply}"
+QUERIED, ANSWERS = ("{move}", "{answer}"), "{answers}"
 # In what conditions add to a prompt: all legal moves, in UCI.
 LEGAL_MOVES = "{legal_moves}"
-_STATEMENTS = (CHANGE, NOW, NO_LONGER)
+# The rules of the original eval, which its texts are about.
+ORIGINAL_RULES = "bishops-as-knights"
 
 ORIGINAL_PREFIX = "openai-evals:"
 _ORIGINAL_TEXTS = "evals/elsuite/cant_do_that_anymore/defaults.py"
@@ -47,8 +46,8 @@ class Prompt:
         text: the task.
         added: what the user's last turn ends with.
         role: whether the task is a system message, or part of the first user turn.
-        again: if not empty, this text and then the task and the position once more come before what
-            is added.
+        again: if not empty, this text and then the task and the item once more come before what is
+            added.
     """
 
     text: str
@@ -56,33 +55,33 @@ class Prompt:
     role: Literal["system", "user"] = "system"
     again: str = ""
 
-    def messages(self, position: Position, suffix: str, form: Form) -> tuple[Message, ...]:
-        """Return the task and the position in a form; its last turn ends with the suffix."""
-        messages = (turn("system", self.text), *form.render(position))
+    def messages(self, item: Item, suffix: str, form: Form) -> tuple[Message, ...]:
+        """Return the task and the item in a form; its last turn ends with the suffix."""
+        messages = (turn("system", self.text), *form.render(item))
         if self.role == "user":
             messages = without_system(messages)
         if self.again:
             task, *turns = without_system(
-                (turn("system", f"{self.again}\n\n{self.text}"), *form.render(position))
+                (turn("system", f"{self.again}\n\n{self.text}"), *form.render(item))
             )
             messages = (*with_user_turn(messages, task.content), *turns)
         return with_user_turn(messages, suffix) if suffix else messages
 
 
-def answers_for(position: Position) -> str:
-    """Return the answer options: "yes" comes first for half of the positions, by their ids.
+def answers_for(item: Item) -> str:
+    """Return the answer options: "yes" comes first for half of the items, by their ids.
 
     So a preference for the first or the last option does not count as knowledge.
     """
-    return "no or yes" if int(position.id, 16) % 2 else "yes or no"
+    return "no or yes" if int(item.id, 16) % 2 else "yes or no"
 
 
-def choice_for(position: Position, choices: int) -> int:
-    """Return which of several wordings a position gets: by its id, the same for every model.
+def choice_for(item: Item, choices: int) -> int:
+    """Return which of several wordings an item gets: by its id, the same for every model.
 
     It does not depend on the order of the answer options, which the last bit of the id decides.
     """
-    return (int(position.id, 16) >> 1) % choices
+    return (int(item.id, 16) >> 1) % choices
 
 
 @dataclass(frozen=True)
@@ -90,15 +89,16 @@ class Wording:
     """The prompt texts that state the rules to the model.
 
     Attributes:
-        standard: the task under the standard rules, with ``{position}`` for the clause that says
-            how the position is shown. Without it, the text fits only the form ``moves``.
-        changed: the task under changed rules, with ``{change}`` where the change is stated
-            (``{now}``: only how the pieces move now, ``{no_longer}``: only what is illegal now).
+        standard: the task under the standard rules. Of chess, with ``{position}`` for the clause
+            that says how the position is shown; without it, the text fits only the form ``moves``.
+            Of questions, with ``{task}`` and ``{reply}``, the texts of the change's file.
+        changed: the task under changed rules, also with ``{change}`` where the change is stated
+            (``{now}``: only what is so now, ``{no_longer}``: only what is not so any more).
             Without any of them, the text is about bishops that move as knights do and fits no
             other change.
         reminder: the suffix of the user's last turn that states the change once more.
-        question: the suffix that asks whether ``{move}`` is legal; ``{answers}`` becomes "yes or
-            no" or "no or yes".
+        question: the suffix that asks whether ``{move}`` (of questions: ``{answer}``) is right;
+            ``{answers}`` becomes "yes or no" or "no or yes".
         role: ``user`` puts the task into the first user turn instead of a system message.
     """
 
@@ -109,68 +109,65 @@ class Wording:
     question: str = ""
     role: Literal["system", "user"] = "system"
 
-    def standard_prompt(self, form: Form = MOVES) -> str:
-        """Return the text for the standard rules."""
-        return self._filled(self.standard, None, form)
+    def standard_prompt(self, form: Form | None = None, change: Change | None = None) -> str:
+        """Return the text for the standard rules of a change."""
+        return self._filled(
+            self.standard, (change or resolve_change(ORIGINAL_RULES)).standard, form
+        )
 
-    def changed_prompt(self, change: Rules, form: Form = MOVES, purpose: str = "") -> str:
+    def changed_prompt(self, change: Change, form: Form | None = None, purpose: str = "") -> str:
         """Return the text for the changed rules; an error names their ``purpose``.
 
         Raises:
-            InvalidInput: if the text is about another change or another form.
+            InvalidInput: if the text is about another change, another habit or another form.
         """
-        own_words = not any(statement in self.changed for statement in _STATEMENTS)
-        if own_words and change is not BISHOPS_AS_KNIGHTS:
+        own_words = not any(statement in self.changed for statement in STATEMENTS)
+        if own_words and change.identity != ORIGINAL_RULES:
             raise InvalidInput(
-                f"the wording {self.name!r} states only {BISHOPS_AS_KNIGHTS.key}, "
-                f"not {change.key}{purpose}; write {CHANGE} in it where the change belongs"
+                f"the wording {self.name!r} states only {ORIGINAL_RULES}, not "
+                f"{change.key}{purpose}; write {STATEMENTS[0]} in it where the change belongs"
             )
         return self._filled(self.changed, change, form)
 
-    def reminder_prompt(self, change: Rules) -> str:
+    def reminder_prompt(self, change: Change) -> str:
         """Return the reminder of the change."""
-        return _stated(self.reminder or DEFAULT.reminder, change)
+        return _stated(self.reminder or shipped_wording(DEFAULT_WORDING, change).reminder, change)
 
-    @property
-    def legality_question(self) -> str:
-        """The question whether a move is legal."""
-        return self.question or DEFAULT.question
+    def question_about(self, change: Change) -> str:
+        """Return the question whether an answer is right."""
+        return self.question or shipped_wording(DEFAULT_WORDING, change).question
 
-    def _filled(self, text: str, change: Rules | None, form: Form) -> str:
-        if POSITION not in text and form is not MOVES:
+    def _filled(self, text: str, change: Change, form: Form | None) -> str:
+        habit = change.its_habit
+        if form and POSITION not in text and form is not habit.form:
             raise InvalidInput(
                 f"the wording {self.name!r} does not say how the position is shown, so it fits "
-                f"only the form {MOVES.name}, not {form.name}; write {POSITION} in its texts"
+                f"only the form {habit.form.name}, not {form.name}; write {POSITION} in its texts"
             )
-        return _stated(text.replace(POSITION, form.description), change)
+        if any((name in text) != (name in habit.required) for name in (TASK, REPLY)):
+            raise InvalidInput(
+                f"the wording {self.name!r} is not for {change.key}: a wording for questions "
+                f"contains {TASK} and {REPLY}, and one for chess does not"
+            )
+        return _stated(text.replace(POSITION, (form or habit.form).description), change)
 
 
-def _stated(text: str, change: Rules | None) -> str:
-    """Fill in the statement of a rule change."""
-    if change:
-        for placeholder, statement in zip(_STATEMENTS, statements_of(change), strict=True):
-            text = text.replace(placeholder, statement)
+def _stated(text: str, change: Change) -> str:
+    """Fill in the statement of a change, and what else it says."""
+    for placeholder, statement in change.texts.items():
+        text = text.replace(placeholder, statement)
     return text
-
-
-def statements_of(change: Rules) -> tuple[str, str, str]:
-    """Return the statement of a rule change, how pieces move now, and what is illegal now.
-
-    The last sentence of the statement says what is illegal now.
-    """
-    *now, no_longer = re.split(r"(?<=[.!?])\s+", change.statement)
-    return change.statement, " ".join(now or [no_longer]), no_longer
 
 
 # The texts of a TOML file, and the placeholders that each may contain.
 _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
-    "standard": (POSITION,),
-    "changed": (POSITION, *_STATEMENTS),
-    "reminder": _STATEMENTS,
-    "question": (MOVE, ANSWERS),
+    "standard": (POSITION, TASK, REPLY),
+    "changed": (POSITION, TASK, REPLY, *STATEMENTS),
+    "reminder": STATEMENTS,
+    "question": (*QUERIED, ANSWERS),
 }
-# Stands for all of the shipped wordings except the default one.
-ALL = "all"
+# The wording that runs use by default, and what stands for all of the other shipped ones.
+DEFAULT_WORDING, ALL = "plain", "all"
 SHIPPED_WORDINGS = (
     *("terse", "formal", "conversational", "rule-first", "rule-last"),
     *("positive", "negative", "user-turn"),
@@ -193,19 +190,20 @@ def parse_wording(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def wordings_named(source: Any) -> tuple[Wording, ...]:
+def wordings_named(source: Any, change: Change | None = None) -> tuple[Wording, ...]:
     """Return wordings: one, or those of a list, of names between commas, or of a folder.
 
     Args:
-        source: a `Wording`, a name, or a list of them. Names are ``default``, one of the shipped
+        source: a `Wording`, a name, or a list of them. Names are ``plain``, one of the shipped
             wordings, ``all`` for all of these, a TOML file with the texts of a `Wording`, a folder
             of such files, or ``openai-evals:FILE`` with a wheel of the package ``evals`` (``pip
             download --no-deps evals``) or the folder it was unpacked to.
+        change: decides which texts the shipped names stand for; None for those of chess.
 
     Raises:
         InvalidInput: if there is no such wording, or two have the same name.
     """
-    wordings = tuple(_wordings_in(source))
+    wordings = tuple(_wordings_in(source, change or resolve_change(ORIGINAL_RULES)))
     names = [wording.name for wording in wordings]
     if not wordings:
         raise InvalidInput(f"no wording in {source!r}; leave out --wording for the default")
@@ -215,38 +213,38 @@ def wordings_named(source: Any) -> tuple[Wording, ...]:
     return wordings
 
 
-def _wordings_in(source: Any) -> Iterator[Wording]:
+def _wordings_in(source: Any, change: Change) -> Iterator[Wording]:
     if isinstance(source, Wording):
         yield source
     elif isinstance(source, tuple):
         for item in source:
-            yield from _wordings_in(item)
-    elif source in (DEFAULT.name, *SHIPPED_WORDINGS):
-        yield shipped_wording(source)
+            yield from _wordings_in(item, change)
+    elif source in (DEFAULT_WORDING, *SHIPPED_WORDINGS):
+        yield shipped_wording(source, change)
     elif source == ALL:
-        yield from map(shipped_wording, SHIPPED_WORDINGS)
+        yield from (shipped_wording(name, change) for name in SHIPPED_WORDINGS)
     elif source.startswith(ORIGINAL_PREFIX):
         yield _original(source, Path(source.removeprefix(ORIGINAL_PREFIX)))
     elif isdir(source):  # noqa: PTH112 (Path.is_dir fails for names that no file can have)
         yield from map(_from_toml, sorted(Path(source).glob("*.toml")))
     elif "," in source:
-        yield from _wordings_in(tuple(part.strip() for part in source.split(",")))
+        yield from _wordings_in(tuple(part.strip() for part in source.split(",")), change)
     elif source.endswith(".toml"):
         yield _from_toml(Path(source))
     else:
-        names = [DEFAULT.name, *SHIPPED_WORDINGS, ALL, "FILE.toml", f"{ORIGINAL_PREFIX}FILE"]
+        names = [DEFAULT_WORDING, *SHIPPED_WORDINGS, ALL, "FILE.toml", f"{ORIGINAL_PREFIX}FILE"]
         raise unknown_value("wording", source, names)
 
 
+def shipped_wording(name: str, change: Change) -> Wording:
+    """Return a wording that comes with the package, for the habit of a change."""
+    return _shipped(name, change.its_habit.folder)
+
+
 @cache
-def shipped_wording(name: str) -> Wording:
-    """Return a wording that comes with the package."""
-    texts = tomllib.loads((DATA / "wordings" / f"{name}.toml").read_text(encoding="utf-8"))
-    return Wording(name, **texts)
-
-
-# The wording that runs use by default.
-DEFAULT = shipped_wording("default")
+def _shipped(name: str, folder: str) -> Wording:
+    path = DATA / "wordings" / folder / f"{name}.toml"
+    return Wording(name, **tomllib.loads(path.read_text(encoding="utf-8")))
 
 
 def _from_toml(path: Path) -> Wording:
@@ -269,8 +267,8 @@ def _checked(texts: Mapping[str, Any], where: str) -> Wording:
         _check_text(f"{key!r} of {where}", getattr(wording, key), _PLACEHOLDERS[key])
     if wording.standard.split() == wording.changed.split():
         raise InvalidInput(
-            f"'standard' and 'changed' of {where} are the same text; write {CHANGE} in 'changed' "
-            "where the rule is stated"
+            f"'standard' and 'changed' of {where} are the same text; write {STATEMENTS[0]} in "
+            "'changed' where the rule is stated"
         )
     return wording
 
@@ -293,8 +291,11 @@ def _check_text(label: str, text: str, placeholders: Collection[str]) -> None:
         if not command and placeholder not in placeholders:
             valid = nearest(placeholder, placeholders)
             raise InvalidInput(f"unknown placeholder in {label}: {placeholder!r} ({valid})")
-    if MOVE in placeholders and MOVE not in text:
-        raise InvalidInput(f"{label} asks about no move; write {MOVE} where the move belongs")
+    if ANSWERS in placeholders and not any(name in text for name in QUERIED):
+        raise InvalidInput(
+            f"{label} asks about no move; write {QUERIED[0]} where the move belongs (of questions, "
+            f"{QUERIED[1]})"
+        )
 
 
 def _original(name: str, path: Path) -> Wording:

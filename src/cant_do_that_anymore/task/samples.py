@@ -1,24 +1,21 @@
-"""Turn positions into requests and answers into samples; stop if too many are unusable."""
+"""Turn items into requests and answers into samples; stop if too many are unusable."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-import chess
-
 from ..errors import Incomplete
-from ..game.position import Position
-from ..game.rules import Rules
+from ..habits.base import Change, Item, outcome
 from ..providers.base import Answer, Request
 from ..providers.request_fields import advice_on_limit
 from .conditions import control_conditions
-from .scorer import names_special, outcome_of
 from .types import (
     CHANGED_CONDITION,
     STANDARD_CONDITION,
     Answers,
     Condition,
+    Outcome,
     Plan,
     Reading,
     Sample,
@@ -34,15 +31,15 @@ def interned(reply: ScoredAnswer) -> ScoredAnswer:
 
 @dataclass(frozen=True)
 class Trial:
-    """A position to ask about; ``number`` distinguishes repetitions of the same questions."""
+    """An item to ask about; ``number`` distinguishes repetitions of the same questions."""
 
-    position: Position
+    item: Item
     number: int
 
     def requests(self, conditions: Iterable[Condition]) -> Iterator[Request]:
-        """Yield the requests about the position, one per condition."""
+        """Yield the requests about the item, one per condition."""
         for condition in conditions:
-            question = condition.question(self.position)
+            question = condition.question(self.item)
             yield Request(
                 question, "measuring", condition.name, self.number, tokens=condition.tokens
             )
@@ -53,49 +50,49 @@ class Trial:
         """Build the sample from the answers, one per condition."""
         names = (condition.name for condition in conditions)
         answers_by_name = dict(zip(names, answers, strict=True))
-        replies = _score_answers(answers_by_name, self.position, conditions, reading)
-        return Sample(self.position, self.number, replies, answers_by_name)
+        replies = _score_answers(answers_by_name, self.item, conditions, reading)
+        return Sample(self.item, self.number, replies, answers_by_name)
 
 
 def _score_answers(
-    answers: Answers, position: Position, conditions: Sequence[Condition], reading: Reading
+    answers: Answers, item: Item, conditions: Sequence[Condition], reading: Reading
 ) -> dict[str, ScoredAnswer]:
     change = {condition.name: condition.rules for condition in conditions}[CHANGED_CONDITION]
     return {
-        condition.name: score_answer(answers[condition.name], position, condition, reading, change)
+        condition.name: score_answer(answers[condition.name], item, condition, reading, change)
         for condition in conditions
     }
 
 
 def score_answer(
-    answer: Answer, position: Position, condition: Condition, reading: Reading, change: Rules
+    answer: Answer, item: Item, condition: Condition, reading: Reading, change: Change
 ) -> ScoredAnswer:
     """Score an answer under its condition, and as if it was given under the changed rules."""
-    score = condition.read(answer, position, condition.rules, reading)
-    under_change = score.outcome
-    if score.move is not None and condition.rules != change:
-        under_change = outcome_of(chess.Move.from_uci(score.move), position, change)
-    thought_of_special = names_special(answer.reasoning, position)
-    return interned(ScoredAnswer(score.outcome, score.move, under_change, thought_of_special))
+    score = condition.read(answer, item, condition.rules, reading)
+    under_change: Outcome = score.outcome
+    if score.answer is not None and condition.rules != change:
+        under_change = outcome(score.answer, item, change)
+    thought_of_usual = bool(answer.reasoning) and change.mentions_usual(answer.reasoning, item)
+    return interned(ScoredAnswer(score.outcome, score.answer, under_change, thought_of_usual))
 
 
-def trials_of(positions: Iterable[Position]) -> Iterator[Trial]:
-    """Yield a trial per position, numbering those that ask the same questions.
+def trials_of(items: Iterable[Item]) -> Iterator[Trial]:
+    """Yield a trial per item, numbering those that ask the same questions.
 
-    Positions with the same moves do, whatever their special moves are.
+    Items with the same subject do, whatever their usual answers are.
     """
-    seen: Counter[tuple[str, ...]] = Counter()
-    for position in positions:
-        yield Trial(position, seen[position.moves])
-        seen[position.moves] += 1
+    seen: Counter[Hashable] = Counter()
+    for item in items:
+        yield Trial(item, seen[item.subject])
+        seen[item.subject] += 1
 
 
 def trials_for(
-    positions: Sequence[Position], controls: Sequence[Position], plan: Plan
+    items: Sequence[Item], controls: Sequence[Item], plan: Plan
 ) -> list[tuple[Trial, Sequence[Condition]]]:
-    """Return every position with all conditions, then every control with its conditions."""
-    trials = trials_of([*positions, *controls])
-    conditions = [plan.conditions] * len(positions) + [control_conditions(plan)] * len(controls)
+    """Return every item with all conditions, then every control with its conditions."""
+    trials = trials_of([*items, *controls])
+    conditions = [plan.conditions] * len(items) + [control_conditions(plan)] * len(controls)
     return list(zip(trials, conditions, strict=True))
 
 
@@ -113,7 +110,8 @@ class FirstReplies:
     it, since Inspect goes on after a few samples with errors.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, plan: Plan) -> None:
+        self._answer = plan.change.its_habit.words.answer
         self._seen = self._cut_off = self._standard = self._unreadable = 0
         self._verdict = ""
 
@@ -157,6 +155,6 @@ class FirstReplies:
         if is_last and self._unreadable > MAX_UNREADABLE * self._standard:
             return (
                 f"{self._unreadable} of the first {self._standard} replies under the standard "
-                f"rules contain no move; the last one was {answer.text[:80]!r}"
+                f"rules contain no {self._answer}; the last one was {answer.text[:80]!r}"
             )
         return ""

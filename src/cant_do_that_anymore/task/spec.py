@@ -14,7 +14,8 @@ from typing import Annotated, Any, get_type_hints
 from annotated_types import Ge, Lt
 
 from ..errors import InvalidInput
-from ..game.rules import BISHOPS_AS_KNIGHTS, Rules, check_forbids_something, resolve_rules
+from ..habits.base import Change, Form
+from ..habits.catalog import DEFAULT_FORM, FORMS, form_for, resolve_change
 from ..providers.access import split_address
 from ..providers.base import EFFORTS, Effort, Settings
 from ..providers.catalog import parse_name
@@ -25,11 +26,10 @@ from .conditions import (
     ConditionTemplate,
     check_conditions,
     interventions,
+    interventions_for,
     parse_interventions,
 )
-from .forms import FORMS, MOVES, Form, form_named
 from .option_info import (
-    COMMON,
     LIMITS,
     MODEL,
     TASK,
@@ -41,12 +41,19 @@ from .option_info import (
     parse_headers,
     parse_price,
 )
-from .prompts import ALL, DEFAULT, SHIPPED_WORDINGS, Wording, parse_wording, wordings_named
+from .prompts import (
+    ALL,
+    DEFAULT_WORDING,
+    ORIGINAL_RULES,
+    SHIPPED_WORDINGS,
+    Wording,
+    parse_wording,
+    wordings_named,
+)
 from .types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Reading
 
 DEFAULT_MODEL = "cdta/reader"
 DEFAULT_SEED = 20_220_722
-SHIPPED = "shipped"  # the original's pool
 # Settings, which are fields of the spec under the same names.
 SETTINGS = [item.name for item in fields(Settings)]
 # Fields of a request body that can make a request cost more than its tokens at the model's price.
@@ -57,13 +64,10 @@ UNBOUNDED_FIELDS = {
 DEFAULT_SAMPLES: dict[Eval, int] = {"all": 1000, "all_small": 100, "all_diagonal": 1000}
 
 
-def _parse_rules(value: Any) -> str | Rules:
-    return value if isinstance(value, str | Rules) else resolve_rules(value)
-
-
-def _parse_form(value: Any) -> str | Form:
-    form = form_named(value)
-    return form.name if FORMS.get(form.name) is form else form
+def _parse_rules(value: Any) -> str | Change:
+    """Return a change: the key of a shipped one, which any other value gives, or its value."""
+    is_key = isinstance(value, str) and not value.endswith(".toml")
+    return value if is_key else resolve_change(value)
 
 
 def _join(*names: str) -> str:
@@ -105,7 +109,7 @@ class Spec:
             price.
         max_cost: spending limit in US dollars of a command; None for the default of 5. No request
             is sent if it could pass the limit with those in flight, by the dearest answer so far.
-        keep_looking: search the whole pool even if the model hardly ever plays the special move.
+        keep_looking: search the whole pool even if the model hardly ever plays the usual move.
         fresh: neither read nor write the cache.
         seed: the seed for drawing positions.
         max_connections: the maximum number of concurrent requests.
@@ -139,8 +143,8 @@ class Spec:
         "", MODEL, "JSON", "Extra fields for every request body.", parse=parse_body
     )
     eval: Eval = option("all", TASK, "E", _join(*DEFAULT_SAMPLES))
-    rules: str | Rules = option(
-        BISHOPS_AS_KNIGHTS.key, TASK, "KEY", "Rule change; see cdta rules.", parse=_parse_rules
+    rules: str | Change = option(
+        ORIGINAL_RULES, TASK, "KEY", "Rule change; see cdta rules.", parse=_parse_rules
     )
     pool: str | Path | None = option(
         None,
@@ -154,7 +158,7 @@ class Spec:
     fallback_dataset: str | None = None
     select_effort: Effort | None = None
     wording: str | Wording | tuple[str | Wording, ...] = option(
-        DEFAULT.name,
+        DEFAULT_WORDING,
         TASK,
         "W",
         f"Prompts: {', '.join(SHIPPED_WORDINGS)}; {ALL} uses all of these; several separated by "
@@ -162,7 +166,7 @@ class Spec:
         parse=parse_wording,
     )
     form: str | Form = option(
-        MOVES.name, TASK, "F", f"How the position is shown: {_join(*FORMS)}", parse=_parse_form
+        DEFAULT_FORM, TASK, "F", f"How the position is shown: {_join(*FORMS)}"
     )
     conditions: tuple[str, ...] = (STANDARD_CONDITION, CHANGED_CONDITION)
     reading: Reading = option(
@@ -214,14 +218,21 @@ class Spec:
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "base_url", base_url)
         check_conditions(self.conditions)
-        wordings_named(self.wording)
+        change = self.change
+        wordings_named(self.wording, change)
+        given = interventions_for(change, self.interventions)
+        object.__setattr__(self, "interventions", given)
+        shown = form_for(change, self.form)
+        object.__setattr__(self, "form", shown if shown.digest else shown.name)
+        if self.diagnose:
+            _ = change.placebo_change  # not every change has one
         if model or base_url:
             parse_name(model, base_url)
         if self.pool and self.dataset:
             raise InvalidInput("give a pool or a dataset, not both")
-        check_pool(self.pool)
-        check_dataset(self.dataset)
-        self._check_pool_fits(self.change)
+        check_pool(self.pool, change.its_habit)
+        self._check_pool_fits(change)
+        check_dataset(self.dataset, change.its_habit)
         body = json.loads(str(self.extra_body) or "{}")
         for name in sorted(UNBOUNDED_FIELDS & body.keys()):
             if self.max_cost is not None:
@@ -230,17 +241,19 @@ class Spec:
                     "cost more than their tokens; leave out one of the two"
                 )
 
-    def _check_pool_fits(self, change: Rules) -> None:
-        is_default = change == BISHOPS_AS_KNIGHTS and self.eval != "all_diagonal"
-        if str(self.pool) == COMMON and not is_default:
+    def _check_pool_fits(self, change: Change) -> None:
+        pool, habit = str(self.pool), change.its_habit
+        if self.eval == "all_diagonal" and pool in habit.pools:
             raise InvalidInput(
-                f"the pool {COMMON!r} is for {BISHOPS_AS_KNIGHTS.key} and the evals all and "
-                f"all_small, not for {change.key} and {self.eval}; leave out --pool"
+                f"all_diagonal needs games played under the changed rules, not the pool {pool!r}; "
+                "leave out --pool, or pass positions of such games with --pool FILE"
             )
+        if pool == "common":  # the only pool that not all rules have
+            habit.pool(change, pool)
 
     @property
-    def n_positions(self) -> int:
-        """How many positions to draw."""
+    def n_items(self) -> int:
+        """How many items to draw."""
         return DEFAULT_SAMPLES[self.eval] if self.n is None else self.n
 
     @property
@@ -250,14 +263,18 @@ class Spec:
         return tuple(dict.fromkeys((*self.conditions, *of_diagnosis, *self.interventions)))
 
     @property
-    def change(self) -> Rules:
+    def change(self) -> Change:
         """The changed rules.
 
         Raises:
             InvalidInput: if the key is unknown, or the rules cannot be measured.
         """
-        change = resolve_rules(self.rules)
-        check_forbids_something(change)
+        change = resolve_change(self.rules)
+        if not change.forbids_something:
+            raise InvalidInput(
+                f"{change.key} forbids no move that was legal before, so there is no habit to "
+                "drop; choose other rules (see cdta rules)"
+            )
         return change
 
 

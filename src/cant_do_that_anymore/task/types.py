@@ -4,24 +4,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from ..game.position import Position
-from ..game.rules import Rules
+from ..habits.base import AnswerOutcome, Change, Form, Item
 from ..providers.base import Answer, Effort, Question, Settings
-from .forms import Form
-from .prompts import ANSWERS, LEGAL_MOVES, MOVE, Prompt, answers_for, choice_for
+from .prompts import ANSWERS, LEGAL_MOVES, QUERIED, Prompt, answers_for, choice_for
 
 Eval = Literal["all", "all_small", "all_diagonal"]
 Reading = Literal["lenient", "exact"]
-MoveOutcome = Literal["special", "forbidden", "adapted", "legal", "illegal"]
 YesNoOutcome = Literal["right", "wrong"]
 Unusable = Literal["unreadable", "truncated", "refused", "error"]
-Outcome = Literal[MoveOutcome, YesNoOutcome, Unusable]
+Outcome = Literal[AnswerOutcome, YesNoOutcome, Unusable]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 LEGAL_OUTCOMES: frozenset[Outcome] = frozenset(("adapted", "legal"))
-MADE_ILLEGAL: frozenset[Outcome] = frozenset(("special", "forbidden"))
+MADE_ILLEGAL: frozenset[Outcome] = frozenset(("usual", "forbidden"))
 UNUSABLE_OUTCOMES: frozenset[Outcome] = frozenset(get_args(Unusable))
 
-# The answers about one position, by condition.
+# The answers about one item, by condition.
 Answers = Mapping[str, Answer]
 # The two conditions of every run: standard rules, and one rule changed.
 STANDARD_CONDITION, CHANGED_CONDITION = "standard", "changed"
@@ -29,10 +26,10 @@ STANDARD_CONDITION, CHANGED_CONDITION = "standard", "changed"
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The outcome of an answer, and its move in UCI if one could be read."""
+    """The outcome of a reply, and the answer that it gives if one could be read."""
 
     outcome: Outcome
-    move: str | None
+    answer: str | None
 
     @property
     def usable(self) -> bool:
@@ -40,68 +37,68 @@ class Score:
         return self.outcome not in UNUSABLE_OUTCOMES
 
 
-Scorer = Callable[[Answer, Position, Rules, Reading], Score]
-QueriedMove = Callable[[Position, Rules], str]
+Scorer = Callable[[Answer, Item, Change, Reading], Score]
+QueriedAnswer = Callable[[Item, Change], str]
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A prompt for positions, with the rules in force and the scorer.
+    """A prompt for items, with the rules in force and the scorer.
 
     Attributes:
         name: the key of its scored answers.
         rules: the rules in force.
         prompts: its texts, one per wording of the run.
         read: scores an answer.
-        about: returns the move whose legality is asked; None if the model is to choose a move.
-        form: how the position is shown.
+        about: returns the answer that is in question; None if the model is to answer itself.
+        form: how the item is shown.
         tokens: the token limit of its replies, if that is more than the run's.
         label: what it does, in sentences.
         asks: what it asks for, in the report.
     """
 
     name: str
-    rules: Rules
+    rules: Change
     prompts: tuple[Prompt, ...]
     read: Scorer
-    about: QueriedMove | None
+    about: QueriedAnswer | None
     form: Form
     tokens: int = 0
     label: str = field(default="", compare=False)
     asks: str = field(default="", compare=False)
 
-    def prompt(self, position: Position) -> Prompt:
-        """Return the texts for a position, in the wording that it gets."""
-        return self.prompts[choice_for(position, len(self.prompts))]
+    def prompt(self, item: Item) -> Prompt:
+        """Return the texts for an item, in the wording that it gets."""
+        return self.prompts[choice_for(item, len(self.prompts))]
 
-    def question(self, position: Position) -> Question:
-        """Return the prompt for a position."""
-        about = self.about(position, self.rules) if self.about else ""
-        prompt = self.prompt(position)
-        messages = prompt.messages(position, self.suffix(position), self.form)
-        return Question(self.rules, position.moves, messages, about)
+    def question(self, item: Item) -> Question:
+        """Return the prompt for an item."""
+        about = self.about(item, self.rules) if self.about else ""
+        messages = self.prompt(item).messages(item, self.suffix(item), self.form)
+        return Question(self.rules, item, messages, about)
 
-    def suffix(self, position: Position) -> str:
-        """Return what the user's last turn ends with, after the move."""
-        added = self.prompt(position).added
+    def suffix(self, item: Item) -> str:
+        """Return what the user's last turn ends with, after the item."""
+        added = self.prompt(item).added
         if LEGAL_MOVES in added:
-            legal = sorted(move.uci() for move in self.rules.legal_moves(position.board()))
-            added = added.replace(LEGAL_MOVES, ", ".join(legal) or "none")
+            added = added.replace(LEGAL_MOVES, ", ".join(self.rules.guesses(item)) or "none")
         if not self.about:
             return added
-        move = self.about(position, self.rules)
-        return added.replace(MOVE, move).replace(ANSWERS, answers_for(position))
+        about = self.about(item, self.rules)
+        for placeholder in QUERIED:
+            added = added.replace(placeholder, about)
+        return added.replace(ANSWERS, answers_for(item))
 
     @property
     def outcomes(self) -> list[Outcome]:
         """The outcomes that an answer can have."""
-        never = get_args(MoveOutcome if self.about else YesNoOutcome)
+        never = get_args(AnswerOutcome if self.about else YesNoOutcome)
         return [outcome for outcome in OUTCOMES if outcome not in never]
 
 
 # Marks fields that may differ between runs that are compared.
 MAY_DIFFER = {"incidental": True}
-# Marks fields that decide how replies are scored, and so which positions a dataset has.
+# Marks fields that decide how replies are scored, and so which items a dataset has.
 SCORING = {"scoring": True}
 
 
@@ -113,7 +110,7 @@ class PlanOptions:
 
     Attributes:
         reading: how replies are read.
-        wanted: how many positions.
+        wanted: how many items.
         select_effort: the reasoning effort used when building the dataset.
     """
 
@@ -136,13 +133,13 @@ class Plan(PlanOptions):
 
     Attributes:
         change: the changed rules.
-        wordings: the names of the prompt texts; each position gets one of them, by its id.
-        conditions: the conditions of every position.
+        wordings: the names of the prompt texts; each item gets one of them, by its id.
+        conditions: the conditions of every item.
         interventions: the names of those of them that are interventions.
-        selection: the condition that selects positions, if it is not the first of these.
+        selection: the condition that selects items, if it is not the first of these.
     """
 
-    change: Rules
+    change: Change
     wordings: tuple[str, ...]
     conditions: tuple[Condition, ...]
     selection: Condition | None = field(default=None, metadata=MAY_DIFFER)
@@ -160,12 +157,17 @@ class Plan(PlanOptions):
 
     @property
     def form(self) -> Form:
-        """How positions are shown."""
+        """How items are shown."""
         return self.conditions[0].form
 
-    def wording_of(self, position: Position) -> str:
-        """Return the name of the wording that a position gets."""
-        return self.wordings[choice_for(position, len(self.wordings))]
+    @property
+    def has_default_form(self) -> bool:
+        """Whether items are shown in the default form of their habit."""
+        return self.form is self.change.its_habit.form
+
+    def wording_of(self, item: Item) -> str:
+        """Return the name of the wording that an item gets."""
+        return self.wordings[choice_for(item, len(self.wordings))]
 
     def differences(self, other: "Plan") -> list[str]:
         """Return the names of all fields that differ and could change scores."""
@@ -186,22 +188,22 @@ def _differing_fields(first: object, second: object) -> list[str]:
 class ScoredAnswer(Score):
     """An answer's score under its condition and under the changed rules.
 
-    ``under_change`` is the outcome of the same move under the changed rules. ``thought_of_special``
-    tells whether the reasoning names a special move.
+    ``under_change`` is the outcome of the same answer under the changed rules.
+    ``thought_of_usual`` tells whether the reasoning mentions a usual answer.
     """
 
     under_change: Outcome
-    thought_of_special: bool = False
+    thought_of_usual: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A position and its scored answers, one per condition.
+    """An item and its scored answers, one per condition.
 
     ``draw`` numbers samples that repeat the same questions. ``answers`` are the model's.
     """
 
-    position: Position
+    item: Item
     draw: int
     replies: Mapping[str, ScoredAnswer]
     answers: Answers
@@ -211,31 +213,31 @@ class Sample:
         """Whether every request got an answer; only such samples enter the metrics."""
         return all(reply.outcome != "error" for reply in self.replies.values())
 
-    def plays_special(self, condition: str) -> bool:
-        """Whether the model played the special move under that condition."""
-        return self.replies[condition].outcome == "special"
+    def is_usual(self, condition: str) -> bool:
+        """Whether the model gave the usual answer under that condition."""
+        return self.replies[condition].outcome == "usual"
 
     @property
     def had_habit(self) -> bool:
-        """Whether the model played the special move under the standard rules."""
-        return self.plays_special(STANDARD_CONDITION)
+        """Whether the model gave the usual answer under the standard rules."""
+        return self.is_usual(STANDARD_CONDITION)
 
     @property
     def kept_habit(self) -> bool:
-        """Whether the model played the special move under the changed rules."""
-        return self.plays_special(CHANGED_CONDITION)
+        """Whether the model gave the usual answer under the changed rules."""
+        return self.is_usual(CHANGED_CONDITION)
 
     @property
     def is_legal_under_change(self) -> bool:
-        """Whether the answer under the changed rules was legal under them."""
+        """Whether the answer under the changed rules was right under them."""
         return self.replies[CHANGED_CONDITION].outcome in LEGAL_OUTCOMES
 
     def breaks_changed_rules(self, condition: str) -> bool:
-        """Whether the answer under that condition is not a legal move under the changed rules."""
+        """Whether the answer under that condition is not right under the changed rules."""
         return self.replies[condition].under_change not in LEGAL_OUTCOMES
 
-    def plays_forbidden(self, condition: str) -> bool:
-        """Whether the move is legal under the standard rules and not under the changed ones."""
+    def is_forbidden(self, condition: str) -> bool:
+        """Whether the answer is right under the standard rules and not under the changed ones."""
         return self.replies[condition].under_change in MADE_ILLEGAL
 
 

@@ -8,7 +8,7 @@ legal or illegal. If the reply begins with the opposite of its last verdict, it 
 import re
 from collections.abc import Iterator
 
-from ..game.reader import plain_text
+from ..habits.markup import plain_text
 
 _WORD = (
     r"(?:(?P<yes>yes|yeah|yep|true|legal\b(?![\"']?:))|no|nope|false|illegal\b(?![\"']?:)"

@@ -50,14 +50,6 @@ def test_the_interval_ends_where_the_quotient_is_rejected(first: Counts, second:
     assert not quotient.holds(high * 1.001)
 
 
-@settings(max_examples=8)
-@given(counts, counts)
-def test_the_inverse_quotient_has_the_inverse_interval(first: Counts, second: Counts) -> None:
-    low, high = ends(tally_of(*first), tally_of(*second))
-    inverse_low, inverse_high = ends(tally_of(*second), tally_of(*first))
-    assert (1 / inverse_high, 1 / inverse_low) == pytest.approx((low, high), rel=1e-3)
-
-
 def share_of(hits: int, n: int) -> Tally:
     tally = Ratio([1] * hits + [0] * (n - hits), [1] * n, RATE).tally(range(n))
     assert tally

@@ -3,19 +3,17 @@
 import json
 import sys
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ...datasets.pools import positions_named, union
+from ...datasets.pools import items_named, union
 from ...datasets.storage import all_datasets, dataset_named
 from ...files import atomic_write_text, file_errors
 from ...formatting import pluralize, visible
-from ...game.notation import move_number_prefix, notate, notate_game
-from ...game.position import Position, write_positions
-from ...game.rules import Rules, rules_named
+from ...habits.base import Change, Item
+from ...habits.catalog import KINDS, resolve_change
 from ...runs.evaluate import select
 from ...task.conditions import question
 from ...task.spec import Spec
@@ -23,7 +21,7 @@ from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from ..help import JSON, OUTPUT, QUIET, Command, Option, output_option
 from ..options import CLICK_OPTIONS, spec_options
 
-POSITIONS_SHOWN = 5
+ITEMS_SHOWN = 5
 # Options of the measurement alone.
 NOT_IN_BUILD = (
     *("temperature", "eval", "dataset", "diagnose", "seed"),
@@ -37,7 +35,7 @@ def list_command(as_json: bool) -> None:
     rows = [
         {
             "dataset": name,
-            "positions": len(d.positions),
+            "items": len(d.items),
             "origin": d.origin,
             "rules": facts["rules"],
         }
@@ -47,43 +45,34 @@ def list_command(as_json: bool) -> None:
         click.echo(json.dumps(rows))
         return
     width = max(len(row["dataset"]) for row in rows)
-    click.echo(f"{'dataset':<{width}}  positions  origin    rules")
+    click.echo(f"{'dataset':<{width}}      items  origin    rules")
     for row in rows:
-        name, count = f"{row['dataset']:<{width}}", f"{row['positions']:>9,}"
+        name, count = f"{row['dataset']:<{width}}", f"{row['items']:>9,}"
         click.echo(f"{name}  {count}  {row['origin']:<8}  {row['rules']}")
 
 
 @click.command("show", cls=Command, params=[JSON])
 @click.argument("name")
 def show_command(name: str, as_json: bool) -> None:
-    """Show a dataset and its first positions."""
+    """Show a dataset and its first items."""
     dataset, facts = dataset_named(name)
-    facts = facts | {"positions": len(dataset.positions)}
-    first = dataset.positions[:POSITIONS_SHOWN]
+    habit = KINDS[facts.get("kind", "chess")]
+    facts = facts | {"items": len(dataset.items)}
+    first = dataset.items[:ITEMS_SHOWN]
     if as_json:
-        positions = [{"id": position.id, **position.to_json()} for position in first]
-        click.echo(json.dumps({"dataset": name, **facts, "first": positions}))
+        items = [{"id": item.id, **item.to_json()} for item in first]
+        click.echo(json.dumps({"dataset": name, **facts, "first": items}))
         return
-    summary = f"{name}: {pluralize(len(dataset.positions), 'position')}, {dataset.provenance}"
+    words = habit.words
+    summary = f"{name}: {pluralize(len(dataset.items), words.item)}, {dataset.provenance}"
     click.echo(visible(summary) + "\n")
     _show(facts)
-    click.echo(f"\nThe first {pluralize(len(first), 'position')}, with what the model plays there:")
-    for position in first:
-        click.echo(f"\n{position.id}")
-        _show(_position_facts(position))
-
-
-def _position_facts(position: Position) -> dict[str, str]:
-    board = position.board()
-    special = [
-        f"{move_number_prefix(board)}{notate(board, uci)} ({uci})" for uci in position.special_moves
-    ]
-    return {
-        "moves": notate_game(position.moves) or "none",
-        "in UCI": " ".join(position.moves) or "none",
-        "FEN": board.fen(),
-        "special move": ", ".join(special),
-    }
+    answers = f"the model's usual {words.answer}s"
+    click.echo(f"\nThe first {pluralize(len(first), words.item)}, with {answers}:")
+    for item in first:
+        click.echo(f"\n{item.id}")
+        usual = ", ".join(f"{habit.label(item, answer)} ({answer})" for answer in item.usual)
+        _show({**habit.details(item), f"usual {words.answer}": usual})
 
 
 def _show(facts: Mapping[str, object]) -> None:
@@ -117,7 +106,7 @@ def _as_text(value: object) -> str:
         Option(
             "--format form F",
             OUTPUT,
-            "plain, or chat with the FEN and the messages.",
+            "plain, or chat with the messages.",
             type=click.Choice(["plain", "chat"]),
             default="plain",
         ),
@@ -131,26 +120,26 @@ def export_command(name: str, form: str, output: Path | None, rules: str) -> Non
     NAME is a dataset of `cdta dataset list`, a file, or a pool: pool (of the rules), diagonal,
     games or common. The keys are the original's; --format chat adds the messages for a model.
     """
-    change, chat = rules_named(rules), form == "chat"
-    positions = positions_named(name, change, any_rules=not chat)
-    as_json = partial(_as_chat, change=change) if chat else Position.to_json
-    text = "".join(json.dumps(as_json(position)) + "\n" for position in positions)
+    change, chat = resolve_change(rules), form == "chat"
+    items = items_named(name, change, any_rules=not chat)
+    lines = (_as_chat(item, change) if chat else item.to_json() for item in items)
+    text = "".join(json.dumps(line) + "\n" for line in lines)
     if not output:
         sys.stdout.write(text)
         return
     with file_errors("write", output):
         atomic_write_text(output, text)
-    click.echo(f"{pluralize(len(positions), 'position')} in {output}", err=True)
+    click.echo(f"{pluralize(len(items), change.its_habit.words.item)} in {output}", err=True)
 
 
-def _as_chat(position: Position, change: Rules) -> dict[str, object]:
-    """Return a position with the messages of both conditions."""
-    facts = {"id": position.id, "fen": position.board().fen(), "rules": change.key}
+def _as_chat(item: Item, change: Change) -> dict[str, object]:
+    """Return an item with the messages of both conditions."""
+    facts = {"id": item.id, "rules": change.key, **change.its_habit.details(item)}
     chats = {
-        name: [vars(message) for message in question(position, change, name).messages]
+        name: [vars(message) for message in question(item, change, name).messages]
         for name in (STANDARD_CONDITION, CHANGED_CONDITION)
     }
-    return position.to_json() | facts | chats
+    return item.to_json() | facts | chats
 
 
 @click.command(
@@ -162,12 +151,12 @@ def _as_chat(position: Position, change: Rules) -> dict[str, object]:
 def union_command(names: tuple[str, ...], output: Path, rules: str) -> None:
     """Merge datasets into one that is fair to all their models.
 
-    A DATASET is a name from `cdta dataset list` or a file. Every position is written once; the
+    A DATASET is a name from `cdta dataset list` or a file. Every item is written once; the
     order is a fixed shuffle.
     """
-    positions, summary = union(names, rules_named(rules))
+    items, summary = union(names, resolve_change(rules))
     with file_errors("write", output):
-        write_positions(output, positions)
+        atomic_write_text(output, "".join(json.dumps(item.to_json()) + "\n" for item in items))
     click.echo(f"{summary}; in {output}")
 
 
@@ -175,12 +164,13 @@ def union_command(names: tuple[str, ...], output: Path, rules: str) -> None:
 def build_command(quiet: bool, **options: Any) -> None:
     """Build a model's dataset, or extend it.
 
-    It contains the positions where the model plays the special move at temperature 0. `cdta run`
+    It contains the items to which the model gives the usual answer at temperature 0. `cdta run`
     builds it when needed.
     """
     spec = Spec(**options)
     built = select(spec, quiet=quiet).dataset
-    line = f"{built.version}: {pluralize(len(built.positions), 'position')}, {built.provenance}"
+    n = pluralize(len(built.items), spec.change.its_habit.words.item)
+    line = f"{built.version}: {n}, {built.provenance}"
     if built.pool_ended and built.asked:
         line += ", all that the pool contains"
     if built.failed:

@@ -18,9 +18,8 @@ from ...api.results import Experiment, create_folder
 from ...comparison.experiment import DIMENSIONS, as_list
 from ...comparison.naming import ModelFields, models_by_name
 from ...errors import InvalidInput, unknown_value
-from ...files import atomic_write_text, file_errors
+from ...files import DATA, atomic_write_text, file_errors
 from ...formatting import pluralize
-from ...game.position import DATA
 from ...providers.access import ENV_PREFIX
 from ...report.document import build_document
 from ...report.tables import experiment_table

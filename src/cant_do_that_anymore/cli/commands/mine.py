@@ -15,9 +15,9 @@ import click
 from ...errors import Incomplete, InvalidInput, error_reason
 from ...files import atomic_write
 from ...formatting import pluralize
-from ...game import mining
-from ...game.position import gzip_if_named
-from ...game.rules import BISHOPS_AS_KNIGHTS, rules_named
+from ...habits.chess import mining
+from ...habits.chess.position import gzip_if_named
+from ...habits.chess.rules import BISHOPS_AS_KNIGHTS, rules_named
 from ...progress import Show, progress_display
 from ...task.option_info import LIMITS, TASK
 from ..help import AT_LEAST_1, Command, Option, output_option
@@ -34,7 +34,7 @@ MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
         Option(
             "--first/--every",
             TASK,
-            "The first special move of a game (default), or all.",
+            "The first usual move of a game (default), or all.",
             default=True,
         ),
         Option(
@@ -64,7 +64,7 @@ def mine_command(
     cluster: str | None,
     output: Path | None,
 ) -> None:
-    """Find positions with a special move in games.
+    """Find positions with a usual move in games.
 
     FILE is a PGN file, plain or compressed (.zst, .bz2, .gz), - for standard input, or an
     https:// address, which is mined as a stream. Damaged games are skipped and reported.

@@ -1,34 +1,78 @@
-"""The command ``cdta rules``: the rule changes."""
+"""The command ``cdta rules``: the changes, by habit."""
 
 import json
+from itertools import islice
 
 import click
+from rich.console import Console
 
-from ...game.notation import move_number_prefix, notate
-from ...game.rule_pool import EXAMPLE_GAME, example_of
-from ...game.rules import CATALOG, Rules
+from ...errors import InvalidInput
+from ...habits.base import Change
+from ...habits.catalog import changes_named, habits, resolve_change
 from ..console import console
 from ..help import JSON, Command
 
+EXAMPLES = 3
+
 
 @click.command("rules", cls=Command, params=[JSON])
-def rules_command(as_json: bool) -> None:
-    """List the rule changes and what the model is told."""
-    entries = [_entry(rules) for rules in CATALOG.values() if rules.forbids_something]
+@click.argument("name", metavar="[RULES]", required=False)
+def rules_command(name: str | None, as_json: bool) -> None:
+    """List the changes by habit, or show one with examples.
+
+    \b
+    cdta rules                 all changes, with what the model is told
+    cdta rules arithmetic      those of one habit
+    cdta rules base-9          one, with its placebo and three items
+    cdta rules own.toml        one of your own
+
+    RULES is the key of a change, a TOML file, or the name of a habit.
+    """
+    several = changes_named(name) if name else changes_named("all")
+    changes = list(several.values()) or [resolve_change(name)]
+    if not changes[0].forbids_something:
+        raise InvalidInput(f"{name!r} forbids nothing, so there is nothing to show")
     if as_json:
-        click.echo(json.dumps(entries, indent=2))
+        click.echo(json.dumps([_entry(change) for change in changes], indent=2))
         return
-    terminal = console()
-    for entry in entries:
-        terminal.print(entry["key"], style="bold", highlight=False)
-        terminal.print(f"{entry['statement']} Example: {entry['illegal']}\n", highlight=False)
-    terminal.print(f"The examples are from {EXAMPLE_GAME}.", highlight=False)
+    if several:
+        _print_list(changes, console())
+    else:
+        _print_one(changes[0], console())
 
 
-def _entry(rules: Rules) -> dict[str, str]:
-    example = example_of(rules)
-    assert example, "every rule in the catalog forbids a move of the example game"
-    board = example.board()
-    move = move_number_prefix(board) + notate(board, example.special_moves[0])
-    facts = {"key": rules.key, "title": rules.title, "statement": rules.statement}
-    return facts | {"illegal": move, "fen": board.fen()}
+def _entry(change: Change) -> dict[str, object]:
+    """Return a change with its first example as JSON."""
+    habit, item = change.its_habit, change.its_habit.example(change)
+    facts = {"key": change.key, "habit": habit.name, "title": change.title}
+    illegal = habit.label(item, item.usual[0]) if item else None
+    shown = habit.details(item) if item else {}
+    return facts | {"statement": change.statement, "illegal": illegal, **shown}
+
+
+def _print_list(changes: list[Change], screen: Console) -> None:
+    names = [name for name in habits() if any(c.its_habit.name == name for c in changes)]
+    for name in names:
+        screen.print(f"== {name} ==", style="bold")
+        for change in changes:
+            if change.its_habit.name == name:
+                screen.print(f"{change.key}", style="bold", highlight=False)
+                screen.print(f"{change.statement}\n", highlight=False, markup=False)
+    screen.print("Examples: cdta rules KEY", style="dim", highlight=False)
+
+
+def _print_one(change: Change, screen: Console) -> None:
+    """Print the statement and the placebo of a change, and some of its items."""
+    habit = change.its_habit
+    facts = {"habit": habit.name, "when": change.title, "statement": change.statement}
+    try:
+        facts["placebo"] = change.placebo_change.statement
+    except InvalidInput:
+        facts["placebo"] = "none, so this change has no diagnosis"
+    screen.print(change.key, style="bold", highlight=False)
+    for name, text in facts.items():
+        screen.print(f"{name}: {text}", highlight=False, markup=False)
+    for item in islice(habit.examples(change), EXAMPLES):
+        usual = " or ".join(habit.label(item, answer) for answer in item.usual)
+        screen.print(f"\n{habit.show(item)}", highlight=False, markup=False)
+        screen.print(f"Usual {habit.words.answer}: {usual}", highlight=False, markup=False)

@@ -11,18 +11,16 @@ from rich.text import Text
 
 from ...errors import InvalidInput
 from ...formatting import pluralize
-from ...game.notation import draw_board, notate, notate_game
-from ...game.rule_pool import example_of
-from ...game.rules import rules_named
+from ...habits.base import Message, with_user_turn
+from ...habits.catalog import form_for, resolve_change
 from ...providers.access import split_address
-from ...providers.base import Message, ModelInfo
+from ...providers.base import ModelInfo
 from ...providers.catalog import PROVIDERS, info_by_name
 from ...providers.chain_of_thought import THINK
-from ...providers.request_fields import as_text, user_first, with_user_turn
+from ...providers.request_fields import as_text, user_first
 from ...runs.lookup import LATEST_RUN, find_run
 from ...runs.storage import load_run
 from ...task.conditions import CONDITIONS, question
-from ...task.forms import form_named
 from ...task.option_info import TASK
 from ...task.prompts import wordings_named
 from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample
@@ -43,7 +41,7 @@ LONGEST_REPLY = 1500  # characters; `cdta view` shows all of it
 )
 @click.argument("name", metavar="[RUN]", default=LATEST_RUN)
 def show_command(name: str, failed: bool, n: int) -> None:
-    """Show samples of a run: the board, the prompts and the replies.
+    """Show samples of a run: the items, the prompts and the replies.
 
     \b
     cdta show                        the first three samples of the latest run
@@ -62,14 +60,14 @@ def show_command(name: str, failed: bool, n: int) -> None:
     )
     printed: set[str] = set()
     for place, sample in enumerate(islice(chosen, n), 1):
-        prompts = {c.name: c.prompt(sample.position).text for c in run.plan.conditions}
-        wording = run.plan.wording_of(sample.position)
+        prompts = {c.name: c.prompt(sample.item).text for c in run.plan.conditions}
+        wording = run.plan.wording_of(sample.item)
         of = f", wording {wording}" if len(run.plan.wordings) > 1 else ""
         if wording not in printed:
             _print_prompts(prompts, of, screen)
             printed.add(wording)
         screen.print()
-        screen.rule(f"{place} of {len(chosen)}: sample {sample.position.id}{of}", align="left")
+        screen.rule(f"{place} of {len(chosen)}: sample {sample.item.id}{of}", align="left")
         _print_sample(sample, run.plan.conditions, screen)
 
 
@@ -86,20 +84,17 @@ def _print_prompts(prompts: Mapping[str, str], of: str, screen: Console) -> None
 
 
 def _print_sample(sample: Sample, conditions: Sequence[Condition], screen: Console) -> None:
-    position, board = sample.position, sample.position.board()
-    moves = " or ".join(notate(board, move) for move in position.special_moves)
-    screen.print(notate_game(position.moves) or "The first move.", highlight=False)
-    screen.print(Text(f"\n{draw_board(board)}\n"))
-    screen.print(
-        f"{'White' if board.turn else 'Black'} to move. Special move: {moves}", highlight=False
-    )
+    item, habit = sample.item, conditions[0].rules.its_habit
+    usual = " or ".join(habit.label(item, answer) for answer in item.usual)
+    screen.print(Text(f"{habit.show(item)} Usual {habit.words.answer}: {usual}"))
     for condition in conditions:
         if condition.name not in sample.replies:
             continue
         score, answer = sample.replies[condition.name], sample.answers[condition.name]
-        move = f" ({notate(board, score.move)})" if score.move else ""
-        screen.print(f"\n{condition.name}: {score.outcome}{move}", style="bold", highlight=False)
-        if suffix := condition.suffix(position):
+        given = f" ({habit.label(item, score.answer)})" if score.answer else ""
+        label = habit.words.labels.get(score.outcome, score.outcome)
+        screen.print(f"\n{condition.name}: {label}{given}", style="bold", highlight=False)
+        if suffix := condition.suffix(item):
             screen.print(_indented(suffix), style="italic")
         text = answer.text.strip() or answer.error or "(empty reply)"
         if len(text) > LONGEST_REPLY:
@@ -136,18 +131,18 @@ def prompt_command(
     cdta prompt --rules no-castling --condition placebo
     cdta prompt --model openai/davinci-002     a base model gets one text
 
-    It sends nothing. The position is an example with a special move under the rules. Servers that
-    reject this format get another one, which the notes of a run describe.
+    It sends nothing. The item is an example. Servers that reject this format get another one, which
+    the notes of a run describe.
     """
-    change = rules_named(rules)
-    position = example_of(change)
-    if not position:
+    change = resolve_change(rules)
+    item = change.its_habit.example(change) if change.forbids_something else None
+    if not item:
         raise InvalidInput(f"{rules!r} forbids no move, so there is no prompt to show")
     name, address = split_address(model, None)
     info = info_by_name(name, address) if name else None
-    wordings, shown = wordings_named(wording), form_named(form)
+    wordings, shown = wordings_named(wording, change), form_for(change, form)
     prompts = {
-        label: _as_sent(question(position, change, condition, texts, shown).messages, info)
+        label: _as_sent(question(item, change, condition, texts, shown).messages, info)
         for condition in names
         for texts in wordings
         for label in [f"{condition}, {texts.name}" if len(wordings) > 1 else condition]

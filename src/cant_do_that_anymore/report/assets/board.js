@@ -103,13 +103,34 @@ function drawnReplies(sample, conditions) {
   });
 }
 
-/** Fill the board element with a sample. */
+/** Show the board of a sample, and the game so far. */
+function drawItem(section, sample, conditions) {
+  drawBoard(section.querySelector(".board"), sample, conditions);
+  const toMove = sample.fen.split(" ")[1] === "w" ? "White" : "Black";
+  const game = sample.moves || "The initial position";
+  section.querySelector(".game").replaceChildren(
+    game.replaceAll(". ", ".\u00a0").replaceAll("-", "\u2011"), element("span", "to-move", `${toMove} to move`),
+  );
+}
+
+/** What lists call a sample. */
+function nameOf(sample) {
+  return sample.usual.length > 1 ? `${sample.usual.length} moves` : sample.usual[0].text;
+}
+
+/** Whether the game begins with the wanted moves. */
+function isAbout(sample, wanted) {
+  return wanted.startsWith("1.") && sample.moves.toLowerCase().startsWith(wanted);
+}
+
 function drawBoard(board, sample, conditions) {
-  const thick = sample.special.length > 1 ? 8 : 12;
-  const special = sample.special.map((move) => arrow(move.uci, "special", thick, 0));
+  const toMove = sample.fen.split(" ")[1] === "w" ? "White" : "Black";
+  board.setAttribute("aria-label", `${toMove} to move. ${sample.fen}`);
+  const thick = sample.usual.length > 1 ? 8 : 12;
+  const usual = sample.usual.map((move) => arrow(move.uci, "usual", thick, 0));
   board.replaceChildren(
-    ...drawnSquares(sample.last),
-    svg("g", { class: "specials" }, ...special),
+    ...drawnSquares(sample.last_move),
+    svg("g", { class: "usuals" }, ...usual),
     ...drawnPieces(sample.fen),
     ...drawnReplies(sample, conditions),
   );

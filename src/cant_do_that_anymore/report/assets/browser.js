@@ -18,6 +18,12 @@ let matching = [];
 let shown = null;
 let edited = null;
 
+/** The name of an outcome; any other text stays as it is. */
+const labels = JSON.parse(section.dataset.labels);
+function labelOf(outcome) {
+  return labels[outcome] ?? outcome;
+}
+
 function element(name, style, ...children) {
   const made = document.createElement(name);
   if (style) made.className = style;
@@ -40,7 +46,7 @@ function fillFilter(select, any, values) {
   for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
   select.append(new Option(any, ""));
   for (const [value, count] of [...counts].sort((a, b) => b[1] - a[1])) {
-    select.append(new Option(`${value} (${count})`, value));
+    select.append(new Option(`${labelOf(value)} (${count})`, value));
   }
 }
 
@@ -48,12 +54,11 @@ function inGroup(sample, wanted) {
   return wanted ? sample.knowing === wanted : sample.knowing !== CONTROL;
 }
 
-/** Whether the special move or an answer contains the wanted text, or the game begins with it. */
-function hasMove(sample, wanted) {
-  if (!wanted) return true;
-  if (wanted.startsWith("1.")) return sample.moves.toLowerCase().startsWith(wanted);
-  const played = Object.values(sample.replies).map((reply) => reply.move);
-  return [...sample.special, ...played].some(
+/** Whether a usual answer or a reply's contains the wanted text, or the item is about it. */
+function matches(sample, wanted) {
+  if (!wanted || isAbout(sample, wanted)) return true;
+  const given = Object.values(sample.replies).map((reply) => reply.move);
+  return [...sample.usual, ...given].some(
     (move) => move && `${move.uci} ${move.text}`.toLowerCase().includes(wanted),
   );
 }
@@ -69,24 +74,23 @@ function applyFilters() {
       chosen.every(([name, outcome]) => sample.replies[name]?.outcome === outcome) &&
       inGroup(sample, form.elements[KNOWING]?.value) &&
       (!thought || sample.remarkable.includes(thought)) &&
-      hasMove(sample, wanted),
+      matches(sample, wanted),
   );
   list.replaceChildren(...matching.map(listed));
   const [some, all] = [matching, samples].map(({ length }) => length.toLocaleString("en"));
   const only = asked().map(([name, value]) => `, ${name}: ${value}`).join("");
   section.querySelector(".on-paper").textContent =
-    `${some} of ${all} samples${only}, each with its special move and outcomes.`;
+    `${some} of ${all} samples${only}, each with its usual ${section.dataset.answer} and outcomes.`;
   show(matching.includes(shown) ? shown : matching[0] ?? null);
 }
 
 function listed(sample) {
-  const many = sample.special.length > 1;
   const link = element(
     "a", "",
-    element("b", "", many ? `${sample.special.length} moves` : sample.special[0].text),
+    element("b", "", nameOf(sample)),
     ...(sample.knowing ? conditions.slice(0, 2) : conditions).map(({ name }) => {
       const { outcome } = sample.replies[name];
-      return element("span", `is-${outcome}`, outcome);
+      return element("span", `is-${outcome}`, labelOf(outcome));
     }),
     ...(sample.knowing ? [element("i", "", sample.knowing)] : []),
   );
@@ -102,8 +106,8 @@ function show(sample) {
     : "no match";
   section.querySelector(".browser").hidden = !sample;
   if (!sample) return;
-  drawBoard(section.querySelector(".board"), sample, conditions);
-  describeGame(sample);
+  drawItem(section, sample, conditions);
+  describeItem(sample);
   for (const { name } of conditions) describeReply(name, sample.replies[name]);
   list.querySelector("[aria-current]")?.removeAttribute("aria-current");
   const item = list.children[place];
@@ -111,23 +115,18 @@ function show(sample) {
   list.scrollTop = item.offsetTop - list.offsetTop - list.clientHeight / 2;
 }
 
-function describeGame(sample) {
-  const toMove = sample.fen.split(" ")[1] === "w" ? "White" : "Black";
-  const game = sample.moves || "The initial position";
-  section.querySelector(".board").setAttribute("aria-label", `${toMove} to move. ${sample.fen}`);
-  section.querySelector(".game").replaceChildren(
-    game.replaceAll(". ", ".\u00a0").replaceAll("-", "\u2011"), element("span", "to-move", `${toMove} to move`),
-  );
+function describeItem(sample) {
   const identity = section.querySelector(".identity");
-  identity.replaceChildren(`sample ${sample.id}, game ${sample.game}`);
+  const game = sample.game === undefined ? "" : `, game ${sample.game}`;
+  identity.replaceChildren(`sample ${sample.id}${game}`);
   if (sample.source.startsWith("https://")) {
     const link = element("a", "", sample.source);
     link.href = sample.source;
     identity.append(", ", link);
   } else if (sample.source) identity.append(`, ${sample.source}`);
-  section.querySelector(".legend .special b").textContent =
-    sample.special.map((move) => move.text).join(", ") +
-    (sample.knowing === CONTROL ? ", which stays legal" : "");
+  section.querySelector(".legend .usual b").textContent =
+    sample.usual.map((move) => move.text).join(", ") +
+    (sample.knowing === CONTROL ? `, which stays ${section.dataset.allowed}` : "");
 }
 
 /** Write a text, which may be cut in the middle, in the pieces that are made of its parts. */
@@ -151,7 +150,7 @@ function describeReply(name, reply) {
   const asked = panel.querySelector(".asked q");
   if (asked) asked.textContent = reply.asked ?? "";
   const outcome = panel.querySelector(".outcome");
-  outcome.textContent = reply.outcome;
+  outcome.textContent = labelOf(reply.outcome);
   outcome.className = `outcome is-${reply.outcome}`;
   fill(panel.querySelector("pre"), reply.text);
   const [tokensIn, tokensOut, thinking] = reply.tokens;

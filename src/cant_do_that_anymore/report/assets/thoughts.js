@@ -9,8 +9,8 @@ function withMoves(text, named) {
 }
 
 function pointer(text, uci) {
-  const special = shown.special.some((move) => move.uci === uci);
-  const made = element("span", special ? "pointer special" : "pointer", text);
+  const usual = shown.usual.some((move) => move.uci === uci);
+  const made = element("span", usual ? "pointer usual" : "pointer", text);
   made.dataset.uci = uci;
   made.tabIndex = 0;
   return made;
@@ -21,7 +21,7 @@ function describeThoughts(panel, reply) {
   if (folded) folded.hidden = !reply.thoughts;
   if (!reply.thoughts) return;
   const tokens = reply.tokens[2].toLocaleString("en");
-  const remark = reply.tempted ? ", mentions the special move" : "";
+  const remark = reply.tempted ? `, mentions the usual ${section.dataset.answer}` : "";
   folded.querySelector("summary").textContent = `Reasoning: ${tokens} tokens${remark}`;
   fill(folded.querySelector("pre"), reply.thoughts, (part) => withMoves(part, reply.named));
 }

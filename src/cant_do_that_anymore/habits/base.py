@@ -1,0 +1,387 @@
+"""What a habit is: items with a usual answer, changes under which it is wrong, ways of asking."""
+
+import re
+import tomllib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from ..errors import unknown_value
+from ..files import DATA
+from .words import Words
+
+Role = Literal["system", "user", "assistant"]
+# The outcomes of a readable answer.
+AnswerOutcome = Literal["usual", "forbidden", "adapted", "legal", "illegal"]
+# The statement of a change in a wording; what it says is so now, and what is not so any more.
+STATEMENTS = CHANGE, NOW, NO_LONGER = ("{change}", "{now}", "{no_longer}")
+# Length of the digests that identify pools.
+DIGEST_LENGTH = 12
+# The pool's order is the same for all models and runs, so that datasets can only grow.
+ORDER_SEED = 20_220_722
+
+
+@dataclass(frozen=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: Role
+    content: str
+
+
+@lru_cache(maxsize=8192)
+def turn(role: Role, content: str) -> Message:
+    """Return a cached message: many items share their first turns."""
+    return Message(role, content)
+
+
+def with_user_turn(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+    """Add a text to a final user turn, or as a new one: many models require alternating turns."""
+    *before, last = messages
+    if last.role == "user":
+        return (*before, Message("user", f"{last.content}\n\n{text}"))
+    return (*messages, Message("user", text))
+
+
+class Item(Protocol):
+    """One case of a habit: a chess position, a question.
+
+    Attributes:
+        id: a hexadecimal digest, the same on every machine.
+        group: items of one group are not independent.
+        subject: what is asked about; items with the same subject are asked the same.
+        usual: the usual answers, right before the change and wrong after it (of a control: still
+            right).
+        source: where it is from, if known.
+        facts: numbers that the metrics average over a run, by name.
+    """
+
+    @property
+    def id(self) -> str: ...  # noqa: D102
+    @property
+    def group(self) -> Hashable: ...  # noqa: D102
+    @property
+    def subject(self) -> Hashable: ...  # noqa: D102
+    @property
+    def usual(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def source(self) -> str | None: ...  # noqa: D102
+    @property
+    def facts(self) -> Mapping[str, float]: ...  # noqa: D102
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the item as a JSON object for one line of a file."""
+        ...
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way of showing an item.
+
+    Attributes:
+        name: the name in options, files and reports.
+        description: the clause that tells the model how the item is shown, without a period;
+            prompts contain it in place of ``{position}``.
+        render: returns the turns that show an item. The last one, if any, is the user's.
+        digest: of what it renders, if it is one of the user's own.
+    """
+
+    name: str
+    description: str
+    render: Callable[[Any], Iterable[Message]]
+    digest: str = ""
+
+    @property
+    def identity(self) -> str:
+        """The name; with the digest, if it has one."""
+        return f"{self.name}@{self.digest}" if self.digest else self.name
+
+
+class Change(ABC):
+    """The rules that a model is told: what is different from what it is used to, or nothing."""
+
+    if TYPE_CHECKING:  # fields of some classes, and properties of others
+
+        @property
+        def key(self) -> str:
+            """The name in options and files."""
+
+        @property
+        def title(self) -> str:
+            """The name in reports."""
+
+        @property
+        def statement(self) -> str:
+            """The text for the prompt: what has changed, and then what is not so any more."""
+
+    @property
+    @abstractmethod
+    def its_habit(self) -> "Habit":
+        """The habit that it changes."""
+
+    @property
+    @abstractmethod
+    def standard(self) -> "Change":
+        """The rules before the change."""
+
+    @property
+    @abstractmethod
+    def placebo_change(self) -> "Change":
+        """A similar change that leaves the usual answer right.
+
+        Raises:
+            InvalidInput: if there is none.
+        """
+
+    @property
+    def identity(self) -> str:
+        """The name in cache keys, files and folders: different rules have different ones."""
+        return self.key
+
+    @property
+    def habit_label(self) -> str:
+        """The habit that the change forbids, as a verb phrase such as "castles"."""
+        return self.its_habit.words.does
+
+    @property
+    def forbids_something(self) -> bool:
+        """Whether the rules forbid a usual answer, so that there is a habit to break."""
+        return True
+
+    @property
+    def statements(self) -> tuple[str, str, str]:
+        """The statement, what it says is so now, and what it says is not so any more.
+
+        The last sentence of the statement says what is not so any more.
+        """
+        *now, no_longer = re.split(r"(?<=[.!?])\s+", self.statement)
+        return self.statement, " ".join(now or [no_longer]), no_longer
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The texts of the change that a wording may contain, by placeholder."""
+        return dict(zip(STATEMENTS, self.statements, strict=True))
+
+    @abstractmethod
+    def allows(self, answer: str, item: Any) -> bool:
+        """Whether an answer is right under these rules."""
+
+    @abstractmethod
+    def read(self, reply: str, item: Any, *, exact: bool, cut_off: bool) -> str | None:
+        """Return the answer that a reply gives, or None; exact reading accepts nothing else."""
+
+    @abstractmethod
+    def examples(self, item: Any) -> Sequence[str]:
+        """Return right answers, if possible only right under these rules."""
+
+    @abstractmethod
+    def guesses(self, item: Any) -> Sequence[str]:
+        """Return what a model that knows nothing but the rules may answer."""
+
+    def mentions_usual(self, text: str, item: Any) -> bool:
+        """Whether a text mentions a usual answer."""
+        return any(re.search(rf"(?<!\w){re.escape(usual)}(?!\w)", text) for usual in item.usual)
+
+    def checked(self, item: Any, among: Sequence[Any] = ()) -> Any:
+        """Return an item if it is possible, and its usual answers are usual under these rules.
+
+        Raises:
+            InvalidInput: if not; for the first such item of ``among``, if given.
+        """
+        del among
+        return item
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Items to choose from.
+
+    Attributes:
+        name: what options call it, or its file.
+        shuffled: whether they are in random order already.
+        user_chosen: whether the user named this pool, so that no other items will do.
+        label: its name in reports; "" for the default pool of the rules.
+    """
+
+    name: str
+    items: Sequence[Any]
+    shuffled: bool = False
+    user_chosen: bool = False
+    label: str = ""
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of the items."""
+        return digest_of_pool(" ".join(item.id for item in self.items).encode())
+
+    @cached_property
+    def in_seeded_order(self) -> Sequence[Any]:
+        """The items in the order in which they are asked about."""
+        if self.shuffled:
+            return self.items
+        return Random(ORDER_SEED).sample(self.items, len(self.items))
+
+
+def digest_of_pool(lines: bytes) -> str:
+    """Return a digest that identifies a pool."""
+    return sha256(lines).hexdigest()[:DIGEST_LENGTH]
+
+
+class Habit(ABC):
+    """A kind of task in which models have an answer ready.
+
+    Attributes:
+        name: the name in options and files.
+        words: how screens speak of it.
+        forms: the ways of showing an item by name; the first one is the default.
+        folder: the folder of its wordings and of the texts of interventions.
+        required: what the texts of its wordings must contain.
+        pools: the pools that have a name.
+        has_one_right_answer: whether one answer to an item is right after a change.
+        script: the script of reports that shows an item.
+        base_tokens: the token limit of a base model's reply, of which only the first line counts; 0
+            for that of the original, which counts every line.
+    """
+
+    name: str
+    words: Words
+    forms: Mapping[str, Form]
+    folder: str
+    required: Sequence[str] = ()
+    pools: Sequence[str] = ()
+    has_one_right_answer: bool = False
+    script: str
+    base_tokens: int = 0
+
+    @property
+    @abstractmethod
+    def changes(self) -> Mapping[str, Change]:
+        """The shipped changes by key."""
+
+    @cached_property
+    def help_texts(self) -> Mapping[str, str]:
+        """The texts that interventions add to a prompt, by the names of interventions."""
+        path = DATA / "wordings" / self.folder / "interventions.toml"
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+
+    @property
+    def form(self) -> Form:
+        """The default form."""
+        return next(iter(self.forms.values()))
+
+    def form_named(self, value: Any) -> Form:
+        """Return a form by its name, or one of the user's own.
+
+        Raises:
+            InvalidInput: if there is no such form, or the user's own cannot work.
+        """
+        if value not in self.forms:
+            raise unknown_value("form", str(value), self.forms)
+        return self.forms[value]
+
+    def saved_form(self, identity: str) -> Form:
+        """Return the form of a saved run."""
+        return self.form_named(identity)
+
+    @abstractmethod
+    def pool(self, change: Any, name: str = "", *, quiet: bool = True) -> Pool:
+        """Return the pool of a change by name; "" for the default.
+
+        Raises:
+            InvalidInput: if there is none.
+        """
+
+    @abstractmethod
+    def usual_rates(self, pool: str) -> Sequence[float]:
+        """Return how often other models give the usual answer to the items of a pool."""
+
+    @abstractmethod
+    def items_in(self, path: Path) -> list[Any]:
+        """Read a file of items.
+
+        Raises:
+            InvalidInput: with file, line and reason, at the first line that is not an item.
+        """
+
+    @abstractmethod
+    def item(self, line: Any) -> Any:
+        """Return an item from its JSON object.
+
+        Raises:
+            LookupError, TypeError, ValueError: if it is none.
+        """
+
+    def controls(self, change: Any) -> Sequence[Any] | None:
+        """Return the control items of a change; None if controls come from the search."""
+        del change
+        return None
+
+    def as_control(self, item: Any, answer: str) -> Any:
+        """Return an item to which a model gave an answer that stays right as a control."""
+        del answer
+        return item
+
+    def regrouped(self, new: Sequence[Any], existing: Sequence[Any]) -> Sequence[Any]:
+        """Return new items whose groups mean no other group of existing items."""
+        del existing
+        return new
+
+    @abstractmethod
+    def example(self, change: Any) -> Any:
+        """Return an item for showing prompts, or None if the change forbids nothing."""
+
+    def examples(self, change: Any) -> Iterable[Any]:
+        """Return items for readers."""
+        example = self.example(change)
+        return [example] if example else []
+
+    @abstractmethod
+    def worked_example(self, change: Any) -> str:
+        """Return an example of a right answer after another change, to add to a prompt."""
+
+    @abstractmethod
+    def show(self, item: Any) -> str:
+        """Return an item as text for terminals and logs."""
+
+    def label(self, item: Any, answer: str) -> str:
+        """Return an answer as readers know it."""
+        del item
+        return answer
+
+    def details(self, item: Any) -> dict[str, Any]:
+        """Return what the sample browser of a report shows of an item."""
+        line: dict[str, Any] = item.to_json()
+        return line
+
+    def named_answers(self, text: str, item: Any, change: Any) -> dict[str, str]:
+        """Return the answers that a text names, by how it writes them."""
+        del text, item, change
+        return {}
+
+    def picture(self, change: Any, item: Any) -> Any:
+        """Return a picture of a change for reports, or None; the item is used if it has none."""
+        del change, item
+
+    def definitions(self) -> str:
+        """Return what its pictures and scripts need within the report, as SVG."""
+        return ""
+
+    def other_changes(self, given: Sequence[tuple[Any, str]], change: Any) -> Mapping[str, float]:
+        """Return the shares of these answers that other changes forbid, by their keys."""
+        del given, change
+        return {}
+
+
+def outcome(answer: str, item: Item, change: Change) -> AnswerOutcome:
+    """Return the outcome of an answer under the rules."""
+    if answer in item.usual:
+        return "usual"
+    before, now = change.standard.allows(answer, item), change.allows(answer, item)
+    if now:
+        return "legal" if before else "adapted"
+    return "forbidden" if before else "illegal"

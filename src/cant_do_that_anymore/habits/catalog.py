@@ -1,0 +1,98 @@
+"""All changes that can be measured, by key, file or value."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import InvalidInput, unknown_value
+from ..validation import parse
+from .base import Change, Form, Habit
+from .chess.habit import CHESS
+from .chess.rules import CATALOG, resolve_rules
+from .questions import (
+    QuestionChange,
+    Questions,
+    UsualMeaning,
+    read_change,
+    shipped_change,
+    shipped_keys,
+)
+
+# Stands for all changes of all habits.
+ALL = "all"
+# Habits by the folder of their texts, which decides how their items are read.
+KINDS: dict[str, Habit] = {habit.folder: habit for habit in (CHESS, Questions(""))}
+# The ways of showing a position. The default also stands for the only form of other habits.
+FORMS = CHESS.forms
+DEFAULT_FORM = CHESS.form.name
+
+
+def habits() -> dict[str, Habit]:
+    """Return all habits by name, chess first."""
+    of_questions = (shipped_change(key).its_habit for key in shipped_keys())
+    return {habit.name: habit for habit in (CHESS, *of_questions)}
+
+
+def changes_named(name: str) -> Mapping[str, Change]:
+    """Return the changes that a name stands for: all, those of a habit, or none."""
+    if name != ALL and name not in habits():
+        return {}
+    named = habits().values() if name == ALL else [habits()[name]]
+    return {key: change for habit in named for key, change in habit.changes.items()}
+
+
+def resolve_change(value: Any) -> Change:
+    """Return a change given by its key, as a TOML file, or as a value.
+
+    Raises:
+        InvalidInput: if there is no such change, or it cannot be used.
+    """
+    if isinstance(value, str) and value.endswith(".toml"):
+        value = Path(value)
+    if isinstance(value, Path):
+        value = read_change(value)
+    if isinstance(value, str) and value in shipped_keys():
+        return shipped_change(value)
+    if isinstance(value, str) and value not in CATALOG:
+        raise unknown_value("rules", value, [*CATALOG, *shipped_keys(), "FILE.toml"])
+    if not isinstance(value, QuestionChange):
+        return resolve_rules(value)
+    if value.identity != value.key and value.key in (*CATALOG, *shipped_keys()):
+        raise InvalidInput(
+            f"the key {value.key!r} is that of a change in the catalog; give yours another name"
+        )
+    return value
+
+
+def form_for(change: Change, value: Any) -> Form:
+    """Return the form of a change's items.
+
+    Raises:
+        InvalidInput: if there is no such form, or the user's own cannot work.
+    """
+    habit = change.its_habit
+    is_default = value in (DEFAULT_FORM, habit.form.name, habit.form)
+    return habit.form if is_default else habit.form_named(value)
+
+
+def saved_change(change: Change) -> Any:
+    """Return what a file needs to restore a change; None for rules of chess that are code."""
+    if isinstance(change, UsualMeaning):
+        return [saved_change(change.of), change.identity]
+    if isinstance(change, QuestionChange):
+        return change.key if change.identity == change.key else change.to_json()
+    return change.key if change.key in CATALOG and CATALOG[change.key] == change else None
+
+
+def restored_change(saved: Any) -> Change:
+    """Return a change from a file; one of the user's own comes without its items.
+
+    Raises:
+        InvalidInput: if it cannot be restored.
+    """
+    if isinstance(saved, list):
+        of, identity = restored_change(saved[0]), saved[1]
+        return of.standard if identity == of.standard.identity else of.placebo_change
+    if isinstance(saved, dict):
+        return parse(QuestionChange, saved | {"items": []}, "the saved change")
+    return resolve_change(saved)

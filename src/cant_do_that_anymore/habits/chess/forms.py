@@ -1,0 +1,146 @@
+"""The forms of a position: the ways of showing it to a model."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cache
+from hashlib import sha256
+from random import Random
+from reprlib import repr as shortened
+from typing import Any
+
+import chess
+
+from ...errors import InvalidInput, unknown_value
+from ..base import Form, Message, Role, turn, with_user_turn
+from .notation import notate_game
+from .position import Position
+
+
+@cache
+def _random_game(plies: int = 80) -> tuple[str, ...]:
+    """Return a game of random legal moves, always the same."""
+    board, random = chess.Board(), Random(0)
+    for _ in range(plies):
+        board.push(random.choice(list(board.legal_moves)))
+    return tuple(move.uci() for move in board.move_stack)
+
+
+def _rendered(form: Form) -> list[Any]:
+    """Return the description of a form, and the turns of every position of a game."""
+    game = _random_game()
+    positions = [Position(0, game[:ply], ()) for ply in range(len(game) + 1)]
+    return [form.description, *(list(form.render(position)) for position in positions)]
+
+
+def _moves(position: Position) -> Iterable[Message]:
+    """Return the moves so far, one per turn: the side to move is the assistant."""
+    roles: tuple[Role, Role] = ("assistant", "user")
+    to_move = len(position.moves) % 2
+    return (turn(roles[(ply - to_move) % 2], move) for ply, move in enumerate(position.moves))
+
+
+def _moves_and_fen(position: Position) -> Iterable[Message]:
+    opening = turn("system", "")
+    return with_user_turn((opening, *_moves(position)), f"FEN: {_fen(position)}")[1:]
+
+
+def _fen(position: Position) -> str:
+    return position.board().fen(en_passant="fen")
+
+
+def _board(position: Position) -> str:
+    """Return the board with coordinates, and below it what else a FEN tells."""
+    rows = str(position.board()).split("\n")
+    ranks = [f"{8 - number} {row}" for number, row in enumerate(rows)]
+    _, to_move, castling, en_passant, *_ = _fen(position).split()
+    return "\n".join(
+        (
+            *ranks,
+            "  a b c d e f g h",
+            f"{'White' if to_move == 'w' else 'Black'} to move",
+            f"Castling rights: {castling}",
+            f"En passant square: {en_passant}",
+        )
+    )
+
+
+def _pgn(position: Position) -> str:
+    return notate_game(position.moves) or "(no moves yet)"
+
+
+def _in_one_turn(text: Callable[[Position], str]) -> Callable[[Position], Iterable[Message]]:
+    return lambda position: [Message("user", text(position))]
+
+
+MOVES = Form("moves", "The moves so far are given turn by turn", _moves)
+FORMS: dict[str, Form] = {
+    form.name: form
+    for form in (
+        MOVES,
+        Form("fen", "The position is given in FEN", _in_one_turn(_fen)),
+        Form(
+            "board",
+            "The position is given as a board, with White's pieces in uppercase and Black's in "
+            "lowercase",
+            _in_one_turn(_board),
+        ),
+        Form(
+            "moves+fen",
+            "The moves so far are given turn by turn, followed by the position in FEN",
+            _moves_and_fen,
+        ),
+        Form("pgn", "The moves so far are given in PGN", _in_one_turn(_pgn)),
+    )
+}
+
+
+def form_named(value: Any) -> Form:
+    """Return a form by its name, or one of your own.
+
+    Raises:
+        InvalidInput: if there is no such form, or your own cannot work.
+    """
+    if isinstance(value, Form):
+        return value if value.digest or value in FORMS.values() else _own(value)
+    if not isinstance(value, str) or value not in FORMS:
+        raise unknown_value("form", str(value), FORMS)
+    return FORMS[value]
+
+
+def _own(form: Form) -> Form:
+    """Return a form of the user's own with its digest, if it works as far as one game shows."""
+    if not isinstance(form.name, str) or not form.name.strip() or "@" in form.name:
+        raise InvalidInput(f"the name of a form must be a text without '@', not {form.name!r}")
+    if not isinstance(form.description, str):
+        raise InvalidInput(
+            f"the form {form.name!r} needs a description (a clause of the prompt), not "
+            f"{form.description!r}"
+        )
+    turns = form.render(Position(0, _random_game(), ()))
+    listed = list(turns) if isinstance(turns, Iterable) else []
+    if not listed or not all(
+        isinstance(message, Message) and isinstance(message.content, str) for message in listed
+    ):
+        raise InvalidInput(
+            f"render of the form {form.name!r} must return messages with text, such as "
+            f"[Message('user', 'e2e4')], not {shortened(listed or turns)}"
+        )
+    rendered = _rendered(form)
+    if rendered != _rendered(form):
+        raise InvalidInput(
+            f"render of the form {form.name!r} returns other messages when it is called again "
+            "for the same position; it must depend on the position alone"
+        )
+    return replace(form, digest=sha256(repr(rendered).encode()).hexdigest()[:8])
+
+
+@cache
+def saved_form(identity: str) -> Form:
+    """Return the form of a saved run; one of the user's own cannot be rendered again."""
+    if "@" not in identity:
+        return form_named(identity)
+
+    def render(_: Position) -> Iterable[Message]:
+        raise InvalidInput(f"the form {identity!r} of this run is not one of {', '.join(FORMS)}")
+
+    return Form(identity, "", render)

@@ -1,0 +1,159 @@
+"""Chess as a habit: positions are its items, and changed rules forbid usual moves."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import chess
+from markupsafe import Markup
+
+from ..base import Form, Habit, Pool
+from ..words import Words
+from .forms import FORMS, form_named, saved_form
+from .move_names import named_moves
+from .notation import draw_board, notate, notate_game
+from .picture import RulePicture, pieces, rule_picture
+from .pools import COMMON, GAMES, RATES_ON_ALL, RATES_ON_COMMON, pool_named, renumbered
+from .position import Position, parse_positions
+from .rule_pool import example_of
+from .rules import CATALOG, STANDARD, Rules, board_after, rules_named
+
+# A change is suggested if it forbids at least this share of the moves.
+MIN_FORBIDDEN_SHARE = 0.02
+
+
+class Chess(Habit):
+    """Positions of games, with moves that changed rules forbid."""
+
+    name = folder = "chess"
+    forms = FORMS
+    pools = (COMMON, GAMES)
+    words = Words(
+        item="position",
+        answer="move",
+        verb="plays",
+        past="played",
+        place="in",
+        as_usual="under standard rules",
+        allowed="legal",
+        disallowed="illegal",
+        group="game",
+        cannot="Only {share} of its moves are legal: this model can't play chess; "
+        "try --rules base-9",
+        labels={},
+    )
+    script = "board.js"
+
+    @property
+    def changes(self) -> Mapping[str, Rules]:
+        """The rules of the catalog that forbid a move."""
+        return {key: rules for key, rules in CATALOG.items() if rules.forbids_something}
+
+    def form_named(self, value: Any) -> Form:
+        """Return a form by its name, or one of the user's own."""
+        return form_named(value)
+
+    def saved_form(self, identity: str) -> Form:
+        """Return the form of a saved run."""
+        return saved_form(identity)
+
+    def pool(self, change: Rules, name: str = "", *, quiet: bool = True) -> Pool:
+        """Return the original's positions, or those of the bundled games or of datasets."""
+        return pool_named(change, name, quiet=quiet)
+
+    def usual_rates(self, pool: str) -> Sequence[float]:
+        """Return how often the models of the shipped datasets play the usual move."""
+        return RATES_ON_COMMON if pool == COMMON else RATES_ON_ALL
+
+    def items_in(self, path: Path) -> list[Position]:
+        """Read a file of positions without checking the moves."""
+        return parse_positions(path)
+
+    def item(self, line: Any) -> Position:
+        """Return a position from its JSON object, if its moves are possible."""
+        position = Position.from_json(line)
+        board_after(position.moves)
+        return position
+
+    def as_control(self, item: Position, answer: str) -> Position | None:
+        """Return the position with the model's own move as the usual one."""
+        return None if answer in item.usual else replace(item, usual=(answer,))
+
+    def regrouped(self, new: Sequence[Position], existing: Sequence[Position]) -> list[Position]:
+        """Return positions with other game numbers where theirs already mean another game."""
+        return renumbered(new, existing)
+
+    def example(self, change: Rules) -> Position | None:
+        """Return a position of a famous game."""
+        return example_of(change)
+
+    def worked_example(self, change: Rules) -> str:
+        """Return an example from another game, whose changed rule is the placebo."""
+        others = (change.placebo_change, rules_named("no-castling"))  # one's own may forbid nothing
+        rules, position = next((other, game) for other in others if (game := example_of(other)))
+        usual, board = chess.Move.from_uci(position.usual[0]), position.board()
+
+        def is_far(move: chess.Move) -> tuple[bool, bool, str]:
+            another_piece = move.from_square != usual.from_square
+            return another_piece, STANDARD.is_legal(board, move), move.uci()
+
+        # If possible, it is of the same piece and legal only under the changed rule.
+        reply = min(rules.legal_moves(board), key=is_far)
+        return (
+            "Here is a worked example from another game, in which another rule was changed: "
+            f'"{rules.statement}" In one position of that game, {board.fen()} in FEN, the usual '
+            f"move {usual.uci()} would have broken its rule. A correct reply was {reply.uci()}."
+        )
+
+    def show(self, item: Position) -> str:
+        """Return the game so far and the board."""
+        board = item.board()
+        side = "White" if board.turn else "Black"
+        game = notate_game(item.moves) or "The first move."
+        return f"{game}\n\n{draw_board(board)}\n\n{side} to move."
+
+    def label(self, item: Position, answer: str) -> str:
+        """Return a move in algebraic notation."""
+        return notate(item.board(), answer)
+
+    def details(self, item: Position) -> dict[str, Any]:
+        """Return the board and the game so far."""
+        return {
+            "game": item.game,
+            "fen": item.board().fen(),
+            "last_move": item.moves[-1] if item.moves else "",
+            "moves": notate_game(item.moves),
+        }
+
+    def named_answers(self, text: str, item: Position, change: Rules) -> dict[str, str]:
+        """Return the moves that a text names."""
+        named = named_moves(text, item.board(), change)
+        return {written: move.uci() for written, move in named.items() if move}
+
+    def picture(self, change: Rules, item: Position | None) -> RulePicture | None:
+        """Return a board diagram of a piece whose moves the change affects."""
+        return rule_picture(change, item)
+
+    def definitions(self) -> Markup:
+        """Return the pieces."""
+        return pieces()
+
+    def other_changes(
+        self, given: Sequence[tuple[Position, str]], change: Rules
+    ) -> Mapping[str, float]:
+        """Return the shares of these moves that other rules forbid.
+
+        Of rules that forbid the same moves, it is the first of the catalog.
+        """
+        moves = [(position.board(), chess.Move.from_uci(uci)) for position, uci in given]
+        rules_by_moves: dict[tuple[int, ...], str] = {}
+        for rules in CATALOG.values():
+            forbidden = tuple(n for n, move in enumerate(moves) if rules.is_habit(*move))
+            if rules != change and len(forbidden) >= max(1, MIN_FORBIDDEN_SHARE * len(moves)):
+                rules_by_moves.setdefault(forbidden, rules.key)
+        frequent = sorted(rules_by_moves, key=len, reverse=True)
+        return {rules_by_moves[moves_]: len(moves_) / len(moves) for moves_ in frequent}
+
+
+CHESS = Chess()

@@ -1,0 +1,10 @@
+"""Mining: find positions with a usual move in PGN games of any origin and size.
+
+``inputs`` opens files and URLs, ``pgn`` finds games and moves in their bytes, ``openings`` plays
+the moves and applies the rules, and ``miner`` distributes blocks of games over processes or a
+cluster.
+"""
+
+from .miner import LOW_RATING, NOT_STANDARD, MinedPosition, MiningCriteria, MiningResult, mine
+
+__all__ = ["LOW_RATING", "NOT_STANDARD", "MinedPosition", "MiningCriteria", "MiningResult", "mine"]

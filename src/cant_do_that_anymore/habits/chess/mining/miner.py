@@ -1,0 +1,314 @@
+"""Find positions with a usual move in PGN games, in one process, several, or on a Ray cluster.
+
+A pure function mines each block of games, so it does not matter where it runs::
+
+    inputs -> read_blocks -> mine_block, anywhere -> results in the order of the games
+"""
+
+import json
+import logging
+import os
+import re
+import signal
+import sqlite3
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from hashlib import blake2b
+from threading import Thread
+from typing import Any, NamedTuple, TypeVar
+
+import chess
+
+from ....errors import Incomplete, InvalidInput
+from ..position import Position
+from ..rules import Rules, check_forbids_something
+from .inputs import check_input
+from .openings import Openings
+from .pgn import Block, Damaged, Game, is_plain, moves_of, read_blocks, tags_of
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Handle = TypeVar("Handle")
+
+_QUEUED_PER_WORKER = 3  # enough to keep a worker busy, few enough for the memory
+
+
+def map_processes(
+    work: Callable[[Item], Result], items: Iterable[Item], jobs: int
+) -> Generator[Result, None, None]:
+    """``map(work, items)`` in ``jobs`` processes; with one job, in this process.
+
+    Raises:
+        Incomplete: if a worker process is killed.
+    """
+    if jobs == 1:
+        yield from map(work, items)
+        return
+    from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    # The progress bar has threads, so forking is unsafe.
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_init_worker)
+    try:
+        yield from _map_in_order(lambda item: pool.submit(work, item), Future.result, items, jobs)
+    except BrokenExecutor:
+        raise Incomplete(
+            "a worker process was killed, probably because memory ran out; use fewer --jobs"
+        ) from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def map_cluster(
+    work: Callable[[Item], Result], items: Iterable[Item], address: str
+) -> Generator[Result, None, None]:
+    """``map(work, items)`` on the Ray cluster at ``address``, or ``auto``.
+
+    Every machine of the cluster must have this package installed.
+
+    Raises:
+        InvalidInput: if Ray is not installed or there is no cluster.
+        Incomplete: if the cluster breaks down.
+    """
+    try:
+        import ray
+    except ImportError:
+        raise InvalidInput(
+            "--cluster needs Ray: pip install 'cant-do-that-anymore[ray]' on every machine of "
+            "the cluster"
+        ) from None
+    try:
+        if address != "auto":
+            _check_reachable(address)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except (OSError, ValueError, RuntimeError) as problem:
+        reason = str(problem).partition("\n")[0]
+        raise InvalidInput(
+            f"no Ray cluster at {address!r} ({reason}); give the HOST:PORT that ray start --head "
+            "printed, or auto on one of its machines"
+        ) from None
+    try:
+        task: Any = ray.remote(lambda item: work(item))  # Ray accepts plain functions only
+        workers = int(ray.cluster_resources()["CPU"])  # type: ignore[no-untyped-call]
+        wait: Callable[[Any], Result] = ray.get
+        yield from _map_in_order(task.remote, wait, items, workers)
+    except ray.exceptions.RayError as problem:
+        raise Incomplete(f"the Ray cluster at {address!r} failed: {problem}") from None
+    finally:
+        ray.shutdown()
+
+
+def _map_in_order(
+    submit: Callable[[Item], Handle],
+    wait: Callable[[Handle], Result],
+    items: Iterable[Item],
+    workers: int,
+) -> Generator[Result, None, None]:
+    handles: deque[Handle] = deque()
+    for item in items:
+        handles.append(submit(item))
+        if len(handles) >= _QUEUED_PER_WORKER * workers:
+            yield wait(handles.popleft())
+    while handles:
+        yield wait(handles.popleft())
+
+
+def _check_reachable(address: str) -> None:
+    """Fail at once if nothing listens at the address; Ray would retry for minutes."""
+    import socket
+
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    socket.create_connection((host, port), timeout=10).close()
+
+
+def _init_worker() -> None:
+    """Let a worker ignore Ctrl-C, and exit when its parent process ends for any reason."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_exit_with_parent, daemon=True).start()
+
+
+def _exit_with_parent() -> None:
+    from multiprocessing import parent_process
+
+    if parent := parent_process():
+        parent.join()
+    os._exit(1)
+
+
+# More than any tournament game on record; each position repeats all the moves before it.
+MAX_GAME_PLIES = 1000
+MAX_SOURCE_LENGTH = 300  # every position of a game repeats its source, and a tag can be long
+_CACHE_KB = 64_000  # memory for digests of positions; SQLite moves the rest to a temporary file
+
+NOT_STANDARD = "set-up position or other variant"
+LOW_RATING = "rating too low or unknown"
+_openings = lru_cache(maxsize=1)(Openings)  # one tree per process, which all blocks share
+_STANDARD_NAMES = {"standard", "chess", "normal"}
+
+
+@dataclass(frozen=True)
+class MiningCriteria:
+    """Which positions to take from which games.
+
+    Attributes:
+        rules: the changed rules, which define the usual moves.
+        every: take every usual move of a game, not only the first.
+        min_elo: the minimum rating of both players.
+    """
+
+    rules: Rules
+    every: bool = False
+    min_elo: int = 0
+
+
+class MinedPosition(NamedTuple):
+    """A position as a JSON line, and a digest of the moves before it."""
+
+    line: str
+    digest: bytes
+
+
+@dataclass(frozen=True)
+class MiningResult:
+    """The result of mining a block of games.
+
+    Attributes:
+        games: the number of games.
+        found: their positions.
+        skipped: the number of games skipped, by reason.
+        damaged: the place and the problem of each unreadable game.
+        problem: why an input could not be read to its end.
+        share: the share of all inputs read so far, if known.
+    """
+
+    games: int
+    found: list[MinedPosition] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+    damaged: list[str] = field(default_factory=list)
+    problem: str | None = None
+    share: float | None = None
+
+
+def mine(
+    inputs: Sequence[str],
+    wanted: MiningCriteria,
+    *,
+    unique: bool = True,
+    limit: int | None = None,
+    jobs: int = 1,
+    cluster: str | None = None,
+) -> Generator[MiningResult, None, None]:
+    """Find the wanted positions in ``inputs``, and yield them block by block in order.
+
+    Args:
+        inputs: files, ``-`` for standard input, and URLs, compressed or not.
+        wanted: which positions to take from which games.
+        unique: skip positions whose moves so far occurred before, in the same order.
+        limit: stop after this many positions.
+        jobs: the number of processes.
+        cluster: the address of a Ray cluster to use instead, or ``auto``.
+
+    Raises:
+        InvalidInput: if an input does not exist or the rules forbid nothing.
+        Incomplete: if the workers fail.
+    """
+    check_forbids_something(wanted.rules)
+    for name in inputs:
+        check_input(name)
+    work, blocks = partial(mine_block, wanted=wanted, unique=unique), read_blocks(inputs)
+    results = map_cluster(work, blocks, cluster) if cluster else map_processes(work, blocks, jobs)
+    left = limit
+    with closing(results), closing(_digest_table()) as seen:
+        for mined in results:
+            positions = [p for p in mined.found if not unique or _is_new(p.digest, seen)][:left]
+            yield replace(mined, found=positions)
+            if left is not None:
+                left -= len(positions)
+                if not left:
+                    return
+
+
+def mine_block(block: Block, wanted: MiningCriteria, *, unique: bool = False) -> MiningResult:
+    """Find the wanted positions in a block of games, repeated ones once if ``unique``."""
+    positions: list[MinedPosition] = []
+    seen: set[bytes] | None = set() if unique else None
+    skipped: Counter[str] = Counter()
+    damages = {0: block.lost} if block.lost else {}
+    for index, game in enumerate(block.games, block.index):
+        reason = _reason_to_skip(block.text, game, wanted)
+        if reason:
+            skipped[reason] += 1
+            continue
+        try:
+            positions += _positions(block.text, game, index, wanted, seen)
+        except Damaged as damage:
+            damages[game.start] = str(damage)
+    places = zip(block.places(damages), damages.values(), strict=True)
+    damaged = [f"{place}: {damage}" for place, damage in places]
+    games = len(block.games) + bool(block.lost)
+    return MiningResult(games, positions, skipped, damaged, block.problem, block.share)
+
+
+def _positions(
+    text: bytes, game: Game, index: int, wanted: MiningCriteria, seen: set[bytes] | None
+) -> list[MinedPosition]:
+    positions: list[MinedPosition] = []
+    moves: list[str] = []
+    source = None
+    for uci, usual in _openings(wanted.rules).follow(moves_of(text, game)):
+        if usual:
+            digest = blake2b(" ".join(moves).encode(), digest_size=16).digest()
+            if seen is None or digest not in seen:
+                source = source or _source(tags_of(text, game))
+                position = Position(index, tuple(moves), (uci,), source)
+                positions.append(MinedPosition(json.dumps(position.to_json()), digest))
+            if seen is not None:
+                seen.add(digest)
+            if not wanted.every:
+                break
+        moves.append(uci)
+        if len(moves) > MAX_GAME_PLIES:
+            raise Damaged(f"more than {MAX_GAME_PLIES:,} moves")
+    return positions
+
+
+def _reason_to_skip(text: bytes, game: Game, wanted: MiningCriteria) -> str | None:
+    if not wanted.min_elo and is_plain(text, game):
+        return None
+    tags = tags_of(text, game)
+    set_up = "FEN" in tags or tags.get("SetUp", "0") != "0"
+    if set_up and tags.get("FEN") != chess.STARTING_FEN:
+        return NOT_STANDARD
+    if tags.get("Variant", "standard").lower() not in _STANDARD_NAMES:
+        return NOT_STANDARD
+    ratings = [tags.get(f"{side}Elo", "") for side in ("White", "Black")]
+    numbers = [int(rating) if re.fullmatch("[0-9]{1,5}", rating) else 0 for rating in ratings]
+    return LOW_RATING if min(numbers) < wanted.min_elo else None
+
+
+def _source(tags: dict[str, str]) -> str | None:
+    """Return the game's link, or else its players, event, site and date."""
+    for name in ("Link", "Site"):
+        if tags.get(name, "").startswith(("https://", "http://")):
+            return tags[name][:MAX_SOURCE_LENGTH]
+    filled = {name: value for name, value in tags.items() if value.strip("?-. ")}
+    players = " - ".join(filled[name] for name in ("White", "Black") if name in filled)
+    occasion = [filled[name] for name in ("Event", "Site", "Date") if name in filled]
+    return "; ".join([players, *occasion]).strip("; ")[:MAX_SOURCE_LENGTH] or None
+
+
+def _digest_table() -> sqlite3.Connection:
+    """Create a table of the digests seen so far, in a temporary file if it needs much memory."""
+    database = sqlite3.connect("")
+    database.execute("PRAGMA journal_mode = OFF")  # nothing is ever rolled back
+    database.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
+    database.execute("CREATE TABLE seen (digest BLOB PRIMARY KEY) WITHOUT ROWID")
+    return database
+
+
+def _is_new(digest: bytes, seen: sqlite3.Connection) -> bool:
+    """Whether a digest was not yet in the table, which now has it."""
+    return seen.execute("INSERT OR IGNORE INTO seen VALUES (?)", (digest,)).rowcount == 1

@@ -1,0 +1,354 @@
+"""Habits that are data: each change of what questions mean is one TOML file."""
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar, get_args
+
+from ..errors import InvalidInput, unknown_value
+from ..files import DATA, file_errors
+from ..validation import parse
+from .answers import AnswerKind, normalized, read_answer
+from .base import STATEMENTS, Change, Form, Habit, Message, Pool
+from .question_items import QuestionItem, check_distinct, item_at, item_from, read_items
+from .words import Words
+
+# What the wordings of all questions contain besides the statements of a change.
+TASK, REPLY = "{task}", "{reply}"
+SHIPPED_FOLDER = DATA / "questions"
+USUAL_RATES = (0.4, 0.9, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionChange(Change):
+    """A change of what a kind of question means, with its items: what a TOML file holds.
+
+    Attributes:
+        key: the name in options and files; that of a file is the file's name.
+        title: completes "when ...", such as "the minus sign means plus".
+        task: what the model does, as a sentence.
+        reply: how it is to reply, as a sentence.
+        now: what is so now, as a sentence.
+        no_longer: what is not so any more, as a sentence.
+        answer: how replies are read: ``number``, ``word`` or ``line``.
+        items: questions, each with a usual and a right answer; mappings with the keys of a file.
+        placebo: the statement of a similar change that leaves the usual answers right.
+        habit: the name of the habit that it belongs to; by default the key.
+
+    Raises:
+        InvalidInput: if it cannot be used.
+    """
+
+    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
+
+    title: str
+    task: str
+    reply: str
+    now: str
+    no_longer: str
+    answer: AnswerKind
+    items: Sequence[Any] = field(compare=False, repr=False)
+    placebo: str = ""
+    habit: str = ""
+    key: str = "own"
+
+    def __post_init__(self) -> None:
+        for name in _TEXTS:
+            text = getattr(self, name)
+            if not isinstance(text, str) or (not text.strip() and name not in _OPTIONAL):
+                raise InvalidInput(f"{name!r} of {self.key} must be a text, not {text!r}")
+        if self.answer not in get_args(AnswerKind):
+            raise unknown_value(f"answer of {self.key}", self.answer, get_args(AnswerKind))
+        items = tuple(item_at(f"item {n} of {self.key}", i) for n, i in enumerate(self.items, 1))
+        check_distinct(items)
+        object.__setattr__(self, "items", tuple(map(self._normalized, items)))
+
+    def _normalized(self, item: QuestionItem) -> QuestionItem:
+        """Return an item in which equal answers are written alike.
+
+        Raises:
+            InvalidInput: if an answer is not of the kind that replies are read for.
+        """
+        answers = (*item.usual, *item.right)
+        written = {answer: normalized(answer, self.answer) for answer in answers}
+        for answer, normal in written.items():
+            if not normal:
+                raise InvalidInput(f"{item.where}: {answer!r} is not a {self.answer}")
+        first = {normal: answer for answer, normal in reversed(written.items())}
+        usual, right = (
+            tuple(dict.fromkeys(first[written[answer]] for answer in group))
+            for group in (item.usual, item.right)
+        )
+        return replace(item, usual=usual, right=right)
+
+    @cached_property
+    def its_habit(self) -> "Questions":
+        """The habit that it belongs to."""
+        return Questions(self.habit or self.key)
+
+    @property
+    def statement(self) -> str:
+        """What is so now, and what is not so any more."""
+        return f"{self.now} {self.no_longer}"
+
+    @property
+    def statements(self) -> tuple[str, str, str]:
+        """The statement and its two parts."""
+        return self.statement, self.now, self.no_longer
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The texts that a wording may contain, by placeholder."""
+        return {TASK: self.task, REPLY: self.reply, **super().texts}
+
+    @cached_property
+    def identity(self) -> str:
+        """The key; with a digest of the texts, if the change is the user's own."""
+        texts = json.dumps(self.to_json(), sort_keys=True)
+        is_shipped = self.key in shipped_keys() and shipped_change(self.key) == self
+        return self.key if is_shipped else f"{self.key}-{sha256(texts.encode()).hexdigest()[:8]}"
+
+    @cached_property
+    def standard(self) -> "Change":
+        """The usual meaning."""
+        return UsualMeaning(self, "standard", "As usual", "")
+
+    @property
+    def placebo_change(self) -> "Change":
+        """The usual meaning, with the statement of the placebo."""
+        if not self.placebo:
+            raise InvalidInput(
+                f"{self.key} has no placebo, which a diagnosis needs: a similar change that leaves "
+                "the usual answers right; add the key 'placebo' to its file"
+            )
+        return UsualMeaning(self, f"{self.identity}-placebo", "Placebo", self.placebo)
+
+    def to_json(self) -> dict[str, str]:
+        """Return the texts of the change, without its items."""
+        return {name: getattr(self, name) for name in ("answer", *_TEXTS)}
+
+    def allows(self, answer: str, item: QuestionItem) -> bool:
+        """Whether an answer is right after the change."""
+        return answer in item.right
+
+    def read(self, reply: str, item: QuestionItem, *, exact: bool, cut_off: bool) -> str | None:
+        """Return the answer that a reply gives after the change."""
+        return _read(self, reply, item, changed=True, exact=exact, cut_off=cut_off)
+
+    def examples(self, item: QuestionItem) -> Sequence[str]:
+        """Return the right answers after the change."""
+        return item.right
+
+    def guesses(self, item: QuestionItem) -> Sequence[str]:
+        """Return a usual and a right answer, and the usual one of another item."""
+        others = self.items or [item]
+        other = others[int(item.id, 16) % len(others)]
+        return [item.usual[0], item.right[0], other.usual[0]]
+
+
+_TEXTS = ("title", "task", "reply", "now", "no_longer", "placebo", "habit", "key")
+_OPTIONAL = ("placebo", "habit")
+
+
+@dataclass(frozen=True)
+class UsualMeaning(Change):
+    """The rules under which the usual answers are right: before a change, or a placebo."""
+
+    of: QuestionChange
+    key: str
+    title: str
+    statement: str
+
+    @property
+    def its_habit(self) -> "Questions":
+        """The habit of the change."""
+        return self.of.its_habit
+
+    @property
+    def standard(self) -> Change:
+        """The rules before the change."""
+        return self.of.standard
+
+    @property
+    def placebo_change(self) -> Change:
+        """The placebo of the change."""
+        return self.of.placebo_change
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The texts of the change, with the whole statement in place of any part."""
+        return {**self.of.texts, **dict.fromkeys(STATEMENTS, self.statement)}
+
+    def allows(self, answer: str, item: QuestionItem) -> bool:
+        """Whether an answer is a usual one."""
+        return answer in item.usual
+
+    def read(self, reply: str, item: QuestionItem, *, exact: bool, cut_off: bool) -> str | None:
+        """Return the answer that a reply gives."""
+        return _read(self.of, reply, item, changed=False, exact=exact, cut_off=cut_off)
+
+    def examples(self, item: QuestionItem) -> Sequence[str]:
+        """Return the usual answers."""
+        return item.usual
+
+    def guesses(self, item: QuestionItem) -> Sequence[str]:
+        """Return a usual and a right answer, and the usual one of another item."""
+        return self.of.guesses(item)
+
+
+def _read(
+    change: QuestionChange,
+    reply: str,
+    item: QuestionItem,
+    *,
+    changed: bool,
+    exact: bool,
+    cut_off: bool,
+) -> str | None:
+    if exact:
+        return reply.strip() or None
+    if cut_off:  # whatever answers it names on the way
+        return None
+    return read_answer(
+        reply,
+        question=item.question,
+        usual=item.usual,
+        right=item.right,
+        answer=change.answer,
+        changed=changed,
+    )
+
+
+def _show_question(item: QuestionItem) -> list[Message]:
+    return [Message("user", item.question)]
+
+
+class Questions(Habit):
+    """A habit of giving the usual answers to a kind of question."""
+
+    folder = "questions"
+    forms: Mapping[str, Form] = {"question": Form("question", "", _show_question)}
+    required = (TASK, REPLY)
+    has_one_right_answer = True
+    words = Words(
+        item="question",
+        answer="answer",
+        verb="gives",
+        past="gave",
+        place="to",
+        as_usual="as usual",
+        allowed="right",
+        disallowed="wrong",
+        group="group",
+        cannot="Only {share} of its answers are right as usual: this model can't do this task; try "
+        "another one (see cdta rules)",
+        labels={"adapted": "right answer", "illegal": "another answer"},
+    )
+    script = "question.js"
+    base_tokens = 16
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def changes(self) -> Mapping[str, QuestionChange]:
+        """The shipped changes of this habit."""
+        changes = map(shipped_change, shipped_keys())
+        return {change.key: change for change in changes if change.habit == self.name}
+
+    def form_named(self, value: Any) -> Form:
+        """Return the only form."""
+        name = value.name if isinstance(value, Form) else value
+        raise InvalidInput(f"--form {name} is for chess, not for questions; leave it out")
+
+    def pool(self, change: QuestionChange, name: str = "", *, quiet: bool = True) -> Pool:
+        """Return the items of a change, without its controls."""
+        del quiet
+        if not any(self.examples(change)):
+            raise InvalidInput(f"{change.key} has no item whose usual answer becomes wrong")
+        if name:
+            option = "--eval all_diagonal" if name == "diagonal" else f"--pool {name}"
+            raise InvalidInput(f"{option} is for chess, not for {change.key}; leave it out")
+        return Pool(change.key, list(self.examples(change)))
+
+    def usual_rates(self, pool: str) -> Sequence[float]:
+        """Return how often small models give the usual answers to the shipped questions."""
+        return USUAL_RATES
+
+    def controls(self, change: QuestionChange) -> Sequence[QuestionItem]:
+        """Return the items whose usual answer stays right."""
+        return [item for item in change.items if item.is_control]
+
+    def items_in(self, path: Path) -> list[QuestionItem]:
+        """Read a file of items, without its controls."""
+        return [item for item in read_items(path) if not item.is_control]
+
+    def item(self, line: Any) -> QuestionItem:
+        """Return an item from its JSON object."""
+        return item_from(line)
+
+    def example(self, change: QuestionChange) -> QuestionItem:
+        """Return the first item of a change."""
+        return next(self.examples(change))
+
+    def examples(self, change: QuestionChange) -> Iterator[QuestionItem]:
+        """Yield the items of a change."""
+        return (item for item in change.items if not item.is_control)
+
+    def worked_example(self, change: QuestionChange) -> str:
+        """Return an example from another shipped change."""
+        other = shipped_change(next(key for key in shipped_keys() if key != change.key))
+        item = self.example(other)
+        return (
+            "Here is a worked example of another task, in which another rule was changed: "
+            f'"{other.statement}" The question was {item.question!r}. The usual answer, '
+            f"{item.usual[0]}, would have broken its rule. The correct reply was {item.right[0]}."
+        )
+
+    def show(self, item: QuestionItem) -> str:
+        """Return the question and the right answer."""
+        return f"{item.question}\nRight after the change: {' or '.join(item.right)}."
+
+
+def read_change(path: Path) -> QuestionChange:
+    """Read a change from a TOML file, with its items.
+
+    Raises:
+        InvalidInput: with the file and the reason, if it cannot be used.
+    """
+    with file_errors("read the change", path, error=InvalidInput, caught=(OSError, ValueError)):
+        values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    given, source = values.get("items"), path
+    if isinstance(given, str):
+        source = path.parent / given
+        values["items"] = read_items(source)
+    elif given is not None:
+        listed = given if isinstance(given, list) else [given]
+        values["items"] = [item_at(f"{path}, item {n}", item) for n, item in enumerate(listed, 1)]
+    try:
+        change = parse(QuestionChange, values | {"key": path.stem}, str(path))
+    except InvalidInput as problem:
+        text = str(problem)
+        is_named = any(str(file) in text for file in (path, source))
+        raise InvalidInput(text if is_named else f"{path}: {text}") from None
+    if all(item.is_control for item in change.items):
+        what = "no item" if change.items else "no items; give at least one"
+        raise InvalidInput(f"{source} has {what} whose usual answer becomes wrong")
+    return change
+
+
+@cache
+def shipped_keys() -> list[str]:
+    """Return the keys of the shipped changes."""
+    names = (file.name for file in SHIPPED_FOLDER.iterdir())
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+
+
+@cache
+def shipped_change(key: str) -> QuestionChange:
+    """Return a shipped change, with its items."""
+    return read_change(Path(str(SHIPPED_FOLDER / f"{key}.toml")))

@@ -1,0 +1,79 @@
+"""How screens speak of a habit."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Words:
+    """How screens speak of a habit.
+
+    Attributes:
+        item: one item.
+        answer: what a reply names.
+        verb: what a model does with an answer; ``past`` is its past tense.
+        place: the preposition between the answer and the items.
+        as_usual: the rules before the change.
+        allowed: what an answer is if the rules allow it; ``disallowed`` if not.
+        group: what several items may be from.
+        cannot: the sentence about a model with too few right answers, with ``{share}``.
+        labels: names of outcomes, where the outcome's own name does not fit.
+    """
+
+    item: str
+    answer: str
+    verb: str
+    past: str
+    place: str
+    as_usual: str
+    allowed: str
+    disallowed: str
+    group: str
+    cannot: str
+    labels: Mapping[str, str]
+
+    @property
+    def items(self) -> str:
+        """Several items."""
+        return f"{self.item}s"
+
+    @property
+    def does(self) -> str:
+        """What a model with the habit does, up to the number of items."""
+        return f"{self.verb} its usual {self.answer} {self.place}"
+
+    def label(self, outcome: str) -> str:
+        """The name of an outcome on screens."""
+        return self.labels.get(outcome, outcome)
+
+    def fill(self, text: str) -> str:
+        """Put the words into a text, in place of their names in braces.
+
+        >>> ANY_HABIT.fill("a {answer} to {items} that is {allowed}")
+        'an answer to items that is right'
+        """
+        words = {name: word for name, word in vars(self).items() if isinstance(word, str)}
+        words |= {"items": self.items, "does": self.does}
+
+        def filled(name: re.Match[str]) -> str:
+            word = words.get(name[2], f"{{{name[2]}}}")
+            return ("an " if name[1] and word[0] in "aeiou" else name[1] or "") + word
+
+        return re.sub(r"(\ba )?\{(\w+)\}", filled, text)
+
+
+# How screens speak of several habits at once.
+ANY_HABIT = Words(
+    item="item",
+    answer="answer",
+    verb="gives",
+    past="gave",
+    place="to",
+    as_usual="under standard rules",
+    allowed="right",
+    disallowed="wrong",
+    group="group",
+    cannot="",
+    labels={},
+)

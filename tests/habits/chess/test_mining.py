@@ -1,0 +1,516 @@
+"""Mining compared with python-chess, in every PGN style, and with all kinds of damage."""
+
+import bz2
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+import chess
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cant_do_that_anymore.habits.chess.mining import (
+    LOW_RATING,
+    NOT_STANDARD,
+    MiningCriteria,
+    MiningResult,
+    inputs,
+    mine,
+    openings,
+)
+from cant_do_that_anymore.habits.chess.mining.openings import Openings
+from cant_do_that_anymore.habits.chess.position import read_positions
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, CATALOG, STANDARD, Rules
+from pgn_styles import (
+    SET_UP,
+    TAGS,
+    VARIANT,
+    MinedLine,
+    game_from_choices,
+    plain_pgn,
+    pool_games,
+    read_by_python_chess,
+    styled_pgn,
+    usual,
+)
+from testing import cdta, needs_linux, needs_posix, open_pipe
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+GAMES = st.lists(st.integers(0, 2**16), max_size=60).map(game_from_choices)
+CHANGES = st.sampled_from([rules for rules in CATALOG.values() if rules is not STANDARD])
+CRITERIA = MiningCriteria(BISHOPS_AS_KNIGHTS)
+GAME_COUNT = 300
+ITALIAN = TAGS + "1. e4 e5 2. Nf3 Nc6 3. Bc4 *\n\n"
+"""A game whose only usual move is its last."""
+
+
+@pytest.fixture(autouse=True)
+def many_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "CHUNK_BYTES", 2**14)
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A PGN file of many games."""
+    path = tmp_path_factory.mktemp("collection") / "games.pgn"
+    path.write_text("".join(map(plain_pgn, pool_games(GAME_COUNT, Random(1)))), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def games(collection: Path) -> list[list[chess.Move]]:
+    """The same games as python-chess reads them."""
+    return read_by_python_chess(collection.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def expected(collection: Path) -> list[str]:
+    """The lines that mining finds in these games."""
+    return [position.line for position in mine_input(collection).found]
+
+
+def mine_input(
+    path: Path | str,
+    criteria: MiningCriteria = CRITERIA,
+    unique: bool = False,
+    limit: int | None = None,
+    jobs: int = 1,
+) -> MiningResult:
+    """Mine one input and join the results of its blocks."""
+    blocks = list(mine([str(path)], criteria, unique=unique, limit=limit, jobs=jobs))
+    return MiningResult(
+        games=sum(block.games for block in blocks),
+        found=[position for block in blocks for position in block.found],
+        skipped=sum((block.skipped for block in blocks), Counter()),
+        damaged=[damage for block in blocks for damage in block.damaged],
+        problem=next((block.problem for block in blocks if block.problem), None),
+    )
+
+
+def mine_text(text: str | bytes, criteria: MiningCriteria = CRITERIA) -> MiningResult:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "x.pgn"
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return mine_input(path, criteria)
+
+
+def positions_in(result: MiningResult) -> list[MinedLine]:
+    fields = [json.loads(position.line) for position in result.found]
+    return [(f["game_idx"], f["previous_moves"], *f["next_filtered_moves"]) for f in fields]
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_matches_python_chess(collection: Path, games: list[list[chess.Move]], every: bool) -> None:
+    result = mine_input(collection, MiningCriteria(BISHOPS_AS_KNIGHTS, every))
+    assert result.games == len(games) == GAME_COUNT
+    assert positions_in(result) == usual(games, BISHOPS_AS_KNIGHTS, every)
+
+
+@given(st.lists(GAMES, max_size=4), st.booleans(), st.randoms(use_true_random=False))
+def test_any_pgn_style_is_read(games: list[list[chess.Move]], every: bool, random: Random) -> None:
+    text = "".join(styled_pgn(moves, random) for moves in games)
+    text = random.choice([text, text.rstrip("\n"), "\n\n" + text, "% escaped\n; comment\n" + text])
+    text = text.replace("\n", random.choice(["\n", "\r\n", "\r"]))
+    encoding = random.choice(["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+    data = text.encode(encoding, errors="replace")
+    result = mine_text(data, MiningCriteria(BISHOPS_AS_KNIGHTS, every))
+    assert not result.damaged
+    assert result.games == len(games)
+    assert positions_in(result) == usual(games, BISHOPS_AS_KNIGHTS, every)
+
+
+@given(st.lists(GAMES.filter(bool), min_size=1, max_size=4))
+def test_games_without_tags_are_separated(games: list[list[chess.Move]]) -> None:
+    text = "".join(plain_pgn(moves).removeprefix(TAGS) for moves in games)
+    assert positions_in(mine_text(text)) == usual(games, BISHOPS_AS_KNIGHTS, every=False)
+
+
+@given(GAMES, CHANGES)
+def test_usual_moves_follow_the_rules(moves: list[chess.Move], rules: Rules) -> None:
+    expected, san_moves = [], []
+    board = chess.Board()
+    for move in moves:
+        expected.append((move.uci(), rules.is_habit(board, move)))
+        san_moves.append(board.san(move).rstrip("+#").encode())
+        board.push(move)
+    tree = Openings(rules)
+    for _ in range(3):  # first with an empty tree, then with cached moves
+        assert list(tree.follow(iter(san_moves))) == expected
+
+
+def test_a_full_tree_of_openings_changes_nothing(
+    collection: Path, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openings, "_MAX_NODES", 7)
+    assert [position.line for position in mine_input(collection).found] == expected
+
+
+@given(st.binary(max_size=400))
+def test_random_bytes_never_crash(data: bytes) -> None:
+    assert positions_in(mine_text(data)) == []
+
+
+@given(st.binary(max_size=20), st.integers(0, 2**10), st.booleans())
+def test_damage_never_loses_another_game(data: bytes, offset: int, every: bool) -> None:
+    offset %= len(ITALIAN)
+    broken = ITALIAN.encode()[:offset] + data + ITALIAN.encode()[offset:]
+    text = ITALIAN.encode() + broken + b"\n\n" + ITALIAN.encode()
+    positions = positions_in(mine_text(text, MiningCriteria(BISHOPS_AS_KNIGHTS, every)))
+    (_, *first), (_, *last) = positions[0], positions[-1]
+    assert first == last == [["e2e4", "e7e5", "g1f3", "b8c6"], "f1c4"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        ("1. e4 e5 2. Ke3 *", "illegal or ambiguous move 'Ke3'"),
+        ("1. e4 e5 2. Nge2 Nc6 3. Nc3 *", "illegal or ambiguous move 'Nc3'"),
+        ("1. f3 e5 2. g4 Qh4+ 3. a3 *", "illegal move 'a3'"),
+        ("1. f3 e5 2. g4 Qh4+ 3. Nc3 *", "illegal move 'Nc3'"),
+        ("1. e4 e5 2. hello *", "unexpected 'hello'"),
+        ("1. e4 -- 2. d4 *", "unexpected '--'"),
+        ("1. e4 {never closed", "unexpected '{never closed"),
+        ("1. e4 (1. d4 never closed", "a variation that is never closed"),
+        ("1. e4 e5) 2. d4 *", "a closing parenthesis without an opening one"),
+        ("1. e4 e5 1-0 2. d4", "unexpected '2. d4'"),
+        ("1. Nf3 Nf6 " + "Ng1 Ng8 Nf3 Nf6 " * 300 + "*", "more than 1,000 moves"),
+        ("{" + "long " * 2**18 + "} *", "longer than 1,048,576 bytes"),
+    ],
+)
+def test_a_damaged_game_is_skipped_and_reported_with_its_line(damage: str, reason: str) -> None:
+    result = mine_text(ITALIAN + TAGS + damage + "\n\n" + ITALIAN)
+    assert result.games == 3
+    assert [index for index, *_ in positions_in(result)] == [0, 2]
+    assert len(result.damaged) == 1
+    assert "x.pgn, line 7: " + reason in result.damaged[0]
+
+
+def test_set_up_positions_and_variants_are_skipped_and_counted() -> None:
+    standard = ITALIAN.replace("\n", f'\n[SetUp "1"]\n[FEN "{chess.STARTING_FEN}"]\n', 1)
+    result = mine_text(SET_UP + ITALIAN + VARIANT + standard)
+    assert result.games == 4
+    assert result.skipped == Counter({NOT_STANDARD: 2})
+    assert [index for index, *_ in positions_in(result)] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        '[variant "Atomic"]',
+        '[fen "8/8/8/8/8/8/8/8 w - - 0 1"]',
+        '  [Variant "Atomic"]\n[Result "*"]',
+        '\t[FEN "8/8/8/8/8/8/8/8 w - - 0 1"]\n[Result "*"]',
+        '[Result "*"] [Variant "Atomic"]',
+        '[Result "*"][SETUP "1"]',
+    ],
+)
+def test_tags_in_any_case_indented_or_two_per_line_are_read(tags: str) -> None:
+    result = mine_text(ITALIAN.replace("\n", f"\n{tags}\n", 1) + ITALIAN)
+    assert (result.games, result.skipped) == (2, Counter({NOT_STANDARD: 1}))
+    assert [index for index, *_ in positions_in(result)] == [1]
+
+
+def test_both_players_need_the_minimum_rating() -> None:
+    def rated(white: str, black: str) -> str:
+        tags = f'[WhiteElo "{white}"]\n[BlackElo "{black}"]\n'
+        return ITALIAN.replace("\n", "\n" + tags, 1)
+
+    text = rated("2400", "2500") + rated("2400", "2399") + rated("2500", "?") + ITALIAN
+    result = mine_text(text, MiningCriteria(BISHOPS_AS_KNIGHTS, min_elo=2400))
+    assert [index for index, *_ in positions_in(result)] == [0]
+    assert result.skipped == Counter({LOW_RATING: 3})
+
+
+@pytest.mark.parametrize(
+    ("tags", "source"),
+    [
+        ('[Site "https://lichess.org/abcd1234"]\n[White "a"]', "https://lichess.org/abcd1234"),
+        ('[Site "Home"]\n[Link "https://www.chess.com/1"]', "https://www.chess.com/1"),
+        (
+            '[Event "Open"]\n[Site "?"]\n[Date "2020.01.01"]\n[White "A, \\"B\\""]\n[Black "C"]',
+            'A, "B" - C; Open; 2020.01.01',
+        ),
+        ('[Event "?"]\n[Date "????.??.??"]', None),
+    ],
+)
+def test_a_position_names_the_source_of_its_game(tags: str, source: str | None) -> None:
+    (position,) = mine_text(f"{tags}\n\n1. e4 e5 2. Bc4 *").found
+    assert json.loads(position.line).get("source") == source
+
+
+def test_duplicates_are_dropped_unless_wanted(tmp_path: Path) -> None:
+    transposed = TAGS + "1. Nf3 Nc6 2. e4 e5 3. Bc4 *\n\n"
+    other_move = TAGS + "1. e4 e5 2. Nf3 Nc6 3. Bb5 *\n\n"
+    games = tmp_path / "x.pgn"
+    games.write_text(ITALIAN + transposed + ITALIAN + other_move, encoding="utf-8")
+    for options, expected in (([], [0, 1]), (["--duplicates"], [0, 1, 2, 3])):
+        lines = cdta("mine", games, *options).stdout.splitlines()
+        assert [json.loads(line)["game_idx"] for line in lines] == expected
+
+
+def test_processes_find_the_same_positions_in_the_same_order(collection: Path) -> None:
+    for unique, limit in ((False, None), (True, 200)):
+        local = mine_input(collection, unique=unique, limit=limit)
+        assert mine_input(collection, unique=unique, limit=limit, jobs=2) == local
+
+
+# Inputs
+
+
+COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
+    "plain": bytes,
+    "gz": gzip.compress,
+    "bz2": lambda data: bz2.compress(data, 1),
+    "zst": zstd.compress,
+    "zst in frames": lambda data: (
+        b"\x50\x2a\x4d\x18\x04\x00\x00\x00skip"
+        + zstd.compress(data[: 2**15])
+        + zstd.compress(data[2**15 :])
+    ),
+}
+
+
+@contextmanager
+def serve_bytes(data: bytes, content_length: int | None = None) -> Iterator[str]:
+    """URL of a server that sends this data, with a true or false Content-Length."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(content_length or len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/games"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_files_urls_and_stdin_are_read_in_every_compression(
+    collection: Path, expected: list[str], compression: str, tmp_path: Path
+) -> None:
+    data = COMPRESSIONS[compression](collection.read_bytes())
+    (tmp_path / "games").write_bytes(data)
+    with serve_bytes(data) as url:
+        for name, stdin in ((tmp_path / "games", b""), (url, b""), ("-", data)):
+            assert cdta("mine", name, stdin=stdin).stdout.splitlines() == expected
+
+
+def test_games_are_numbered_across_inputs(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.pgn", tmp_path / "2.pgn"
+    first.write_text(ITALIAN * 3)
+    second.write_text(ITALIAN * 2)
+    lines = cdta("mine", first, second, "--duplicates").stdout.splitlines()
+    numbers = [json.loads(line)["game_idx"] for line in lines]
+    assert numbers == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("compression", ["gz", "bz2", "zst"])
+def test_a_truncated_input_gives_its_readable_part_and_exit_code_1(
+    collection: Path, expected: list[str], compression: str, tmp_path: Path
+) -> None:
+    data = COMPRESSIONS[compression](collection.read_bytes()) * 2
+    cut, after, output = tmp_path / "cut.pgn", tmp_path / "after.pgn", tmp_path / "pool.jsonl"
+    cut.write_bytes(data[: len(data) * 3 // 4])
+    after.write_text(ITALIAN)
+    result = cdta("mine", cut, after, "--duplicates", "-o", output, code=1)
+    assert f"cannot read {cut} to its end" in result.stderr
+    *positions, last = read_positions(output, BISHOPS_AS_KNIGHTS)
+    assert len(positions) > (300 if compression == "gz" else 290)  # others are read in large blocks
+    rows = [position.to_json() for position in positions[: len(expected)]]
+    assert rows == [*map(json.loads, expected[: len(positions)])]
+    assert last.moves == ("e2e4", "e7e5", "g1f3", "b8c6")
+
+
+def test_a_lost_connection_is_reported() -> None:
+    with serve_bytes(ITALIAN.encode() * 2, content_length=10**6) as url:
+        result = mine_input(url)
+    assert len(result.found) == 1  # the second game may be incomplete
+    assert result.problem and "ended after" in result.problem
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("\n", "x", "1 ", "e4 ", "{ }", "( ", "; ", "\n% "),
+        *("\n\n1. N", "\n\n{}1.", '[a "', '\n[a "x"]\n'),
+    ],
+)
+def test_half_a_megabyte_of_anything_takes_linear_time(text: str) -> None:
+    long = TAGS + "1. e4 " + text * (500_000 // len(text)) + "\n\n"
+    started = time.process_time()
+    positions = positions_in(mine_text(ITALIAN + long + ITALIAN))
+    assert time.process_time() - started < 10  # quadratic time would take hours
+    assert positions[0][1:] == positions[-1][1:] == (["e2e4", "e7e5", "g1f3", "b8c6"], "f1c4")
+
+
+@needs_linux
+@pytest.mark.parametrize(
+    ("start", "more", "times"),
+    [
+        (TAGS + "1. e4 {", "x" * 2**20, 120),
+        ("", TAGS + "1. e4 e5 " + "Be2 Be7 Bf1 Bf8 " * 249 + "*\n\n", 14),
+    ],
+    ids=["an endless line", "many positions"],
+)
+def test_memory_stays_bounded(start: str, more: str, times: int, tmp_path: Path) -> None:
+    path, output = tmp_path / "bomb.pgn.zst", tmp_path / "pool.jsonl"
+    with zstd.open(path, "wt") as file:
+        file.write(start)
+        for _ in range(times):
+            file.write(more)
+        file.write("\n\n" + ITALIAN)
+    program = (
+        "import re, sys\n"
+        "from cant_do_that_anymore.cli.main import cdta\n"
+        "from cant_do_that_anymore.habits.chess.mining import inputs\n"
+        "inputs.CHUNK_BYTES = 2**13  # two of these games\n"
+        "cdta(['mine', sys.argv[1], '--every', '-o', sys.argv[2]], standalone_mode=False)\n"
+        # Not ru_maxrss, which also counts the process that this one was forked from.
+        "print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])\n"
+    )
+    command = [sys.executable, "-c", program, str(path), str(output)]
+    kilobytes = subprocess.check_output(command, stderr=subprocess.DEVNULL)
+    assert int(kilobytes) < 80_000
+    with output.open() as lines:
+        (last,) = deque(lines, maxlen=1)
+    assert json.loads(last)["previous_moves"] == ["e2e4", "e7e5", "g1f3", "b8c6"]
+
+
+# The command
+
+
+@needs_posix
+def test_ctrl_c_saves_the_positions_found_so_far(
+    collection: Path, expected: list[str], tmp_path: Path
+) -> None:
+    output = tmp_path / "pool.jsonl.gz"
+    program = str(Path(sys.executable).with_name("cdta"))
+    command = [program, "mine", "-", "--jobs", "2", "-o", str(output)]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        # A shell that starts pytest in the background makes all its children ignore Ctrl-C.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    )
+    assert process.stdin
+    # More than the pipe and the blocks in flight can hold, so some blocks are mined by now.
+    process.stdin.write(collection.read_bytes() * 33)
+    os.killpg(process.pid, signal.SIGINT)
+    _, stderr = process.communicate()
+    assert process.returncode == 1
+    assert b"stopped by Ctrl-C" in stderr
+    assert b"Traceback" not in stderr
+    with gzip.open(output, "rt") as file:
+        lines = file.read().splitlines()
+    assert lines
+    assert lines[: len(expected)] == expected[: len(lines)]
+    assert all(map(json.loads, lines))
+    assert [*tmp_path.glob("pool*")] == [output]
+
+
+@pytest.mark.parametrize(("limit", "summary"), [(100, "100 positions in"), (1, "1 position in")])
+def test_positions_are_counted(collection: Path, tmp_path: Path, limit: int, summary: str) -> None:
+    output = tmp_path / "new" / "pool.jsonl"
+    result = cdta("mine", collection, "--limit", limit, "-o", output, code=0)
+    assert result.stderr.splitlines()[-1].startswith(summary)
+    assert len(read_positions(output, BISHOPS_AS_KNIGHTS)) == limit
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.pgn"], "no such file: missing.pgn"),
+        (["."], "is a folder"),
+        (["/dev/zero"], "/dev/zero is a device, which may have no end"),
+        (["games.pgn", "--rules", "bishop-as-knight"], "unknown rules"),
+        (["games.pgn", "--rules", "standard"], "standard forbids no move"),
+        (["games.pgn", "-o", "./games.pgn"], "is one of the inputs"),
+        (["games.pgn", "-o", "games.pgn/pool.jsonl"], "cannot write"),
+        (["empty.pgn", "-o", "pool.jsonl"], "no readable game in empty.pgn"),
+        (["noise.pgn", "-o", "pool.jsonl"], "no readable game in noise.pgn"),
+        (["games.pgn", "--cluster", "127.0.0.1:1"], "no Ray cluster at '127.0.0.1:1'"),
+    ],
+)
+def test_invalid_input_is_explained_and_leaves_the_old_file(
+    arguments: Sequence[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("games.pgn").write_text(ITALIAN)
+    Path("empty.pgn").touch()
+    Path("noise.pgn").write_bytes(Random(1).randbytes(2**16))
+    Path("pool.jsonl").write_text("the old one")
+    *others, error = cdta("mine", *arguments, code=2).stderr.splitlines()
+    assert error.startswith("cdta: ") and message in error
+    assert bool(others) == ("noise.pgn" in arguments)  # its damaged game and the progress
+    assert Path("pool.jsonl").read_text() == "the old one"
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"games.pgn", "empty.pgn", "noise.pgn", "pool.jsonl"}
+
+
+@needs_posix
+def test_an_output_pipe_is_written_to_and_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "games.pgn").write_text(ITALIAN)
+    with open_pipe(tmp_path / "pipe") as read_pipe:
+        cdta("mine", tmp_path / "games.pgn", "-o", tmp_path / "pipe", code=0)
+        assert json.loads(read_pipe())["next_filtered_moves"] == ["f1c4"]
+
+
+def test_chess_symbols_are_read_but_other_alphabets_are_not() -> None:
+    for bishop in ("\u2657", "\u265d", "\u265d\ufe0e"):
+        positions = positions_in(mine_text(f"1. \u2658f3 d5 2. e3 e6 3. {bishop}b5+ c6 1-0\n"))
+        assert positions == [(0, ["g1f3", "d7d5", "e2e3", "e7e6"], "f1b5")]
+    for letter in ("\u0421", "\u0391", "\u00c4"):
+        result = mine_text(f"1. e4 e5 2. {letter}c4 Nf6 3. Bd3 1-0\n")
+        assert (len(result.found), len(result.damaged)) == (0, 1)
+    after_ellipsis = positions_in(mine_text("1. e4 e5 2. \u2658f3 2\u2026\u265ef6 3. Bc4 1-0\n"))
+    assert after_ellipsis == [(0, ["e2e4", "e7e5", "g1f3", "g8f6"], "f1c4")]
+
+
+PARENT = """
+import sys, time
+from cant_do_that_anymore.habits.chess.mining.miner import map_processes
+if __name__ == "__main__":
+    for _ in map_processes(time.sleep, [0, 0, 600, 600, 600], 2):
+        print("ready", flush=True)
+"""
+
+
+def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+    program = tmp_path / "parent.py"
+    program.write_text(PARENT)
+    parent = subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout
+    parent.stdout.readline()
+    parent.kill()
+    parent.wait()
+    assert parent.stdout.read() in ("", "ready\n")  # no worker still has it open

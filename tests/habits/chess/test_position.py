@@ -1,0 +1,128 @@
+"""Position files: the original's formats in, one format out, and errors that name the line."""
+
+import json
+from pathlib import Path
+from statistics import mean, pstdev
+
+import chess
+import pytest
+
+from cant_do_that_anymore.datasets.storage import shipped_datasets
+from cant_do_that_anymore.errors import InvalidInput
+from cant_do_that_anymore.habits.chess.position import Position, read_positions, write_positions
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, STANDARD
+from testing import POOL
+
+GOOD = {"game_idx": 4, "previous_moves": ["e2e4", "b7b6", "d2d4"], "next_filtered_moves": ["c8b7"]}
+POSITION = Position(4, ("e2e4", "b7b6", "d2d4"), ("c8b7",))
+KING_INTO_CHECK = {
+    "game_idx": 4,
+    "previous_moves": ["e2e4", "e7e5", "e1e2", "d7d6", "a2a3", "c8g4"],
+    "next_filtered_moves": ["e2e3"],
+}
+
+
+def write_lines(folder: Path, *lines: object) -> Path:
+    path = folder / "positions.jsonl"
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_text("\n".join(texts), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"next_filtered_moves": ["c8b7"]},
+        {"next_filtered_moves": ["c8b7"], "any_previous_move_usual": False},
+        {"special_move": "c8b7", "any_previous_move_found": False},
+    ],
+)
+def test_all_formats_of_the_original_are_read(tmp_path: Path, extra: dict[str, object]) -> None:
+    line = {"game_idx": 4, "previous_moves": ["e2e4", "b7b6", "d2d4"], **extra}
+    assert read_positions(write_lines(tmp_path, line), BISHOPS_AS_KNIGHTS) == [POSITION]
+
+
+@pytest.mark.parametrize("name", ["positions.jsonl", "positions.jsonl.gz"])
+def test_written_items_are_read_back(tmp_path: Path, name: str) -> None:
+    other = Position(5, ("e2e4", "e7e5"), ("f1b5", "f1c4"), "https://lichess.org/x")
+    write_positions(tmp_path / name, [POSITION, other])
+    assert read_positions(tmp_path / name, BISHOPS_AS_KNIGHTS) == [POSITION, other]
+    assert [Position.from_json(p.to_json()) for p in (POSITION, other)] == [POSITION, other]
+    assert POSITION.to_json() == GOOD  # the original's keys
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{", "not a position"),
+        ("[]", "not a position"),
+        ("3", "not a position"),
+        ('{"previous_moves": [], "game_idx": "x"}', "not a position"),
+        ({"game_idx": 1, "next_filtered_moves": ["c8b7"]}, "'previous_moves' is missing"),
+        ({"previous_moves": [], "next_filtered_moves": ["c8b7"]}, "'game_idx' is missing"),
+        ({**GOOD, "next_filtered_moves": []}, "no usual move"),
+        ({**GOOD, "previous_moves": ["e2e5"]}, "move 1, 'e2e5', is not legal"),
+        ({**GOOD, "previous_moves": ["e2e4", "zz"]}, "move 2 is not a UCI move"),
+        ({**GOOD, "previous_moves": ["e2e4", 7]}, "move 2 is not a UCI move"),
+        ({**GOOD, "next_filtered_moves": ["c8h3"]}, "'c8h3' is impossible there"),
+        ({**GOOD, "next_filtered_moves": ["g8f6"]}, "'g8f6' is not a usual move"),
+        (KING_INTO_CHECK, "'e2e3' is not a usual move: it is not one of the bishop moves"),
+    ],
+)
+def test_a_bad_line_is_reported_with_its_reason(tmp_path: Path, line: object, reason: str) -> None:
+    path = write_lines(tmp_path, GOOD, line)
+    with pytest.raises(InvalidInput) as problem:
+        read_positions(path, BISHOPS_AS_KNIGHTS)
+    assert f"{path}, line 2" in str(problem.value)
+    assert reason in str(problem.value)
+
+
+def test_a_usual_move_may_leave_the_king_in_check(tmp_path: Path) -> None:
+    """After 1. d4 e6 2. Bf4 Bb4+ a bishop moves, and the king stays in check."""
+    moves = ["d2d4", "e7e6", "c1f4", "f8b4"]
+    line = {"game_idx": 4, "previous_moves": moves, "next_filtered_moves": ["f4d2", "f4g5"]}
+    (position,) = read_positions(write_lines(tmp_path, line), BISHOPS_AS_KNIGHTS)
+    assert position.usual == ("f4d2", "f4g5")
+    assert not STANDARD.is_legal(position.board(), chess.Move.from_uci("f4g5"))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"game_idx": game} for game in ("4", 4.0, True, None)),
+        *({"previous_moves": moves} for moves in ("e2e4", None, 3, {"e2e4": 1}, ["e2e4", None])),
+        *({"next_filtered_moves": moves} for moves in (3, {"c8b7": 1}, [["c8b7"]], [3])),
+        *({"source": source} for source in (3, ["x"], False)),
+    ],
+    ids=str,
+)
+def test_fields_of_a_wrong_type_are_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(ValueError):
+        Position.from_json(GOOD | changes)
+
+
+def test_the_id_depends_only_on_the_moves() -> None:
+    assert POSITION.id == Position(99, POSITION.moves, POSITION.usual, "x").id
+    assert POSITION.id != Position(4, POSITION.moves[:2], POSITION.usual).id
+    assert POSITION.id == "280c6254fd4e"
+
+
+def test_the_shipped_pool_is_the_original_and_has_usual_moves() -> None:
+    lengths = [len(position.moves) for position in POOL]
+    assert len(POOL) == len({position.id for position in POOL}) == 19_841
+    assert (round(mean(lengths), 2), round(pstdev(lengths), 2), max(lengths)) == (9.09, 3.61, 37)
+    for position in POOL[::20]:
+        board = position.board()
+        (usual,) = position.usual
+        assert BISHOPS_AS_KNIGHTS.is_habit(board, board.parse_uci(usual))
+
+
+def test_the_shipped_datasets_come_from_the_pool() -> None:
+    datasets = shipped_datasets()
+    assert {version: len(dataset.items) for version, dataset in datasets.items()} == {
+        "gpt-3.5-turbo-0125": 1_000,
+        "gpt-3.5-turbo-instruct": 1_320,
+        "gpt-4-0125-preview": 1_666,
+        "gpt-4-0314": 3_114,
+    }
+    assert datasets["gpt-4-0314"].items[0].subject == ("b2b3", "e7e5")

@@ -1,0 +1,227 @@
+"""Legality under changed rules, checked against Fairy-Stockfish and by counting positions."""
+
+from collections import Counter
+from functools import cache
+from random import Random
+
+import chess
+import pyffish
+import pytest
+
+from cant_do_that_anymore.errors import InvalidInput
+from cant_do_that_anymore.habits.chess.position import shipped_pool
+from cant_do_that_anymore.habits.chess.rules import (
+    BISHOPS_AS_KNIGHTS,
+    CATALOG,
+    STANDARD,
+    Rules,
+    board_after,
+    placebo_of,
+    rules_named,
+)
+from pgn_styles import random_positions
+
+CHANGES = [rules for rules in CATALOG.values() if rules != STANDARD]
+every_change = pytest.mark.parametrize("rules", CHANGES, ids=lambda rules: rules.key)
+every_rule = pytest.mark.parametrize("rules", CATALOG.values(), ids=lambda rules: rules.key)
+LETTERS = {"knights": "n", "bishops": "b", "rooks": "r", "queens": "q"}
+RESTRICTIONS = {
+    "no-castling": "castling = false",
+    "pawns-one-step": "doubleStep = false",
+    "knights-cannot-jump": "knight = -\ncustomPiece1 = n:nN\npromotionPieceTypes = nbrq",
+}
+POSITIONS = (
+    chess.STARTING_FEN,
+    "r2q1rk1/pP1p2pp/Q4n2/bbp1p3/Np6/1B3NBn/pPPP1PPP/R3K2R b KQ - 0 1",
+    "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
+    "4k2r/2r1b3/4n3/1q2P3/1b5N/2NP1n2/4B1PP/R2QK2R w KQk - 0 1",
+    "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1",
+)
+"""The starting position, and others with many promotions, castlings, pins and checks."""
+WELL_TESTED = {"bishops-as-knights", *RESTRICTIONS}
+"""Fairy-Stockfish takes 2 ms per position, so the other swaps, which share their code with the
+first, are tested on fewer positions."""
+
+
+def swap_config(key: str) -> str:
+    """Fairy-Stockfish's settings: a custom piece takes the letter of the old one."""
+    piece, like = key.split("-as-")
+    return (
+        f"{piece.removesuffix('s')} = -\n"
+        f"customPiece1 = {LETTERS[piece]}:{LETTERS[like].upper()}\n"
+        "promotionPieceTypes = nbrq\ncastlingRookPieces = r"
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fairy_stockfish() -> None:
+    """Load all rule changes into Fairy-Stockfish."""
+    for rules in CHANGES:
+        changes = RESTRICTIONS.get(rules.key) or swap_config(rules.key)
+        pyffish.load_variant_config(f"[{rules.key}:chess]\n{changes}\n")
+
+
+@every_change
+def test_legal_moves_match_fairy_stockfish(rules: Rules) -> None:
+    """In random games from each position, with all their pins and checks."""
+    random = Random(1)
+    for start in POSITIONS:
+        board = chess.Board(start)
+        for _ in range(50 if rules.key in WELL_TESTED else 10):
+            # Standard chess may forbid an en passant capture that these rules allow.
+            fen = board.fen(en_passant="fen")
+            moves = sorted(move.uci() for move in rules.legal_moves(board))
+            assert moves == sorted(pyffish.legal_moves(rules.key, fen, [])), fen
+            if not moves:
+                board = chess.Board(start)
+            else:
+                board.push(chess.Move.from_uci(random.choice(moves)))
+
+
+@cache
+def standard_positions() -> list[chess.Board]:
+    return random_positions(STANDARD, 1_000, seed=2)[::10]
+
+
+@every_change
+def test_legal_moves_match_in_items_of_standard_games(rules: Rules) -> None:
+    """The pool's positions come from standard games and are asked about under changed rules."""
+    for board in standard_positions()[:: 1 if rules.key in WELL_TESTED else 3]:
+        if rules.key == "pawns-one-step":
+            board = board.copy()
+            board.ep_square = None  # otherwise Fairy-Stockfish still captures en passant
+        expected = set(pyffish.legal_moves(rules.key, board.fen(), []))
+        king = chess.square_name(chess.msb(board.kings & board.occupied_co[not board.turn]))
+        moves = {move.uci() for move in rules.legal_moves(board)}
+        assert moves == {move for move in expected if move[2:4] != king}, board.fen()
+
+
+@every_rule
+def test_is_legal_agrees_with_legal_moves(rules: Rules) -> None:
+    for board in random_positions(rules, 40, seed=3)[::20]:
+        legal = set(rules.legal_moves(board))
+        for start in chess.SQUARES:
+            for target in chess.SQUARES:
+                move = chess.Move(start, target)
+                assert rules.is_legal(board, move) == (move in legal)
+
+
+def perft(board: chess.Board, rules: Rules, depth: int) -> int:
+    moves = list(rules.legal_moves(board))
+    if depth == 1:
+        return len(moves)
+    count = 0
+    for move in moves:
+        board.push(move)
+        count += perft(board, rules, depth - 1)
+        board.pop()
+    return count
+
+
+@pytest.mark.parametrize(
+    ("rules", "counts"),
+    [
+        (STANDARD, [20, 400, 8_902]),  # well known
+        (BISHOPS_AS_KNIGHTS, [24, 576, 14_478, 363_197]),
+    ],
+)
+def test_perft_of_the_initial_position(rules: Rules, counts: list[int]) -> None:
+    assert [perft(chess.Board(), rules, depth) for depth, _ in enumerate(counts, 1)] == counts
+
+
+OPEN_GAME = board_after(["e2e4", "e7e5"]).fen()
+ROOKS_AT_HOME = "r3k2r/pppppppp/8/8/8/8/PPPPPPPP/R3K2R w KQkq - 0 1"
+CHECKED_BY_NO_BISHOP = "rnbqk1nr/pppp1ppp/3B4/8/8/8/PPPPPPPP/RN1QKBNR w KQkq - 0 1"
+KNIGHT_BEHIND_A_PAWN = "4k3/8/8/8/8/5n2/P4P2/4K3 w - - 0 1"
+KNIGHT_BEHIND_A_ROOK = "4k3/8/8/8/8/5n2/5R2/4K3 w - - 0 1"
+
+
+@pytest.mark.parametrize(
+    ("key", "fen", "uci", "before", "after"),
+    [
+        ("bishops-as-knights", OPEN_GAME, "f1c4", True, False),
+        ("bishops-as-knights", OPEN_GAME, "f1g3", False, True),
+        ("bishops-as-knights", OPEN_GAME, "g1f3", True, True),
+        ("bishops-as-knights", OPEN_GAME, "f1a8", False, False),
+        # The changed bishop on d6 attacks e8, but no king is ever captured.
+        ("bishops-as-knights", CHECKED_BY_NO_BISHOP, "d6e8", False, False),
+        ("rooks-as-bishops", ROOKS_AT_HOME, "e1g1", True, True),
+        ("rooks-as-bishops", ROOKS_AT_HOME, "e1c1", True, True),
+        # Without double steps there is no en passant.
+        ("pawns-one-step", "4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 1", "e5d6", True, False),
+        # The knight on f3 attacks e1 through f2, so a piece on f2 prevents check.
+        ("knights-cannot-jump", KNIGHT_BEHIND_A_PAWN, "a2a3", False, True),
+        ("knights-cannot-jump", KNIGHT_BEHIND_A_PAWN, "f2g3", False, False),
+        ("knights-cannot-jump", KNIGHT_BEHIND_A_PAWN.replace("4P2", "7"), "a2a3", False, False),
+        # A piece that blocks a knight is pinned.
+        ("knights-cannot-jump", KNIGHT_BEHIND_A_ROOK, "f2a2", False, False),
+        ("knights-cannot-jump", KNIGHT_BEHIND_A_ROOK, "f2f3", True, True),
+    ],
+)
+def test_legal_before_and_after(key: str, fen: str, uci: str, before: bool, after: bool) -> None:
+    board, rules, move = chess.Board(fen), rules_named(key), chess.Move.from_uci(uci)
+    assert (STANDARD.is_legal(board, move), rules.is_legal(board, move)) == (before, after)
+    assert (move in set(rules.legal_moves(board))) == after
+    assert rules.forbids(board, move) == (before and not after)
+    assert not rules.is_habit(board, move) or rules.affects(board, move)
+
+
+def test_a_history_may_follow_either_rule_set_but_not_mix_them() -> None:
+    standard, changed = ["e2e4", "e7e5", "f1c4"], ["f1g3", "e7e5", "g3f5"]
+    assert board_after(standard, STANDARD, BISHOPS_AS_KNIGHTS).piece_at(chess.C4)
+    assert board_after(changed, STANDARD, BISHOPS_AS_KNIGHTS).piece_at(chess.F5)
+    with pytest.raises(InvalidInput, match="move 3, 'f1c4', does not move a piece of the side"):
+        board_after(["f1g3", "e7e5", "f1c4"], STANDARD, BISHOPS_AS_KNIGHTS)
+
+
+@pytest.mark.parametrize("moves", [["e2e9"], ["e7e5"], ["0000"], [""], ["e2e4", "e4e5"]])
+def test_an_impossible_move_in_the_history_is_named(moves: list[str]) -> None:
+    with pytest.raises(InvalidInput, match=f"move {len(moves)}"):
+        board_after(moves)
+
+
+def test_every_pair_of_pieces_has_rules() -> None:
+    assert len(CATALOG) == 1 + 4 * 3 + len(RESTRICTIONS)
+    without_effect = [rules.key for rules in CHANGES if not rules.forbids_something]
+    assert without_effect == ["bishops-as-queens", "rooks-as-queens"]
+    assert placebo_of(rules_named("knights-as-queens")) == rules_named("rooks-as-bishops")
+
+
+@every_change
+def test_a_placebo_forbids_other_moves_in_a_statement_of_similar_length(rules: Rules) -> None:
+    """The usual moves stay legal, except for checks and pins that only the placebo causes."""
+    placebo = placebo_of(rules)
+    assert placebo.forbids_something and placebo != rules
+    if rules.forbids_something:
+        assert 0.75 < len(placebo.statement) / len(rules.statement) < 1.35
+    still_legal = Counter(
+        placebo.is_legal(board, move)
+        for board in (chess.Board(ROOKS_AT_HOME), *(p.board() for p in shipped_pool("pool")[::200]))
+        for move in STANDARD.legal_moves(board)
+        if rules.affects(board, move) and rules.forbids(board, move)
+    )
+    assert bool(still_legal[True]) == rules.forbids_something
+    assert still_legal[False] <= 0.02 * still_legal[True]
+
+
+@every_rule
+def test_changing_a_view_leaves_the_board_unchanged(rules: Rules) -> None:
+    board = board_after(["e2e4", "e7e5"])
+    before = board.fen(), list(board.move_stack)
+    view = rules.view(board)
+    assert set(view.legal_moves) == set(rules.legal_moves(board))
+    view.push(next(iter(view.legal_moves)))
+    view.clear()
+    assert (board.fen(), board.move_stack) == before
+
+
+def test_only_moves_of_the_changed_kind_are_usual() -> None:
+    """The bishop on c5 attacks e4 and d3 as a knight, so the king may not go there."""
+    board = chess.Board("4k3/8/8/2b5/8/8/4K3/5B2 w - - 0 1")
+    king, bishop = chess.Move.from_uci("e2d3"), chess.Move.from_uci("f1h3")
+    assert BISHOPS_AS_KNIGHTS.forbids(board, king) and BISHOPS_AS_KNIGHTS.forbids(board, bishop)
+    assert not BISHOPS_AS_KNIGHTS.is_habit(board, king)
+    assert BISHOPS_AS_KNIGHTS.is_habit(board, bishop)
+    assert BISHOPS_AS_KNIGHTS.affected_moves_label == "bishop moves"
+    assert BISHOPS_AS_KNIGHTS.affects(board, bishop)
+    assert not BISHOPS_AS_KNIGHTS.affects(board, king)

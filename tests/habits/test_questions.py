@@ -1,0 +1,257 @@
+"""Habits that are data: shipped items, files, planted models, and models that lack the habit."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cant_do_that_anymore import Run, Spec
+from cant_do_that_anymore.errors import Incomplete, InvalidInput
+from cant_do_that_anymore.habits.catalog import resolve_change
+from cant_do_that_anymore.habits.question_items import QuestionItem
+from cant_do_that_anymore.habits.questions import read_change, shipped_keys
+from cant_do_that_anymore.report.sentences import headline
+from testing import Body, Loopback, cdta, checksum, measure, serving
+
+HEAD = """
+title = "a dozen is ten"
+task = "You count things."
+reply = "Reply with the number and nothing else."
+now = "A dozen is now ten."
+no_longer = "A dozen is no longer twelve."
+placebo = "A score is now thirty. A score is no longer twenty."
+answer = "number"
+items = "dozens.jsonl"
+"""
+ITEM = '{"question": "3 dozen eggs", "usual": 36, "right": 30}'
+DOZENS = {f"How many eggs are {n} dozen eggs?": (12 * n, 10 * n) for n in range(2, 152)}
+PAIRS = {f"How many socks are {n} pairs of socks?": (2 * n, 2 * n) for n in range(2, 102)}
+
+
+@pytest.fixture
+def dozens(tmp_path: Path) -> Path:
+    """A habit in one file, with controls."""
+    lines = [
+        {"question": question, "usual": usual, "right": right}
+        for question, (usual, right) in (DOZENS | PAIRS).items()
+    ]
+    (tmp_path / "dozens.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    file = tmp_path / "dozens.toml"
+    file.write_text(HEAD)
+    return file
+
+
+def base_9(number: int) -> str:
+    return (base_9(number // 9) if number > 8 else "") + str(number % 9)
+
+
+def recomputed(key: str, question: str) -> tuple[Any, Any]:
+    """The usual and the right answer, computed without the package."""
+    if key in ("base-9", "minus-means-plus"):
+        first, sign, second = question.split()
+        a, b = int(first), int(second)
+        if key == "base-9":
+            usual = a + b if sign == "+" else a - b
+            nines = int(first, 9) + int(second, 9) * (1 if sign == "+" else -1)
+            return usual, base_9(nines)
+        return (a - b if sign == "-" else a + b), a + b
+    changed = re.sub(r"x\[(\d+)\]", lambda index: f"x[{int(index[1]) - 1}]", question)
+    names = {"max": min} if key == "max-returns-smallest" else {}
+    return printed(question), printed(changed, **names)
+
+
+def printed(code: str, **names: Any) -> Any:
+    """What Python code prints, if names have another meaning."""
+    values: list[Any] = []
+    exec(code, {"print": values.append, **names})
+    [value] = values
+    return value
+
+
+@pytest.mark.parametrize("key", shipped_keys())
+def test_shipped_items_are_right(key: str) -> None:
+    items = resolve_change(key).items  # type: ignore[attr-defined]
+    assert [sum(item.is_control for item in items), len(items)] == [200, 1200]
+    for item in items:
+        usual, right = recomputed(key, item.question)
+        assert (item.usual, item.right) == ((str(usual),), (str(right),)), item
+        assert item.is_control or abs(int(item.usual[0]) - int(item.right[0])) > 1
+
+
+BAD_FILES = {
+    HEAD: "'dozens.jsonl' (No such file",
+    f"titel = 'x'\n{HEAD}": "unknown key in own.toml: 'titel' (did you mean 'title'",
+    HEAD.replace("now =", "# now ="): "own.toml is missing the key 'now'",
+    HEAD.replace("no_longer", "# "): "own.toml is missing the key 'no_longer'",
+    HEAD.replace('"number"', '"numbr"'): "unknown 'answer' in own.toml: 'numbr'",
+    HEAD.replace('"dozens.jsonl"', "[]"): "own.toml has no items; give at least one whose usual",
+    HEAD.replace('"You count things."', '" "'): "'task' of own must be a text, not ' '",
+    '"': "cannot read the change 'own.toml'",
+}
+BAD_LINES = {
+    ITEM.replace("3 dozen eggs", " "): "'question' must be a text, not ' '",
+    ITEM.replace("36", '""'): "'usual' must be an answer or a list of answers, not ''",
+    ITEM.replace("36", "true"): "'usual' must be an answer or a list of answers, not True",
+    '{"question": "4 dozen eggs", "usual": 48, "right": "many"}': "'many' is not a number",
+    ITEM.replace("right", "rihgt"): "'rihgt' (did you mean 'right'?)",
+    ITEM: "the same question as items.jsonl, line 1, '3 dozen eggs'",
+    ITEM[:-1]: "an item must be an object with a question",
+    "[]": "an item must be an object with a question, not []",
+}
+
+
+@pytest.mark.parametrize("text", BAD_FILES)
+def test_bad_files_end_in_one_sentence(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.toml").write_text(text)
+    if text != HEAD:
+        Path("dozens.jsonl").write_text(ITEM)
+    message = cdta("rules", "own.toml", code=2).stderr
+    assert BAD_FILES[text] in message and message.count("\n") == 1
+
+
+@pytest.mark.parametrize("line", BAD_LINES)
+def test_bad_items_are_named_by_file_and_line(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("items.jsonl").write_text(f"{ITEM}\n\n{line}\n")
+    Path("own.toml").write_text(HEAD.replace("dozens.jsonl", "items.jsonl"))
+    message = cdta("rules", "own.toml", code=2).stderr
+    assert "items.jsonl, line 3" in message and BAD_LINES[line] in message
+
+
+@pytest.mark.parametrize("options", [("--form", "fen"), ("--eval", "all_diagonal")], ids=str)
+def test_options_of_chess_are_refused(options: tuple[str, str]) -> None:
+    refused = cdta("run", "--rules", "base-9", "--model", "cdta/random", *options, code=2)
+    assert f"{' '.join(options)} is for chess" in refused.stderr
+
+
+def test_bundled_models_play_chess_only() -> None:
+    refused = cdta("run", "--rules", "base-9", code=2).stderr
+    assert "cdta/reader plays chess only" in refused and "--base-url" in refused
+
+
+def test_a_diagnosis_needs_a_placebo(dozens: Path) -> None:
+    dozens.write_text(re.sub("placebo.*", "", HEAD))
+    refused = cdta("run", "--rules", dozens, "--model", "cdta/random", "--diagnose", code=2)
+    assert "dozens has no placebo, which a diagnosis needs" in refused.stderr
+
+
+PHRASES = (
+    "{}",
+    "The result is **{}**.",
+    '{{"answer": "{}"}}',
+    "Let me think.\n\n$$\\boxed{{{}}}$$",
+    "It is no longer {other}. The answer is {}.",
+)
+
+
+def question_in(request: Body) -> str:
+    text = str(request["messages"][-1]["content"])
+    return next(question for question in DOZENS | PAIRS if question in text)
+
+
+def planted(share: float, nonsense: bool = False) -> Any:
+    """A model that gives the right answer after the change in a share of questions."""
+
+    def respond(request: Body) -> str:
+        question = question_in(request)
+        usual, right = (DOZENS | PAIRS)[question]
+        texts = "".join(str(message["content"]) for message in request["messages"])
+        if asked := re.search(r"[Ii]s (\d+) .*(?:yes or no|no or yes)", texts):
+            return "Yes." if int(asked[1]) == usual else "No."
+        digits = checksum((question,))
+        follows = "dozen is" in texts and digits % 100 < 100 * share
+        given, other = (right, usual) if follows else (usual, right)
+        if "dozen is" in texts and nonsense:
+            given = usual + 1
+        return PHRASES[digits % len(PHRASES)].format(given, other=other)
+
+    return respond
+
+
+def uptake_of(run: Run) -> tuple[float, float, float]:
+    value, interval = run.results.metrics["rule_uptake"], run.results.intervals["rule_uptake"]
+    assert value is not None
+    return interval.low, value, interval.high
+
+
+@pytest.mark.parametrize("share", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("wording", ["plain", "all"])
+def test_a_planted_share_is_measured(share: float, wording: str, dozens: Path) -> None:
+    run = measure(planted(share), rules=dozens, n=100, wording=wording)
+    low, value, high = uptake_of(run)
+    assert low <= share <= high and abs(value - share) < 0.12
+    assert run.after_change["right"] == pytest.approx(value)
+
+
+def test_nonsense_is_no_uptake(dozens: Path) -> None:
+    run = measure(planted(0, nonsense=True), rules=dozens, n=50)
+    assert run.after_change == {"kept": 0, "right": 0, "neither": 1}
+    assert "kept 0%, right 0%, neither 100%" in headline(run)
+
+
+def test_a_diagnosis_works_on_any_file(dozens: Path) -> None:
+    run = measure(planted(1), rules=dozens, n=40, diagnose=True)
+    assert len(run.controls) == 40 and {c.item.usual[0] for c in run.controls} < {
+        str(usual) for usual, _ in PAIRS.values()
+    }
+    for control in run.controls:
+        assert control.is_usual("changed")
+    assert run.results.metrics["rule_knowledge"] == -1  # it always goes by the usual answer
+
+
+def test_base_models_get_16_tokens_and_one_line(dozens: Path) -> None:
+    seen: list[Body] = []
+
+    def respond(request: Body) -> str:
+        seen.append(request)
+        question = next(q for q in DOZENS if q in request["prompt"])
+        return f"{DOZENS[question][0]}\nUser: How many eggs are 3 dozen eggs?\n30"
+
+    with serving(Loopback(respond, listed=("m",))) as server:
+        run = measure(server, model="completions/m", rules=dozens, n=10)
+    assert {request["max_tokens"] for request in seen} == {16}
+    assert run.after_change["kept"] == 1
+
+
+def test_edited_answers_and_controls_in_pools(dozens: Path) -> None:
+    pool = dozens.with_name("dozens.jsonl")
+    first = measure(planted(1), rules=dozens, n=200, pool=pool)
+    assert len(first.samples) == len(DOZENS)  # controls are no samples
+    pool.write_text(pool.read_text().replace('24, "right": 20}', '24, "right": 21}'))
+    again = measure(planted(1), rules=dozens, n=200)
+    assert again.after_change["right"] == pytest.approx(149 / 150)
+
+
+def test_a_model_that_cannot_play_is_told_what_it_can_do() -> None:
+    requests: list[Body] = []
+
+    def respond(request: Body) -> str:
+        requests.append(request)
+        return "a1a8"
+
+    with pytest.raises(Incomplete, match="can't play chess; try --rules base-9"):
+        measure(respond, n=100)
+    assert len(requests) <= 80
+    run = measure(respond, n=50, eval="all_diagonal")
+    assert run.results.metrics["rule_uptake"] is None
+    assert "rule uptake" not in headline(run) and "try --rules base-9" in headline(run)
+
+
+def test_changes_from_python(dozens: Path) -> None:
+    change = read_change(dozens)
+    own = replace(change, items=[json.loads(ITEM)], key="mine")
+    assert own.items == (QuestionItem("3 dozen eggs", ("36",), ("30",), own.items[0].id),)
+    assert len(measure("cdta/random", rules=change, n=20).samples) == 20
+    for items in ([], [{"question": "q", "usual": 1, "right": 1}]):
+        with pytest.raises(InvalidInput, match="no item whose usual answer becomes wrong"):
+            measure("cdta/random", rules=replace(change, items=items))
+    with pytest.raises(InvalidInput, match="unknown rules"):
+        Spec(rules="base-10")
