@@ -1,261 +1,217 @@
-"""Simulates the coverage of 95% intervals, and the error rates of tests and verdicts.
+"""Simulates how often the printed 95% intervals contain the truth.
 
-    python benchmarks/coverage.py --quick --jobs 2             # fewer experiments, no n of 1,000
-    python benchmarks/coverage.py --jobs 16 --out tables       # a Markdown file for each part
-    python benchmarks/coverage.py --jobs 16 --part intervals   # one part, to standard output
-    python benchmarks/coverage.py --insert tables docs/coverage.md    # insert the files
+    python benchmarks/coverage.py                                # the table of docs/coverage.md
+    python benchmarks/coverage.py --cells 20 --repeats 50        # a minute
+    python benchmarks/coverage.py --repeats 2000 --jobs 16 --all
 
-A cell has the same numbers in every part, on every machine and with any number of jobs. The
-simulated models are in `simulated_models.py`.
+A model breaks the changed rules in a share p of the samples under the standard rules, and its rule
+uptake says how many of these violations it prevents. The wordings, dealt to items by their ids,
+have different rule uptakes. The answers to an item under both rules are related, and those of a
+group are much alike. The junk is a share of all replies that is unreadable. The truth is the value
+that all items of the pool would give, had every reply been readable. Several models are compared
+pair by pair, and half of their answers are the same; all intervals together must contain the truth,
+so equal models are called different in as many runs as these miss it. Cells with a low coverage are
+simulated again, with more runs.
 """
 
 import argparse
-import sys
-from collections import Counter
-from collections.abc import Callable
-from contextlib import redirect_stdout
-from dataclasses import replace
-from datetime import UTC, datetime
-from functools import cache, partial
-from io import StringIO
-from itertools import product
-from pathlib import Path
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, partial
+from hashlib import sha256
+from itertools import combinations, product
+from math import isnan, nan
+from random import Random
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
-from coverage_of_comparisons import print_differences, print_false_equivalence
-from coverage_of_diagnosis import print_knowing, print_shares_of_subset, print_specific
 from markdown_tables import print_heading, print_row
-from simulated_models import (
-    COPIED_SHARE,
-    DESIGNS,
-    FEW_LARGE,
-    Design,
-    Experiment,
-    draw_experiments,
-    experiments_per_cell,
-    make_design,
-    make_designs,
+from numpy.typing import NDArray
+
+from cant_do_that_anymore.metrics.estimates import Estimate, difference
+from cant_do_that_anymore.metrics.measures import MEASURES, UPTAKE
+from cant_do_that_anymore.task.prompts import choice_for
+from cant_do_that_anymore.task.types import Outcome, Sample, ScoredAnswer
+
+TARGET = 0.93
+WORDINGS, MAX_WORDING_EFFECT = 8, 0.25
+NESTED = 0.8  # the share of violations under the changed rules that are also made without them
+COPIED = 0.8  # the share of a group's random numbers that are the same
+COMMON = 0.5  # the same between models
+POOL_SIZE = 5  # the pool, in datasets
+REPEAT_BELOW, REPEAT_FACTOR = 0.94, 8
+WORST = 8  # the number of rows printed without --all
+SHARES, UPTAKES, JUNK = (0.3, 0.7, 1.0), (0.0, 0.1, 0.5, 0.9, 1.0), (0.0, 0.05)
+SEVERAL = (  # p and rule uptake of each model
+    ((0.7, 0.5), (0.7, 0.5)),
+    ((0.95, 0.02), (0.95, 0.02)),
+    ((0.9, 0.9), (0.4, 0.9)),
+    ((0.7, 0.1), (0.7, 0.9)),
+    ((0.9, 0.98), (0.3, 0.9)),
+    ((0.7, 0.5), (0.7, 0.5), (0.7, 0.5)),
+    ((0.9, 0.9), (0.9, 0.9), (0.4, 0.9)),
 )
-from simulator import (
-    MAX_COVERAGE,
-    MIN_COVERAGE,
-    Simulator,
-    print_cells_below,
-    repeat_if_low,
-)
+# The sizes of the groups.
+DESIGNS = {
+    f"{n} in groups of {size}": (size,) * (n // size) + (n % size,) * (n % size > 0)
+    for n, size in product((50, 200, 1000), (1, 5, 20))
+} | {"900 singles, 30 groups of 20": (1,) * 900 + (20,) * 30}
 
-from cant_do_that_anymore.metrics.stats.intervals import (
-    DIFFERENCE,
-    RELATIVE_CHANGE,
-    Ratio,
-)
-from cant_do_that_anymore.metrics.stats.significance import p_value
-
-SIZES = (20, 100, 1000)
-SHARES = (0.1, 0.3, 0.67, 0.95, 1.0)
-IMPACTS = (0.0, -0.02, -0.5, -0.7, -0.85, -0.9, -0.95, -0.98, -1.0)
-MEASURES = ("impact factor", "delta")
-
-KindCounts = tuple[tuple[tuple[int, int], int], ...]
-"""How many samples have each pair of answers."""
+Values = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 
-def contains(truth: float, experiment: Experiment, is_delta: bool) -> bool | None:
-    """Whether the interval of delta, or of the impact factor, contains the truth.
+class Cell(NamedTuple):
+    """What is simulated: one or several models, each with its p and its rule uptake."""
 
-    Returns None if there is no interval.
-    """
-    before, after, games = experiment
-    changes = [b - a for a, b in zip(before, after, strict=True)]
-    if is_delta:
-        tally = Ratio(changes, [1] * len(games), DIFFERENCE).tally(games)
-    else:
-        tally = Ratio(changes, before, RELATIVE_CHANGE).tally(games)
-    return tally.p(truth) >= 0.05 if tally else None
+    models: tuple[tuple[float, float], ...]
+    design: str
+    junk: float
 
-
-def _contains_one_per_game(truth: float, experiment: Experiment, is_delta: bool) -> bool | None:
-    """Do the same for one sample per game, where only the counts of the four kinds matter."""
-    kinds = Counter(zip(*experiment[:2], strict=True))
-    return _contains_by_counts(truth, tuple(sorted(kinds.items())), is_delta)
+    @property
+    def kind(self) -> str:
+        """The table that it belongs to."""
+        if len(self.models) == 1:
+            return "Coverage for one model"
+        are_equal = len({uptake for _, uptake in self.models}) == 1
+        return "Equal models not called different" if are_equal else "Coverage of differences"
 
 
-@cache
-def _contains_by_counts(truth: float, kinds: KindCounts, is_delta: bool) -> bool | None:
-    pairs = [pair for pair, count in kinds for _ in range(count)]
-    before, after = [before for before, _ in pairs], [after for _, after in pairs]
-    return contains(truth, (before, after, list(range(len(pairs)))), is_delta)
+@dataclass(frozen=True)
+class SimulatedItem:
+    """An item of the pool."""
+
+    subject: int
+    group: int
+
+    @cached_property
+    def id(self) -> str:
+        return sha256(str(self.subject).encode()).hexdigest()
 
 
-def simulate_coverage(
-    design: Design, p: float, impact: float, correlated: bool, count: int
-) -> list[float]:
-    """Return the coverage of the intervals of the impact factor and of delta."""
-    _contains_by_counts.cache_clear()
-    return repeat_if_low(
-        partial(_simulate_coverage, design, p, impact, correlated), count, MIN_COVERAGE + 0.01
-    )
+REPLIES = {outcome: ScoredAnswer(outcome, None, outcome) for outcome in get_args(Outcome)}
 
 
-def _simulate_coverage(
-    design: Design, p: float, impact: float, correlated: bool, count: int
-) -> list[float]:
-    check = _contains_one_per_game if design.has_one_per_game else contains
-    hits: tuple[list[bool], list[bool]] = ([], [])
-    for experiment in draw_experiments((p, impact, correlated), design, count):
-        for of_measure, truth, is_delta in zip(
-            hits, (impact, p * impact), (False, True), strict=True
-        ):
-            hit = check(truth, experiment, is_delta)
-            if hit is not None:
-                of_measure.append(hit)
-    return [float(np.mean(of_measure)) for of_measure in hits]
+class Simulation:
+    """A pool, and runs of models on random items of it."""
+
+    def __init__(self, cell: Cell, seed: str) -> None:
+        self.cell, sizes = cell, DESIGNS[cell.design]
+        digest = sha256(f"{seed} {cell}".encode()).digest()
+        self.random = np.random.default_rng(int.from_bytes(digest[:8], "big"))
+        self.group, self.groups = np.repeat(np.arange(len(sizes)), sizes), len(sizes)
+        n = len(self.group)
+        # Each row has an item for every sample; of each group, a run chooses from one row.
+        self.pool: list[list[Any]] = [
+            [SimulatedItem(n * row + i, len(sizes) * row + int(self.group[i])) for i in range(n)]
+            for row in range(POOL_SIZE)
+        ]
+        self.wordings = np.array([[choice_for(i, WORDINGS) for i in row] for row in self.pool])
+
+    def uptakes(self, uptake: float) -> Values:
+        """Return the rule uptake of every item of the pool, by its wording."""
+        reach = min(MAX_WORDING_EFFECT, uptake, 1 - uptake)
+        by_wording: Values = uptake + reach * np.linspace(-1, 1, WORDINGS)
+        return by_wording[self.wordings]  # type: ignore[no-any-return]
+
+    def runs(self) -> list[list[Sample]]:
+        """Draw the samples of every model, on the same items."""
+        n, columns = len(self.group), np.arange(len(self.group))
+        rows = self.random.integers(POOL_SIZE, size=self.groups)[self.group]
+        copied, common = self.random.random(n) < COPIED, self.random.random(n) < COMMON
+        shared, runs = [self.uniform(copied) for _ in range(4)], []
+        for p, uptake in self.cell.models:
+            follows = self.uptakes(uptake)[rows, columns]
+            drawn = [np.where(common, values, self.uniform(copied)) for values in shared]
+            before = drawn[0] < p
+            nested = before & (drawn[1] >= follows)
+            after = np.where(drawn[2] < NESTED, nested, drawn[3] < p * (1 - follows))
+            each = zip(rows, columns, self.replies(before), self.replies(after), strict=True)
+            runs.append(
+                [
+                    Sample(self.pool[r][c], 0, {"standard": a, "changed": b}, {})
+                    for r, c, a, b in each
+                ]
+            )
+        return runs
+
+    def uniform(self, copied: Flags) -> Values:
+        """Draw a number per sample, of which a group shares many."""
+        of_group = self.random.random(self.groups)[self.group]
+        return np.where(copied, of_group, self.random.random(len(self.group)))
+
+    def replies(self, violations: Flags) -> list[ScoredAnswer]:
+        """Turn violations into replies, some of them junk."""
+        junk = self.random.random(len(violations)) < self.cell.junk
+        outcomes = np.where(junk, "unreadable", np.where(violations, "usual", "legal"))
+        return [REPLIES[outcome] for outcome in outcomes.tolist()]
+
+    def contain_truth(self) -> list[float]:
+        """Simulate once: 1 for each interval that contains the truth, otherwise 0."""
+        runs = self.runs()
+        truths = [float(self.uptakes(uptake).mean()) for _, uptake in self.cell.models]
+        if len(runs) == 1:
+            of_delta = -self.cell.models[0][0] * truths[0]
+            delta = MEASURES["delta"].estimate(runs[0])
+            return [_contains(UPTAKE.estimate(runs[0]), truths[0]), _contains(delta, of_delta)]
+        pairs = list(combinations(range(len(runs)), 2))
+        contained = [
+            _contains(
+                difference(UPTAKE, UPTAKE, runs[i], runs[j], len(pairs)), truths[i] - truths[j]
+            )
+            for i, j in pairs
+        ]
+        return [min((each for each in contained if not isnan(each)), default=nan)]
 
 
-def print_intervals(simulator: Simulator, sizes: tuple[int, ...], count: int) -> None:
-    designs = make_designs(DESIGNS, sizes)
-    cells = [
-        (design, p, impact, correlated, experiments_per_cell(design, count))
-        for design, impact, p, correlated in product(designs, IMPACTS, SHARES, (False, True))
-    ]
-    results = simulator.run("coverage", simulate_coverage, cells)
-    print("Lowest coverage over p and both kinds of answers, in %:\n")
-    columns = (f"impact {impact:g}" for impact in IMPACTS)
-    print_heading("design", "n", "measure", *columns, "mean", "above 99")
-    all_shares: dict[str, float] = {}
-    for design, (number, measure) in product(designs, enumerate(MEASURES)):
-        shares = {cell: row[number] for cell, row in results.items() if cell[0] == design}
-        lowest = [min(share for cell, share in shares.items() if cell[2] == i) for i in IMPACTS]
-        mean = float(np.mean(list(shares.values())))
-        above = sum(share > MAX_COVERAGE for share in shares.values())
-        percentages = (f"{100 * share:.1f}" for share in (*lowest, mean))
-        print_row(design.name, design.n, measure, *percentages, f"{above} of {len(shares)}")
-        all_shares |= {
-            f"{design.name}, n = {design.n}, {measure}, p = {p:g}, impact {impact:g}, "
-            f"{'correlated' if correlated else 'independent'}": share
-            for (_, p, impact, correlated, _), share in shares.items()
-        }
-    print_cells_below(MIN_COVERAGE, all_shares)
+def _contains(estimate: Estimate | None, truth: float) -> float:
+    if not estimate or estimate.low is None or estimate.high is None:
+        return nan  # it is undefined, and nothing is printed
+    return float(estimate.low - 1e-12 <= truth <= estimate.high + 1e-12)
 
 
-def simulate_width(design: Design, count: int) -> float:
-    """Return the mean width of the impact factor's interval."""
-    widths = []
-    for before, after, games in draw_experiments((0.67, -0.5, False), design, count):
-        changes = [b - a for a, b in zip(before, after, strict=True)]
-        interval = Ratio(changes, before, RELATIVE_CHANGE).interval(games)
-        widths.append(interval.high - interval.low if interval else np.nan)
-    return float(np.nanmean(widths))
+def coverage(cell: Cell, repeats: int) -> list[float]:
+    """Return the coverage of each interval of a cell."""
+
+    def simulate(seed: str, repeats: int) -> list[float]:
+        simulation = Simulation(cell, seed)
+        contained = [simulation.contain_truth() for _ in range(repeats)]
+        shares: list[float] = np.nanmean(contained, axis=0).tolist()
+        return shares
+
+    shares = simulate("first", repeats)
+    return simulate("again", REPEAT_FACTOR * repeats) if min(shares) < REPEAT_BELOW else shares
 
 
-def print_widths(simulator: Simulator, _: tuple[int, ...], count: int) -> None:
-    designs = [make_design(name, n) for n, name in product((100, 1000), DESIGNS)]
-    copied_shares = (0.0, COPIED_SHARE, 1.0)
-    rows = {
-        design: [(replace(design, copying=share), count // 20) for share in copied_shares]
-        for design in (*designs, FEW_LARGE)
-    }
-    cells = [cell for row in rows.values() for cell in row]
-    widths = simulator.run("width", simulate_width, cells)
-    print(
-        "Mean width of the impact factor's interval (p = .67, impact -.5), by the share of copied "
-        "samples:\n"
-    )
-    print_heading("design", "n", *(f"{share:.0%} copying" for share in copied_shares))
-    for design, row in rows.items():
-        print_row(design.name, design.n, *(f"{widths[cell]:.2f}" for cell in row))
-
-
-def simulate_false_positives(design: Design, p: float, count: int) -> float:
-    """Return the share of tests with p < 0.05 if nothing changes."""
-    is_significant = [
-        p_value([b - a for a, b in zip(before, after, strict=True)], games) < 0.05
-        for before, after, games in draw_experiments((p, 0.0, False), design, count)
-    ]
-    return float(np.mean(is_significant))
-
-
-def print_tests(simulator: Simulator, sizes: tuple[int, ...], count: int) -> None:
-    designs = make_designs(DESIGNS, sizes)
-    cells = product(designs, (0.3, 0.95), (count,))
-    results = simulator.run("false_positives", simulate_false_positives, cells)
-    print("Tests at 5%: share of p < .05 if nothing changes and answers are independent:\n")
-    print_heading("design", "n", "p = 0.3", "p = 0.95")
-    for design in designs:
-        shares = (results[design, p, count] for p in (0.3, 0.95))
-        print_row(design.name, design.n, *(f"{100 * share:.1f}%" for share in shares))
-
-
-TablePrinter = Callable[[Simulator, tuple[int, ...], int], None]
-PARTS: dict[str, tuple[TablePrinter, ...]] = {
-    "intervals": (print_intervals, print_widths, print_tests),
-    "comparisons": (print_differences, print_false_equivalence),
-    "diagnosis": (print_shares_of_subset, print_knowing, print_specific),
-}
-EXPERIMENTS = {
-    "intervals": "{0:,} experiments per cell ({1:,} with several samples per game and n of 1,000 "
-    "or more). Cells below 94% were repeated with five times as many new experiments. Widths: "
-    "{2:,} experiments.",
-    "comparisons": "Differences: {1:,} experiments per cell. False equivalence: {3:,} with one "
-    "sample per game, otherwise {0:,}.",
-    "diagnosis": "{0:,} experiments per cell ({1:,} with several samples per game; for shares of a "
-    "subset, only if n is also 1,000 or more). Cells below 94% were repeated with five times as "
-    "many new experiments.",
-}
-
-
-def part_text(part: str, simulator: Simulator, sizes: tuple[int, ...], count: int) -> str:
-    """Return the tables of a part, with the command and the date."""
-    command = f"`python benchmarks/coverage.py --part {part}`, {datetime.now(UTC):%Y-%m-%d}."
-    counts = (count, count // 4, count // 20, 10 * count)
-    paragraphs = [f"{command} {EXPERIMENTS[part].format(*counts)}"]
-    for print_table in PARTS[part]:
-        with redirect_stdout(StringIO()) as output:
-            print_table(simulator, sizes, count)
-        paragraphs.append(output.getvalue().strip())
-    return "\n\n".join(paragraphs) + "\n"
-
-
-def insert_parts(folder: Path, document: Path) -> None:
-    """Replace the text between the markers of each part that has a file in the folder."""
-    text = document.read_text()
-    for part in PARTS:
-        if (file := folder / f"{part}.md").exists():
-            begin, end = f"<!-- coverage: {part} -->\n", f"<!-- end of coverage: {part} -->"
-            _, begin_found, after = text.partition(begin)
-            old, end_found, _ = after.partition(end)
-            if not begin_found or not end_found:
-                sys.exit(f"{document} has no markers {begin.strip()} and {end}")
-            text = text.replace(begin + old + end, f"{begin}\n{file.read_text()}\n{end}")
-    document.write_text(text)
+def print_table(kind: str, rows: dict[Cell, list[float]], limit: int | None) -> None:
+    """Print the cells of a kind, the worst first."""
+    print(f"\n{kind}, {len(rows)} cells, the worst first:\n")
+    names = ("rule uptake", "delta") if len(next(iter(rows.values()))) > 1 else ("all differences",)
+    print_heading("p, rule uptake", "samples", "junk", *names)
+    for cell in sorted(rows, key=lambda cell: min(rows[cell]))[:limit]:
+        models = "; ".join(f"{p:g}, {uptake:g}" for p, uptake in cell.models)
+        shares = (f"{100 * share:.1f}%" for share in rows[cell])
+        print_row(models, cell.design, f"{cell.junk:.0%}", *shares)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer experiments, no n of 1,000")
+    parser.add_argument("--cells", type=int, help="only so many cells, at random")
+    parser.add_argument("--repeats", type=int, default=200, help="simulated runs per cell")
     parser.add_argument("--jobs", type=int, default=1, help="number of processes")
-    parser.add_argument("--part", action="append", choices=PARTS, help="only this one; repeatable")
-    parser.add_argument("--out", type=Path, help="folder for a Markdown file of each part")
-    parser.add_argument(
-        "--insert",
-        nargs=2,
-        type=Path,
-        metavar=("FOLDER", "DOCUMENT"),
-        help="insert the files of a folder into a document, without any simulation",
-    )
+    parser.add_argument("--all", action="store_true", help="print all cells, not the worst")
     options = parser.parse_args()
-    if options.insert:
-        insert_parts(*options.insert)
-        return
-    sizes, count = (SIZES[:2], 200) if options.quick else (SIZES, 2000)
-    simulator = Simulator(options.jobs)
-    for part in options.part or PARTS:
-        text = part_text(part, simulator, sizes, count)
-        if options.out:
-            options.out.mkdir(parents=True, exist_ok=True)
-            (options.out / f"{part}.md").write_text(text)
-        else:
-            print(text)
+    one = [(model,) for model in product(SHARES, UPTAKES)]
+    cells = [Cell(*each) for each in product([*one, *SEVERAL], DESIGNS, JUNK)]
+    cells = Random(1).sample(cells, options.cells or len(cells))
+    with ProcessPoolExecutor(options.jobs) as pool:
+        shares = pool.map(partial(coverage, repeats=options.repeats), cells)
+        results = dict(zip(cells, shares, strict=True))
+    for kind in sorted({cell.kind for cell in cells}):
+        rows = {cell: shares for cell, shares in results.items() if cell.kind == kind}
+        print_table(kind, rows, None if options.all else WORST)
+    lowest = min(min(shares) for shares in results.values())
+    print(f"\nLowest coverage: {100 * lowest:.1f}% (target: {100 * TARGET:g}%).")
 
 
 if __name__ == "__main__":

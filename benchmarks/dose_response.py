@@ -3,7 +3,7 @@
     python benchmarks/dose_response.py DIR 0.0 0.01 0.02 0.05 0.1 0.2 0.5
 
 DIR/DOSE contains the network of a dose (pocket.onnx and pocket.json, which `training/export.py`
-writes). Each reader is evaluated with a diagnosis, with all wordings, and under two rules that no
+writes). Each reader is evaluated with a diagnosis and all wordings, and under two rules that no
 training text states.
 """
 
@@ -16,18 +16,13 @@ from unittest.mock import patch
 from markdown_tables import print_heading, print_row
 
 from cant_do_that_anymore import Run, Spec, evaluate
+from cant_do_that_anymore.formatting import rounded
 from cant_do_that_anymore.providers import pocket
 
 SAMPLES = 300
 HELD_OUT_RULES = ("bishops-as-rooks", "pawns-one-step")
-MEASURES = {
-    "rule uptake": "rule_uptake",
-    "J": "rule_knowledge",
-    "gap": "knowing_doing_gap",
-    "placebo": "placebo_impact_factor",
-    "controls": "collateral_change",
-}
-HEADINGS = ("dose", "habit", *MEASURES, "all wordings", "spread", *HELD_OUT_RULES)
+FINDINGS = ("knowledge", "rule_effect", "reminder_effect", "other_play")
+HEADINGS = ("dose", "habit", "rule uptake", *FINDINGS, "by wording", "spread", *HELD_OUT_RULES)
 
 
 def evaluate_reader(folder: Path, **options: Any) -> Run:
@@ -37,29 +32,26 @@ def evaluate_reader(folder: Path, **options: Any) -> Run:
         return evaluate(Spec(model="cdta/reader", n=SAMPLES, **options), quiet=True)
 
 
-def format_measure(run: Run, name: str) -> str:
-    """Return the value of a measure with its interval."""
-    value, interval = run.results.metrics.get(name), run.results.intervals.get(name)
-    if value is None:
-        return "–"
-    return f"{value:.2f} [{interval.low:.2f}, {interval.high:.2f}]" if interval else f"{value:.2f}"
+def uptake_of(run: Run) -> str:
+    """Return the rule uptake with its interval."""
+    return run["rule_uptake"].as_share if run.results.uptake else "–"
 
 
 def evaluate_dose(dose: str, folder: Path) -> list[str]:
     """Evaluate the reader of a dose, and return its row of the table."""
     run = evaluate_reader(folder, diagnose=True)
-    wordings = evaluate_reader(folder, wording="all").results.wordings
+    wordings, findings = run.results.wordings, run.results.diagnosis
     assert wordings
+    values = [estimate.value for estimate in wordings.by_wording.values()]
+    estimates = (findings[name].estimate for name in FINDINGS)
     return [
         f"{float(dose):.0%}",
-        f"{run.results.metrics['predicted_move_proportion']:.0%}",
-        *(format_measure(run, name) for name in MEASURES.values()),
-        f"{wordings.low:.2f} to {wordings.high:.2f}",
-        f"{wordings.spread:.2f} [{wordings.spread_low:.2f}, {wordings.spread_high:.2f}]",
-        *(
-            format_measure(evaluate_reader(folder, rules=rules), "rule_uptake")
-            for rules in HELD_OUT_RULES
-        ),
+        rounded(run["predicted_move_proportion"].value),
+        uptake_of(run),
+        *(estimate.as_points if estimate else "–" for estimate in estimates),
+        f"{rounded(min(values))} to {rounded(max(values))}",
+        wordings.spread.as_points,
+        *(uptake_of(evaluate_reader(folder, rules=rules)) for rules in HELD_OUT_RULES),
     ]
 
 

@@ -1,12 +1,14 @@
 """Measures the accuracy of the reply parsers on replies of real models.
 
-    python benchmarks/reply_parsers.py moves.jsonl yes_no.jsonl
+    python benchmarks/reply_parsers.py moves.jsonl yes_no.jsonl questions.jsonl
 
 A line of a file of moves is an object with ``reply`` and ``kind``. The kind is "move" if the reply
 names a move, which is then in ``meant``; otherwise it says why there is none. Optional keys are
-``style``, ``family``, ``fen``, ``moves`` and ``rules``. Any other line with a ``reply`` goes to the
-parser of yes and no. Prints Markdown tables by family and by style: right, unread and wrong moves,
-and replies without a move that were read as one.
+``style``, ``family``, ``fen``, ``moves`` and ``rules``. A line of a file of questions has
+``reply``, ``question``, ``usual``, ``right``, ``condition`` ("standard" or another), ``finish``
+("length" if cut off) and ``means``: the answer that the reply gives, or null. Any other line with
+a ``reply`` goes to the parser of yes and no. Prints Markdown tables: right, unread and wrong moves
+or answers, and replies without one that were read as one.
 """
 
 import json
@@ -18,7 +20,7 @@ from typing import Any
 
 from markdown_tables import print_heading, print_row
 
-from cant_do_that_anymore import read_move, read_yes_no
+from cant_do_that_anymore import read_answer, read_move, read_yes_no
 
 COLUMNS = ("right", "unread", "wrong", "no move", "read as a move")
 
@@ -62,6 +64,33 @@ def print_moves(lines: Iterable[dict[str, Any]]) -> None:
     )
 
 
+def grade_answer(line: dict[str, Any]) -> str:
+    """Read a reply to a question, and return the column that counts it."""
+    changed = line["condition"] != "standard"
+    answers = {key: line[key] for key in ("question", "usual", "right")}
+    read = read_answer(line["reply"], **answers, changed=changed)
+    if line["finish"] == "length":  # replies that were cut off are not read
+        read = None
+    if line["means"] is not None:
+        return "unread" if read is None else "right" if read == line["means"] else "wrong"
+    if read is None:
+        return "no answer"
+    return "read as kept" if changed and read == line["usual"] else "read as another"
+
+
+def print_answers(lines: Iterable[dict[str, Any]]) -> None:
+    """Print the table of the answer reader."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for line in lines:
+        for name in (line["condition"], "all"):
+            counts[name][grade_answer(line)] += 1
+    columns = ("right", "unread", "wrong", "no answer", "read as another", "read as kept")
+    print()
+    print_heading("condition", *columns)
+    for name, graded in sorted(counts.items(), key=lambda item: item[0] == "all"):
+        print_row(name, *(graded[column] for column in columns))
+
+
 def print_yes_no(lines: Iterable[dict[str, Any]]) -> None:
     """Print the table of the parser of yes and no."""
     by_model: dict[str, Counter[bool | None]] = defaultdict(Counter)
@@ -82,6 +111,8 @@ def main() -> None:
         print(f"\n{path.name}: {len(lines)} replies")
         if lines and "kind" in lines[0]:
             print_moves(lines)
+        elif lines and "question" in lines[0]:
+            print_answers(lines)
         else:
             print_yes_no(lines)
 

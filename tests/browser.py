@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
 from cant_do_that_anymore.report.run_page import write_page
-from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.run import Run
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 MAC_APPLICATIONS = ("Chromium", "Google Chrome", "Microsoft Edge")

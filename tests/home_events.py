@@ -26,7 +26,7 @@ from cant_do_that_anymore.errors import Stopped, UserError
 from cant_do_that_anymore.report.run_page import write_page
 from cant_do_that_anymore.runs.evaluate import evaluate
 from cant_do_that_anymore.runs.identity import PROBES
-from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.runs.storage import (
     CONTROLS_FILE,
     SAMPLES_FILE,
@@ -79,6 +79,7 @@ def _numbers(facts: dict[str, Any], lines: Iterable[str]) -> Numbers:
                 reply.pop(name, None)
     dataset = {key: facts["dataset"][key] for key in ("version", "origin", "pool", "pool_name")}
     stable = {key: value for key, value in facts.items() if key not in VOLATILE}
+    stable["options"].pop("max_connections", None)
     return json.loads(json.dumps(stable | {"samples": samples, "dataset": dataset}))  # type: ignore[no-any-return]
 
 
@@ -201,7 +202,7 @@ class Home:
         async def fail(request: Body, _: int) -> web.Response | None:
             return web.Response(status=500) if server.number_for(request) % 5 == remainder else None
 
-        may_fail = patch("cant_do_that_anymore.runs.evaluate.MAX_ERROR_RATE", 0.6)
+        may_fail = patch("cant_do_that_anymore.runs.evaluate.MAX_MISSING", 0.6)
         with patch.object(server, "fault", fail), may_fail, suppress(UserError):
             evaluate(self.spec(options), quiet=True)
         self._record_edition(options)

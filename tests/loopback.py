@@ -210,10 +210,16 @@ def queried_move(request: Body) -> str | None:
     return match[1] if match else None
 
 
+DEFAULT_CHANGE = ("bishops now move exactly as knights", "can no longer move diagonally")
+"""Words of the default change; every shipped wording has one of them."""
+
+
 def is_changed(request: Body) -> bool:
     """Whether the prompt states changed rules other than the default placebo."""
     text = request["messages"][0]["content"] if "messages" in request else request["prompt"]
-    return ("differ" in text or "variant" in text) and not is_placebo(request)
+    is_told = any(words in text for words in ("differ", "variant"))
+    states_it = any(words in str(request) for words in DEFAULT_CHANGE)
+    return (is_told or states_it) and not is_placebo(request)
 
 
 def is_placebo(request: Body) -> bool:

@@ -27,6 +27,7 @@ from aiohttp import web
 
 from cant_do_that_anymore.__main__ import main as cdta_main
 from cant_do_that_anymore.__main__ import oaieval as oaieval_main
+from cant_do_that_anymore.metrics.measures import LENGTHS, MEASURES
 from loopback import Body, Loopback
 
 CompletedCommand = subprocess.CompletedProcess[str]
@@ -200,4 +201,5 @@ def samples_in(folder: Path) -> list[dict[str, Any]]:
 def results_in(folder: Path) -> dict[str, Any]:
     """The results of a run, without what depends on the time."""
     facts = json.loads((folder / "run.json").read_text())
-    return {key: facts[key] for key in ("metrics", "intervals", "outcomes", "notes")}
+    names = (*MEASURES, *LENGTHS, "n", "groups", "failed", "usage", "outcomes", "notes")
+    return {name: facts[name] for name in names}

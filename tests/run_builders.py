@@ -8,14 +8,14 @@ from typing import Any
 
 from cant_do_that_anymore import Answer, Position, Rules, shipped_pool
 from cant_do_that_anymore.comparison.entries import named_entries
-from cant_do_that_anymore.comparison.pairwise import PairComparison, check_comparable, compared
+from cant_do_that_anymore.comparison.pairwise import Pair, check_comparable, pairs_of
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.habits.base import Change, Item, outcome
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.metrics.compute import compute
 from cant_do_that_anymore.metrics.notes import notes_on
 from cant_do_that_anymore.providers.base import REPLY_TOKENS, Settings, StopReason
-from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.task.conditions import conditions_for
 from cant_do_that_anymore.task.prompts import DEFAULT_WORDING, shipped_wording
 from cant_do_that_anymore.task.samples import score_answer, trials_of
@@ -97,14 +97,15 @@ def run_from_answers(
     """A run with these answers, and with other fields if given."""
     plan = plan or plan_of(len(answers))
     samples, control_samples = samples_of(answers, plan), samples_of(controls, plan)
-    results = compute(samples, plan, control_samples)
+    results = compute(samples, control_samples, plan)
     defaults: dict[str, Any] = {
         "model": "some/model",
         "version": "model-1",
         "endpoint": "",
         "identity": {"name": "some/model"},
+        "options": {},
         "dataset": Dataset("model-1", "shipped"),
-        "notes": notes_on(samples, results, plan, control_samples),
+        "notes": notes_on(samples, control_samples, results, plan),
         "started_at": "2026-01-01T00:00:00Z",
         "seconds": 1.0,
     }
@@ -155,11 +156,10 @@ def _outcome(outcomes: Outcomes, number: int) -> Outcome:
     return outcomes if isinstance(outcomes, str) else outcomes[number]
 
 
-def comparisons_of(runs: Sequence[Run]) -> list[PairComparison]:
-    """Comparisons of every pair of models in every measure, in the order of the runs."""
+def comparisons_of(runs: Sequence[Run]) -> list[Pair]:
+    """Comparisons of every pair of models, in the order of the runs."""
     check_comparable(runs)
-    [comparisons] = compared([named_entries(runs)])
-    return comparisons
+    return pairs_of(named_entries(runs))
 
 
 _scored: Any = cache(score_answer)  # many tests use the same positions

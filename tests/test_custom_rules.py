@@ -48,7 +48,7 @@ def test_the_documented_example_works(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {}
     exec(example, namespace)
-    assert namespace["run"].results.metrics["variant_impact_factor"] == -1
+    assert namespace["run"].results["variant_impact_factor"].value == -1
     assert namespace["again"].samples == namespace["run"].samples
     assert namespace["again"].plan.change.statement in (tmp_path / "my-run/report.html").read_text()
 
@@ -69,10 +69,8 @@ def test_a_run_under_custom_rules_loads_only_with_them(tmp_path: Path) -> None:
 
 def test_custom_rules_can_be_diagnosed() -> None:
     run = measure("cdta/pocket-rules", rules=NoEnPassant(), n=5, temperature=0, diagnose=True)
-    metrics = run.results.metrics
-    assert metrics["corrected_impact_factor"] == -1
-    assert metrics["placebo_impact_factor"] == 0
-    assert metrics["rule_knowledge"] == 1
+    values = {name: f.estimate and f.estimate.value for name, f in run.results.diagnosis.items()}
+    assert (values["knowledge"], values["rule_effect"]) == (1, 1)
 
 
 def test_datasets_under_custom_rules_are_listed() -> None:
@@ -93,7 +91,7 @@ def test_edited_rules_are_different_rules(home: Path) -> None:
     """Their pool is mined again, and models are asked again even if they cannot read."""
     for rules in (NoEnPassant(), NoCapturesEnPassantByWhite()):
         run = measure("cdta/pocket-rules", rules=rules, n=20)
-        assert run.results.metrics["variant_impact_factor"] == -1
+        assert run.results["variant_impact_factor"].value == -1
     assert len(list(home.glob("pools/no-en-passant-*"))) == 2
     sides = {len(position.moves) % 2 for position in positions_of(run.samples)}
     assert sides == {0}

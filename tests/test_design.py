@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,14 @@ from cant_do_that_anymore import Answer, Position, Spec, evaluate
 from cant_do_that_anymore.api.results import save_with_page
 from cant_do_that_anymore.cli.commands import show  # noqa: F401 (help that lists the conditions)
 from cant_do_that_anymore.client.cache import Cache
+from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.datasets.search import SelectionConfig
-from cant_do_that_anymore.formatting import format_setting, number
+from cant_do_that_anymore.formatting import format_setting
 from cant_do_that_anymore.habits.base import Form, Message, Pool
 from cant_do_that_anymore.habits.chess.forms import FORMS
 from cant_do_that_anymore.habits.chess.rules import CATALOG
-from cant_do_that_anymore.inspect_tasks import scorer
 from cant_do_that_anymore.metrics import measures
-from cant_do_that_anymore.metrics.types import Measure
+from cant_do_that_anymore.metrics.estimates import Event, Measure
 from cant_do_that_anymore.providers.access import Access
 from cant_do_that_anymore.providers.base import (
     Adjustments,
@@ -43,9 +43,10 @@ from cant_do_that_anymore.providers.base import (
 )
 from cant_do_that_anymore.providers.catalog import PROVIDERS, Provider
 from cant_do_that_anymore.providers.local import RandomModel
-from cant_do_that_anymore.report import columns
+from cant_do_that_anymore.report import rows
+from cant_do_that_anymore.report.rows import measure_rows
 from cant_do_that_anymore.report.run_page import page
-from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.runs.storage import load_run, run_json
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
 from cant_do_that_anymore.task.plan import plan_for
@@ -62,7 +63,7 @@ def save_and_load(run: Run, folder: Path) -> Run:
     save_with_page(run, folder)
     loaded = load_run(folder)
     assert run_json(loaded) == run_json(run)
-    assert loaded.samples == run.samples
+    assert (loaded.samples, loaded.results) == (run.samples, run.results)
     return loaded
 
 
@@ -91,7 +92,7 @@ def test_an_intervention_is_one_entry(tmp_path: Path, monkeypatch: pytest.Monkey
     run = load_run(tmp_path / "run")
     assert [effect.name for effect in run.results.interventions] == ["slowly"]
     assert [condition.tokens for condition in run.plan.conditions] == [0, 0, 40]
-    assert "More time has no detectable effect" in result.stdout
+    assert "No effect of more time was detected." in result.stdout
     assert "Take your time." in page(run)
     assert "Take your time." in cdta("prompt", "--condition", "slowly", code=0).stdout
     stdout = cdta("estimate", *options, "--seed", 2, "--json", code=0).stdout
@@ -112,7 +113,7 @@ def test_a_wording_is_one_file_and_a_form_one_entry(
     with serving(lambda _: "e2e4", model="m") as server:
         monkeypatch.setenv("LOOP_BASE_URL", server.url)
         options = ("--base-url", server.url, "--dataset", dataset, "-n", 4, "--out")
-        cdta("run", *options, tmp_path / "reference", code=0)
+        cdta("run", *options, tmp_path / "reference", "--wording", "plain", code=0)
         n_first = len(server.requests)
         cdta("run", *options, tmp_path / "run", "--wording", wording, "--form", form, code=0)
         sent = [request["messages"] for request in server.requests[n_first:]]
@@ -181,7 +182,7 @@ def test_a_habit_is_one_file(tmp_path: Path) -> None:
     file, folders = tmp_path / "own.toml", [tmp_path / name for name in ("first", "second")]
     file.write_text(COLORS)
     assert "Usual answer: brown" in cdta("rules", file, code=0).stdout
-    prompts = cdta("prompt", "--rules", file, code=0).stdout
+    prompts = cdta("prompt", "--wording", "plain", "--rules", file, code=0).stdout
     assert prompts.count("You mix colors.") == prompts.count("user: red + green") == 2
     assert prompts.count("Colors are mixed as light is. Paint is no longer used.") == 1
     for folder in folders:
@@ -201,7 +202,7 @@ def test_a_habit_is_one_file(tmp_path: Path) -> None:
             round(100 * counts[each] / len(run.samples)) for each in ("usual", "adapted")
         )
         report = (folder / "report.html").read_text()
-        assert f"After the change: kept {kept}%, right {right}%, neither" in report
+        assert run.results.uptake and f"kept {kept}%, right {right}%, neither" in report
         assert "Colors are mixed as light is. Paint is no longer used." in report
     table = cdta("compare", *folders, "--markdown", code=0).stdout
     assert "**Colors are mixed as light is.**" in table and "terse wording" in table
@@ -215,38 +216,20 @@ def test_a_measure_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(measures.MEASURES, queens.name, queens)
 
     run = save_and_load(measure("cdta/random", dataset=positions(12)), tmp_path / "run")
-    hits = sum(queens.part(sample) for sample in run.samples)
-    assert run.results.metrics["queen_proportion"] == hits / 12
-    assert run.results.intervals["queen_proportion"].low <= hits / 12
-    assert "Queen moves" in page(run)
-
-
-def test_an_amount_per_answer_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rank = measures.Amount(
-        "rank",
-        "Ranks of moves",
-        "Moves",
-        "ranks",
-        "mean rank that the model moves to",
-        of=lambda answer: int(answer.text[3]),
-        put=lambda answer, number: replace(answer, text=f"a1a{number}"),
-    )
-    monkeypatch.setitem(measures.AMOUNTS, rank.name, rank)
-    queens = queen_measure()
-    for table in (measures.MEASURES, scorer.SCORED):
-        monkeypatch.setitem(table, queens.name, queens)
-
-    run = save_and_load(measure("cdta/random", dataset=positions(12)), tmp_path / "run")
-    ranks = [int(sample.answers["changed"].text[3]) for sample in run.samples]
-    assert run.results.metrics["changed_rank"] == sum(ranks) / 12
-    assert run.results.intervals["changed_rank"].low < sum(ranks) / 12
-    assert "Ranks of moves, changed rules" in page(run)
-    options = {"dataset": str(positions(12)), "samples": 12}
+    share = run["queen_proportion"]
+    assert share.value == sum(map(queens.first.holds, run.samples)) / 12
+    assert share.low is not None and share.high is not None
+    assert share.low < share.value < share.high
+    saved = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert saved[queens.name] == asdict(share)
+    assert [
+        row["value"] for row in measure_rows(entries_of([run])) if row["measure"] == queens.name
+    ] == [share.value]
+    options = {"dataset": str(positions(12)), "samples": 12, "wording": "plain"}
     log = inspect_evals.run_eval(
         tmp_path, "cant_do_that_anymore/all", "cdta/random", task_args=options
     )
-    for name in ("changed_rank", queens.name):
-        assert inspect_evals.logged_metrics(log)[name] == run.results.metrics[name]
+    assert inspect_evals.logged_metrics(log)[queens.name] == share.value
 
 
 def queen_measure() -> Measure:
@@ -254,21 +237,16 @@ def queen_measure() -> Measure:
         "queen_proportion",
         "Queen moves",
         "how often the queen moves under the changed rules",
-        part=lambda sample: (sample.replies["changed"].answer or "").startswith("d"),
-        needs=("changed",),
-        column="queens",
+        Event("changed", lambda reply: (reply.answer or "").startswith("d")),
     )
 
 
 @pytest.mark.usefixtures("no_plots")
 def test_a_leaderboard_column_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a measure with its interval, and of a number without one."""
     queens = queen_measure()
     monkeypatch.setitem(measures.MEASURES, queens.name, queens)
-    games = columns.Column(
-        "games", "n games", lambda entry: entry.results.metrics["n_games"], number
-    )
-    monkeypatch.setattr(columns, "COLUMNS", (*columns.COLUMNS, games))
+    games = rows.Column("n games", lambda e: str(e.results.groups), lambda e: e.results.groups)
+    monkeypatch.setattr(rows, "COLUMNS", (*rows.COLUMNS, games))
 
     for model in ("cdta/random", "cdta/pocket"):
         run = measure(model, dataset=positions(12))
@@ -277,20 +255,15 @@ def test_a_leaderboard_column_is_one_entry(tmp_path: Path, monkeypatch: pytest.M
     arguments = ("experiment", "--plots-only", tmp_path / "runs", "--out", out)
     terminal, markdown = (cdta(*arguments, *extra).stdout for extra in ((), ("--markdown",)))
     comparison = cdta("compare", tmp_path / "runs", "--markdown").stdout
-    rows = json.loads((out / "results.json").read_text())["results"]
+    results = json.loads((out / "results.json").read_text())["results"]
     with (out / "results.csv").open() as file:
         csv_rows = list(csv.DictReader(file))
     html = (out / "index.html").read_text()
-    assert "queen_proportion_low" in rows[0] and "games_low" not in rows[0]
-    for key, title in ((queens.name, "queens"), ("games", "n games")):
-        values = [row[key] for row in rows]
-        assert all(value is not None for value in values)
-        assert [float(row[key]) for row in csv_rows] == pytest.approx(values)
-        assert title in terminal
-        assert f" | {title} |" in markdown
-        assert f" | {title} |" in comparison
-        assert f'<th scope="col" class="number"><b>{title}</b></th>' in html
-        assert all(f'data-in="results.{index}.{key}">' in html for index in range(2))
+    assert [float(row[queens.name]) for row in csv_rows] == pytest.approx(
+        [result[queens.name]["value"] for result in results], abs=1e-6
+    )
+    for text in (terminal, markdown, comparison, html):
+        assert "n games" in text
 
 
 @dataclass(frozen=True)
@@ -321,7 +294,7 @@ def test_every_setting_is_in_run_report_and_cache_key(name: str, tmp_path: Path)
     value = getattr(settings, name)
     options = {name: value}
     run = measure("cdta/random", dataset=positions(2), **options)
-    assert run_json(run)["settings"][name] == value
+    assert run_json(run)["options"][name] == value
     title = name.replace("_", " ").capitalize()
     assert f"<dt>{title}</dt><dd>{escape(format_setting(value))}</dd>" in page(run)
     request = Request(question(("e2e4",)), "measuring", "standard")
@@ -432,11 +405,11 @@ def test_a_model_with_another_api_is_an_adapter_and_one_entry(
         parrots = Provider(server.url, "", "PARROT_KEY", load=ReplyModel)
         monkeypatch.setitem(PROVIDERS, "parrots", parrots)
 
-        spec = Spec(model="parrots/grey", dataset=positions(12), price="1,2")
+        spec = Spec(model="parrots/grey", dataset=positions(12), price="1,2", wording="plain")
         run = save_and_load(evaluate(spec, quiet=True), tmp_path / "run")
         n_first = len(server.requests)
         again = evaluate(spec, quiet=True)
-    assert run.results.metrics["rule_uptake"] == 0
+    assert run.results["rule_uptake"].value == 0
     assert (run.model, run.version, run.endpoint) == ("grey", "parrot-2", server.url)
     assert run.cost.total == pytest.approx(24 * (100 * 1 + 4 * 2) / 1_000_000)
     assert {request["warmth"] for request in server.requests} == {1.0}

@@ -81,7 +81,7 @@ def test_run_resumes_after_a_full_disk(server: Loopback, small_disk: Path, tmp_p
     cdta(*run, code=0, CDTA_HOME=str(small_disk))
     repeated = len(server.requests) - 2 * N
     assert n_sent - repeated > 5  # saved before the disk was full
-    assert results_in(tmp_path / "out")["metrics"]["n_samples"] == N
+    assert results_in(tmp_path / "out")["n"] == N
 
 
 def test_a_full_output_disk_loses_no_answers_and_leaves_no_partial_files(

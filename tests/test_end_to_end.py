@@ -10,21 +10,19 @@ from testing import cdta, measure
 
 def test_a_network_restricted_to_legal_moves_drops_its_habit() -> None:
     """The golden runs show that the unrestricted network keeps it."""
-    metrics = measure("cdta/pocket-rules", eval="all_small").results.metrics
-    assert metrics["variant_impact_factor"] == -1
-    assert metrics["adaptation_rate"] == 1
-    assert metrics["variant_legal_proportion"] == 1
-    metrics = measure("cdta/pocket-rules", eval="all_diagonal", n=100).results.metrics
-    assert metrics["predicted_move_in_variant_proportion"] == 0
+    run = measure("cdta/pocket-rules", eval="all_small")
+    assert (run["variant_impact_factor"].value, run["rule_uptake"].value) == (-1, 1)
+    run = measure("cdta/pocket-rules", eval="all_diagonal", n=100)
+    assert run["predicted_move_in_variant_proportion"].value == 0
 
 
 @pytest.mark.usefixtures("small_pools")
 @pytest.mark.parametrize("key", ["queens-as-rooks", "no-castling", "knights-cannot-jump"])
 def test_other_rules_run_out_of_the_box(key: str) -> None:
     for model, expected in (("cdta/pocket", (0, 0)), ("cdta/pocket-rules", (-1, 1))):
-        metrics = measure(model, rules=key, n=5, temperature=0).results.metrics
-        assert (metrics["variant_impact_factor"], metrics["adaptation_rate"]) == expected
-        assert metrics["predicted_move_proportion"] == 1
+        run = measure(model, rules=key, n=5, temperature=0)
+        assert (run["variant_impact_factor"].value, run["rule_uptake"].value) == expected
+        assert run["predicted_move_proportion"].value == 1
 
 
 def test_the_first_run_mines_a_whole_pool(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ TOLERANCE = 3e-5
 CLOSE_DRAWS = ("4e896220bd8e", "6a98725d146b")
 FILE = Path(__file__).parent / "golden.json.gz"
 SERVED = "a server"
+COUNTS = ("counts", "tokens")
 MODELS = (POCKET, READER, "cdta/random", SERVED)
 USUAL = {p.moves: p.usual[0] for name in ("pool", "diagonal") for p in shipped_pool(name)}
 REPLIES = ("a2a3", "", "I play Nf3.", "e7e5", "Bb5", "**g1f3**", "castle", "f1g3", "none", "c1e3")
@@ -59,8 +60,16 @@ def numbers_and_replies(run: Run) -> dict[str, Any]:
         " ".join([sample.item.id, *(f"{r.outcome}:{r.answer}" for r in sample.replies.values())])
         for sample in run.samples
     ]
-    intervals = {name: [i.low, i.high] for name, i in run.results.intervals.items()}
-    return {"metrics": run.results.metrics, "intervals": intervals, "replies": replies}
+    results, usage = run.results, run.results.usage
+    return {
+        "estimates": {
+            name: [end for end in (each.value, each.low, each.high) if end is not None]
+            for name, each in results.estimates.items()
+        },
+        "counts": [results.n, results.groups, results.failed],
+        "tokens": [usage.input_tokens, usage.output_tokens],
+        "replies": replies,
+    }
 
 
 def stable_replies(run: dict[str, Any]) -> list[str]:
@@ -77,10 +86,10 @@ def check(model: str, golden: Any, *evals: str) -> None:
     for key, run in runs_of(model, evals or EVALS).items():
         expected = golden[key]
         assert stable_replies(run) == stable_replies(expected), key
-        assert run["metrics"] == pytest.approx(expected["metrics"], rel=1e-12), key
-        assert run["intervals"].keys() == expected["intervals"].keys(), key
-        for name, bounds in expected["intervals"].items():
-            assert run["intervals"][name] == pytest.approx(bounds, rel=1e-12), (key, name)
+        assert [run[name] for name in COUNTS] == [expected[name] for name in COUNTS], key
+        assert run["estimates"].keys() == expected["estimates"].keys(), key
+        for name, numbers in expected["estimates"].items():
+            assert run["estimates"][name] == pytest.approx(numbers, rel=1e-12), (key, name)
 
 
 @pytest.mark.parametrize("model", [model for model in MODELS if model != READER])
@@ -90,9 +99,9 @@ def test_runs_match_the_golden_file(model: str, golden: Any) -> None:
 
 def test_a_network_that_cannot_read_keeps_its_habit(golden: Any) -> None:
     small, diagonal = (golden[f"{POCKET} {eval}"] for eval in ("all_small", "all_diagonal"))
-    low, high = small["intervals"]["variant_impact_factor"]
-    assert (small["metrics"]["n_samples"], low <= 0 <= high) == (100, True)
-    assert diagonal["metrics"]["predicted_move_in_variant_proportion"] > 0
+    _, low, high = small["estimates"]["rule_uptake"]
+    assert (small["counts"][0], low <= 0 <= high) == (100, True)
+    assert diagonal["estimates"]["predicted_move_in_variant_proportion"][0] > 0
 
 
 def test_reader_runs_match_despite_float_differences(

@@ -54,7 +54,7 @@ def test_two_servers_with_the_same_model_name_have_two_datasets(serve: Serve) ->
     runs = [measure(serve(player), n=12) for player in (habit_in_half, habit)]
     for run in runs:
         assert run.dataset.built_now
-        assert run.results.metrics["predicted_move_proportion"] == 1
+        assert run.results["predicted_move_proportion"].value == 1
     assert {s.item for s in runs[0].samples} != {s.item for s in runs[1].samples}
 
 
@@ -105,7 +105,7 @@ def test_an_error_with_http_200_is_not_an_answer(
     with pytest.raises(Incomplete, match=r"no answer|stopped answering"):
         measure(server, dataset=positions(3))
     server.fault = None
-    assert measure(server, dataset=positions(3)).results.metrics["delta"] == 0
+    assert measure(server, dataset=positions(3)).results["delta"].value == 0
 
 
 MOVED = ("Worker removed from system pool", "please use the alternate region")
@@ -127,11 +127,11 @@ def test_a_temporary_fault_does_not_change_later_requests(
     for request in server.requests:
         assert request["messages"][0]["role"] == "system"
         assert "temperature" in request
-    assert (run.results.metrics["n_failed"] or 0) <= 3 * (len(failing) > 1)
-    assert run.results.metrics["predicted_move_proportion"] == 1
+    assert (run.results.failed or 0) <= 3 * (len(failing) > 1)
+    assert run.results["predicted_move_proportion"].value == 1
     server.fault = None
     again = measure(server, dataset=positions(60))
-    assert again.results.metrics["n_failed"] == 0
+    assert again.results.failed == 0
     assert len(server.requests) == 120 + len(failing)
 
 

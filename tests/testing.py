@@ -5,7 +5,8 @@ planted_models.py) without HTTP and returns a `Run`. To see the requests, call
 ``measure(server, ...)`` in ``with serving_in_process(perfect, model="m-1") as server``. With
 ``serving``, and with the fixtures ``serve`` and ``server``, requests are sent over HTTP on the
 loopback interface. ``measure("cdta/pocket", ...)`` evaluates a model by name. Keywords are those of
-`Spec`, and ``dataset=positions(30)`` is a file with the first positions of ``POOL``.
+`Spec`, with the wording plain by default; ``dataset=positions(30)`` is a file with the first
+positions of ``POOL``.
 ``ask(model, "e2e4")`` sends one prompt. Runs without requests: ``run_with_outcomes("m",
 keeps_habit_in(40))`` from outcomes, ``run_from_answers`` from answers.
 
@@ -91,6 +92,7 @@ FEW_CONNECTIONS = 4
 
 def measure(source: Loopback | Responder | str, **spec: Any) -> Run:
     """Evaluate a server or a responder, whose model is "m" by default, or a model by its name."""
+    spec = {"wording": "plain"} | spec
     if isinstance(source, str):
         return evaluate(Spec(model=source, **spec), quiet=True)
     if not isinstance(source, Loopback):
@@ -131,10 +133,7 @@ def openai_server(source: Any, **fields: Any) -> Iterator[Loopback]:
 @contextmanager
 def without_plots() -> Iterator[None]:
     """Experiments write their tables and reports, but the plots in them are empty."""
-    with (
-        patch.object(pages, "save_chart", lambda *_: []),
-        patch.object(pages, "svg_of", lambda *_, **__: "<svg/>"),
-    ):
+    with patch.object(pages, "save_chart", lambda *_: []):
         yield
 
 

@@ -32,7 +32,8 @@ HEADINGS: dict[str, tuple[str, ...]] = {
     "Saved runs": ("load", "compare"),
     "Results": ("api.results.Result", "Run", "Comparison", "Experiment", "ExpectedCost"),
     "The contents of a run": (
-        *("runs.results.Run", "metrics.types.Results", "task.types.Sample"),
+        *("runs.run.Run", "metrics.compute.Results", "metrics.estimates.Estimate"),
+        *("metrics.diagnosis.Finding", "metrics.interventions.Effect", "task.types.Sample"),
         "task.types.ScoredAnswer",
     ),
     "Rules and positions": (

@@ -26,7 +26,7 @@ from playwright.sync_api import Browser, Page
 
 from cant_do_that_anymore.report.html import PAGE_NAME
 from cant_do_that_anymore.report.notebook import run_html
-from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.runs.storage import load_run
 
 ROOT = Path(__file__).parents[1]
@@ -103,7 +103,7 @@ def write_bundled_models() -> None:
     with TemporaryDirectory() as scratch:
         experiment = Path(scratch) / "experiment"
         run_experiment(MODELS, experiment, "--eval", "all")
-        shutil.copy(experiment / "headline-all-bishops-as-knights.png", IMAGES / "scale.png")
+        shutil.copy(experiment / "uptake-all-bishops-as-knights.png", IMAGES / "scale.png")
         (folder,) = experiment.glob("cdta_reader-????????-all-*")
         write_screenshots(load_run(folder), folder / PAGE_NAME)
 

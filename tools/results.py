@@ -10,14 +10,16 @@ import re
 from pathlib import Path
 from typing import Any
 
+from cant_do_that_anymore.formatting import rounded
+
 DOCS = Path(__file__).parents[1] / "docs"
 DOCUMENT = DOCS / "results.md"
 SECTION = re.compile(r"(<!-- results -->\n).*(<!-- end of results -->\n)", re.DOTALL)
 # The measure of each column, by heading.
 MEASURES = {
     "rule uptake": "rule_uptake",
-    "impact factor": "variant_impact_factor",
-    "legal answers, changed rules": "variant_legal_proportion",
+    "usual before": "predicted_move_proportion",
+    "usual after": "predicted_move_in_variant_proportion",
 }
 BENCHMARK = "cant_do_that_anymore."
 
@@ -61,8 +63,8 @@ def format_cell(result: dict[str, Any] | None) -> str:
         return "–"
     details = result["score_details"]
     interval = details["uncertainty"].get("confidence_interval")
-    bounds = f" [{interval['lower']:.2f}, {interval['upper']:.2f}]" if interval else ""
-    return f"{details['score']:.2f}{bounds}"
+    bounds = f" [{rounded(interval['lower'])}, {rounded(interval['upper'])}]" if interval else ""
+    return f"{rounded(details['score'])}{bounds}"
 
 
 if __name__ == "__main__":

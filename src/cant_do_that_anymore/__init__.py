@@ -1,8 +1,8 @@
-"""Can a language model drop a habit when the rules change? Chess with one rule changed.
+"""Can a language model drop a habit when the rules change?
 
 >>> from cant_do_that_anymore import Spec, evaluate
 >>> run = evaluate(Spec(model="openai/gpt-4o", eval="all_small"))  # doctest: +SKIP
->>> run.results.metrics["rule_uptake"]  # doctest: +SKIP
+>>> run["rule_uptake"]  # doctest: +SKIP
 >>> run.save()  # doctest: +SKIP
 """
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .habits.chess.rules import Rules as Rules
     from .habits.chess.rules import rules_named as rules_named
     from .habits.questions import QuestionChange as QuestionChange
+    from .metrics.estimates import Estimate as Estimate
     from .providers.base import Answer as Answer
     from .runs.cost import ExpectedCost as ExpectedCost
     from .task.conditions import ConditionTemplate as ConditionTemplate
@@ -46,6 +47,7 @@ _NAMES = {
     "habits.chess.reader": ("read_move",),
     "habits.chess.rules": ("Rules", "rules_named"),
     "habits.questions": ("QuestionChange",),
+    "metrics.estimates": ("Estimate",),
     "providers.base": ("Answer",),
     "runs.cost": ("ExpectedCost",),
     "task.conditions": ("ConditionTemplate", "question"),

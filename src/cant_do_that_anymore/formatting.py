@@ -15,50 +15,24 @@ _UNUSUAL = re.compile(r"[^\n\t -~]")
 _FOLDERS = re.compile(r"(?<![\w:/.])(?:/|[A-Za-z]:\\)(?:[^\s/\\'\"]+[/\\])+")
 
 
-def format_points(value: Number, *, signed: bool = False) -> str:
-    """Format a difference in percentage points, with the unit.
-
-    >>> format_points(0.0671), format_points(-0.2, signed=True), format_points(None)
-    ('6.7 points', '-20.0 points', '–')
-    """
-    return "–" if value is None else f"{in_points(value, signed=signed)} points"
-
-
-def in_points(value: Number, *, signed: bool = True) -> str:
+def in_points(value: float, *, signed: bool = True) -> str:
     """Format a difference in percentage points, without the unit.
 
-    >>> in_points(0.0671), in_points(-0.2), in_points(0.0), in_points(None)
-    ('+6.7', '-20.0', '0.0', '–')
+    A difference is not rounded to 0.
+
+    >>> in_points(0.0671), in_points(-0.2), in_points(0.003), in_points(0.05, signed=False)
+    ('+7', '−20', '+0.3', '5')
     """
-    if value is None:
-        return "–"
-    text = f"{100 * value:+.1f}" if signed else f"{100 * value:.1f}"
-    return text.lstrip("+-") if text.lstrip("+-") == "0.0" else text
-
-
-def range_in_points(low: float, high: float, between: str = " to ") -> str:
-    """Format a range of differences in percentage points, without the unit.
-
-    >>> range_in_points(-0.031, 0.2)
-    '-3.1 to +20.0'
-    """
-    return f"{in_points(low)}{between}{in_points(high)}"
-
-
-def format_p(p: float) -> str:
-    """Format a p-value as a statement.
-
-    >>> format_p(0.0351), format_p(0.0000002), format_p(1.0)
-    ('p = 0.035', 'p < 0.001', 'p = 1.000')
-    """
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    points = round(100 * value, 1 if abs(value) < 0.005 else 0)
+    text = f"{points:+g}" if signed else f"{points:g}"
+    return minus(text) if points else "0"
 
 
 def number(value: Number, missing: str = "–") -> str:
     """Format a metric; None is missing."""
     if value is None:
         return missing
-    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
+    return minus(f"{value:,}" if isinstance(value, int) else f"{value:.3f}")
 
 
 def amount(value: Number) -> str:
@@ -83,28 +57,12 @@ def rounded(share: float | None) -> str:
     """Format a share in whole percent, but never round to "none" or "all".
 
     >>> rounded(0.314), rounded(0.997), rounded(1.0), rounded(-0.004)
-    ('31%', '99.7%', '100%', '-0.4%')
+    ('31%', '99.7%', '100%', '−0.4%')
     """
     if share is None:
         return percentage(None)
     nearly = round(share, 2) in (0, 1) and share not in (0, 1)
-    return percentage(share, 1 if nearly else 0)
-
-
-def brief(value: Number) -> str:
-    """Format a metric with two decimals, where there is no room for more.
-
-    >>> brief(-0.001), brief(-0.984), brief(None)
-    ('0.00', '-0.98', '–')
-    """
-    return "–" if value is None else f"{round(value, 2) + 0:.2f}"
-
-
-def p_number(p: Number) -> str:
-    """Format a p-value for a table, with a dash for None."""
-    if p is None:
-        return "–"
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+    return minus(percentage(share, 1 if nearly else 0))
 
 
 def dollars(amount: float | None) -> str:

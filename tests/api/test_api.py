@@ -128,8 +128,12 @@ def test_a_comparison_has_every_pair_and_shows_its_verdict(
 ) -> None:
     assert repr(comparison) == f"<Comparison: {comparison.summary()}>"
     frame = comparison.to_frame("pairs")
-    assert list(frame.difference) == [pair.difference for pair in comparison.comparisons]
-    assert set(frame.verdict) <= {"different", "equivalent", "inconclusive"}
+    [pair] = comparison.pairs
+    assert pair.difference
+    assert (list(frame.difference), list(frame.verdict)) == (
+        [pair.difference.value],
+        [pair.verdict],
+    )
     report = comparison.report(tmp_path / "page.html")
     assert comparison.summary().partition(";")[0] in report.read_text(encoding="utf-8")
 
@@ -169,9 +173,9 @@ def test_an_experiment_ranks_every_combination(grid: Experiment) -> None:
     entries = [entry for ranking in grid.rankings for entry in ranking.entries]
     assert list(uptake.model) == [entry.label for entry in entries]
     assert list(uptake.rules) == [entry.change.key for entry in entries]
-    expected = [entry.results.intervals["rule_uptake"] for entry in entries]
+    expected = [entry.results["rule_uptake"] for entry in entries]
     assert list(zip(uptake.low, uptake.high, strict=True)) == [(i.low, i.high) for i in expected]
-    assert list(uptake.value) == [entry.results.metrics["rule_uptake"] for entry in entries]
+    assert list(uptake.value) == [entry.results["rule_uptake"].value for entry in entries]
     assert len(grid.to_frame("samples")) == 4 * 12
 
 
@@ -182,11 +186,11 @@ def test_an_experiment_saves_files_and_draws_plots(grid: Experiment, tmp_path: P
     assert [file.name for file in files] == ["results.csv", "results.json", "index.html"]
     assert "Four runs" in files[-1].read_text(encoding="utf-8")
     assert "Do cdta/pocket" in report.read_text(encoding="utf-8")
-    bars = grid.plot("bars")
-    assert bars._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
-    assert grid.plot().get_suptitle().startswith("Rule uptake and impact factor by rules")
+    shares = grid.plot("outcomes")
+    assert shares._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+    assert grid.plot().get_suptitle().startswith("Rule uptake by rules")
     assert grid.runs[0].plot().get_suptitle().startswith("Castling is forbidden: ")
-    with pytest.raises(InvalidInput, match=r"unknown plot: 'bar' .*bars-all-no-castling"):
+    with pytest.raises(InvalidInput, match=r"unknown plot: 'bar' .*uptake-all-no-castling"):
         grid.plot("bar")
     with pytest.raises(InvalidInput, match="unknown rows: 'sample'"):
         grid.to_frame("sample")  # type: ignore[arg-type]
@@ -254,8 +258,8 @@ def test_runs_and_comparisons_use_the_colors_of_the_notebook(
     numbers = window.locator("[data-metric]").evaluate_all(
         "all => all.map(item => [item.dataset.metric, JSON.parse(item.value)])"
     )
-    assert len(numbers) == 4
-    assert dict(numbers).items() <= run.results.metrics.items()
+    assert dict(numbers) == {name: run[name].value for name, _ in numbers}
+    assert len(numbers) == 3
     assert EVIL[:-1] in window.locator(".soft").first.inner_text()
     assert window.locator("script").count() == 0
     assert window.evaluate("window.hacked") is None

@@ -57,11 +57,11 @@ def test_rules_are_listed_with_their_statements() -> None:
 
 
 def test_run_prints_a_table_and_writes_the_folder(tmp_path: Path) -> None:
-    done = cdta(*RANDOM, "--out", tmp_path / "run", code=0)
-    for words in ("Impact factor", "95% interval", "Adaptation rate", "cdta/random plays"):
+    done = cdta("run", "-n", 5, "--out", tmp_path / "run", code=0)
+    for words in ("rule uptake", "wording", "cdta/reader plays"):
         assert words in done.stdout
     assert max(map(len, done.stdout.splitlines()[:-1])) <= 80
-    assert json.loads((tmp_path / "run" / "run.json").read_text())["protocol"] == "4"
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["protocol"] == "5"
     assert len((tmp_path / "run" / "samples.jsonl").read_text().splitlines()) == 5
 
 
@@ -70,7 +70,7 @@ def test_json_is_one_object(tmp_path: Path) -> None:
     assert done.stderr == ""
     (line,) = done.stdout.splitlines()
     result = json.loads(line)
-    assert {"variant_impact_factor", "delta", "avg_num_previous_moves"} <= set(result)
+    assert {"rule_uptake", "variant_impact_factor", "avg_num_previous_moves"} <= set(result)
     assert result["folder"] == str(tmp_path / "run")
 
 

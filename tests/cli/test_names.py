@@ -3,6 +3,7 @@
 import json
 import shutil
 import webbrowser
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -45,18 +46,17 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_runs_are_listed_with_names_that_commands_accept(workdir: Path, tmp_path: Path) -> None:
     done = cdta("runs")
     header, *lines = done.stdout.splitlines()
-    assert " ".join(header.split()) == "date model rules eval n rule uptake notes cost time run"
+    assert " ".join(header.split()) == "date model rules options n rule uptake run"
     assert len(lines) == 3
     assert "lies elsewhere" in done.stdout
     [pocket] = [line for line in lines if "cdta/pocket" in line]
     name = pocket.split()[-1]
     run = load_run(workdir / "home" / "runs" / name)
-    interval = run.results.intervals["rule_uptake"]
-    value = run.results.metrics["rule_uptake"]
-    assert f"{value:.3f} [{interval.low:.3f}, {interval.high:.3f}]" in pocket
+    uptake = run["rule_uptake"]
+    assert uptake.as_share in pocket
     shutil.copytree(workdir / "home" / "runs" / name, tmp_path / name)
     listed = json.loads(cdta("runs", "--json", tmp_path / name).stdout)
-    assert [(row["model"], row["uptake"]) for row in listed] == [("cdta/pocket", value)]
+    assert [(row["model"], row["uptake"]) for row in listed] == [("cdta/pocket", asdict(uptake))]
 
 
 def test_no_runs_give_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import pytest
 from cant_do_that_anymore import rules_named
 from cant_do_that_anymore.habits.chess.position import write_positions
 from cant_do_that_anymore.habits.chess.rule_pool import example_of
+from cant_do_that_anymore.metrics.measures import violation
 from cant_do_that_anymore.task.conditions import DIAGNOSIS_CONDITIONS
 from testing import cdta, measure, mixed, perfect, positions, serving
 
@@ -15,7 +16,7 @@ from testing import cdta, measure, mixed, perfect, positions, serving
 def test_failed_shows_the_answers_that_break_the_rule() -> None:
     run = measure(mixed, dataset=positions(20))
     run.save()
-    failed = [sample for sample in run.samples if sample.breaks_changed_rules("changed")]
+    failed = [sample for sample in run.samples if violation("changed").holds(sample)]
     output = cdta("show", "--failed", "-n", "100", code=0).stdout
     words = " ".join(output.split())
     assert 0 < len(failed) < 20
@@ -94,21 +95,24 @@ def test_prompts_equal_the_requests_byte_for_byte(
 
 
 def test_prompts_are_printed_as_they_are_sent() -> None:
-    sent = json.loads(cdta("prompt", "--json", code=0).stdout)
-    output = cdta("prompt", code=0).stdout
+    sent = json.loads(cdta("prompt", "--wording", "plain", "--json", code=0).stdout)
+    output = cdta("prompt", "--wording", "plain", code=0).stdout
     assert output == "\n".join(
         f"== {condition} ==\n" + "".join(f"{m['role']}: {m['content']}\n" for m in messages)
         for condition, messages in sent.items()
     )
     assert list(sent) == ["standard", "changed"]
+    with_all = json.loads(cdta("prompt", "--json", code=0).stdout)
+    assert (len(with_all), [*with_all][:2]) == (16, ["standard, terse", "standard, formal"])
 
 
 @pytest.mark.parametrize("model", ["completions/openai/davinci-002", "openai/davinci-002"])
 def test_base_models_get_one_text(model: str) -> None:
-    output = cdta("prompt", "--model", model, code=0).stdout
+    output = cdta("prompt", "--wording", "plain", "--model", model, code=0).stdout
     assert output.count("System: ") == 2 and output.rstrip().endswith("Assistant:")
 
 
 def test_providers_that_need_a_user_message_first_get_one() -> None:
-    sent = json.loads(cdta("prompt", "--json", "--model", "anthropic/claude-x").stdout)
+    options = ("--wording", "plain", "--model", "anthropic/claude-x")
+    sent = json.loads(cdta("prompt", "--json", *options).stdout)
     assert [message["role"] for message in sent["changed"][:3]] == ["system", "user", "assistant"]

@@ -37,6 +37,7 @@ class CachingServer(Loopback):
 def test_constant_text_comes_first(model: str, diagnose: bool, serve: Serve) -> None:
     server = serve(CachingServer(habit))
     settings = {"model": model, "base_url": server.url, "dataset": "gpt-4-0314", "n": 8}
+    settings |= {"wording": "plain"}
     spec = Spec(**settings, diagnose=diagnose, max_connections=1)  # type: ignore[arg-type]
     run = evaluate(spec, quiet=True)
     plan = plan_for(spec, info_by_name(model, server.url))
@@ -44,6 +45,6 @@ def test_constant_text_comes_first(model: str, diagnose: bool, serve: Serve) -> 
     shortest = min(map(len, texts))
     uncached = [cached for cached in server.cached if cached < shortest]
     assert len(uncached) <= len(texts)  # the first prompt with each text
-    cached, prompt = (run.results.metrics[f"usage_{kind}_tokens"] for kind in ("cached", "prompt"))
+    cached, prompt = run.results.usage.cached_tokens, run.results.usage.input_tokens
     assert cached == sum(common // 4 for common in server.cached)
     assert cached and prompt and cached / prompt > 0.6

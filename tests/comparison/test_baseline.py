@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore.comparison.leaderboard import ranking_of
-from cant_do_that_anymore.comparison.verdict import BaselineCheck, check_baseline
+from cant_do_that_anymore.comparison.leaderboard import BaselineCheck, check_baseline, ranking_of
 from cant_do_that_anymore.providers.base import Settings
-from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.runs.storage import save_run
 from testing import (
     POOL,
@@ -29,7 +28,12 @@ from testing import (
 def run_at(moment: str, play: Outcomes, seed: int = 0, n: int = 300) -> Run:
     settings = Settings(seed=seed)
     return run_with_outcomes(
-        "m", play, positions=POOL[:n], settings=settings, started_at=f"2026-11-{moment}Z"
+        "m",
+        play,
+        positions=POOL[:n],
+        settings=settings,
+        options={"seed": seed},
+        started_at=f"2026-11-{moment}Z",
     )
 
 
@@ -49,9 +53,9 @@ def baseline_check(
 def test_all_runs_of_a_folder_are_compared(tmp_path: Path) -> None:
     runs = [run_at("10T10:00:00", keeps_habit_in(20), seed, n=100) for seed in (1, 2)]
     folder = save(tmp_path / "runs", *runs)
-    [pair, *_] = json.loads(cdta("compare", folder, "--json", code=0).stdout)["pairs"]
+    [pair] = json.loads(cdta("compare", folder, "--json", code=0).stdout)["pairs"]
     assert pair["models"] == ["m seed 1", "m seed 2"]
-    assert (pair["samples"], pair["difference"]) == (100, 0)
+    assert (pair["shared"], pair["difference"]["value"]) == (100, 0)
     for folders in ([folder / "0"], [folder / "0"] * 2):
         result = cdta("compare", *folders, code=2)
         assert result.stderr == (
@@ -78,9 +82,19 @@ def test_a_run_is_worse_if_its_whole_interval_is_below_the_tolerance(
 ) -> None:
     check = baseline_check(keeps_habit_in(old), keeps_habit_in(new), tolerance)
     assert check.verdict == verdict
-    assert check.difference == pytest.approx((old - new) / 100)
-    assert check.low <= check.difference <= check.high
+    assert check.difference.value == pytest.approx((old - new) / 100)
     assert (check.baseline, check.run) == ("m 2026-11-10 10:00", "m 2026-11-17 10:00")
+
+
+def test_three_changes_are_not_significant_but_six_are() -> None:
+    checks = [baseline_check("adapted", keeps_habit_in(percent), n=100) for percent in (3, 6)]
+    assert [check.verdict for check in checks] == ["inconclusive", "worse"]
+
+
+def test_answers_without_a_move_never_prove_a_drop() -> None:
+    check = baseline_check("adapted", "unreadable")
+    assert (check.verdict, check.difference.value) == ("inconclusive", -1)
+    assert check.difference.high is not None and check.difference.high >= 0
 
 
 @pytest.mark.parametrize(
@@ -104,9 +118,11 @@ def test_exit_code_follows_the_baseline_check(
     assert cdta(*gate, "--markdown", code=code).stderr == f"{sentence}\n"
     assert (facts["verdict"] == "worse", facts["tolerance"]) == (code == 1, 0.1)
     if code:
-        assert facts["difference"] == -1
+        assert facts["difference"]["value"] == -1
         assert "is significantly worse than the baseline m 20" in sentence
-        assert " by more than 10 points; its rule uptake differs by -100.0 points (95% " in sentence
+        assert (
+            " by more than 10 points. Its rule uptake differs by −100 points [−100, −" in sentence
+        )
 
 
 def test_a_baseline_check_without_two_comparable_runs_is_an_error(tmp_path: Path) -> None:
@@ -121,7 +137,10 @@ def test_a_baseline_check_without_two_comparable_runs_is_an_error(tmp_path: Path
     for arguments, sentence in (
         ((old, disjoint, "--tolerance", 5), "--tolerance needs --baseline RUN"),
         (("--baseline", old, old), "there is nothing to compare, because this is one run; "),
-        (("--baseline", old, disjoint), "apart and the baseline m cannot be compared: "),
+        (
+            ("--baseline", old, disjoint),
+            "the runs cannot be checked: apart and m share no position",
+        ),
         (("--baseline", old, pair), "--baseline RUN RUN takes one run on each side, not "),
     ):
         result = cdta("compare", *arguments, code=2)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import chess
 import pytest
@@ -19,10 +20,10 @@ from cant_do_that_anymore.errors import InvalidInput, Stopped, UserError
 from cant_do_that_anymore.habits.chess import rule_pool
 from cant_do_that_anymore.habits.chess.position import write_positions
 from cant_do_that_anymore.habits.chess.rules import CATALOG, board_after
-from cant_do_that_anymore.report.document import build_document
-from cant_do_that_anymore.report.plots import outcome_chart, svg_of, value_chart
+from cant_do_that_anymore.report.plots import figure_of, outcome_chart, save_chart, uptake_chart
+from cant_do_that_anymore.report.rows import build_document
 from cant_do_that_anymore.report.tables import experiment_table
-from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.runs.storage import load_run, save_run
 from run_builders import with_other_forbidden_moves
 from testing import (
@@ -52,6 +53,8 @@ def respond(request: Body) -> str:
     """By model name; "other" keeps its habit in a third of the positions when the rules change."""
     if not is_changed(request):
         return habit(request)
+    if request["model"] == "chatty":
+        return "What a position! Let me think about it."
     if request["model"] == "adapts":
         return adapting(request)
     return habit(request) if checksum(moves_in(request)) % 3 == 0 else "a2a3"
@@ -67,14 +70,15 @@ def run_command(*arguments: object) -> CompletedCommand:
 
 
 def run_on_server(server: Loopback, out: Path, *arguments: object) -> CompletedCommand:
-    return run_command("--base-url", server.url, "-n", N, "--out", out, *arguments)
+    options = ("--base-url", server.url, "-n", N, "--wording", "plain", "--out", out)
+    return run_command(*options, *arguments)
 
 
 def run_seeds(
     server: Loopback, out: Path, seeds: int = 1, **options: Any
 ) -> tuple[list[Run], dict[str, UserError]]:
     """The runs of an experiment with one model, without tables and plots."""
-    fields: dict[str, Any] = {"eval": "all_diagonal", "n": N} | options
+    fields: dict[str, Any] = {"eval": "all_diagonal", "n": N, "wording": "plain"} | options
     specs = [Spec("other", server.url, seed=seed, **fields) for seed in range(seeds)]
     return experiment.run_all({"other": specs}, out, save_run, quiet=True)
 
@@ -85,30 +89,32 @@ def table(out: Path) -> dict[tuple[str, str], dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def two_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of an experiment with two models in both evals."""
-    out = tmp_path_factory.mktemp("two_models") / "out"
+def three_models(tmp_path_factory: pytest.TempPathFactory) -> tuple[CompletedCommand, Path]:
+    """Three models in both evals."""
+    out = tmp_path_factory.mktemp("three_models") / "out"
     models = [argument for name in MODELS for argument in ("--model", name)]
     with serving_in_process(respond) as server:
         result = run_on_server(server, out, *models)
     assert result.returncode == 0, result.stderr
-    return out
+    return result, out
 
 
-MODELS = ("adapts", "other")
+MODELS = ("adapts", "chatty", "other")
 
 
-def test_every_model_and_eval_is_measured(two_models: Path) -> None:
-    out = two_models
+def test_every_model_and_eval_is_measured(
+    three_models: tuple[CompletedCommand, Path],
+) -> None:
+    _, out = three_models
     folders = sorted(path.parent for path in out.glob("*/run.json"))
-    assert len(folders) == 2 * 2
+    assert len(folders) == 3 * 2
     rows = table(out)
     assert sorted(rows) == [(model, eval_) for model in MODELS for eval_ in ("all", "all_diagonal")]
     row = rows["other", "all_diagonal"]
-    assert (row["rules"], row["samples"]) == ("bishops-as-knights", str(N))
+    assert (row["rules"], row["n"]) == ("bishops-as-knights", str(N))
     [run] = [load_run(folder) for folder in folders if folder.name.startswith("other-all_diag")]
-    assert float(row[SHARE]) == pytest.approx(run.results.metrics[SHARE], abs=1e-6)
-    names = ("bars-all", "headline-all", "bars-all_diagonal", "headline-all_diagonal")
+    assert float(row[SHARE]) == pytest.approx(run[SHARE].value, abs=1e-6)
+    names = ("outcomes-all", "uptake-all", "outcomes-all_diagonal", "uptake-all_diagonal")
     stems = [f"{name}-bishops-as-knights" for name in names]
     assert {path.stem for path in out.glob("*.svg")} == set(stems)
     for stem in stems:
@@ -116,27 +122,48 @@ def test_every_model_and_eval_is_measured(two_models: Path) -> None:
         assert "<svg" in (out / f"{stem}.svg").read_text()
 
 
+def test_off_task_replies_get_no_rank(
+    three_models: tuple[CompletedCommand, Path],
+) -> None:
+    result, out = three_models
+    verdicts = re.sub(r"\s+", " ", result.stdout.partition("\n\n")[0])
+    assert "like knights: adapts follows the rule most often; its lead over other is " in verdicts
+    assert (
+        "chatty is not ranked: 100% of its replies under the changed rules contain no " in verdicts
+    )
+    row = table(out)["chatty", "all"]
+    assert row["unranked"].startswith("100% of its replies")
+    assert (float(row["rule_uptake"]), round(float(row["rule_uptake_high"]), 6)) == (0, 1)
+    assert (float(row["variant_impact_factor"]), float(row["variant_impact_factor_low"])) == (
+        -1,
+        -1,
+    )
+    assert float(row["variant_impact_factor_high"]) >= 0
+    assert float(row["outcomes_changed_unreadable"]) == N
+    assert "of the replies under the changed rules contain no move" in row["notes"]
+
+
 @pytest.mark.usefixtures("no_plots")
 def test_plots_only_repeats_all_numbers_and_prints_one_json_object(
-    two_models: Path, tmp_path: Path
+    three_models: tuple[CompletedCommand, Path], tmp_path: Path
 ) -> None:
-    source = two_models
+    _, source = three_models
     runs = [path.parent for path in sorted(source.glob("*/run.json"))]
     result = run_command("--plots-only", *runs, "--out", tmp_path, "--json")
     assert result.returncode == 0, result.stderr
-    assert (tmp_path / "results.csv").read_bytes() == (source / "results.csv").read_bytes()
     original, copy = (json.loads((out / "results.json").read_text()) for out in (source, tmp_path))
+    for row in (*original["results"], *copy["results"]):
+        assert unquote(row.pop("report")).endswith("/report.html")  # relative to the folder
     for name in ("verdicts", "results", "pairs", "total"):
         assert original[name] == copy[name]
     (line,) = result.stdout.splitlines()
     output = json.loads(line)
-    assert output == {**copy, "files": output["files"]}
+    assert output["pairs"] == copy["pairs"]
     assert all(Path(file).exists() for file in output["files"])
     rows = table(tmp_path)
     for row in output["results"]:
         cells = rows[row["model"], row["eval"]]
-        assert list(row) == list(cells)
-        assert row["delta_low"] == pytest.approx(float(cells["delta_low"]), abs=1e-6)
+        assert row["delta"]["low"] == pytest.approx(float(cells["delta_low"]), abs=1e-6)
 
 
 def test_a_run_that_another_process_saved_meanwhile_is_reused(tmp_path: Path) -> None:
@@ -184,7 +211,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Loopbac
 
 def run_with_own_home(server: Loopback, out: Path, *options: object) -> CompletedCommand:
     """Run the experiment of `finished`, always with the same CDTA_HOME."""
-    defaults = (("--base-url", server.url), ("-n", N), ("--eval", "all"))
+    defaults = (("--base-url", server.url), ("-n", N), ("--eval", "all"), ("--wording", "plain"))
     more = (part for option in defaults if option[0] not in options for part in option)
     fixed = ("experiment", "--quiet", "--out", out, "--model", "other")
     return cdta(*fixed, *more, *options, CDTA_HOME=str(out.with_name("home")))
@@ -222,8 +249,8 @@ def test_a_run_with_the_same_options_is_reused(finished: tuple[Loopback, Path]) 
     assert result.returncode == 0
     assert len(server.requests) == n_requests
     verdict, rows = result.stdout.strip().split("\n\n")
-    assert verdict.startswith("**Bishops move like knights.** other does not adapt ")
-    assert [line.count("|") for line in rows.splitlines()] == [10, 10, 10]
+    assert verdict.startswith("**Bishops move like knights.** other ")
+    assert [line.count("|") for line in rows.splitlines()] == [7, 7, 7]
 
 
 def test_an_unknown_model_ends_an_experiment_before_any_run(tmp_path: Path) -> None:
@@ -314,7 +341,6 @@ def table_of(group: list[Entry]) -> object:
 
 
 def test_tables_match_snapshot() -> None:
-    """Tables count all forbidden moves, not only the usual ones."""
     weak = run_with_outcomes("m", "legal", lambda n: "usual" if n < 2 else "legal", POOL[:40])
     groups = {
         "another forbidden move in half of all positions": [entry_with_other_forbidden_moves()],
@@ -331,17 +357,17 @@ def test_tables_match_snapshot() -> None:
     snapshot("experiment", "\n".join(output))
 
 
-def test_plots_show_names_literally_and_are_reproducible(recwarn: pytest.WarningsRecorder) -> None:
+def test_plots_show_names_literally_and_are_reproducible(
+    recwarn: pytest.WarningsRecorder, tmp_path: Path
+) -> None:
     """A dollar sign starts no formula, and a character missing from the font is spelled out."""
     group = [entry_of("$a_b^$"), entry_of("_hidden"), entry_of("模型")]
-    plots = [svg_of(draw, group, narrow=False) for draw in (outcome_chart, value_chart)]
-    for plot in plots:
+    for chart in (outcome_chart, uptake_chart):
+        [_, first], [_, again] = (save_chart(chart, group, tmp_path / name) for name in "ab")
+        plot = first.read_text(encoding="utf-8")
+        assert plot == again.read_text(encoding="utf-8")
         for name in ("$a_b^$", "_hidden", "⟨U+6A21⟩⟨U+578B⟩"):
-            assert f"<!-- {name} (!) -->" in plot
-    # Each text of a plot is a comment beside its outlines.
-    assert (
-        "<!-- Bishops move like knights: outcomes (all_diagonal, n = 2; 95% intervals) -->"
-        in plots[0]
-    )
-    assert svg_of(value_chart, group, narrow=False) == plots[-1]
+            assert f"<!-- {name} -->" in plot  # beside the outlines of each text
+    title = figure_of(outcome_chart, group).get_suptitle()
+    assert title == "Bishops move like knights: outcomes (all_diagonal, n = 2; 95% intervals)"
     assert not recwarn.list

@@ -26,7 +26,7 @@ from processes import CompletedCommand, cdta
 from testing import without_plots
 
 pytestmark = pytest.mark.usefixtures("no_plots")
-FEW = ("--eval", "all", "-n", "12")
+FEW = ("--eval", "all", "-n", "12", "--wording", "plain")
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_one_command_measures_models_on_three_servers(
 ) -> None:
     _, folder = experiment
     runs = list(map(load_run, folders_in(folder / "out")))
-    measured = {(run.endpoint, run.version, run.results.metrics["delta"]) for run in runs}
+    measured = {(run.endpoint, run.version, run.results["delta"].value) for run in runs}
     first, second, third = (server.url for server in servers)
     assert len(runs) == 3
     assert {(url, name) for url, name, _ in measured} == {

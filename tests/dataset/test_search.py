@@ -21,7 +21,7 @@ from testing import POOL as SHIPPED
 from testing import Spec
 
 POOL = Pool("some", SHIPPED[:100])
-CONFIG = SelectionConfig(RandomModel.info, POOL, plan_for(Spec(), RandomModel.info))
+CONFIG = SelectionConfig(RandomModel.info, POOL, plan_for(Spec(wording="plain"), RandomModel.info))
 ORDERED = CONFIG.ordered
 DEFAULTS = Spec()
 FAILED = Answer("", "error", error="gone")

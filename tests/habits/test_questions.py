@@ -177,9 +177,9 @@ def planted(share: float, nonsense: bool = False) -> Any:
 
 
 def uptake_of(run: Run) -> tuple[float, float, float]:
-    value, interval = run.results.metrics["rule_uptake"], run.results.intervals["rule_uptake"]
-    assert value is not None
-    return interval.low, value, interval.high
+    uptake = run["rule_uptake"]
+    assert uptake.low is not None and uptake.high is not None
+    return uptake.low, uptake.value, uptake.high
 
 
 @pytest.mark.parametrize("share", [0.0, 0.6, 1.0])
@@ -204,7 +204,8 @@ def test_a_diagnosis_works_on_any_file(dozens: Path) -> None:
     }
     for control in run.controls:
         assert control.is_usual("changed")
-    assert run.results.metrics["rule_knowledge"] == -1  # it always goes by the usual answer
+    finding = run.results.diagnosis["knowledge"]  # it always goes by the usual answer
+    assert (finding.answer, finding.estimate and finding.estimate.value) == ("No", -1)
 
 
 def test_base_models_get_16_tokens_and_one_line(dozens: Path) -> None:
@@ -241,7 +242,7 @@ def test_a_model_that_cannot_play_is_told_what_it_can_do() -> None:
         measure(respond, n=100)
     assert len(requests) <= 80
     run = measure(respond, n=50, eval="all_diagonal")
-    assert run.results.metrics["rule_uptake"] is None
+    assert run.results.uptake is None
     assert "rule uptake" not in headline(run) and "try --rules base-9" in headline(run)
 
 

@@ -6,6 +6,7 @@ import math
 import os
 import signal
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ from cant_do_that_anymore import Position
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.inspect_tasks.arguments import inspect_terms
 from cant_do_that_anymore.inspect_tasks.scorer import habit_metrics
-from cant_do_that_anymore.metrics.diagnosis import DIAGNOSIS
+from cant_do_that_anymore.metrics.diagnosis import QUESTIONS
+from cant_do_that_anymore.metrics.measures import MEASURES
 from crashes import start, was_killed
 from inspect_evals import logged_metrics
 from testing import (
@@ -61,14 +63,14 @@ def check_same(log: EvalLog, **spec: Any) -> None:
     """Check that ``cdta run`` gets the same numbers."""
     results = evaluate(Spec(temperature=0.0, **spec), quiet=True).results
     logged = logged_metrics(log)
-    assert {name: logged[name] for name in ORIGINAL} == {
-        name: pytest.approx(results.metrics[name], rel=1e-12) for name in ORIGINAL
-    }
-    intervals = {name: results.intervals[name] for name in results.intervals if name in logged}
-    assert {"rule_uptake", "variant_impact_factor", "delta"} <= intervals.keys()
-    for name, interval in intervals.items():
-        ends = logged[f"{name}_low"], logged[f"{name}_high"]
-        assert ends == pytest.approx((interval.low, interval.high), rel=1e-9), name
+    found = {name: finding.estimate for name, finding in results.diagnosis.items()}
+    estimates = {**dict.fromkeys(MEASURES), **results.estimates, **found}
+    expected = {"stderr": logged["stderr"]}
+    for name, estimate in estimates.items():
+        expected[name] = estimate.value if estimate else math.nan
+        if estimate and estimate.low is not None and estimate.high is not None:
+            expected |= {f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+    assert logged == pytest.approx(expected, nan_ok=True, rel=1e-12)
 
 
 @pytest.fixture(scope="module")
@@ -96,18 +98,14 @@ def test_bundled_model_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
 
 def test_a_diagnosis_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
     log = eval_log(tmp_path, "cdta/pocket-rules", samples=8, diagnose=True, temperature=0)
-    spec = Spec(model="cdta/pocket-rules", n=8, diagnose=True, temperature=0.0)
-    metrics = evaluate(spec, quiet=True).results.metrics
-    names = [*ORIGINAL, *(m.name for m in DIAGNOSIS), "specific_impact_factor", "rule_uptake"]
+    check_same(log, model="cdta/pocket-rules", n=8, diagnose=True)
     logged = logged_metrics(log)
-    for name in names:
-        expected = math.nan if metrics[name] is None else metrics[name]
-        assert logged[name] == pytest.approx(expected, nan_ok=True), name
-    assert logged["rule_knowledge"] == 1
-    assert logged["specific_impact_factor_low"] <= logged["specific_impact_factor"]
-    assert log.samples and len(log.samples) == 8 + (metrics["n_controls"] or 0)
-    sizes = {len(sample.scores["habit"].metadata or {}) for sample in log.samples if sample.scores}
-    assert sizes == {6 + 2, 3 + 2}  # outcomes, moves, and their outcomes under the change
+    assert logged["knowledge"] == logged["rule_effect"] == 1
+    assert QUESTIONS.keys() < logged.keys()
+    scores = [
+        sample.scores["habit"].metadata or {} for sample in log.samples or () if sample.scores
+    ]
+    assert Counter(len(score["replies"]) for score in scores) == {6: 8, 3: len(scores) - 8}
 
 
 def test_log_has_the_headline_metric_games_and_outcomes(hosted_log: EvalLog) -> None:
@@ -121,13 +119,14 @@ def test_log_has_the_headline_metric_games_and_outcomes(hosted_log: EvalLog) -> 
         usual = [USUAL[tuple(item["previous_moves"])]]
         assert sample.target == usual == item["next_filtered_moves"]
         assert {"♚", "♔"} <= set(str(sample.input))
-        assert [message.role for message in sample.messages].count("system") == 2
+        assert len({message.role for message in sample.messages} - {"assistant"}) in (1, 2)
         assert sample.scores
         score = sample.scores["habit"]
         assert score.metadata
         played = score.as_dict()["predicted_move_proportion"]
-        assert played == (score.metadata["standard_outcome"] == "usual")
-        assert f"is {score.metadata['changed_outcome']}" in (score.explanation or "")
+        outcomes = {name: outcome for name, (outcome, *_) in score.metadata["replies"].items()}
+        assert played == (outcomes["standard"] == "usual")
+        assert f"is {outcomes['changed']}" in (score.explanation or "")
 
 
 @pytest.mark.parametrize(
@@ -264,10 +263,9 @@ def metrics_of(samples: Samples, copies: int = 1) -> dict[str, float]:
         for game, before, after in samples:
             outcomes = {"standard": before, "changed": after}
             played = {name: "usual" if usual else "legal" for name, usual in outcomes.items()}
-            metadata: dict[str, Any] = {f"{name}_outcome": kind for name, kind in played.items()}
-            metadata |= {"under_change": played, "played": dict.fromkeys(played)}
+            replies = {name: [kind, None, kind, 0] for name, kind in played.items()}
             position = Position(game + 100 * copy, SHUFFLE[: 2 * game], ("e2e4",))
-            score = Score(value={}, metadata=metadata)
+            score = Score(value={}, metadata={"replies": replies})
             scores.append(SampleScore(score=score, sample_metadata=metadata_of(position)))
     values = habit_metrics()(scores)  # type: ignore[arg-type]
     assert isinstance(values, dict)

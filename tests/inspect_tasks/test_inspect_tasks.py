@@ -32,6 +32,7 @@ from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.inspect_tasks import tasks
 from cant_do_that_anymore.inspect_tasks.scorer import habit
 from cant_do_that_anymore.inspect_tasks.solver import every_condition
+from cant_do_that_anymore.runs.run import PROTOCOL
 from inspect_evals import logged_metrics
 from testing import USUAL, Body, Spec, evaluate, is_changed, mixed, moves_in, wavering
 
@@ -135,12 +136,12 @@ def test_faults_during_selection_are_retried(tmp_path: Path, no_retry_delay: Non
 
 def test_provider_faults_are_no_answers_and_are_not_cached(no_retry_delay: None) -> None:
     """A model that fails only under the changed rules must not seem to drop its habits."""
-    spec = Spec(model="player/p", n=3, temperature=0.0)
+    spec = Spec(model="player/p", n=3, temperature=0.0, wording="plain")
     Player.respond = lambda request: EMPTY if is_changed(request) else mixed(request)
     with pytest.raises(Incomplete, match="ended for an unknown reason"):
         evaluate(spec, quiet=True)
     Player.respond = staticmethod(mixed)
-    assert evaluate(spec, quiet=True).results.metrics["variant_impact_factor"] != -1
+    assert evaluate(spec, quiet=True).results["variant_impact_factor"].value != -1
 
 
 @pytest.mark.parametrize(
@@ -193,13 +194,13 @@ def test_log_describes_the_measurement(shared_log: EvalLog) -> None:
     assert description in (None, f"{question} 1,000 positions.")
     assert spec.tags
     assert spec.metadata
-    assert (spec.metadata["rules"], spec.metadata["protocol"]) == ("bishops-as-knights", "4")
+    assert (spec.metadata["rules"], spec.metadata["protocol"]) == ("bishops-as-knights", PROTOCOL)
     names = [
         name
         for name in logged_metrics(shared_log)
         if not name.endswith(("stderr", "_low", "_high"))
     ]
-    assert names[:3] == ["rule_uptake", "variant_impact_factor", "adaptation_rate"]
+    assert names[:3] == ["rule_uptake", "variant_impact_factor", "delta"]
     for sample in shared_log.samples or ():
         assert sample.scores
         assert "num_previous_moves" not in sample.scores["habit"].as_dict()  # it is not a score
@@ -254,8 +255,9 @@ def test_score_again_needs_no_argument_and_accepts_another_reading(shared_log: E
     assert logged_metrics(rescored) == pytest.approx(logged_metrics(shared_log))
     exact = score_again(shared_log, habit(reading="exact"), action="overwrite")
     assert logged_metrics(exact).keys() == logged_metrics(shared_log).keys()
-    unusable = [logged_metrics(log)["changed_unusable_proportion"] for log in (shared_log, exact)]
-    assert unusable == [0, 1]
+    for log, outcome in ((shared_log, {"usual", "legal", "illegal"}), (exact, {"unreadable"})):
+        scores = [sample.scores["habit"] for sample in log.samples or () if sample.scores]
+        assert {(score.metadata or {})["replies"]["changed"][0] for score in scores} <= outcome
 
 
 @pytest.mark.parametrize("reading", ["Exact", ""])

@@ -43,10 +43,10 @@ def test_reasoning_models_get_the_numbers_of_cdta_run(
 ) -> None:
     logged = inspect_evals.logged_metrics(run_eval({"samples": 4}))
     monkeypatch.setenv("CDTA_HOME", str(tmp_path / "another home"))
-    metrics = measure(NAME, eval="all_small", n=4, max_connections=1).results.metrics
+    run = measure(NAME, eval="all_small", n=4, max_connections=1, wording="all")
     for name in ("variant_impact_factor", "rule_uptake", "predicted_move_proportion"):
-        assert logged[name] == pytest.approx(metrics[name])
-    assert metrics["predicted_move_proportion"] not in (0, None)
+        assert logged[name] == pytest.approx(run[name].value)
+    assert run["predicted_move_proportion"].value > 0
 
 
 def test_inspect_options_apply_to_selection_and_measurement(
@@ -62,8 +62,7 @@ def test_inspect_options_apply_to_selection_and_measurement(
     parts = [part for content in contents if isinstance(content, list) for part in content]
     assert sum(isinstance(part, ContentReasoning) for part in parts) == 2 * 3
     metrics = inspect_evals.logged_metrics(log)
-    assert metrics["changed_thinking_tokens"] >= metrics["standard_thinking_tokens"] > 0
-    assert metrics["temptation_rate"] == 0
+    assert metrics["changed_reasoning_tokens"] >= metrics["standard_reasoning_tokens"] > 0
 
 
 def test_eval_stops_early_when_replies_are_truncated(

@@ -1,10 +1,12 @@
 """Why a habit stays, in planted models with known numbers."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from statistics import mean
 from typing import Any
 from unittest.mock import patch
 
@@ -20,14 +22,16 @@ from cant_do_that_anymore.habits.chess.rules import (
     board_after,
     placebo_of,
 )
-from cant_do_that_anymore.metrics.diagnosis import confounded, knowledge_group_of
-from cant_do_that_anymore.report.tables import summary
+from cant_do_that_anymore.metrics.diagnosis import knowing
+from cant_do_that_anymore.providers.base import Answer
+from cant_do_that_anymore.report.sentences import explanation, finding_sentence, findings
 from cant_do_that_anymore.runs.cost import estimate
 from cant_do_that_anymore.runs.identity import PROBES
-from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.runs.storage import load_run, run_json, save_run
 from cant_do_that_anymore.task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_CONDITIONS
 from cant_do_that_anymore.task.types import answers_of
+from loopback import queried_move
 from planted_models import (
     CANNOT_STOP,
     HALF_UNREADABLE,
@@ -40,6 +44,7 @@ from planted_models import (
     illegal_when_reminded,
     noise,
     primed,
+    states_rules,
 )
 from reasoning_servers import OpenAI, ReasoningServer, Tagged
 from testing import (
@@ -49,37 +54,50 @@ from testing import (
     Spec,
     checksum,
     evaluate,
+    habit,
     legal_under_both,
     measure,
     moves_in,
+    plan_of,
     positions,
     positions_of,
-    printed,
+    run_from_answers,
     serving_in_process,
 )
 
 N = 40
-NAMES = (
-    *("variant_impact_factor", "placebo_impact_factor", "corrected_impact_factor"),
-    *("placebo_collateral_change", "collateral_change", "specific_impact_factor"),
-    *("reminder_effect", "rule_knowledge", "knowing_doing_gap", "kept_without_knowing"),
-    "knowing_effect",
-)
-
-# The metrics of CANNOT_STOP.
-KNOWS_BUT_KEEPS = (
-    dict.fromkeys(NAMES, 0)
-    | {"rule_knowledge": 1, "knowing_doing_gap": 1}
-    | {"kept_without_knowing": None, "knowing_effect": None}
-)
+CLAIMS = re.compile(r"reacts|It tells|It is wrong|raises|lowers|suffer, too|leaves it|gives ")
+"""What a sentence says only of an effect that is not 0."""
 
 
 def diagnose(respond: Callable[[Body], str], n: int = N, **options: Any) -> Run:
     return measure(respond, **{"diagnose": True, "temperature": 0.0, "n": n} | options)
 
 
-def metrics_of(run: Run) -> dict[str, float | int | None]:
-    return {name: run.results.metrics[name] for name in NAMES}
+def answers_in(run: Run) -> str:
+    """The answers to all questions, by initial, after checking that none claims too much."""
+    for _, finding, sentence in findings(run):
+        estimate = finding.estimate
+        claims = bool(CLAIMS.search(sentence))
+        assert claims == bool(estimate and estimate.sign), sentence
+        assert finding.answer == "Can't tell" or claims
+        if "cannot be judged" not in sentence:
+            assert estimate
+            shown = -estimate if estimate.sign < 0 else estimate
+            assert shown.as_points.replace("+", "") in sentence.replace("+", "")
+        assert sentence in explanation(run)
+    assert "{" not in explanation(run)
+    return "".join(finding.answer[0] for finding in run.results.diagnosis.values())
+
+
+def values_in(run: Run) -> list[float]:
+    estimates = (finding.estimate for finding in run.results.diagnosis.values())
+    return [estimate.value for estimate in estimates if estimate]
+
+
+def silent_when_asked(request: Body) -> str:
+    """Says nothing readable unless it is asked to move under the standard rules."""
+    return "Hm." if states_rules(request) or queried_move(request) else habit(request)
 
 
 def mixed_pool(file: Path, forbidden: int, still_legal: int) -> Path:
@@ -100,112 +118,89 @@ def upset_run() -> Run:
 
 
 @pytest.mark.parametrize(
-    ("respond", "expected", "groups"),
+    ("respond", "answers", "values"),
     [
-        (
-            IGNORES_RULE,
-            dict.fromkeys(NAMES, 0)
-            | {"knowing_doing_gap": None, "knowing_effect": None}
-            | {"rule_knowledge": -1, "kept_without_knowing": 1},
-            {"does not know and keeps"},
-        ),
-        (
-            PERFECT,
-            dict.fromkeys(NAMES, 0)
-            | dict.fromkeys(("reminder_effect", "kept_without_knowing", "knowing_effect"), None)
-            | {f"{name}_impact_factor": -1 for name in ("variant", "corrected", "specific")}
-            | {"rule_knowledge": 1},
-            {"knows and drops"},
-        ),
-        (CANNOT_STOP, KNOWS_BUT_KEEPS, {"knows and keeps"}),
-        (
-            NEEDS_REMINDER,
-            {"variant_impact_factor": 0, "reminder_effect": -1}
-            | {"rule_knowledge": 1, "knowing_doing_gap": 1},
-            {"knows and keeps"},
-        ),
-        # The same answer to every question is not knowledge.
-        *(
-            (
-                respond,
-                {"rule_knowledge": 0, "kept_without_knowing": 0}
-                | {"corrected_impact_factor": -1, "specific_impact_factor": -1},
-                {"does not know and drops"},
-            )
-            for respond in (SAYS_YES, SAYS_NO)
-        ),
-        # Illegal replies to a reminder do not count as its effect.
-        (illegal_when_reminded, {"reminder_effect": 0}, {"knows and keeps"}),
+        (SAYS_YES, "CYCC", [0, 1, 0, 0]),  # the same answer to every question is no knowledge
+        (SAYS_NO, "CYCC", [0, 1, 0, 0]),
+        (PERFECT, "YYCC", [1, 1, 0, 0]),
+        (IGNORES_RULE, "NCCC", [-1, 0, 0, 0]),
+        (CANNOT_STOP, "YCCC", [1, 0, 0, 0]),
+        (NEEDS_REMINDER, "YCYC", [1, 0, 1, 0]),
+        (illegal_when_reminded, "YCCC", [1, 0, 0, 0]),  # illegal replies are no help
     ],
-    ids=["ignores", "perfect", "cannot stop", "forgetful", "says yes", "says no", "illegal"],
+    ids=["says yes", "says no", "perfect", "ignores", "cannot stop", "forgetful", "illegal"],
 )
-def test_metrics_match_the_planted_behavior(
-    respond: Callable[[Body], str], expected: dict[str, float | None], groups: set[str]
+def test_a_planted_model_gets_the_right_answers(
+    respond: Callable[[Body], str], answers: str, values: list[float]
 ) -> None:
     run = diagnose(respond, n=24)
-    assert metrics_of(run).items() >= expected.items()
-    assert {knowledge_group_of(sample) for sample in run.samples} == groups
-    interval = run.results.intervals["rule_knowledge"]
-    assert (interval.low < 0 < interval.high) == (expected.get("rule_knowledge") == 0)
+    assert (answers_in(run), values_in(run)) == (answers, values)
+    kinds = {knowing(sample) for sample in run.samples}
+    assert kinds == ({"knows"} if values[0] == 1 else {"does not know"})
+
+
+def test_what_is_said_of_a_perfect_model(perfect_run: Run) -> None:
+    assert explanation(perfect_run).startswith(
+        "It reacts to this rule, not just to any change of the prompt, and follows it in 100% "
+        "[91%, 100%] of the cases: its share of usual moves is 100 points [82, 100] lower under "
+        "this rule than under a placebo rule. It tells moves that are legal now from those that "
+        "are not 100 points [82, 100] better than guessing. A reminder makes no detectable "
+        "difference"
+    )
 
 
 def test_a_model_upset_by_any_change_does_not_seem_to_follow_the_rule(upset_run: Run) -> None:
     """The prompt change alone makes it drop habits, forbidden or not."""
-    metrics = metrics_of(upset_run)
-    sample_share, control_share = (
-        sum(bool(checksum(p.moves) // 2 % 4) for p in positions_of(group)) / len(group)
-        for group in (upset_run.samples, upset_run.controls)
-    )
-    assert 0.5 < sample_share < 1 and 0.5 < control_share < 1
-    expected = {
-        **{"variant_impact_factor": -sample_share, "placebo_impact_factor": -sample_share},
-        **{"placebo_collateral_change": -control_share, "kept_without_knowing": 1 - sample_share},
-        **{"corrected_impact_factor": 0, "collateral_change": 0},
-        **{"specific_impact_factor": 0, "rule_knowledge": -1},
-    }
-    assert {name: metrics[name] for name in expected} == pytest.approx(expected)
-    (note,) = [note for note in upset_run.notes if "placebo" in note]
-    assert note.startswith("the placebo alone changed the habit")
+    share = mean(bool(checksum(p.moves) // 2 % 4) for p in positions_of(upset_run.controls))
+    assert answers_in(upset_run) == "NCCY"
+    assert values_in(upset_run) == pytest.approx([-1, 0, 0, -share])
+    assert upset_run["rule_uptake"].sign > 0
+    assert "Other habits suffer, too: where the usual move stays legal" in explanation(upset_run)
 
 
-def test_the_documented_diagnosis_is_the_real_output() -> None:
-    run = diagnose(UPSET_BY_ANY_CHANGE, n=200)
-    output = printed(summary(replace(run, version="planted"), verbose=True))
-    text = (Path(__file__).parents[2] / "docs" / "diagnosis.md").read_text(encoding="utf-8")
-    example = text.partition("```text\n")[2].partition("\n```")[0]
-    lines = [line.strip() for line in output.splitlines()]
-    assert [line for line in example.splitlines() if line not in lines] == []
+def test_nothing_is_said_of_replies_that_cannot_be_read() -> None:
+    run = diagnose(silent_when_asked)
+    assert answers_in(run) == "CCCC"
+    assert explanation(run).count("cannot be judged: 100% of the replies are unusable.") == 3
+    half = diagnose(HALF_UNREADABLE)
+    known = Counter(knowing(sample) for sample in half.samples)
+    assert {*known} == {"knows", "unreadable"} and answers_in(half) == "CCCC"
+    estimate = half.results.diagnosis["knowledge"].estimate
+    assert estimate and estimate.value == known["knows"] / N
+    assert estimate.low is not None and estimate.low < 2 * estimate.value - 1
+    assert estimate.high == 1
 
 
-def test_unreadable_yes_no_answers_are_a_third_group() -> None:
-    run = diagnose(HALF_UNREADABLE)
-    groups = Counter(knowledge_group_of(sample) for sample in run.samples)
-    assert set(groups) == {"knows and keeps", "unreadable and keeps"}
-    knowing, metrics = groups["knows and keeps"] / N, metrics_of(run)
-    assert (metrics["knowing_doing_gap"], metrics["kept_without_knowing"]) == (1, None)
-    assert metrics["rule_knowledge"] == knowing
-    bounds = run.results.bounds["rule_knowledge"]
-    assert (bounds.complete, bounds.high) == (1, 1) and bounds.low == pytest.approx(2 * knowing - 1)
-    effect = run.results.bounds["knowing_effect"]
-    assert (effect.low, effect.high, effect.complete) == (0, 0, None)
-
-
-def test_no_claim_about_the_rule_if_the_placebo_changes_the_habit(perfect_run: Run) -> None:
-    """The rule has no effect. It only seems to have one compared with the placebo."""
+def test_the_rule_gets_no_credit_for_habits_that_only_the_placebo_adds() -> None:
     run = diagnose(primed, n=100, temperature=1.0)
-    placebo, corrected = (
-        run.results.intervals[f"{name}_impact_factor"] for name in ("placebo", "corrected")
-    )
-    assert placebo.low > 0 and corrected.high < 0
-    (note,) = [note for note in run.notes if "placebo" in note]
-    assert note == (
-        "the placebo alone changed the habit (95% interval of its impact factor: "
-        f"{placebo.low:.3f} to {placebo.high:.3f}), so the corrected impact factor and "
-        "the specific impact factor do not show the effect of the rule"
-    )
-    assert confounded(run.results) == ("corrected_impact_factor", "specific_impact_factor")
-    assert not [note for note in perfect_run.notes if "placebo" in note]
-    assert confounded(perfect_run.results) == ()
+    effect = run.results.diagnosis["rule_effect"].estimate
+    assert run["delta"].value == 0 and effect and effect.sign > 0
+    assert explanation(run).startswith("Its share of usual moves is")
+    assert "reacts" not in explanation(run)
+
+
+def test_intervals_of_a_random_model_contain_the_truth() -> None:
+    """The requests fix the random seed, so the result does not depend on luck."""
+    run = diagnose(noise, n=60, temperature=1.0)
+    assert answers_in(run) == "CCCC"
+
+
+def test_knowledge_needs_more_than_half_of_what_guessing_lacks() -> None:
+    """An interval between 0 and 50 points shows some knowledge, but not that it is known."""
+
+    def answers(right: int) -> tuple[str, str]:
+        outcomes = dict.fromkeys(DIAGNOSIS_CONDITIONS, Answer("e2e4")) | {
+            "knows_forbidden": Answer("no")
+        }
+        rows = [
+            (position, outcomes | {"knows_allowed": Answer("yes" if number < right else "no")})
+            for number, position in enumerate(POOL[:200])
+        ]
+        run = run_from_answers(rows, plan_of(names=DIAGNOSIS_CONDITIONS))
+        return run.results.diagnosis["knowledge"].answer, finding_sentence(run, "knowledge")
+
+    assert [answers(right)[0] for right in (10, 40, 100, 130)] == ["No", "No", "Can't tell", "Yes"]
+    assert answers(40)[1].startswith("It tells moves that are legal now from those that are not 20")
 
 
 @pytest.mark.parametrize("family", [ReasoningServer, Tagged, OpenAI])
@@ -213,24 +208,33 @@ def test_reasoning_models_are_diagnosed_the_same(family: type[ReasoningServer]) 
     """A yes or no is also read from the reply, not from the reasoning."""
     with serving_in_process(family(CANNOT_STOP)) as server:
         run = measure(server, n=6, diagnose=True)
-    assert metrics_of(run) == KNOWS_BUT_KEEPS
-    assert run.controls
+    assert values_in(run) == [1, 0, 0, 0] and run.controls
     for answer in answers_of((*run.samples, *run.controls)):
         assert answer.usage.thinking_tokens and answer.stop_reason == "stop"
 
 
-def test_every_interval_of_a_random_model_contains_the_truth() -> None:
-    """The requests fix the random seed, so the result does not depend on luck.
+def test_no_or_few_controls_are_noted(tmp_path: Path) -> None:
+    run = diagnose(PERFECT, n=12, dataset=positions(12))
+    assert run.controls == [] and run.results.diagnosis["other_play"].estimate is None
+    sentence = "Whether other habits suffer cannot be judged: there are no control positions."
+    assert sentence in explanation(run)
+    few = diagnose(PERFECT, n=30, pool=mixed_pool(tmp_path / "pool.jsonl", 30, 5))
+    assert 0 < len(few.controls) <= 5
+    assert (
+        f"only {len(few.controls)} control positions for 30 samples: there are no more" in few.notes
+    )
 
-    The model plays other legal moves as often before the change as after it, so uptake is 0.
-    """
-    run = diagnose(noise, n=60, temperature=1.0)
-    assert run.results.metrics["adaptation_rate"]
-    truths = dict.fromkeys((*NAMES, "rule_uptake"), 0.0)
-    truths |= {"knowing_doing_gap": 0.5, "kept_without_knowing": 0.5}
-    for name, truth in truths.items():
-        interval = run.results.intervals[name]
-        assert interval.low < truth < interval.high, name
+
+def test_bundled_models_answer_knowledge_questions() -> None:
+    knows, cannot_read, guesses = (
+        measure(model, dataset=positions(20), diagnose=True)
+        for model in ("cdta/pocket-rules", "cdta/pocket", "cdta/random")
+    )
+    assert knows.results.diagnosis["knowledge"].answer == "Yes"
+    assert cannot_read.results.share("knows_allowed", "unreadable") == 1
+    assert "knows the rule cannot be judged: 100%" in explanation(cannot_read)
+    counts = guesses.results.outcomes["knows_forbidden"]
+    assert counts["right"] and counts["wrong"] and not counts["unreadable"]
 
 
 def test_controls_are_habits_that_stay_legal(perfect_run: Run) -> None:
@@ -245,8 +249,6 @@ def test_controls_are_habits_that_stay_legal(perfect_run: Run) -> None:
         assert tuple(control.replies) == CONTROL_CONDITIONS
         assert position.moves not in sampled
     assert len({position.moves for position in controls}) == N
-    metrics = perfect_run.results.metrics
-    assert metrics["n_controls"] == metrics["n_samples"] == N
 
 
 def test_a_control_move_is_legal_under_all_rule_sets() -> None:
@@ -269,14 +271,10 @@ def test_a_control_move_is_legal_under_all_rule_sets() -> None:
 
 def test_a_diagnosis_sends_only_missing_requests(upset_run: Run, home: Path) -> None:
     with serving_in_process(UPSET_BY_ANY_CHANGE) as server:
-        plain_spec = Spec(model="m", base_url=server.url, n=N, temperature=0.0)
+        plain_spec = Spec("m", server.url, n=N, temperature=0.0, wording="plain")
         spec = replace(plain_spec, diagnose=True)
         plain = evaluate(plain_spec, quiet=True).results
-        # Compared with a plain run, a diagnosis changes no metric except usage.
-        usage = {name: n for name, n in plain.metrics.items() if "usage" in name}
-        diagnosed = upset_run.results.metrics | usage
-        assert diagnosed | plain.metrics == diagnosed
-        assert plain.intervals.items() <= upset_run.results.intervals.items()
+        assert plain.estimates == upset_run.results.estimates  # a diagnosis changes none
         before = len(server.requests)
         assert estimate(spec).requests == 7 * N
         evaluate(spec, quiet=True)
@@ -312,19 +310,6 @@ def test_lost_controls_are_refused(upset_run: Run, tmp_path: Path) -> None:
         load_run(tmp_path / "run")
 
 
-def test_no_or_few_controls_are_noted(tmp_path: Path) -> None:
-    run = diagnose(PERFECT, n=12, dataset=positions(12))
-    assert run.controls == []
-    assert run.results.metrics["collateral_change"] is None
-    assert run.results.metrics["specific_impact_factor"] is None
-    assert run.results.metrics["corrected_impact_factor"] is not None
-    assert any("no control positions, so the collateral change and" in note for note in run.notes)
-    few = diagnose(PERFECT, n=30, pool=mixed_pool(tmp_path / "pool.jsonl", 30, 5))
-    assert 0 < len(few.controls) <= 5
-    (note,) = [note for note in few.notes if "control" in note]
-    assert note.startswith(f"only {len(few.controls)} control positions (30 samples wanted)")
-
-
 @pytest.mark.parametrize("kind", ["samples", "controls"])
 def test_too_many_failed_samples_or_controls_end_the_run(kind: str, tmp_path: Path) -> None:
     async def fault(request: Body, _: int) -> web.Response | None:
@@ -338,31 +323,13 @@ def test_too_many_failed_samples_or_controls_end_the_run(kind: str, tmp_path: Pa
         failing_moves = getattr(evaluate(spec, quiet=True), kind)[0].item.subject
         with pytest.raises(Incomplete, match=rf"^1 of \d+ {kind} have no answer"):
             evaluate(replace(spec, seed=1), quiet=True)
-        with patch("cant_do_that_anymore.runs.evaluate.MAX_ERROR_RATE", 0.2):
+        with patch("cant_do_that_anymore.runs.evaluate.MAX_MISSING", 0.2):
             run = evaluate(replace(spec, seed=1), quiet=True)
     assert sum(not sample.answered for sample in [*run.samples, *run.controls]) == 1
     notes = [note for note in run.notes if "control" in note or "without an answer" in note]
     assert f"left out 1 {kind[:-1]} without an answer" in notes
-    few = f"only {len(run.controls)} control positions (6 samples wanted)"
-    assert [note for note in notes if "left out" not in note] == [
-        f"{few}: building the dataset produced no more"
-    ]
-
-
-def test_bundled_models_answer_knowledge_questions() -> None:
-    knows, cannot_read, guesses = (
-        measure(model, dataset=positions(10), diagnose=True).results
-        for model in ("cdta/pocket-rules", "cdta/pocket", "cdta/random")
-    )
-    assert knows.metrics["rule_knowledge"] == 1
-    assert knows.metrics["knowing_doing_gap"] == 0
-    counts = cannot_read.outcomes["knows_allowed"]
-    assert (counts["unreadable"], sum(counts.values())) == (10, 10)
-    bounds = cannot_read.bounds["rule_knowledge"]
-    assert (bounds.low, bounds.high, bounds.complete) == (-1, 1, None)
-    assert "variant_impact_factor" not in cannot_read.bounds
-    counts = guesses.outcomes["knows_forbidden"]
-    assert counts["right"] and counts["wrong"] and not counts["unreadable"]
+    controls = f"only {len(run.controls)} control positions for {len(run.samples)} samples"
+    assert [n for n in notes if "left out" not in n] == [f"{controls}: there are no more"]
 
 
 @pytest.mark.parametrize("prefix", ["", "completions/"])
@@ -371,8 +338,7 @@ def test_chat_and_base_models_get_the_same_diagnosis(prefix: str) -> None:
     with serving_in_process(PERFECT, finish_reason="length" if prefix else "stop") as server:
         run = measure(server, model=f"{prefix}m", diagnose=True, n=10)
     assert {request["max_tokens"] for request in server.requests[1:]} == {4 if prefix else 512}
-    assert run.results.metrics["rule_knowledge"] == 1
-    assert run.results.metrics["specific_impact_factor"] == -1
+    assert values_in(run) == [1, 1, 0, 0]
 
 
 def test_chain_of_thought_asks_for_the_answer_format_of_the_question() -> None:
@@ -387,7 +353,7 @@ def test_chain_of_thought_asks_for_the_answer_format_of_the_question() -> None:
         return PERFECT({"messages": earlier[:-1]})  # the question, without the reasoning
 
     run = measure(respond, model="cot/m", diagnose=True, n=5)
-    assert run.results.metrics["rule_knowledge"] == 1
+    assert values_in(run)[0] == 1
     assert all("the form that was asked for." in turn for turn in last_turns)
 
 

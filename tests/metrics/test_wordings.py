@@ -1,6 +1,5 @@
 """The effect of the wording: one wording per position, and the spread between wordings."""
 
-import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -8,23 +7,36 @@ from itertools import count, pairwise, product
 from math import sqrt
 from pathlib import Path
 from random import Random
-from statistics import stdev
+from statistics import NormalDist, stdev
 from typing import Any
 
 import pytest
 
 from cant_do_that_anymore import Position, load
 from cant_do_that_anymore.errors import InvalidInput
+from cant_do_that_anymore.formatting import rounded
 from cant_do_that_anymore.habits.base import Form, Message
 from cant_do_that_anymore.habits.chess.forms import FORMS, form_named
 from cant_do_that_anymore.habits.chess.position import write_positions
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, CATALOG, Rules
-from cant_do_that_anymore.metrics.wordings import spread_interval
+from cant_do_that_anymore.metrics.estimates import Estimate
+from cant_do_that_anymore.metrics.measures import UPTAKE
+from cant_do_that_anymore.metrics.wordings import spread_interval, spread_of
+from cant_do_that_anymore.report.sentences import wording_sentence
 from cant_do_that_anymore.runs.storage import save_run
-from cant_do_that_anymore.task.conditions import DIAGNOSIS_CONDITIONS, question
+from cant_do_that_anymore.task.conditions import DIAGNOSIS_CONDITIONS, conditions_for, question
 from cant_do_that_anymore.task.prompts import SHIPPED_WORDINGS, shipped_wording
 from loopback import Body, Responder
-from testing import POOL, adapting, cdta, habit, measure, moves_in, positions, serving_in_process
+from testing import (
+    POOL,
+    adapting,
+    habit,
+    measure,
+    moves_in,
+    positions,
+    run_with_outcomes,
+    serving_in_process,
+)
 
 RULES = [rules for rules in CATALOG.values() if rules.forbids_something]
 
@@ -84,16 +96,48 @@ def planted_model(shares: dict[str, float]) -> Responder:
 def test_the_spread_between_wordings_matches_the_planted_one(matters: bool) -> None:
     shares = DROPS if matters else dict.fromkeys(DROPS, 0.5)
     run = measure(planted_model(shares), dataset=positions(800), wording="all")
-    result = run.results.wordings
-    assert result and {*result.by_wording} == {*shares}
-    for name, entry in result.details.items():
-        assert entry.value is not None and abs(entry.value - shares[name]) < 0.2
-    planted_spread = stdev(shares.values())
-    assert result.spread_low <= planted_spread <= result.spread_high
-    assert (result.p < 0.01) == matters and (result.spread_low > 0) == matters
-    assert result.low < sum(shares.values()) / 8 < result.high
-    pooled = run.results.intervals["rule_uptake"]
-    assert (result.high - result.low > 1.3 * (pooled.high - pooled.low)) == matters
+    result, pooled = run.results.wordings, run["rule_uptake"]
+    assert result and result.by_wording.keys() == shares.keys()
+    for name, estimate in result.by_wording.items():
+        samples = [s for s in run.samples if run.plan.wording_of(s.item) == name]
+        assert estimate == UPTAKE.estimate(samples) and abs(estimate.value - shares[name]) < 0.2
+    spread = result.spread
+    assert spread.low is not None and spread.high is not None
+    assert spread.low <= stdev(shares.values()) <= spread.high
+    assert (spread.n, spread.sign) == (8, int(matters))
+    assert pooled == UPTAKE.estimate(run.samples) and pooled.n == 800
+    sentence = wording_sentence(run)
+    assert ("chance alone can explain" in sentence) != matters
+    values = sorted(result.by_wording.values(), key=lambda estimate: estimate.value)
+    assert f"from {rounded(values[0].value)} (" in sentence
+    assert f" to {rounded(values[-1].value)} (" in sentence
+
+
+def test_the_spread_is_what_sampling_errors_leave() -> None:
+    """With a standard error of 5 points over 800, that of 100 is 5 times the root of 8."""
+    z = NormalDist().inv_cdf(0.975)
+    pooled = Estimate(0.5, 0.5 - 0.05 * z, 0.5 + 0.05 * z, 800)
+    values = [Estimate(value, 0, 1, 100) for value in (0.2, 0.3, 0.4, 0.5, 0.5, 0.6, 0.7, 0.8)]
+    spread = spread_of(values, pooled)
+    assert spread.value == pytest.approx(sqrt(0.04 - 8 * 0.05**2))
+    same = spread_of([replace(value, value=0.5) for value in values], pooled)
+    assert (same.value, same.low, same.n) == (0, 0, 8)
+
+
+def test_results_by_wording_need_two_wordings_with_a_value() -> None:
+    names = ("terse", "formal")
+    wordings = [shipped_wording(name, BISHOPS_AS_KNIGHTS) for name in names]
+    both = [conditions_for(("standard", "changed"), BISHOPS_AS_KNIGHTS, w) for w in wordings]
+    conditions = tuple(
+        replace(one, prompts=(*one.prompts, *other.prompts))
+        for one, other in zip(*both, strict=True)
+    )
+    plan = {"wordings": names, "conditions": conditions}
+    none, one, two = (run_with_outcomes(positions=POOL[:n], plan=plan) for n in (0, 1, 20))
+    assert none.results.wordings is None and one.results.wordings is None
+    assert two.results.wordings and [*two.results.wordings.by_wording] == ["terse", "formal"]
+    assert wording_sentence(one) == "2 wordings, with too few samples to compare them."
+    assert wording_sentence(run_with_outcomes()) == "Measured with one wording, plain."
 
 
 def test_spread_interval_matches_the_closed_form_for_equal_errors() -> None:
@@ -184,20 +228,6 @@ def test_forms_that_cannot_work_are_refused(fields: dict[str, Any], message: str
     }
     with pytest.raises(InvalidInput, match=message):
         measure("cdta/random", dataset=positions(4), form=Form(**form | fields))
-
-
-@pytest.mark.usefixtures("no_plots")
-def test_every_output_of_an_experiment_has_results_by_wording_and_form(tmp_path: Path) -> None:
-    settings = ("--model", "cdta/pocket", "--wording", "terse,formal", "--form", "moves,pgn")
-    size = ("--eval", "all", "-n", 20, "--pool", positions(150))
-    command = ("experiment", *settings, *size, "-o", tmp_path)
-    terminal, markdown = (cdta(*command, *args, code=0).stdout for args in ((), ("--markdown",)))
-    matrix = json.loads((tmp_path / "results.json").read_text())["matrix"]
-    assert matrix["columns"] == ["moves", "pgn"] and [*matrix["rows"]] == ["terse", "formal", "all"]
-    for name, values in matrix["rows"].items():
-        cells = [f"{value:.3f}" for value in values]
-        assert f"| {name} | {' | '.join(cells)} |" in markdown
-        assert [name, *cells] in [line.split() for line in terminal.splitlines()]
 
 
 @pytest.mark.parametrize(("form", "n"), [("fen", 1), ("board", 1), ("moves", 2), ("pgn", 2)])

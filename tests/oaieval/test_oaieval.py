@@ -6,13 +6,14 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import chess
 import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import shipped_pool
 from cant_do_that_anymore.datasets.pools import drawn
 from cant_do_that_anymore.datasets.storage import Dataset
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS
+from cant_do_that_anymore.task.prompts import wordings_named
 from testing import (
     Body,
     CompletedCommand,
@@ -29,8 +30,7 @@ CHAT, BASE = "generation/direct/gpt-3.5-turbo", "chess/generation/direct/gpt-3.5
 EVAL = "cant_do_that_anymore"
 DIAGONAL = f"{EVAL}.all_diagonal"
 PARAMS = ("--extra_eval_params",)
-LEGAL, FORBIDDEN = ("adapted", "legal"), ("usual", "forbidden")
-UNUSABLE = ("unreadable", "truncated", "refused")
+LEGAL = ("adapted", "legal")
 
 
 @pytest.fixture(autouse=True)
@@ -64,6 +64,9 @@ def test_the_report_can_be_recomputed_from_the_record(temp_dir: Path, home: Path
     assert len(server.requests) == 81  # one more finds the version, which has a dataset
     assert {request["temperature"] for request in server.requests[1:]} == {1}
     assert [request["max_tokens"] for request in server.requests][:2] == [32_768, 512]
+    tasks = {request["messages"][0]["content"] for request in server.requests}
+    plain = wordings_named("plain", BISHOPS_AS_KNIGHTS)[0]
+    assert tasks == {plain.standard_prompt(), plain.changed_prompt(BISHOPS_AS_KNIGHTS)}
     assert len(list((home / "runs").glob("*/run.json"))) == 1
 
     (path,) = (temp_dir / "evallogs").glob("**/*.jsonl")
@@ -100,13 +103,6 @@ def recomputed_report(
     lengths = [sample["num_previous_moves"] for sample in samples]
     assert lengths == [len(sample["previous_moves"]) for sample in samples]
     mean = sum(lengths) / n
-    legal = [sample["variant_outcome"] in LEGAL for sample in samples]
-    legal_with_habit = [
-        is_legal for is_legal, s in zip(legal, samples, strict=True) if s["predicted_move"]
-    ]
-    pairs = [(s["predicted_move"], s["predicted_move_in_variant"]) for s in samples]
-    dropped, gained = pairs.count((True, False)), pairs.count((False, True))
-    tail = sum(math.comb(dropped + gained, k) for k in range(min(dropped, gained) + 1))
     return {
         "predicted_move_proportion": standard,
         "predicted_move_in_variant_proportion": changed,
@@ -119,26 +115,11 @@ def recomputed_report(
             f"usage_{kind}": sum(event["usage"][kind] for event in sampling_events)
             for kind in ("prompt_tokens", "completion_tokens", "total_tokens")
         },
-        "adaptation_rate": sum(legal_with_habit) / len(legal_with_habit),
-        "variant_legal_proportion": sum(legal) / n,
-        "mcnemar_p": min(1.0, 2 * tail / 2 ** (dropped + gained)),
         "n_samples": n,
-        "n_games": len({sample["game_idx"] for sample in samples}),
         "n_failed": 0,
-        "rule_uptake": 1 - (1 - sum(legal) / n) / (1 - share("standard_under_change", LEGAL)),
-        "standard_forbidden_proportion": share("standard_under_change", FORBIDDEN),
-        "changed_forbidden_proportion": share("variant_under_change", FORBIDDEN),
-        "standard_unusable_proportion": share("standard_outcome", UNUSABLE),
-        "changed_unusable_proportion": share("variant_outcome", UNUSABLE),
-        "random_usual_proportion": sum(map(random_share, samples)) / n,
+        "rule_uptake": 1
+        - (1 - share("variant_under_change", LEGAL)) / (1 - share("standard_under_change", LEGAL)),
     }
-
-
-def random_share(sample: dict[str, Any]) -> float:
-    board = chess.Board()
-    for move in sample["previous_moves"]:
-        board.push_uci(move)
-    return len(sample["move"]) / board.legal_moves.count()
 
 
 def test_base_models_get_one_text_over_the_completions_api(tmp_path: Path) -> None:
@@ -245,14 +226,16 @@ def test_a_failed_sample_is_an_error_event_and_in_no_metric(temp_dir: Path) -> N
 
 
 def test_cdta_run_and_oaieval_give_the_same_numbers() -> None:
-    options = ("-n", 12, "--temperature", 0, "--reading", "exact", "--json")
+    options = ("-n", 12, "--temperature", 0, "--reading", "exact", "--wording", "plain")
     arguments = (*PARAMS, "n_samples=12", "--completion_args", "temperature=0")
     with openai_server(mixed, model="gpt-4-0314"):
-        printed = json.loads(cdta("run", "--model", "openai/gpt-4", *options).stdout)
+        printed = json.loads(cdta("run", "--model", "openai/gpt-4", *options, "--json").stdout)
         done = oaieval("openai/gpt-4", EVAL, *arguments, code=0)
-    report = {name: n for name, n in report_in(done).items() if "_violation" not in name}
-    numbers = {name: n.get("value") if isinstance(n, dict) else n for name, n in printed.items()}
-    assert report == {name: numbers[name] for name in report}
+    report = report_in(done)
+    names = [name for name, n in printed.items() if isinstance(n, dict) and "value" in n]
+    assert len(names) == 7
+    assert {name: report[name] for name in names} == {n: printed[n]["value"] for n in names}
+    assert report["usage_completion_tokens"] == printed["usage"]["output_tokens"]
 
 
 def test_the_diagonal_eval_is_selected_by_name_or_parameter() -> None:

@@ -151,4 +151,4 @@ def test_a_single_event_stream_is_retried(serve: Serve) -> None:
         return web.Response(text=STREAM) if number == 3 else None
 
     run = measure(serve(habit, fault=stream), dataset=positions(4), max_connections=1)
-    assert run.results.metrics["n_samples"] == 4
+    assert run.results.n == 4

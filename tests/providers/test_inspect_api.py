@@ -78,17 +78,16 @@ def habit(_: int, messages: list[ChatMessage]) -> ModelOutput:
 
 def run_with(behavior: Behavior) -> Run:
     Provider.behavior, Provider.calls = staticmethod(behavior), 0
-    with patch("cant_do_that_anymore.runs.evaluate.MAX_ERROR_RATE", 0.5):
+    with patch("cant_do_that_anymore.runs.evaluate.MAX_MISSING", 0.5):
         return measure("scripted/m", dataset=positions(4), max_connections=1)
 
 
 def test_answers_with_usage_and_version() -> None:
     run = run_with(habit)
-    metrics = run.results.metrics
-    assert metrics["predicted_move_proportion"] == 1
+    assert run["predicted_move_proportion"].value == 1
     assert run.version == "scripted-1"
-    tokens = [metrics[f"usage_{kind}_tokens"] for kind in ("prompt", "cached", "completion")]
-    assert tokens == [15 * 8, 5 * 8, 2 * 8]
+    usage = run.results.usage
+    assert (usage.input_tokens, usage.cached_tokens, usage.output_tokens) == (15 * 8, 5 * 8, 2 * 8)
 
 
 def test_a_key_in_a_provider_error_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

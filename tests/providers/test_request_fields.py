@@ -64,7 +64,7 @@ def test_a_rejected_request_is_changed_and_noted(
 
     server = serve(habit, fault=fault)
     run = measure(server, dataset=positions(6))
-    assert run.results.metrics["predicted_move_proportion"] == 1
+    assert run.results["predicted_move_proportion"].value == 1
     assert any(note in text for text in run.notes)
     assert not any("fewer tokens" in text for text in run.notes)
     again = measure(server, dataset=positions(6))
@@ -104,7 +104,7 @@ def test_a_content_filter_is_a_refusal(serve: Serve) -> None:
 
     run = measure(serve(habit, fault=fault), dataset=positions(6))
     assert run.results.outcomes["standard"]["refused"] == 1
-    assert run.results.metrics["n_failed"] == 0
+    assert run.results.failed == 0
 
 
 UNSUPPORTED = ["unsupported", "not supported", "does not work", "deprecated", "not allowed"]

@@ -57,7 +57,7 @@ def test_every_transient_fault_is_retried(serve: Serve) -> None:
         return faults_left.pop()() if faults_left and number % 2 else None
 
     server = serve(wavering, fault=fault)
-    assert run_on(server, 12, max_connections=8).results.metrics["n_samples"] == 12
+    assert run_on(server, 12, max_connections=8).results.n == 12
     assert len(server.requests) == 2 * 12 + len(FAULTS)
 
 
@@ -66,7 +66,7 @@ def test_every_transient_fault_is_retried(serve: Serve) -> None:
 def test_a_lasting_fault_is_noted(name: str, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "MAX_FAILED_ATTEMPTS", 2)
     monkeypatch.setattr(client, "REQUEST_DEADLINE", 0.05)
-    monkeypatch.setattr("cant_do_that_anymore.runs.evaluate.MAX_ERROR_RATE", 0.5)
+    monkeypatch.setattr("cant_do_that_anymore.runs.evaluate.MAX_MISSING", 0.5)
     failing = POOL[3].moves
 
     async def fault(request: Body, number: int) -> web.StreamResponse | None:
@@ -76,7 +76,7 @@ def test_a_lasting_fault_is_noted(name: str, serve: Serve, monkeypatch: pytest.M
     failed = [sample for sample in run.samples if not sample.answered]
     assert [sample.item.subject for sample in failed] == [failing]
     assert failed[0].answers["standard"].error
-    assert run.results.metrics["n_failed"] == 1
+    assert run.results.failed == 1
     assert any("1 sample without an answer" in note for note in run.notes)
 
 
@@ -96,7 +96,7 @@ def test_concurrency_adapts_to_an_overloaded_server(serve: Serve) -> None:
         return None
 
     run = run_on(serve(wavering, fault=fault), 60, max_connections=32)
-    assert run.results.metrics["n_failed"] == 0
+    assert run.results.failed == 0
     assert n_by_refusal[False] == 120
     assert n_by_refusal[True] < 110
 
@@ -121,7 +121,7 @@ def test_a_token_limit_that_is_refused_with_any_status_is_lowered(
         wavering, fault=error_when(lambda body, _: body["max_tokens"] > granted, message, status)
     )
     run = run_on(server, 6)
-    assert run.results.metrics["n_failed"] == 0
+    assert run.results.failed == 0
     assert len(server.requests) == 2 * 6 + 2  # the first one is refused twice
 
 
@@ -133,7 +133,7 @@ def test_retry_after_is_respected(serve: Serve) -> None:
         return web.Response(status=429, headers={"Retry-After": "0.3"}) if number == 3 else None
 
     run = run_on(serve(wavering, fault=fault), 3, max_connections=1)
-    assert run.results.metrics["n_samples"] == 3
+    assert run.results.n == 3
     assert times[3] - times[2] >= 0.3
 
 
@@ -158,7 +158,7 @@ def test_a_dead_server_ends_the_run_and_its_answers_are_saved() -> None:
     with serving(wavering, int(server.url.split(":")[2].removesuffix("/v1"))) as restarted:
         run = run_on(restarted, 30, max_connections=4)
     assert len(restarted.requests) == 60 - 30
-    assert run.results.metrics["n_samples"] == 30
+    assert run.results.n == 30
     with pytest.raises(UserError, match=r"no server answers at http://127.0.0.1:.*start it"):
         run_on(server, 2, seed=1, fresh=True)
 
@@ -166,13 +166,13 @@ def test_a_dead_server_ends_the_run_and_its_answers_are_saved() -> None:
 def test_repeated_refusals_do_not_end_a_run_with_other_answers(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cant_do_that_anymore.runs.evaluate.MAX_ERROR_RATE", 0.2)
+    monkeypatch.setattr("cant_do_that_anymore.runs.evaluate.MAX_MISSING", 0.2)
     refused = [position.moves for position in POOL[10:60:8]]
     policy = error_when(lambda request, _: moves_in(request) in refused, "content policy", 400)
     server = serve(wavering, fault=policy)
     for _ in range(2):
         run = run_on(server, 60)
-        assert run.results.metrics["n_samples"] == 60 - len(refused)
+        assert run.results.n == 60 - len(refused)
     assert 2 * len(refused) > client.MAX_CONSECUTIVE_FAILURES
 
 

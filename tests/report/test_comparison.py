@@ -15,7 +15,7 @@ from cant_do_that_anymore.providers.base import Settings
 from cant_do_that_anymore.report.formats import markdown
 from cant_do_that_anymore.report.pages import comparison_page
 from cant_do_that_anymore.report.tables import comparison_table
-from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.task.types import Outcome
 from testing import (
     POOL,
@@ -81,7 +81,9 @@ def test_compare_prints_the_table_and_writes_the_report(tmp_path: Path) -> None:
     page.parent.mkdir()
     result = cdta("compare", *folders, folders[0], "-o", page)
     assert result.returncode == 0, result.stderr
-    assert result.stdout.startswith("alpha adapts most; its lead over beta is significant")
+    assert result.stdout.startswith(
+        "alpha follows the rule most often; its lead over beta is significant"
+    )
     assert result.stdout.endswith(f"report: {page}\n")
     assert '<a href="../alpha/report.html">' in page.read_text(encoding="utf-8")
 
@@ -93,7 +95,7 @@ def test_markdown_escapes_model_names() -> None:
     ]
     text = markdown.comparison(ranking_of(runs))
     head, leaderboard, pairs = text.split("\n\n")
-    assert r"a\|b \<i\>\*x\* adapts most" in head
+    assert r"a\|b \<i\>\*x\* follows the rule most often" in head
     for table in (leaderboard, pairs):
         header, separator, *rows = table.splitlines()
         assert set(separator) <= set("|-: ")
@@ -107,7 +109,7 @@ def test_comparison_with_no_or_one_sample(n: int) -> None:
     runs = [make_run(name, keeps_habit_in(50), n=n) for name in ("a", "b")]
     assert "</html>" in page_of(*runs)
     output = printed(comparison_table(ranking_of(runs)))
-    assert output.startswith("No model adapts significantly" if n else "No model can be ranked")
+    assert output.startswith("There is no evidence" if n else "No model can be ranked")
 
 
 def test_report_fits_every_screen_and_is_accessible(tmp_path: Path, open_page: Opener) -> None:

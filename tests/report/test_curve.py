@@ -1,15 +1,20 @@
 """The curve of rule uptake by reasoning tokens, measured with planted models, and its plot."""
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import pytest
 from aiohttp import web
 
 from cant_do_that_anymore.comparison.entries import entries_of
+from cant_do_that_anymore.comparison.experiment import run_all, specs_for
+from cant_do_that_anymore.errors import UserError
+from cant_do_that_anymore.habits.chess.position import write_positions
 from cant_do_that_anymore.metrics.compute import compute
 from cant_do_that_anymore.providers.base import (
     REASONING_TOKENS,
@@ -17,13 +22,14 @@ from cant_do_that_anymore.providers.base import (
     Settings,
     Usage,
 )
-from cant_do_that_anymore.report.plots import CURVES, curve_chart, has_curve
+from cant_do_that_anymore.report.plots import curve_chart, has_curve
 from cant_do_that_anymore.runs.identity import PROBES
 from cant_do_that_anymore.runs.lookup import folders_in
-from cant_do_that_anymore.runs.results import Run
-from cant_do_that_anymore.runs.storage import load_run
+from cant_do_that_anymore.runs.run import Run
+from cant_do_that_anymore.runs.storage import load_run, save_run
 from reasoning_servers import HABITS_KEPT, effort_server, keeps_habit_at, reasoning_tokens_at
 from testing import (
+    POOL,
     Body,
     CompletedCommand,
     Loopback,
@@ -65,7 +71,7 @@ def server(serve: Serve) -> Loopback:
 
 
 def run_experiment(server: Loopback, out: Path, *arguments: str) -> CompletedCommand:
-    options = ("--base-url", server.url, "-n", str(N), "--eval", "all")
+    options = ("--base-url", server.url, "-n", str(N), "--eval", "all", "--wording", "plain")
     return cdta("experiment", "--quiet", *options, "--out", out, *arguments)
 
 
@@ -90,25 +96,24 @@ def test_curve_and_plot_match_the_planted_values(experiment: Experiment) -> None
             "predicted_move_in_variant_proportion": share_kept,
             "variant_impact_factor": share_kept - 1,
             "rule_uptake": 1 - share_kept,
-            "standard_thinking_tokens": standard_tokens,
-            "changed_thinking_tokens": changed_tokens,
-            "thinking_tokens_difference": changed_tokens - standard_tokens,
+            "standard_reasoning_tokens": standard_tokens,
+            "changed_reasoning_tokens": changed_tokens,
+            "reasoning_tokens_difference": changed_tokens - standard_tokens,
         }.items():
-            assert float(row[name]) == pytest.approx(value, abs=1e-6), (model, effort, name)
+            assert float(row[name] or 0) == pytest.approx(value, abs=1e-6), (model, effort, name)
     shares = [float(rows["yielding", e]["predicted_move_in_variant_proportion"]) for e in EFFORTS]
     assert shares == sorted(shares, reverse=True)
     assert len(set(shares)) == 3
     figure = curve_chart(entries_of(map(load_run, folders_in(experiment.out))))
     models = [text.get_text() for text in figure.legends[0].get_texts()]
     assert sorted(models) == sorted(HABITS_KEPT)
-    assert figure.axes[-1].get_title() == "Usual move, changed rules"
-    for axes, name in zip(figure.axes, CURVES, strict=True):
-        lines = [line for line in axes.lines if line.get_linestyle() != "None"]  # not the markers
-        for model, line in zip(models, lines, strict=False):
-            for point, effort in zip(np.array(line.get_xydata()), EFFORTS, strict=True):
-                row = rows[model, effort]
-                planted = float(row["changed_thinking_tokens"]), float(row[name])
-                assert point == pytest.approx(planted, abs=1e-6)
+    [axes] = figure.axes
+    lines = [line for line in axes.lines if line.get_linestyle() != "None"]  # not the markers
+    for model, line in zip(models, lines, strict=False):
+        for point, effort in zip(np.array(line.get_xydata()), EFFORTS, strict=True):
+            row = rows[model, effort]
+            planted = float(row["changed_reasoning_tokens"] or 0), float(row["rule_uptake"])
+            assert point == pytest.approx(planted, abs=1e-6)
 
 
 def test_all_efforts_share_the_dataset_of_the_lowest_effort(experiment: Experiment) -> None:
@@ -123,6 +128,21 @@ def test_all_efforts_share_the_dataset_of_the_lowest_effort(experiment: Experime
         r["max_tokens"] for r in experiment.requests if r["reasoning_effort"] == "high"
     ]
     assert with_reasoning == [REASONING_TOKENS] * 2 * 2 * N
+
+
+def runs_and_failures(
+    server: Loopback, out: Path, *rules: str, efforts: Sequence[Effort], **options: Any
+) -> tuple[list[Run], dict[str, UserError]]:
+    """Run an experiment without writing tables and plots."""
+    fields = {
+        "model": "yielding",
+        "base_url": server.url,
+        "n": N,
+        "evals": "all",
+        "wording": "plain",
+    } | options
+    specs = specs_for(seed=1, rules=rules, efforts=efforts, **fields)
+    return run_all({"yielding": specs}, out, save_run, quiet=True)
 
 
 def test_a_stopped_experiment_resumes(server: Loopback, tmp_path: Path) -> None:
@@ -151,6 +171,18 @@ def test_a_stopped_experiment_resumes(server: Loopback, tmp_path: Path) -> None:
     assert len(table(tmp_path)) == 3
 
 
+def test_rules_have_their_own_datasets_and_share_requests(server: Loopback, tmp_path: Path) -> None:
+    write_positions(tmp_path / "pool.jsonl", POOL[:N])
+    rules = ("bishops-as-knights", "bishops-as-rooks")
+    pool = str(tmp_path / "pool.jsonl")
+    runs, _ = runs_and_failures(server, tmp_path, *rules, efforts=["low"], pool=pool)
+    assert [run.plan.change.key for run in runs] == list(rules)
+    prompts = [tuple(message["content"] for message in r["messages"]) for r in server.requests]
+    # Standard rules: once to select and once to measure. Each change: once.
+    assert sorted(map(prompts.count, set(prompts))) == [1] * 2 * N + [2] * N
+    assert len(set(prompts)) == N + 2 * N
+
+
 def run_with_tokens(model: str, effort: Effort, tokens: int) -> Run:
     """A run with this many reasoning tokens per answer. It keeps one habit of two."""
     settings = Settings(reasoning_effort=effort)
@@ -160,13 +192,11 @@ def run_with_tokens(model: str, effort: Effort, tokens: int) -> Run:
         replace(s, answers={name: replace(a, usage=usage) for name, a in s.answers.items()})
         for s in run.samples
     ]
-    return replace(run, samples=samples, results=compute(samples, run.plan))
+    return replace(run, samples=samples, results=compute(samples, [], run.plan))
 
 
-def test_a_curve_needs_two_efforts_on_the_same_positions() -> None:
+def test_a_curve_needs_two_efforts_of_a_model() -> None:
     none, low = run_with_tokens("m", "none", 0), run_with_tokens("m", "low", 500)
     assert has_curve(entries_of([none, low]))
     assert not has_curve(entries_of([none, run_with_tokens("other", "low", 500)]))
-    shorter = replace(low, samples=low.samples[:1])
-    assert not has_curve(entries_of([none, shorter]))
     assert not has_curve(entries_of([none, replace(none, version="m-2")]))

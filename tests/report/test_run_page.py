@@ -18,11 +18,10 @@ from cant_do_that_anymore.habits.chess.rules import STANDARD
 from cant_do_that_anymore.providers.base import Usage
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.report.sentences import headline
-from cant_do_that_anymore.runs.results import Run
+from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.runs.storage import load_run
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
 from cant_do_that_anymore.task.prompts import Prompt
-from cant_do_that_anymore.task.types import Eval
 from run_builders import with_other_forbidden_moves
 from testing import (
     POOL,
@@ -46,10 +45,6 @@ HOSTILE = [
     "javascript:window.hacked=1",
     "<svg onload=window.hacked=1><style>*{display:none}</style>",
 ]
-UPTAKE, IMPACT = (
-    "0%:\u00a0ignores the rule, 100%:\u00a0follows it",
-    "0:\u00a0habit kept, −1:\u00a0dropped",
-)
 AFTER_E4 = Position(1, ("e2e4", "c7c5"), ("f1b5",))
 
 
@@ -177,15 +172,8 @@ def test_numbers_in_the_report_match_run_json(random_run: Path, show: Show) -> N
     opened = show(random_run / "report.html")
     evaluate = opened.page.eval_on_selector_all
     metrics = evaluate("[data-metric]", "all => all.map(data => [data.dataset.metric, data.value])")
-    assert {name for name, _ in metrics} == set(run_data["metrics"])
-    assert all(json.loads(value) == run_data["metrics"][name] for name, value in metrics)
-    rows = evaluate(
-        "table.all tbody tr",
-        "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))",
-    )
-    for name, _, interval in rows:
-        bounds = run_data["intervals"].get(name)
-        assert interval == (f"[{bounds['low']:.3f}, {bounds['high']:.3f}]" if bounds else "")
+    assert {"delta", "avg_num_previous_moves"} <= {name for name, _ in metrics}
+    assert all(json.loads(value) == run_data[name]["value"] for name, value in metrics)
     counts = evaluate(
         "[data-outcome]", "all => all.map(data => [...data.dataset.outcome.split('.'), data.value])"
     )
@@ -196,11 +184,14 @@ def test_numbers_in_the_report_match_run_json(random_run: Path, show: Show) -> N
         assert note in opened.text(".notes")
     section = opened.text("#made")
     for text in (
-        *(run_data[name] for name in ("version", "rules", "reading", "started_at")),
+        *(run_data[name] for name in ("version", "rules", "started_at", "protocol")),
         *(run_data["dataset"]["origin"], run_data["dataset"]["provenance"]),
-        str(run_data["settings"]["seed"]),
         *(f"{name} {version}" for name, version in run_data["versions"].items()),
-        *(condition["text"] for condition in run_data["conditions"]),
+        *(
+            wording["text"]
+            for condition in run_data["conditions"].values()
+            for wording in condition["prompts"].values()
+        ),
     ):
         assert text in section
 
@@ -294,18 +285,13 @@ def test_filters_that_exclude_the_linked_sample_are_dropped(mixed: Run, show: Sh
     assert show("mixed", link=link).current_sample == "2 of 40"
 
 
-@pytest.mark.parametrize("eval", ["all", "all_diagonal"])
-def test_tiles_show_the_measures_of_the_eval(eval: Eval) -> None:
-    report = page(run_from_answers([sample(POOL[0], "a2a3", "a2a3")], plan_of(1, eval=eval)))
+def test_tiles_show_the_measures() -> None:
+    report = page(run_from_answers([sample(POOL[0], "a2a3", "a2a3")]))
     titles = re.findall(r'<div class="tile">\s*<dt>(.*)</dt>', report)
-    captions = re.findall(r'class="reading">(.*)</dd>', report)
-    shares = ["Usual move, changed rules", "Usual move, standard rules"]
-    if eval == "all_diagonal":
-        assert titles == ["Rule uptake", *shares, "Legal answers, changed rules"]
-        assert captions == [UPTAKE]
-    else:
-        assert titles == ["Rule uptake", "Impact factor", *reversed(shares)]
-        assert captions == [UPTAKE, IMPACT]
+    usual = [f"Usual moves {when}" for when in ("before the change", "after the change")]
+    assert titles == ["Rule uptake", *usual]
+    [caption] = re.findall(r'class="reading">(.*)</dd>', report)
+    assert caption == "0%: ignores the rule, 100%: follows it"
 
 
 def test_replies_and_reasoning_are_escaped(show: Show) -> None:
@@ -362,12 +348,8 @@ def test_no_mention_of_reasoning_without_reasoning(mixed: Run) -> None:
 
 def test_reasoning_is_counted_folded_and_filterable(with_reasoning: Run, show: Show) -> None:
     opened = show("with_reasoning")
-    row = opened.page.locator(".metrics tr", has_text="changed_thinking_tokens")
-    interval = with_reasoning.results.intervals["changed_thinking_tokens"]
-    assert row.locator("data").text_content() == "625"
-    assert f"[{interval.low:,.0f}, {interval.high:,.0f}]" in (row.text_content() or "")
-    assert row.locator(".whisker.changed").count() == 1
-    assert "temptation_rate" in opened.text("#metrics")
+    sentence = "It uses 100 reasoning tokens under standard rules and 625 under the changed rules"
+    assert sentence in opened.text("header .fine >> nth=0")
     position = positions_of(with_reasoning.samples)[0]
     reasoning = opened.page.locator("article.changed details pre")
     assert reasoning.is_hidden()
@@ -511,7 +493,7 @@ def test_sparse_runs_have_a_report(show: Show) -> None:
     }
     for name, answers in scenarios.items():
         opened = show(run_from_answers([sample(position, *replies) for replies in answers]))
-        assert opened.text(".tile .value >> nth=1") == "–", name
+        assert opened.text(".tile .value >> nth=0") == "–", name
         opened.expect_current_sample(f"1 of {len(answers)}" if answers else "no match")
 
 

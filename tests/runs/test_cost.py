@@ -36,7 +36,7 @@ def test_an_estimate_leads_with_one_figure_and_a_narrow_range() -> None:
     assert 0.5 < expected.dollars < 1
     done = cdta("estimate", "--model", "openai/gpt-4o", "--eval", "all_small", code=0)
     first, *_ = done.stdout.split(" (between $")
-    assert first == "openai/gpt-4o, all_small: about $0.75"
+    assert first == "openai/gpt-4o, all_small: about $0.71"
     assert "is assumed to reply without reasoning" in " ".join(done.stdout.split())
 
 
@@ -67,7 +67,7 @@ def test_an_unknown_model_has_no_cost() -> None:
 
 def test_cached_answers_tell_what_the_rest_costs(serve: Serve) -> None:
     server = serve(ChargingServer(habit_in_every_fifth, reasoning_tokens=lambda _: 900))
-    spec = partial(Spec, model="m", base_url=server.url, price="2,20")
+    spec = partial(Spec, model="m", base_url=server.url, price="2,20", wording="plain")
     before = estimate(spec(n=60))
     evaluate(spec(n=20), quiet=True)
     sent, charged = len(server.requests), server.charged

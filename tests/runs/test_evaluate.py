@@ -50,7 +50,7 @@ def test_a_new_model_gets_a_dataset_of_its_own_habits(serve: Serve) -> None:
     assert run.dataset.origin == "built"
     assert len(run.samples) == 50
     assert all(map(has_habit, positions_of(run.samples)))
-    assert run.results.metrics["predicted_move_proportion"] == 1
+    assert run.results["predicted_move_proportion"].value == 1
     assert sent < 50 * 3 * 2 + 100 + 32  # about three requests per hit, and those in flight
     assert repeated.results == run.results
     assert larger.dataset.items[:50] == run.dataset.items
@@ -155,11 +155,10 @@ def test_a_repeated_position_counts_each_time(server: Loopback, tmp_path: Path) 
 
 def test_the_diagonal_eval_needs_no_selection(serve: Serve) -> None:
     server = serve(perfect)
-    metrics = measure(server, eval="all_diagonal", n=50).results.metrics
+    run = measure(server, eval="all_diagonal", n=50)
     assert len(server.requests) == 100
-    assert metrics["predicted_move_proportion"] == 1
-    assert metrics["predicted_move_in_variant_proportion"] == 0
-    assert metrics["variant_legal_proportion"] == 1
+    assert run["predicted_move_proportion"].value == run["rule_uptake"].value == 1
+    assert run["predicted_move_in_variant_proportion"].value == 0
 
 
 def test_a_failed_first_request_is_the_only_one(serve: Serve, no_retry_delay: None) -> None:

@@ -12,7 +12,7 @@ from cant_do_that_anymore.comparison.entries import named_entries
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.metrics.notes import version_of_all
 from cant_do_that_anymore.runs.identity import DIFFERENCES_TO_REJECT, PROBES, ModelChanged
-from cant_do_that_anymore.runs.results import ALL_CACHED
+from cant_do_that_anymore.runs.run import ALL_CACHED
 from cant_do_that_anymore.task.types import answers_of
 from testing import (
     Loopback,
@@ -101,7 +101,7 @@ def test_a_tag_separates_two_checkpoints(server: Loopback, tmp_path: Path) -> No
     server.respond = perfect
     second = measure_few(server, tag="step-2000")
     assert second.dataset.built_now
-    values = [run.results.metrics["variant_impact_factor"] for run in (first, second)]
+    values = [run.results["variant_impact_factor"].value for run in (first, second)]
     assert values == [0, -1]
     assert [entry.label for entry in named_entries([first, second])] == ["m", "m step-2000"]
     folder = tmp_path / "run"
@@ -139,7 +139,7 @@ def test_answers_of_a_moved_alias_are_not_mixed_with_earlier_ones(
     server.model = "alias-2024"
     run = move(server)
     assert {answer.version for answer in answers_of(run.samples)} == {"alias-2025"}
-    assert run.results.metrics["variant_impact_factor"] == -1
+    assert run.results["variant_impact_factor"].value == -1
     (note,) = (note for note in run.notes if "now answers as" in note)
     assert note == "m now answers as alias-2025; cached answers of alias-2024 do not count"
 

@@ -76,12 +76,11 @@ def test_a_tag_names_a_run_in_every_command(
     cdta(command, "Step-2000", *(["alpha-all-1"] if command == "compare" else []), code=0)
 
 
-def test_a_tag_is_listed_if_a_run_has_one(runs: dict[str, Path]) -> None:
+def test_a_tag_is_listed_with_the_model(runs: dict[str, Path]) -> None:
     header, *lines = cdta("runs", "mine", code=0).stdout.splitlines()
-    assert header.split()[:3] == ["date", "model", "tag"]
-    assert [" Step-2000 " in line for line in lines] == ["beta" in line for line in lines]
+    assert header.split()[:3] == ["date", "model", "rules"]
+    assert ["beta Step-2000 " in line for line in lines] == ["beta" in line for line in lines]
     assert json.loads(cdta("runs", "mine", "--json", code=0).stdout)[0]["tag"] == "Step-2000"
-    assert "tag" not in cdta("runs", runs["old"], code=0).stdout.split()
 
 
 def test_an_ambiguous_name_lists_at_most_five_runs(runs: dict[str, Path]) -> None:
@@ -121,7 +120,7 @@ def test_a_name_without_a_run_is_an_error(tmp_path: Path, monkeypatch: pytest.Mo
 def test_the_list_is_newest_first_and_names_damaged_runs(runs: dict[str, Path]) -> None:
     (runs["alpha"] / "run.json").write_text("{")
     facts = json.loads((runs["beta"] / "run.json").read_text())
-    (runs["beta"] / "run.json").write_text(json.dumps(facts | {"metrics": []}))
+    (runs["beta"] / "run.json").write_text(json.dumps(facts | {"rule_uptake": []}))
     bad_cost = make_run("number", 5, Path("mine/number"))
     (bad_cost / "run.json").write_text(json.dumps(facts | {"cost": {"total": "x"}}))
     shutil.copytree(runs["alpha again"], "mine/.part-1")

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from cant_do_that_anymore import ConditionTemplate, Form, Message
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.runs.lookup import check_free, new_run_dir
 from cant_do_that_anymore.runs.storage import FORMAT, load_run, run_json, save_run
-from testing import POOL, Run, measure, positions, run_from_answers
+from testing import POOL, Run, measure, positions, run_from_answers, wavering
 
 Json = dict[str, Any]
 
@@ -38,32 +39,85 @@ def test_a_saved_run_is_read_back_unchanged(run: Run, folder: Path) -> None:
     loaded = load_run(folder)
     assert (loaded.samples, loaded.plan) == (run.samples, run.plan)
     assert run_json(loaded) == run_json(run)
-    assert run_json(loaded)["format"] == 5  # any other number makes all earlier runs unreadable
+    assert run_json(loaded)["format"] == 6  # any other number makes all earlier runs unreadable
     assert sorted(path.name for path in folder.iterdir()) == ["run.json", "samples.jsonl"]
+
+
+DOZENS = """\
+title = "a dozen is ten"
+task = "You count things."
+reply = "Reply with the number."
+now = "A dozen is now ten."
+no_longer = "It is no longer twelve."
+placebo = "A score is now thirty."
+answer = "number"
+items = "own.jsonl"
+"""
+
+
+def question_file(folder: Path) -> Path:
+    """A change with 20 items and 10 controls."""
+    numbers = [(f"{n} dozen eggs", 12 * n, 10 * n) for n in range(2, 22)]
+    numbers += [(f"{n} pairs of socks", 2 * n, 2 * n) for n in range(2, 12)]
+    items = ({"question": q, "usual": usual, "right": right} for q, usual, right in numbers)
+    (folder / "own.jsonl").write_text("\n".join(map(json.dumps, items)))
+    (folder / "own.toml").write_text(DOZENS)
+    return folder / "own.toml"
+
+
+FORM = Form("backwards", "You get moves", lambda p: [Message("user", " ".join(p.moves[::-1]))])
+SLOWLY = ConditionTemplate(added=lambda *_: "Slowly!", tokens=30, name="slowly")
+OF_SERVER: dict[str, dict[str, Any]] = {
+    "all wordings": {"wording": "all", "dataset": positions(24)},
+    "a diagnosis": {"diagnose": True, "pool": positions(40), "dataset": None, "n": 6},
+    "interventions": {"interventions": ["reminded", "legal-moves", "check-first"]},
+    "an own intervention": {"interventions": SLOWLY},
+    "own texts": {"wording": {"standard": "Play {position}.", "changed": "Play. {change}"}},
+    "a base model": {"model": "completions/m", "reading": "exact", "max_tokens": 9},
+    "settings": {"temperature": 0.5, "seed": 5, "extra_body": {"top_k": 3}},
+}
+
+
+@pytest.mark.parametrize("name", [*OF_SERVER, "a form", "a file"])
+def test_a_saved_run_gives_the_same_numbers(name: str, tmp_path: Path) -> None:
+    if name in OF_SERVER:
+        header = ["X-Gate=planted-secret"]
+        run = measure(wavering, **{"dataset": positions(10), "header": header} | OF_SERVER[name])
+    elif name == "a form":
+        run = measure("cdta/random", dataset=positions(10), form=FORM)
+    else:
+        options: dict[str, Any] = {"diagnose": True, "interventions": "all", "wording": "all"}
+        run = measure("cdta/random", rules=question_file(tmp_path), seed=1, **options)
+        for file in tmp_path.glob("own*"):
+            file.unlink()  # a saved run has the texts that it needs
+    save_run(run, tmp_path / "run")
+    loaded = load_run(tmp_path / "run")
+    assert (loaded.results, loaded.samples) == (run.results, run.samples)
+    assert run_json(loaded) == run_json(run)
+    assert loaded.plan.differences(run.plan) == (["conditions"] if name == "a form" else [])
+    assert "planted-secret" not in "".join(p.read_text() for p in (tmp_path / "run").iterdir())
 
 
 @pytest.mark.parametrize(
     ("edit", "error"),
     [
         (lambda data: data["cost"].update(total="x"), "'cost.total' in .* a number, not 'x'"),
-        (lambda data: data.update(eval={}), "'eval' in .* must be 'all', 'all_small' or"),
+        (lambda data: data["options"].update(eval={}), "eval must be 'all', 'all_small' or"),
         (lambda data: data.update(identity=5), "'identity' in .* a table of values, not 5"),
         (lambda data: data["dataset"].update(saved_at={}), "'dataset.saved_at' .* a text, not"),
         (lambda data: data["dataset"].update(asked="many"), "'dataset.asked' .* a whole number"),
-        (lambda data: data["settings"].update(seed="x"), "'settings.seed' .* a whole number"),
-        (
-            lambda data: data["settings"].update(temperature=1e999),
-            "'settings.temperature' in .* must be a finite number, not inf",
-        ),
+        (lambda data: data["options"].update(seed="x"), "seed must be a whole number"),
+        (lambda data: data["options"].update(temperature=1e999), "temperature must be a finite"),
         (lambda data: data.update(seconds=1e999), "'seconds' in .* finite number, not inf"),
         (lambda data: data.update(notes="none"), "'notes' in .* must be a list, not 'none'"),
-        (lambda data: data["conditions"][0].update(text=[]), r"'conditions\[0\].text' .* a text"),
-        (lambda data: data["conditions"].pop(), "no condition changed"),
-        (lambda data: data["conditions"][1].update(rules="no"), "'no'"),
-        (lambda data: data["conditions"][1].update(form="no"), "unknown form: 'no'"),
-        (lambda data: data.pop("wording"), "is missing the key 'wording'"),
-        (lambda data: data["settings"].update(top_p=0.5), "unknown key in .*top_p"),
-        (lambda data: data["conditions"][1].update(top_p=0.5), "unknown key in .*top_p"),
+        (lambda data: data["conditions"]["standard"].update(prompts=[]), "'conditions.standard.pr"),
+        (lambda data: data["conditions"]["standard"].update(prompts={}), "have different wordings"),
+        (lambda data: data["conditions"].pop("changed"), "no condition changed"),
+        (lambda data: data["conditions"].update(no=data["conditions"]["changed"]), "'no'"),
+        (lambda data: data["options"].update(form="no"), "unknown form: 'no'"),
+        (lambda data: data.pop("options"), "is missing the key 'options'"),
+        (lambda data: data["conditions"]["changed"].update(top_p=0.5), "unknown key in .*top_p"),
+        (lambda data: data.update(rule_uptake=[1]), "'rule_uptake' in .* a table of values"),
         (
             lambda data: data.update(rules="mine", change=None),
             r"'mine', which are not .*load\(FOLDER, rules",
@@ -74,11 +128,11 @@ def test_bad_run_json_is_refused(edit: Callable[[Json], object], error: str, fol
     edit_run_json(folder, edit)
     with pytest.raises(InvalidInput, match=error) as refusal:
         load_run(folder)
-    assert str(folder) in str(refusal.value) or error.startswith("unknown form")
+    assert str(folder) in str(refusal.value)
 
 
-def test_an_unknown_metric_is_ignored(run: Run, folder: Path) -> None:
-    edit_run_json(folder, lambda data: data["metrics"].update(of_a_newer_version=0.5))
+def test_numbers_are_those_of_the_saved_answers(run: Run, folder: Path) -> None:
+    edit_run_json(folder, lambda data: data.update(n=99, delta=None, of_a_newer_version=0.5))
     assert load_run(folder).results == run.results
 
 

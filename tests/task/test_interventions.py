@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 import chess
@@ -26,32 +25,34 @@ from cant_do_that_anymore.habits.chess.rules import (
     Rules,
     placebo_of,
 )
-from cant_do_that_anymore.metrics.stats.significance import p_value
+from cant_do_that_anymore.metrics.estimates import difference
+from cant_do_that_anymore.metrics.interventions import Effect, effects_of
+from cant_do_that_anymore.metrics.measures import UPTAKE, uptake_under
 from cant_do_that_anymore.providers.base import Answer, Question
 from cant_do_that_anymore.report.run_page import page
-from cant_do_that_anymore.report.sentences import helps_sentence
+from cant_do_that_anymore.report.sentences import effect_text, helps_sentence
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.cost import estimate
 from cant_do_that_anymore.runs.storage import run_json
 from cant_do_that_anymore.task.conditions import CONDITIONS, conditions_for, interventions, question
 from cant_do_that_anymore.task.prompts import DEFAULT_WORDING, SHIPPED_WORDINGS, shipped_wording
+from cant_do_that_anymore.task.types import Outcome, Sample, ScoredAnswer
 from custom_rules import NoEnPassant
-from planted_models import correct_answer, is_reminded
 from testing import (
     POOL,
     USUAL,
     Body,
-    PlantedModel,
     adapting,
     cdta,
     checksum,
     habit,
-    is_changed,
     legal_under_both,
     measure,
     moves_in,
+    plan_of,
     positions,
     printed,
+    run_from_answers,
     serving_in_process,
     text_of,
 )
@@ -178,9 +179,8 @@ def reacting(request: Body) -> str:
     return f"{USUAL[moves]}: yes\n{move}" if "in two lines" in text else move
 
 
-def effects_in(run: Run) -> list[SimpleNamespace]:
-    """The effect of each intervention in ``run.json``."""
-    return [SimpleNamespace(**effect) for effect in run_json(run)["interventions"]]
+def effects_in(run: Run) -> dict[str, Effect]:
+    return {effect.name: effect for effect in run.results.interventions}
 
 
 @pytest.fixture(scope="module")
@@ -190,52 +190,106 @@ def planted() -> Run:
 
 
 def test_the_three_interventions_that_help_are_reported(planted: Run, tmp_path: Path) -> None:
-    effects = effects_in(planted)
-    assert [effect.name for effect in effects[:3]] == [
-        "legal-moves",
-        "reason-first",
-        "conflict-named",
-    ]
-    significant = [effect.is_significant for effect in planted.results.interventions]
-    assert significant == [True] * 3 + [False] * 4
-    for effect, uptake in zip(effects, FOLLOW_RATES.values(), strict=False):
-        assert effect.low < uptake < effect.high
-        assert effect.closes_low < (uptake - 0.1) / 0.9 < effect.closes_high
-        assert effect.difference_low < uptake - 0.1 < effect.difference_high
-    baseline = run_json(planted)["metrics"]["rule_uptake"]
+    effects = planted.results.interventions
+    assert [e.name for e in effects[:3]] == ["legal-moves", "reason-first", "conflict-named"]
+    assert [effect.sign for effect in effects] == [1] * 3 + [0] * 4
     for effect in effects:
-        assert effect.rule_uptake - baseline == pytest.approx(effect.difference)
-        assert effect.difference / (1 - baseline) == pytest.approx(effect.closes)
-    differences = [effect.difference for effect in effects]
-    assert differences == sorted(differences, reverse=True)
+        tokens, uptake = 0, effect.rule_uptake
+        for sample in planted.samples:
+            used = [sample.answers[name].usage for name in (effect.name, "changed")]
+            tokens += used[0].input_tokens + used[0].output_tokens
+            tokens -= used[1].input_tokens + used[1].output_tokens
+        assert effect.extra_tokens == pytest.approx(tokens / N)
+        assert uptake and uptake == uptake_under(effect.name).estimate(planted.samples)
+        assert effect.difference and effect.difference.value == pytest.approx(
+            uptake.value - planted["rule_uptake"].value
+        )
+        assert effect.difference == difference(
+            uptake_under(effect.name), UPTAKE, planted.samples, comparisons=7
+        )
+        what = {1: "helps: +", 0: "no detectable effect: "}[effect.sign]
+        assert effect_text(planted, effect).startswith(what)
+        assert effect_text(planted, effect).endswith(effect.difference.as_points)
+    for effect, rate in zip(effects, FOLLOW_RATES.values(), strict=False):
+        assert effect.difference and effect.difference.low and effect.difference.high
+        assert effect.difference.low < rate - 0.1 < effect.difference.high
+    repeated = effects_in(planted)["repeated"]
+    assert repeated.extra_dollars == pytest.approx(repeated.extra_tokens * 2e-6)
     assert re.fullmatch(
-        r"Listing the legal moves closes 8\d% \[\d+%, \d+%\] of the gap, reasoning first \d+% "
-        r"\[\d+%, \d+%\] and naming the conflict \d+% \[\d+%, \d+%\]; .* have no "
-        r"detectable effect\.",
+        r"The rule uptake rises with listing the legal moves \(\+8\d points \[.*\]\), "
+        r"reasoning first \(.*\) and naming the conflict \(.*\)\. "
+        r"No effect of .* or .* was detected\. Only effects above \d+ points would show\.",
         helps_sentence(planted),
     )
-    usage = {
-        name: sum(
-            s.answers[name].usage.input_tokens + s.answers[name].usage.output_tokens
-            for s in planted.samples
-        )
-        for name in ("changed", "repeated")
-    }
-    repeated = next(effect for effect in effects if effect.name == "repeated")
-    assert repeated.extra_tokens == pytest.approx((usage["repeated"] - usage["changed"]) / N)
-    assert repeated.extra_dollars == pytest.approx(repeated.extra_tokens * 2e-6)
-
     save_with_page(planted, tmp_path / "run")
     loaded = load(tmp_path / "run")
-    assert run_json(loaded) == run_json(planted)
-    text = text_of(page(loaded))
-    assert helps_sentence(planted) in text
-    assert all(text.count(f"{name} ") for name in ALL)
-    assert "closes 8" in text
-    assert "{legal_moves}" in text
-    output = printed(summary(loaded))
-    assert "Listing the legal moves closes" in output
-    assert re.search(r"legal-moves +0\.\d+ +\+\d\d\.\d +\+\d\d\.\d to \+\d\d\.\d +< 0\.001", output)
+    assert loaded.results == planted.results
+    saved = run_json(loaded)["interventions"]
+    assert [*saved] == [effect.name for effect in effects]
+    assert saved["repeated"]["difference"].keys() == {"value", "low", "high", "n"}
+    text, output = text_of(page(loaded)), printed(summary(loaded), width=140)
+    for name, effect in effects_in(planted).items():
+        assert name in text and effect_text(planted, effect) in text
+        assert name in output and effect.difference and effect.difference.as_points in output
+
+
+def test_interventions_with_unusable_replies_cannot_be_judged() -> None:
+    """Where a fifth is unusable, the interval allows for anything that they could have been."""
+
+    def silent(request: Body) -> str:
+        text, number = str(request), checksum(moves_in(request)) % 10
+        if "in two lines" in text or ("The legal moves" in text and number < 1):
+            return "I cannot help with that."
+        return habit(request) if "The legal moves" not in text else adapting(request)
+
+    names = ("check-first", "legal-moves")
+    with serving_in_process(silent) as server:
+        run = measure(server, dataset=positions(N), interventions=names, n=N)
+    refused, useful = (effects_in(run)[name] for name in names)
+    assert (refused.can_be_judged, refused.sign, refused.unusable) == (False, 0, 1)
+    unread = "cannot be judged: 100% of the replies contain no move"
+    assert effect_text(run, refused) == unread and unread in text_of(page(run))
+    assert 0 < useful.unusable < 0.2 and useful.sign == 1
+    assert useful.rule_uptake and useful.rule_uptake.high == 1
+    assert useful.rule_uptake.value == pytest.approx(1 - useful.unusable)
+    assert "Too many unusable replies to judge" in helps_sentence(run)
+    assert helps_sentence(run).startswith("The rule uptake rises with listing the legal moves (+")
+
+
+def test_nothing_helps_where_there_is_no_habit() -> None:
+    names = ("standard", "changed", "reminded")
+    outcomes: dict[str, Outcome] = dict.fromkeys(names, "legal")
+    plan = plan_of(names=names, interventions=("reminded",))
+    run = run_from_answers([(p, outcomes) for p in POOL[:9]], plan)
+    (effect,) = run.results.interventions
+    assert (effect.difference, effect.rule_uptake, effect.sign) == (None, None, 0)
+    assert effect_text(run, effect) == "cannot be judged: there was no habit to drop"
+
+
+@pytest.mark.parametrize("per_group", [1, 3])
+def test_interventions_without_an_effect_are_rarely_named(per_group: int) -> None:
+    """Of eight runs at 5% each, three or more name one only once in 170 times."""
+    rates = dict.fromkeys(("changed", "repeated", "reminded", "conflict-named", "example"), 0.7)
+    rates |= {"legal-moves": 0.3, "check-first": 0.4, "reason-first": 0.45}
+    replies = {kind: ScoredAnswer(kind, None, kind) for kind in ("usual", "legal")}
+
+    def named(random: Random) -> set[str]:
+        samples, exponent = [], 1.0
+        for number, position in enumerate(POOL[:200]):
+            if number % per_group == 0:  # a group's habits are alike
+                exponent = random.uniform(0.7, 1.4)
+            outcomes = {
+                name: replies["usual" if random.random() < rate**exponent else "legal"]
+                for name, rate in ({"standard": 0.95} | rates).items()
+            }
+            item = replace(position, game=number // per_group)
+            samples.append(Sample(item, 0, outcomes, dict.fromkeys(outcomes, Answer())))
+        return {effect.name for effect in effects_of(samples, [*rates][1:]) if effect.sign}
+
+    helpful = {"legal-moves", "check-first", "reason-first"}
+    runs = [named(Random(seed)) for seed in range(8)]
+    assert sum(bool(names - helpful) for names in runs) <= 2
+    assert sum(names >= helpful for names in runs) >= 7
 
 
 def test_longer_replies_have_their_own_token_limit_and_cache_key(
@@ -249,7 +303,9 @@ def test_longer_replies_have_their_own_token_limit_and_cache_key(
     with serving_in_process(reacting) as server:
         assert limits() == [512] * 15 + [1000] * 2 + [32_768]
         assert limits() == []
-        spec = Spec(model="m", base_url=server.url, dataset=positions(2), n=2, interventions="all")
+        spec = Spec(
+            "m", server.url, dataset=positions(2), n=2, interventions="all", wording="plain"
+        )
         assert estimate(spec).requests == 0
         shorter = replace(CONDITIONS["reason-first"], tokens=900)
         monkeypatch.setitem(CONDITIONS, "reason-first", shorter)
@@ -261,9 +317,8 @@ def test_truncated_reasoning_is_an_outcome_and_does_not_end_the_run() -> None:
     with serving_in_process(reacting, finish_reason="length") as server:
         run = measure(server, dataset=positions(30), n=30, interventions="reason-first")
     assert run.results.outcomes["reason-first"]["truncated"] == 30
-    (effect,) = effects_in(run)
-    assert (effect.low, effect.high) == (pytest.approx(0, abs=0.2), 1)
-    assert not run.results.interventions[0].is_significant
+    (effect,) = run.results.interventions
+    assert effect_text(run, effect).startswith("cannot be judged: 100%")
 
 
 def test_a_custom_intervention(tmp_path: Path) -> None:
@@ -279,15 +334,12 @@ def test_a_custom_intervention(tmp_path: Path) -> None:
     assert {request["max_tokens"] for request in sent} == {700}
     assert len(sent) == 4
     assert sent[0]["messages"][-1]["content"].endswith(f"Stay calm. {BISHOPS_AS_KNIGHTS.statement}")
-    assert helps_sentence(run).startswith(
-        "Asking for calm and repeating the prompt have no detectable"
-    )
+    assert "asking for calm" in helps_sentence(run)
     folder = tmp_path / "run"
     save_with_page(run, folder)
     loaded = load(folder)
     assert run_json(loaded) == run_json(run)
     assert set(loaded.plan.interventions) == {"repeated", "calm"}
-    assert helps_sentence(loaded).startswith("Calm and repeating the prompt have no detectable")
     hurry: dict[str, Any] = {"added": lambda *_: "Hurry."}
     for invalid, message in (
         ([replace(calm, name="placebo")], "must ask for a move .* and have a name"),
@@ -317,7 +369,7 @@ def test_the_order_of_interventions_does_not_matter() -> None:
 def test_interventions_on_the_command_line() -> None:
     command = ("run", "--model", "cdta/random", "--dataset", positions(2), "-n", 2, "--json")
     names = {
-        options: [effect["name"] for effect in json_output(*command, *options)["interventions"]]
+        options: [*json_output(*command, *options)["interventions"]]
         for options in (
             ("--interventions",),
             ("--interventions", "repeated,example"),
@@ -330,57 +382,3 @@ def test_interventions_on_the_command_line() -> None:
     assert "interventions" not in json_output(*command)
     mistyped = cdta(*command, "--interventions", "exmple", code=2)
     assert mistyped.stderr == "cdta: unknown intervention: 'exmple' (did you mean 'example'?)\n"
-
-
-def swayed(request: Body) -> str:
-    """Drops most habits, fewer when reminded, and none when the conflict is named."""
-    eighths = 4 if is_reminded(request) else 6
-    if "Some moves that are usual" in str(request) or not is_changed(request):
-        eighths = 0
-    drops = checksum(moves_in(request)) // 2 % 8 < eighths
-    return PlantedModel(lambda _: drops, correct_answer)(request)
-
-
-def test_a_diagnosis_includes_interventions_at_control_positions(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"n": 12, "interventions": ("conflict-named", "reminded")}
-    run = measure(swayed, diagnose=True, **options)
-    names = {"standard", "changed", "placebo", *options["interventions"]}
-    assert {*run.controls[0].replies} == names
-    effects = {effect.name: effect for effect in run.results.interventions}
-    for name, effect in effects.items():
-        pair = ("changed", name)
-        before, after = (sum(c.is_usual(n) for c in run.controls) for n in pair)
-        assert effect.controls == pytest.approx(after / before - 1)
-        changes = [c.is_usual(name) - c.is_usual("changed") for c in run.controls]
-        p = p_value(changes, [control.item.group for control in run.controls])
-        assert p <= effect.controls_p_holm <= min(1, 2 * p) + 1e-12
-    interval: dict[str, Any] = {"controls_low": -0.6, "controls_high": -0.1}
-    clear = replace(effects["conflict-named"], **interval, controls_p_holm=0.04)
-    unclear = replace(effects["reminded"], **interval, controls_p_holm=0.06)
-    results = replace(run.results, interventions=[clear, unclear])
-    sentence = helps_sentence(replace(run, results=results))
-    assert "At control positions, the usual move also changes with naming" in sentence
-    assert "reminder" not in sentence.partition("At control")[2]
-    save_with_page(run, tmp_path / "run")
-    assert load(tmp_path / "run").results == run.results
-    undiagnosed = measure(swayed, **options)
-    assert [effect.controls for effect in undiagnosed.results.interventions] == [None, None]
-    assert "control" not in helps_sentence(undiagnosed)
-
-
-def test_unreadable_replies_do_not_make_an_effect_significant() -> None:
-    """With it, nine replies are better and two are worse. Without it, forty are unreadable."""
-
-    def answer(request: Body) -> str:
-        number, is_named = numbers[moves_in(request)], "Some moves that are usual" in str(request)
-        if not is_changed(request) or number >= 191:
-            return habit(request)
-        if number < 40:
-            return adapting(request) if is_named else "Let me think about it."
-        keeps_habit = number < 49 if not is_named else 49 <= number < 51
-        return habit(request) if keeps_habit else adapting(request)
-
-    numbers = {position.moves: number for number, position in enumerate(POOL[:200])}
-    run = measure(answer, dataset=positions(200), interventions=("conflict-named",))
-    (effect,) = run.results.interventions
-    assert effect.p > 0.05 and not effect.is_significant

@@ -7,15 +7,15 @@ from typing import Any
 
 from ..client.pricing import CostLimit
 from ..comparison.experiment import as_list, run_all, specs_for
-from ..comparison.leaderboard import ranking_of
+from ..comparison.leaderboard import check_baseline, ranking_of
 from ..comparison.naming import ModelFields, models_by_name
-from ..comparison.verdict import check_baseline
 from ..errors import Incomplete, UserError
 from ..habits.base import Change, Form
 from ..habits.catalog import DEFAULT_FORM
 from ..providers.base import Effort, Model
-from ..runs import cost, results
+from ..runs import cost
 from ..runs import evaluate as evaluation
+from ..runs import run as results
 from ..runs.cost import ExpectedCost
 from ..runs.lookup import find_run, find_runs
 from ..runs.storage import load_run
@@ -117,7 +117,7 @@ def compare(
     baseline: results.Run | Path | str | None = None,
     tolerance: float = 0.0,
 ) -> Comparison:
-    """Compare every pair of models in every measure, on the positions that both have.
+    """Compare every pair of models in rule uptake, on the items that both have.
 
     Args:
         runs: runs, or their names as `load` takes them; a folder of runs stands for all of them.
@@ -131,7 +131,7 @@ def compare(
     groups = _loaded([*([] if baseline is None else [baseline]), *runs])
     ranking = ranking_of([run for group in groups for run in group])
     check = None if baseline is None else check_baseline(ranking, groups[0], tolerance / 100)
-    return Comparison(ranking.entries, ranking.comparisons, check)
+    return Comparison(ranking.entries, ranking.pairs, check)
 
 
 def _loaded(names_or_runs: Iterable[results.Run | Path | str]) -> list[list[results.Run]]:

@@ -9,23 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..comparison.entries import entries_of
-from ..comparison.leaderboard import Ranking, rankings
-from ..comparison.verdict import BaselineCheck, verdicts
+from ..comparison.leaderboard import BaselineCheck, Ranking, rankings, verdicts
 from ..errors import InvalidInput, UserError, unknown_value
 from ..files import check_new_dir, file_errors
-from ..report.document import build_document, measure_rows, pair_row
 from ..report.every_eval_ever import export
+from ..report.formats.csv import as_flat
 from ..report.html import PAGE_NAME, write_text
-from ..report.notebook import (
-    comparison_html,
-    rankings_html,
-    run_html,
-    run_line,
-    sample_rows,
-)
+from ..report.notebook import comparison_html, rankings_html, run_html, run_line
+from ..report.rows import build_document, measure_rows, pair_row, sample_rows
 from ..report.run_page import write_page
 from ..report.sentences import headline
-from ..runs import results
+from ..runs import run as results
 from ..runs.lookup import check_free, new_run_dir
 from ..runs.storage import save_run
 
@@ -35,7 +29,7 @@ if TYPE_CHECKING:
 
 Rows = Literal["measures", "pairs", "samples"]
 # Plots by preference, by the beginning of their names.
-_PLOTS = ("rules", "curve", "headline")
+_PLOTS = ("rules", "curve", "uptake")
 
 
 class Result(ABC):
@@ -55,9 +49,9 @@ class Result(ABC):
 
         Args:
             rows: ``measures`` for one row per model and measure, the best model first, with the
-                value and its 95% interval (``low``, ``high``); ``pairs`` for one row per pair of
-                models and measure; ``samples`` for one row per sample: position, usual moves,
-                and each reply with its outcome.
+                value, its 95% interval (``low``, ``high``) and ``n``; ``pairs`` for one row per
+                pair of models; ``samples`` for one row per sample: item, usual answers, and each
+                reply with its outcome.
 
         Raises:
             UserError: if pandas is not installed.
@@ -67,23 +61,17 @@ class Result(ABC):
         if rows == "measures":
             return _frame(measure_rows(entries))
         if rows == "pairs":
-            return _frame([pair_row(pair) for ranking in ranked for pair in ranking.comparisons])
+            return _frame([as_flat(pair_row(pair)) for rank in ranked for pair in rank.pairs])
         if rows == "samples":
-            return _frame(
-                [
-                    {"model": entry.label, **row}
-                    for entry in entries
-                    for row in sample_rows(entry.samples, entry.change.its_habit)
-                ]
-            )
+            return _frame([row for entry in entries for row in sample_rows(entry)])
         raise unknown_value("rows", rows, ("measures", "pairs", "samples"))
 
     def plot(self, name: str = "") -> "Figure":
         """Draw a plot of the report as a matplotlib figure.
 
         Args:
-            name: the name of a file of ``cdta experiment``, or its beginning: ``headline``,
-                ``bars``, ``curve`` (several efforts) or ``rules`` (several rules).
+            name: the name of a file of ``cdta experiment``, or its beginning: ``uptake``,
+                ``outcomes``, ``curve`` (several efforts) or ``rules`` (several rules).
 
         Raises:
             InvalidInput: if there is no such plot of these results.

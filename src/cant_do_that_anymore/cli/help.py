@@ -77,7 +77,7 @@ class Command(click.Command):
 
 
 JSON = Option("--json as_json", OUTPUT, "Print JSON only.", is_flag=True)
-VERBOSE = Option("--verbose", OUTPUT, "Print every measure of a diagnosis.", is_flag=True)
+VERBOSE = Option("--verbose", OUTPUT, "Print the numbers of the original eval, too.", is_flag=True)
 QUIET = Option("--quiet", OUTPUT, "Show no progress.", is_flag=True)
 # The options ``as_NAME`` of the formats of tables.
 FORMATS = {

@@ -4,20 +4,14 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from math import inf
 
 from ..errors import InvalidInput
-from ..formatting import Number
 from ..habits.base import Change
 from ..habits.words import Words
-from ..metrics.diagnosis import KNOWLEDGE
-from ..metrics.measures import IMPACT, UPTAKE
-from ..metrics.notes import is_broken, notes_on
-from ..metrics.types import Results
-from ..providers.base import EFFORTS, Effort
-from ..runs.results import Run
-from ..task.types import STANDARD_CONDITION, Eval, Plan, Sample
+from ..metrics.compute import Results
+from ..providers.base import Effort
+from ..runs.run import Run
+from ..task.types import Eval, Plan, Sample
 from .naming import format_effort, model_names, unique_names
 
 # Eval, rules, form and pool: only numbers of one category can be ranked together.
@@ -93,41 +87,10 @@ class Entry:
         """The ids of all its items."""
         return frozenset(sample.item.id for sample in self.samples)
 
-    @cached_property
-    def is_suspect(self) -> bool:
-        """Whether unusable or illegal answers may explain the dropped habit."""
-        return IMPACT in self.results.bounds or is_broken(self.run.answered)
-
     @property
     def is_diagnosed(self) -> bool:
         """Whether it includes a diagnosis."""
-        return KNOWLEDGE in self.results.metrics
-
-    @property
-    def least_uptake(self) -> float | None:
-        """The rule uptake, or its lower bound; None if no readable answer shows a habit."""
-        if not any(
-            sample.replies[STANDARD_CONDITION].usable
-            and sample.breaks_changed_rules(STANDARD_CONDITION)
-            for sample in self.run.answered
-        ):
-            return None
-        bounds = self.results.bounds.get(UPTAKE)
-        return bounds.low if bounds else self.results.metrics.get(UPTAKE)
-
-    @property
-    def tokens(self) -> int:
-        """The tokens of all requests and answers of its samples."""
-        return int(self.results.metrics["usage_total_tokens"] or 0)
-
-    @cached_property
-    def notes(self) -> list[str]:
-        """The notes on its samples; those on its models and datasets are in those of the run."""
-        return notes_on(self.samples, self.results, self.plan, self.run.controls)
-
-    def mean(self, name: str) -> Number:
-        """Return the mean of an amount by its name; 0 if no answer has any."""
-        return self.results.metrics.get(name, 0.0) if self.run.answered else None
+        return bool(self.results.diagnosis)
 
     @property
     def words(self) -> Words:
@@ -145,9 +108,7 @@ class Entry:
 
 
 def entries_of(runs: Iterable[Run]) -> list[Entry]:
-    """Return the entries of all runs by category, each category sorted best first.
-
-    The best has the highest rule uptake.
+    """Return the entries of all runs, by category.
 
     Raises:
         InvalidInput: if the runs are of different protocols.
@@ -155,8 +116,7 @@ def entries_of(runs: Iterable[Run]) -> list[Entry]:
     by_category: dict[Category, list[Run]] = {}
     for run in one_protocol(runs):
         by_category.setdefault(_category(run), []).append(run)
-    groups = by_category.values()
-    return [entry for group in groups for entry in sorted(named_entries(group), key=rank)]
+    return [entry for group in by_category.values() for entry in named_entries(group)]
 
 
 def _category(run: Run) -> Category:
@@ -231,14 +191,6 @@ def _plan_without_effort(run: Run) -> Plan:
     # Without requests there was no selection.
     selected_at = run.plan.select_effort if run.dataset.asked else None
     return replace(run.plan, settings=settings, select_effort=selected_at)
-
-
-def rank(entry: Entry) -> tuple[float, float, str, int]:
-    """Return the sort key of an entry: rule uptake first."""
-    uptake, impact = entry.least_uptake, entry.results.metrics[IMPACT]
-    effort = EFFORTS.index(entry.effort) if entry.effort else len(EFFORTS)
-    numbers = (inf if uptake is None else -uptake, inf if impact is None else impact)
-    return (*numbers, entry.model, effort)
 
 
 def one_protocol(runs: Iterable[Run]) -> list[Run]:

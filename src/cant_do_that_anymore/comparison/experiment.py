@@ -23,7 +23,7 @@ from ..providers.base import EFFORTS
 from ..runs.cost import ExpectedCost, estimate
 from ..runs.cost_limit import check_affordable, limit_reached
 from ..runs.evaluate import evaluate
-from ..runs.results import PROTOCOL, Run
+from ..runs.run import PROTOCOL, Run
 from ..runs.storage import load_run
 from ..task.plan import plan_for
 from ..task.prompts import ORIGINAL_RULES

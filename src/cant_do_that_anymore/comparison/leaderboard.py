@@ -1,33 +1,36 @@
-"""Leaderboards: entries ranked within their category, and which leads are significant."""
+"""Leaderboards: entries ranked by rule uptake, the verdict on them, and the check for CI."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import groupby
+from typing import Any, Literal, NamedTuple
 
+from ..datasets.storage import Dataset
 from ..errors import InvalidInput
-from ..metrics.measures import UPTAKE
-from ..runs.results import Run
-from ..task.types import CHANGED_CONDITION, UNUSABLE_OUTCOMES
-from .entries import Entry, named_entries, rank
+from ..formatting import join_words, percentage, pluralize
+from ..metrics.estimates import Estimate
+from ..runs.run import Run
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, UNUSABLE_OUTCOMES
+from .entries import Entry, named_entries
 from .naming import format_value
-from .pairwise import PairComparison, check_comparable, compared, of_measure
+from .pairwise import Pair, check_comparable, pairs_of
 
-# All outcomes that name no move, combined.
-NO_MOVE = "unusable"
-# Outcome groups of answers under the changed rules.
-OUTCOME_GROUPS = ("usual", "forbidden", "adapted", "legal", "illegal", NO_MOVE)
+# A model is not ranked if more of its replies than these shares are unusable, or cut off.
+MAX_UNUSABLE, MAX_CUT_OFF = 0.1, 0.05
+MAX_NAMED = 3  # models in a sentence; the others are counted
+UNION = (
+    "For a fairer test, run both on the union of their datasets: `cdta dataset union A B -o "
+    "both.jsonl`, then `cdta run --dataset both.jsonl` for each"
+)
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """The entries of one category, best first, and every pairwise comparison in every measure.
-
-    In a pair the second entry ranks higher, so the difference is its lead.
-    """
+    """The entries of one category, the best first, and every pair of them."""
 
     entries: Sequence[Entry]
-    comparisons: Sequence[PairComparison]
+    pairs: Sequence[Pair]
 
     @property
     def title(self) -> str:
@@ -41,35 +44,115 @@ class Ranking:
             title = title[0].upper() + title[1:]
         return f"{eval_}{title}{form}{remark}"
 
-    @property
-    def pairs(self) -> list[list[PairComparison]]:
-        """The comparisons of every pair in all measures; pairs of the best first."""
-        by_pair = groupby(self.comparisons, key=lambda c: (c.first.label, c.second.label))
-        order = [entry.label for entry in self.entries]
-        return sorted(
-            ([*measures] for _, measures in by_pair),
-            key=lambda pair: (order.index(pair[0].second.label), order.index(pair[0].first.label)),
-        )
-
     @cached_property
-    def leads(self) -> dict[tuple[str, str], PairComparison]:
-        """The comparison of every pair in rule uptake, by the labels of the higher and lower."""
-        return {(c.second.label, c.first.label): c for c in of_measure(self.comparisons, UPTAKE)}
+    def why_unranked(self) -> dict[str, str]:
+        """Why entries have no rank, by their labels."""
+        reasons = {entry.label: unranked_reason(entry) for entry in self.entries}
+        return {label: reason for label, reason in reasons.items() if reason}
 
-    def between(self, first: Entry, second: Entry) -> PairComparison:
-        """Return the comparison of two entries in rule uptake, in either order."""
-        pair = first.label, second.label
-        return self.leads[pair if pair in self.leads else pair[::-1]]
+    @property
+    def verdict(self) -> str:
+        """Which model follows the rule most often, and whether its lead is significant."""
+        ranked = [entry for entry in self.entries if entry.label not in self.why_unranked]
+        sentences = [self._on_ranked(ranked) if ranked else "No model can be ranked."]
+        sentences += [f"{name} is not ranked: {why}." for name, why in self.why_unranked.items()]
+        return " ".join(sentences)
 
-    def is_ahead(self, first: Entry, second: Entry) -> bool:
-        """Whether the first is significantly ahead of the second on the positions they share."""
-        lead = self.between(first, second)
-        return lead.is_significant and lead.ahead[0].label == first.label
+    def _on_ranked(self, ranked: Sequence[Entry]) -> str:
+        best, *others = ranked
+        uptake = _uptake(best).as_share
+        if all(_uptake(entry).sign <= 0 for entry in ranked):
+            if not others:
+                whether = f"There is no evidence that {best.label} follows the rule"
+                return f"{whether}: rule uptake {uptake}."
+            highest = f"the highest rule uptake, that of {best.label}, is {uptake}"
+            return f"There is no evidence that any model follows the rule: {highest}."
+        if not others:
+            return f"{best.label} follows the rule in {uptake} of the cases where it matters."
+        leads = [self.between(best, other) for other in others]
+        if all(lead.sign > 0 for lead in leads):
+            over = f"its lead over {others[0].label} is significant: {leads[0].points}"
+            return f"{best.label} follows the rule most often; {over}."
+        return f"{best.label} has the highest rule uptake, {uptake}; {_on_leads(leads)}."
+
+    def between(self, one: Entry, other: Entry) -> Pair:
+        """Return the comparison of two entries."""
+        labels = {one.label, other.label}
+        return next(p for p in self.pairs if {p.first.label, p.second.label} == labels)
+
+
+def _on_leads(leads: Sequence[Pair]) -> str:
+    """Describe the leads of the best model over each other model, by verdict."""
+    behind = _others(lead for lead in leads if lead.sign < 0)
+    equal = _others(lead for lead in leads if lead.verdict == "equivalent")
+    open_ = [lead for lead in leads if lead.verdict == "inconclusive"]
+    ahead = _others(lead for lead in leads if lead.sign > 0)
+    parts = [
+        f"on the items that they share, {names(behind)} {_are(behind)} ahead" if behind else "",
+        f"{names(equal)} {_are(equal)} equivalent to it" if equal else "",
+        f"its lead over {names(_others(open_))} is inconclusive{_size(open_)}" if open_ else "",
+        f"its lead over {names(ahead)} is significant" if ahead else "",
+    ]
+    return "; ".join(filter(None, parts))
+
+
+def _others(leads: Iterable[Pair]) -> list[str]:
+    return [lead.second.label for lead in leads]
+
+
+def _size(leads: Sequence[Pair]) -> str:
+    return f" ({leads[0].points})" if len(leads) == 1 and leads[0].difference else ""
+
+
+def _are(labels: Sequence[str]) -> str:
+    return "is" if len(labels) == 1 else "are"
+
+
+def names(labels: Sequence[str]) -> str:
+    """Join names as in a sentence; of many, the first ones and a count."""
+    if len(labels) > MAX_NAMED + 1:
+        return join_words([*labels[:MAX_NAMED], f"{len(labels) - MAX_NAMED} others"])
+    return join_words(list(labels))
+
+
+def _uptake(entry: Entry) -> Estimate:
+    uptake = entry.results.uptake
+    assert uptake  # every ranked entry has one
+    return uptake
+
+
+def unranked_reason(entry: Entry) -> str:
+    """Return why an entry has no rank; "" if it has one."""
+    results, words = entry.results, entry.words
+    if not results.n:
+        return "it has no answers"
+    for condition in (STANDARD_CONDITION, CHANGED_CONDITION):
+        cut_off = results.share(condition, "truncated")
+        unusable = results.share(condition, *UNUSABLE_OUTCOMES)
+        under = f"of its replies under the {condition} rules"
+        if cut_off > MAX_CUT_OFF:
+            return f"{percentage(cut_off, 0)} {under} were cut off"
+        if unusable > MAX_UNUSABLE:
+            return f"{percentage(unusable, 0)} {under} contain no {words.answer}"
+    if not results.uptake:
+        return f"it never {words.past} its usual {words.answer} {words.as_usual}"
+    return ""
 
 
 def rankings(entries: Iterable[Entry]) -> list[Ranking]:
-    """Rank entries by category; p-values are corrected over all of them."""
-    return _ranked([list(group) for _, group in groupby(entries, key=lambda e: e.category)])
+    """Rank entries, sorted by category, within their categories."""
+    groups = [list(group) for _, group in groupby(entries, key=lambda e: e.category)]
+    return [Ranking(group, pairs_of(group)) for group in map(_sorted, groups)]
+
+
+def _sorted(entries: Iterable[Entry]) -> list[Entry]:
+    """Sort entries: ranked ones first, the highest rule uptake first."""
+
+    def key(entry: Entry) -> tuple[bool, float, str]:
+        uptake = entry.results.uptake
+        return bool(unranked_reason(entry)), -uptake.value if uptake else 0.0, entry.label
+
+    return sorted(entries, key=key)
 
 
 def ranking_of(runs: Sequence[Run]) -> Ranking:
@@ -84,58 +167,136 @@ def ranking_of(runs: Sequence[Run]) -> Ranking:
             "there is nothing to compare, because this is one run; name two runs, as in "
             "`cdta compare RUN RUN` (see `cdta runs`)"
         )
-    [ranking] = _ranked([sorted(named_entries(runs), key=rank)])
-    return ranking
+    entries = _sorted(named_entries(runs))
+    return Ranking(entries, pairs_of(entries))
 
 
-def _ranked(groups: Sequence[Sequence[Entry]]) -> list[Ranking]:
-    worst_first = [list(reversed(group)) for group in groups]
-    return [Ranking(*ranked) for ranked in zip(groups, compared(worst_first), strict=True)]
+def verdicts(ranked: Sequence[Ranking]) -> list[str]:
+    """Return the verdict of each ranking, with its title if there are several."""
+    return [f"{r.title}: {r.verdict}" if len(ranked) > 1 else r.verdict for r in ranked]
 
 
-def changed_outcomes(entry: Entry) -> dict[str, int]:
-    """Count the answers under the changed rules by outcome."""
-    counts = dict.fromkeys(OUTCOME_GROUPS, 0)
-    for outcome, count in entry.results.outcomes[CHANGED_CONDITION].items():
-        counts[NO_MOVE if outcome in UNUSABLE_OUTCOMES else outcome] += count
-    return counts
+class BaselineCheck(NamedTuple):
+    """Whether a run is worse than a baseline in rule uptake, on the items they share.
+
+    Attributes:
+        difference: the rule uptake of the run minus that of the baseline.
+        tolerance: the drop that is accepted.
+        verdict: "worse" if the whole interval is below minus the tolerance; "not worse" if it is
+            at or above it; "inconclusive" otherwise.
+    """
+
+    baseline: str
+    run: str
+    difference: Estimate
+    tolerance: float
+    verdict: Literal["worse", "not worse", "inconclusive"]
+    sentence: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The check, ready for JSON."""
+        return self._asdict() | {"difference": asdict(self.difference)}
+
+
+def check_baseline(
+    ranking: Ranking, baseline: Sequence[Run], tolerance: float = 0.0
+) -> BaselineCheck:
+    """Check whether the other of two entries is worse than that of the baseline.
+
+    Raises:
+        InvalidInput: if there are not two entries, or they have no value on shared items.
+    """
+    first = [e for e in ranking.entries if any(e.run is own for own in baseline)]
+    if len(ranking.entries) != 2 or len(first) != 1:
+        labels = ", ".join(entry.label for entry in ranking.entries)
+        raise InvalidInput(f"--baseline RUN RUN takes one run on each side, not {labels}")
+    [old], [new] = first, [entry for entry in ranking.entries if entry is not first[0]]
+    pair = ranking.between(old, new)
+    change = pair.difference
+    if not change or change.low is None or change.high is None:
+        raise InvalidInput(f"the runs cannot be checked: {pair.sentence[:-1]}")
+    change = change if pair.first is new else -change
+    low, high = change.low or 0.0, change.high or 0.0
+    than = f"worse than the baseline {old.label}"
+    than += f" by more than {100 * tolerance:g} points" if tolerance else ""
+    verdict: Literal["worse", "not worse", "inconclusive"]
+    if high < -tolerance:
+        verdict, claim = "worse", f"The check fails: {new.label} is significantly {than}"
+    elif low >= -tolerance:
+        verdict, claim = "not worse", f"The check passes: {new.label} is not {than}"
+    else:
+        verdict = "inconclusive"
+        claim = f"The check passes: it is inconclusive whether {new.label} is {than}"
+    size, shared = change.as_points, pluralize(pair.shared, f"shared {new.words.item}")
+    sentence = f"{claim}. Its rule uptake differs by {size} on {shared}."
+    return BaselineCheck(old.label, new.label, change, tolerance, verdict, sentence)
+
+
+def heading(entries: Sequence[Entry]) -> str:
+    """Describe the dataset of the comparison."""
+    common = common_dataset(entries)
+    if not common:
+        pool = entries[0].pool  # the same for all comparable runs
+        chosen = f", all chosen from the pool {pool}" if pool else ""
+        return f"Each pair on the {entries[0].words.items} that their own datasets share{chosen}"
+    whose = f", the dataset of {common.version}" if common.version else ""
+    return f"All models on one dataset: {common.origin}{whose}"
+
+
+def advice(entries: Sequence[Entry]) -> str:
+    """Suggest how to make the comparison fairer; "" if it is fair."""
+    common, items = common_dataset(entries), entries[0].words.items
+    first, *others = [(entry.run.identity, entry.run.version) for entry in entries]
+    if not common and all(other == first for other in others):
+        return f"Give both runs the same --seed and -n, so that they share all {items}."
+    if not common:
+        return f"Each pair is compared only on {items} where both have the habit. {UNION}."
+    if not common.version or all(entry.run.version == common.version for entry in entries):
+        return ""
+    return f"The {items} were chosen for the habit of {common.version}. {UNION}."
+
+
+def common_dataset(entries: Sequence[Entry]) -> Dataset | None:
+    """Return the dataset that all models were evaluated on, or None if it differs."""
+    datasets = [entry.run.dataset for entry in entries]
+    same = len({(data.version, data.origin, data.endpoint) for data in datasets}) == 1
+    return datasets[0] if same and len({entry.items for entry in entries}) == 1 else None
 
 
 def differences_in_plan(entries: Sequence[Entry], but: Collection[str] = ()) -> list[str]:
     """Return a note for each setting that differs between models, except those given."""
-    names = {name for entry in entries[1:] for name in entries[0].plan.differences(entry.plan)}
-    with_own_note, words = {"temperature", "conditions", *but}, entries[0].words
-    settings: dict[str, Callable[[Run], object]] = {
-        **{name: partial(_of_plan, name) for name in sorted(names - with_own_note)},
-        f"the form of the {words.item}": lambda run: run.plan.form.name,
-        "the temperature used": lambda run: run.temperature_used,
-        f"the origin of their {words.items}": lambda run: run.dataset.origin,
+    words = entries[0].words
+    settings: dict[str, list[Any]] = {
+        name: [_setting(entry, name) for entry in entries]
+        for name in sorted({n for e in entries for n in entries[0].plan.differences(e.plan)})
+        if name not in ("temperature", "conditions", *but)
     }
-    notes = _on_prompts(entries)
-    for setting, value_of in settings.items():
-        values = [format_value(value_of(entry.run)) for entry in entries]
-        if len(set(values)) > 1:
-            pairs = zip(entries, values, strict=True)
-            by_model = "; ".join(f"{entry.label}: {value}" for entry, value in pairs)
-            notes.append(
-                f"these runs differ in {setting}, which may explain the difference ({by_model})"
-            )
-    return notes
+    settings |= {
+        f"the form of the {words.item}": [entry.plan.form.name for entry in entries],
+        "the temperature used": [entry.run.temperature_used for entry in entries],
+        f"the origin of their {words.items}": [entry.run.dataset.origin for entry in entries],
+    }
+    notes = [] if _same_prompts(entries) else ["these runs used different prompts"]
+    for setting, values in settings.items():
+        texts = [format_value(value) for value in values]
+        if len(set(texts)) > 1:
+            pairs = zip(entries, texts, strict=True)
+            by_model = "; ".join(f"{entry.label}: {text}" for entry, text in pairs)
+            notes.append(f"these runs differ in {setting} ({by_model})")
+    return [f"{note}, which may explain a difference" for note in notes]
 
 
-def _on_prompts(entries: Sequence[Entry]) -> list[str]:
-    """Return a note if the models got different prompts under a condition that they share."""
+def _setting(entry: Entry, name: str) -> Any:
+    plan, attribute = entry.plan, name.replace(" ", "_")
+    if attribute == "change":
+        return plan.change.identity
+    return getattr(plan if hasattr(plan, attribute) else plan.settings, attribute)
+
+
+def _same_prompts(entries: Sequence[Entry]) -> bool:
+    """Whether all models got the same prompts under each condition that they share."""
     prompts: dict[str, set[object]] = {}
     for condition in (condition for entry in entries for condition in entry.plan.conditions):
         prompts.setdefault(condition.name, set()).add((condition.prompts, condition.form.identity))
-    if all(len(different) == 1 for different in prompts.values()):
-        return []
-    return ["these runs used different prompts, which may explain the difference"]
-
-
-def _of_plan(name: str, run: Run) -> object:
-    plan, attribute = run.plan, name.replace(" ", "_")
-    if attribute == "change":
-        return plan.change.identity
-    value = getattr(plan if hasattr(plan, attribute) else plan.settings, attribute)
-    return ", ".join(value) or "none" if isinstance(value, tuple) else value
+    return all(len(different) == 1 for different in prompts.values())

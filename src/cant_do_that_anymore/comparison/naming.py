@@ -7,7 +7,7 @@ from typing import Any
 from ..providers.access import split_address
 from ..providers.base import Effort
 from ..providers.catalog import info_by_name
-from ..runs.results import Run
+from ..runs.run import Run
 from ..task.conditions import KNOWS_FORBIDDEN
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
 
@@ -67,7 +67,7 @@ def _facts(run: Run) -> Iterator[str]:
     yield "with interventions" if plan.interventions else ""
     yield f"{plan.wording} wording"
     yield f"{plan.form.name} form"
-    yield from (f"{name} {format_value(value)}" for name, value in plan.scoring.items())
+    yield f"{plan.reading} reading"
     yield f"protocol {run.protocol}"
     yield f"on {run.dataset.origin} {run.words.items} {run.dataset.pool}".strip()
     at_effort = plan.select_effort if run.dataset.asked else None

@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 from itertools import islice
-from math import sqrt
 
 from ..formatting import join_words, percentage
 from ..habits.base import Change, Item
 
 # A search gives up if there are so many items for each hit, and for one more.
 MAX_ITEMS_PER_HIT = 400
-# It also gives up if, after so many answers, clearly fewer than this share of them are legal.
-ANSWERS_TO_JUDGE, MIN_LEGAL_SHARE = 60, 0.25
+# It also gives up if, after so many answers, fewer than these shares are legal and usual.
+ANSWERS_TO_JUDGE, MIN_LEGAL_SHARE, MIN_HIT_SHARE = 60, 0.25, 0.05
 MAX_SUGGESTIONS = 3
 
 
@@ -23,17 +22,14 @@ def is_too_rare(hits: int, searched: int) -> bool:
     return searched >= MAX_ITEMS_PER_HIT * (hits + 1)
 
 
-def cannot_do_it(legal: int, answers: int) -> bool:
-    """Whether clearly too few answers are legal: the 95% interval of their share is below.
+def cannot_do_it(legal: int, hits: int, answers: int) -> bool:
+    """Whether a model hardly ever gives a legal answer, and even more rarely the usual one.
 
-    >>> [cannot_do_it(0, 59), cannot_do_it(8, 60), cannot_do_it(9, 60)]
+    >>> [cannot_do_it(0, 0, 59), cannot_do_it(14, 2, 60), cannot_do_it(15, 2, 60)]
     [False, True, False]
     """
-    if answers < ANSWERS_TO_JUDGE:
-        return False
-    share, z = legal / answers, 1.96  # Wilson's interval
-    spread = z * sqrt(share * (1 - share) / answers + (z / answers / 2) ** 2)
-    return (share + z * z / answers / 2 + spread) / (1 + z * z / answers) < MIN_LEGAL_SHARE
+    few_legal = legal < MIN_LEGAL_SHARE * answers
+    return answers >= ANSWERS_TO_JUDGE and few_legal and hits < MIN_HIT_SHARE * answers
 
 
 def advice(given: Sequence[tuple[Item, str]], answers: int, change: Change) -> str:
@@ -45,7 +41,7 @@ def advice(given: Sequence[tuple[Item, str]], answers: int, change: Change) -> s
     """
     habit = change.its_habit
     legal = count_legal(given, change)
-    if cannot_do_it(legal, answers) or legal < MIN_LEGAL_SHARE * answers:
+    if legal < MIN_LEGAL_SHARE * answers:
         return f". {habit.words.cannot.format(share=percentage(legal / max(1, answers), 0))}"
     shares = habit.other_changes(given, change)
     if not shares:

@@ -77,7 +77,7 @@ class SelectionConfig:
             "text": prompt.text,
             **({"role": prompt.role} if prompt.role != "system" else {}),
             **({} if self.plan.has_default_form else {"form": form.identity}),
-            **self.plan.scoring,
+            "reading": self.plan.reading,
             "settings": self.settings.non_defaults,
             "identity": dict(self.model.identity),
         }
@@ -136,8 +136,8 @@ class Search:
 
     @property
     def cannot_do_it(self) -> bool:
-        """Whether clearly too few of the model's answers are legal for any habit."""
-        return cannot_do_it(self._legal, self.searched)
+        """Whether too few of the model's answers are legal for any habit."""
+        return cannot_do_it(self._legal, len(self.hits), self.searched)
 
     @property
     def advice(self) -> str:

@@ -1,185 +1,120 @@
 """Read the answer that a reply gives to a short question.
 
-A marked answer decides ("Answer: 8", a JSON field, bold on a line of its own), then a first or last
-line that is nothing but an answer, then the last one that is stated ("the result is 63"), then the
-only one that is named. A negated answer is never read. Under a change, neither is one that is about
-other rules ("usually it would be 56"), nor the usual answer if it is merely named.
+Each answer that a reply names becomes one letter, which tells whether it is the right one under the
+rules in force, the wrong one (right under the other rules), or a third one. Those that the reply
+only mentions are hidden. In what is left, the first of the rules that finds an answer decides.
+The patterns are used regardless of case, and ``^`` and ``$`` in them are the ends of a line.
 """
 
 import re
-from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Literal
 
 from .markup import plain_text
 
-_NUMBER = r"(?:(?<![\w)~])[-+])?(?<![\w.])\d{1,30}(?:\.\d{1,30})?(?!\w|\.\d)"
-_ERROR = r"(?<![\w'])\w{0,40}(?:Error|error|exception)\b"
-_SEPARATED = re.compile(r"(?<![\w.,])\d{1,3}(?:([,.'_ ])\d{3})(?:\1\d{3}){0,8}(?![\w,])")
-_OPERAND = r"[-+]?\(?(?:\d(?:[\d.,]{0,30}\d)?|~)\)?"
-_OPERATOR = (
-    r"(?:[-+/x÷·^%*]{1,2}|minus|plus|times|(?:divided|multiplied) by|,?\s(?:and|or)|,(?=\s)|from"
-    r"|by|with)"
-)
-_LABEL = (
-    r"\b(?:ind(?:ex(?:ed)?|ices)|base|step|position|line|rule|python|version|remainder|carry|digit"
-    r"|start(?:s|ed|ing)?|beg[iu]n(?:s|ning)?)[ -](?:(?:is|as|at|of|from|with|number|the) ){0,2}"
-    r"[#\"'(]?-?\d+\b(?!\.\d)[:)]?"
-)
-
-
-def _replacements(*pairs: tuple[str, str]) -> list[tuple[re.Pattern[str], str]]:
-    return [(re.compile(pattern, re.IGNORECASE), replacement) for pattern, replacement in pairs]
-
-
-# Notation of numbers that `plain_text` would distort: it removes asterisks and normalizes Unicode.
-_NOTATION = _replacements(
-    (r"\\(?:times|cdot|div)\b|(?<=[\d)])\s?\*{1,2}\s?(?=[\d(])", " x "),
-    (r"\{,\}|(?<=\d)\\,(?=\d)", ","),
-    (r"\b(is|s|equals?) (?:minus|negative) (?=\d)", r"\1 -"),
-    (r"(?<=[\d)])(?:_10(?!\d)|₁₀|_\{(?:10|ten)\})", " in decimal "),
-    (r"(?<=[\d)])(?:_\d{1,2}(?!\d)|[₀-₉]{1,2}|_\{[^{}\n]{0,20}(?:\{[^{}\n]{0,20}\}\s?)?\})", ""),
-)
-# Numbers that are no answers: a tilde takes the place of lists, arguments, labels and operands.
-_NO_ANSWERS = _replacements(
-    (r"(?:\A|(?<=\n))\s{0,9}1[.)] +(?=\S)|(?<=\n)[ \t]{0,9}\d{1,2}[.)] +(?=\S)", ""),
-    (r"[\[{][-+\d.,\s]{1,300},[-+\d.,\s]{1,300}[\]}]|(?<=\w)[\[(][-+\d.,:\s~]{1,300}[\])]", "~"),
-    (r"\bbase[ -](?:10|ten)\b", "decimal"),
-    (_LABEL, "~"),
-    (rf"(?<![\w.,]){_OPERAND}(?:\s{{0,2}}{_OPERATOR}\s{{0,2}}{_OPERAND})+", "~"),
-    (r":[ \t]*\n\s*", ": "),
-)
-
-_GAP = r"[\s\"'(\[{}:=~,>\\-]"
-_NOUN = r"(?:answer|result|output|solution|conclusion)"
-_MARK = re.compile(rf"(?i)(?<!\w){_NOUN}\b[^.:=\n\d]{{0,30}}[:=]{_GAP}{{0,12}}\Z")
-_VERB = (
-    r"(?:[=:]|->|(?:\b|(?<='))(?:is|are|be|equals?|print(?:s|ed|ing)?|returns?|outputs?|displays?"
-    r"|shows?|gives?|gets?|got|have|yields?|makes?|becomes?|produces?|evaluates?|comes?|results? in"
-    r"|obtain(?:s|ed)?|computed|totals?|means?|leaves?|s|says?|so|thus|hence|therefore|but"
-    r"|(?:sum|total|value|result|answer|difference) of))"
-)
-_FILLER = (
-    r"(?:the|an?|value|number|integer|result|answer|output|sum|total|difference|of|now|then|still"
-    r"|item|actually|simply|just|also|therefore|thus|exactly|equal|to|be|out|as|element|following"
-    r"|new|final|only|correct|instead|word|us|you|me)"
-)
-_STATED = re.compile(rf"(?i){_VERB}{_GAP}{{1,9}}(?:{_FILLER}{_GAP}{{1,9}}){{0,6}}\Z|[=:]\Z")
-_CALLED_ANSWER = re.compile(
-    rf"(?i)\W{{1,3}}(?:is|will be|would be) (?:the|my) (?:\w+ )?{_NOUN}\b(?! of [^~])"
-)
-_RAISED = re.compile(
-    r"(?i)(?:\b(?:raises?|throws?|gives?|get|is|be|cause)(?: an?)?|[\n:]|\A)\W{0,4}\Z"
-)
-_SENTENCE_BEGINS = re.compile(r"(?:\A|[.!])[\s\"'(]*\Z")
-_SENTENCE_ENDS = re.compile(
-    r"[\"')%]{0,3}(?:\s?[.!,;(\n]|\s*\Z|\s(?:because|since|as|instead|rather|-))"
-)
-_NEGATED = re.compile(
-    r"(?i)n't\b|\b(?:not|no longer|never|cannot|without|instead of|rather than|opposed to|nor"
-    r"|neither|wrong|incorrect|invalid|avoid)\b"
-)
-# A vertical bar is the place of the answer.
-_OTHER_RULES = re.compile(
-    r"(?i)\b(?:(?<!as )(?:usual|normal|expect)|ordinar|everyday|standard|tradition|convention"
-    r"|typical|regular|origin|previous|former|before|otherwise|without|seem|tempt|forget|old\b"
-    r"|used to|(?<!I )would (?:say|have)|if\b.{1,60}\b(?:meant|were|was|had)"
-    r"|(?<![\d~] in )decimal\W{1,3}(?:(?:is|value|sum|result|would|be)\W{1,3}){0,3}\|)"
-    r"|\A\s*in decimal\b|\|\W{0,3}(?:in )?decimal"
-)
-_ASIDE = re.compile(r"\A\s?\(([^()\d~]{1,40})\)")
-_UNSURE = re.compile(r"(?i)\b(?:if|would|could|may|might|can|unless)\b")
-_QUESTION = re.compile(r"[^.!\n]{0,80}\?")
-_SENTENCE_END = re.compile(
-    r"(?i)[.!?;](?=\s|\Z)|\n|[,{]\s?\"|\b(?:unlike|contrary to)\b[^,.\n]*,"
-    r"|\b(?:but|however|so|now|new:|here|whereas|while"
-    r"|(?:under|with|by|and) the (?:new|changed))(?!\w)"
-)
-_CLAUSE_END = re.compile(
-    r"[,(]|\b(?:and|because|since|as|although|hence|thus|therefore)\b|(?=\b(?:instead|rather)\b)"
-)
 AnswerKind = Literal["number", "word", "line"]
-CONTEXT = 120  # at most so many characters tell whether an answer is marked, stated or denied
-MAX_MENTIONS = 200  # of more, only the last ones count
+
+# Letters for answers: three ranges of a script that no reply uses, larger than any reply needs.
+_LETTERS = "\U00020000-\U00028fff"
+_RIGHT, _WRONG, _THIRD = (f"[{chr(n)}-{chr(n + 0x2FFF)}]" for n in (0x20000, 0x23000, 0x26000))
+_X, _KNOWN = f"[{_LETTERS}]", f"{_RIGHT}|{_WRONG}"
+
+# Numbers: a sign, unless it stands between two numbers; "1,000" and "1 000 000", also in LaTeX; no
+# "1st", "x1", "1.2.3" or "1-based". An error takes the place of a number.
+_SIGN = r"(?:(?<![\w)])(?<![\d)] )(?:[-+]|(?:minus|negative) ))?(?<![\w.])"
+_THOUSANDS = r"\d{1,3}(?:(?:(?:[,'_]|\{,\}|\\,)\d{3}){1,9}|(?: \d{3}){2,9})"
+_NUMBER = rf"{_SIGN}(?:{_THOUSANDS}|\d{{1,30}})(?:\.\d{{1,30}})?(?!\w|\.\d|,\d{{3}}|-[a-z])"
+_ERROR = r"(?<!\w)\w{0,40}(?:error|exception)\b(?:: .*)?"
+
+# Notation that `plain_text` would distort, and what takes its place.
+_NOTATION = {
+    r"\\(?:text|math)\w*\{([^{}\n]{0,80})\}": r"\1",
+    r"\\(?:times|cdot|div)\b|(?<=\d)\s?\*{1,2}\s?(?=\d)": " x ",
+    r"\bbase[ -](?:10|ten)\b|(?<=[\d)])(?:_10\b|_\{(?:10|ten)\}|₁₀)": " decimal",
+    r"(?<=[\d)])(?:_\d{1,2}\b|_\{[^{}\n]{0,20}\}|[₀-₉]{1,2})": "",  # any other base
+}
+
+# Words that deny an answer, and words about other rules: usual, former and imagined ones.
+_NOT = r"(?:\b(?:no(?:t|body| longer)?|never|instead of|rather than|unlike|could|might)|n[o']t)\b"
+_USUAL = r"(?<!is as )usual|normal|ordinar|standard|tradition|convention|typical|regular|decimal"
+_FORMER = r"original|previous|former|before\b|otherwise|without\b|old\b|used to|would have|default"
+_UNREAL = r"(?:if|had)\b.{1,80}\bwould\b|would\b.{1,80}\bif\b|wrong|incorrect|mistake|tempt|forg"
+# What ends a statement about them: the end of its sentence (to which a bare equation with the wrong
+# answer still belongs), the end of a field of JSON, and words of contrast.
+_END = rf"(?!\s{{1,9}}~ = {_WRONG})(?:(?<=[.!?;])\s|(?<![:\n])\n|,\s\"|\b(?=(?:but|now|new)\b))"
+
+# Answers that are only mentioned. A tilde takes their place, and that of a repeated question.
+# Operands: "~ + 27", "3 x 5", "56 or 110".
+_TERM = rf"[({{]?[~{_LETTERS}][)}}]?"
+_OPERATOR = r"(?:[-+/x÷·^%]|minus|plus|times|(?:divided |multiplied )?by|,? ?and|or|from|to|with)"
+_OPERANDS = rf"{_TERM}(?: {{0,2}}{_OPERATOR} {{0,2}}{_TERM})+"
+# Lists: "[3, 5]", "3, 5, 8", "3, 5 and 8".
+_LIST = rf"[\[{{]{_X}(?:,\s*{_X})+[\]}}]|{_TERM}(?:, ?{_TERM})+(?:, ?|,? (?:and|or) ){_TERM}"
+# The numbers of a list's items ("2. "), and what comments in code say of other code.
+_MARGIN = rf"(?:\A\s*{_THIRD}|(?<=\n)[ \t]*{_X})[.)](?= +\S)|#[^\n{_LETTERS}]{{0,60}}{_THIRD}"
+# Places: "index 3", "base 9", "starts at 1", "x[3]".
+_LABEL = r"(?:index|indices|base|step|position|line|remainder|carry|digit|starts?|starting)"
+_PLACE = rf"\b{_LABEL}\W{{1,3}}(?:(?:as|at|of|from|with) )?{_X}|\w[\[(]{_X}[\])]"
+# Numbers of things, and values in base 10: "3 items", "92 decimal".
+_COUNT = rf"{_X}(?: (?:items|elements|numbers|digits|steps|times)\b|\W{{1,3}}(?:in\W+)?decimal)"
+# Denied answers: "not 56", "no longer equal to 56"; "56, which is wrong", "56. That is not".
+_DENIED = rf"{_NOT}\s+(?:(?!so|but)[a-z]+ ){{0,3}}(?:answer: )?\W?{_X}"
+_REJECTED = rf"{_X}(?=\W{{0,2}}(?: which| that)? (?:is|was|does|would(?: be)?) ?(?:{_NOT}|wrong))"
+_MENTIONED = (_MARGIN, _LIST, _PLACE, _OPERANDS, _COUNT, _DENIED, _REJECTED)
+
+# Answers that are given: the last letter of what a pattern finds.
+_NOUN = r"(?:answer|result|output|solution|conclusion)s?\b"
+# "Answer: 56", '"answer": "56"', and marks that `plain_text` makes so.
+_MARKED = rf"(?<![^\W_])(?<!# ){_NOUN}[^.:=\n{_LETTERS}]{{0,30}}[:=]\W{{0,12}}{_X}"
+# "56" or "56 eggs" as the last line, but not below another one.
+_LAST_LINE = rf"(?<!{_X}\n)(?<!{_X}\n\n)^[^\w\n=]*{_X}(?=(?: [a-z]+){{0,2}}\W*\Z)"
+# A line that is "56", or begins with "56." or "56 because".
+_LINE = rf"^[^\w\n=]*{_X}(?=[^\w\n]*$|[,.;!]| \(| because\b)"
+# "is 56", "gives us 56", "a total of 56", "= 56".
+_VERB = r"is|are|be|(?:get|give|make|print|output|equal|return|yield|remain|raise)s?"
+_LEADS = r"so|hence|thus|(?:sum|total|value) of|(?:result|evaluate|come|add)s? (?:up )?(?:to|in)"
+_STATED = rf"(?:\b(?:{_VERB}|{_LEADS})\b|'s|[=:>])\W{{0,9}}(?:[a-z]+ ){{0,2}}\W{{0,9}}{_X}"
+# The same after "print" and the like: "prints the last item, which is 56"; and "56 is my answer".
+_PRINTED = rf"\b(?=answer|output|print)[^.\n{_LETTERS}]{{0,60}}{_STATED}"
+_RESULT = rf"{_PRINTED}|{_LINE}|{_X}(?=(?:,? which)? is (?:the|my) (?:\w+ )?{_NOUN}(?! of))"
 
 
-@dataclass(frozen=True)
-class _Mention:
-    """A place in a reply that names an answer, with the words around it."""
-
-    value: str
-    before: str
-    after: str
-
-    def is_marked(self) -> bool:
-        return bool(_MARK.search(self.before))
-
-    def is_stated(self) -> bool:
-        """Whether it follows "is" or the like, is called the answer, or is a whole sentence."""
-        if self.value == "error":
-            return bool(_RAISED.search(self.before))
-        is_sentence = _SENTENCE_BEGINS.search(self.before) and _SENTENCE_ENDS.match(self.after)
-        return bool(is_sentence or _STATED.search(self.before) or _CALLED_ANSWER.match(self.after))
-
-    def is_denied(self) -> bool:
-        """Whether it is negated, in question, or an error that is only possible."""
-        clause = _CLAUSE_END.split(self._sentence())[-1]
-        is_unsure = self.value == "error" and _UNSURE.search(self._sentence())
-        negated = _NEGATED.search(f"{clause}|{self._rest_of_clause()}")
-        return bool(negated or is_unsure or _QUESTION.match(self.after))
-
-    def is_of_other_rules(self, usual: Container[str]) -> bool:
-        """Whether its sentence, or the one before a bare equation of ``usual``, is about them."""
-        *earlier, sentence = filter(str.strip, _SENTENCE_END.split(f"{self.before}|"))
-        if self.value in usual and "=" in sentence and not re.search(r"\w", sentence):
-            sentence = " ".join([*earlier[-1:], sentence])
-        return bool(_OTHER_RULES.search(sentence + self._rest_of_clause()))
-
-    def _sentence(self) -> str:
-        return _SENTENCE_END.split(self.before)[-1]
-
-    def _rest_of_clause(self) -> str:
-        return _CLAUSE_END.split(_SENTENCE_END.split(_ASIDE.sub(r"\1", self.after))[0])[0]
+def _all(pattern: str, text: str) -> list[str]:
+    return [match[0][-1] for match in re.finditer(f"(?im){pattern}", text)]
 
 
-class _Reply:
-    """A reply as plain text, and the answers that it names."""
+def _sole(found: list[str], text: str) -> str:
+    """The answer found, if it is one, and neither a right nor a wrong one is named after it."""
+    answers = {*found, *_all(_KNOWN, text.partition(found[0])[2])} if found else set()
+    return answers.pop() if len(answers) == 1 else ""
 
-    def __init__(self, text: str, name: str, key: Callable[[str], str]) -> None:
-        lines = [line for line in text.split("\n") if re.search(r"\w", line)]
-        alone = [re.fullmatch(rf"[^\w=]*?({name})\W*", line) for line in lines]
-        self._lines = [match and key(match[1]) for match in alone]
-        self._mentions = [
-            _Mention(
-                key(match[0]),
-                text[max(0, match.start() - CONTEXT) : match.start()],
-                text[match.end() : match.end() + CONTEXT],
-            )
-            for match in list(re.finditer(name, text))[-MAX_MENTIONS:]
-        ]
 
-    def answer(self, usual: Container[str], known: set[str], changed: bool) -> str | None:
-        """The answer that is marked, alone on the last or first line, stated or the only one."""
-        named = [mention for mention in self._mentions if not mention.is_denied()]
-        if changed:
-            named = [mention for mention in named if not mention.is_of_other_rules(usual)]
-        marked = [mention.value for mention in named if mention.is_marked()]
-        if marked or self._alone():
-            return marked[-1] if marked else self._alone()
-        stated = [at for at, mention in enumerate(named) if mention.is_stated()]
-        if stated:
-            rest = [mention.value for mention in named[stated[-1] :]]
-            return rest[0] if len(known.intersection(rest)) <= 1 else None
-        values = {mention.value for mention in named} - {"error"}
-        only = values.pop() if len(values) == 1 else None
-        return None if changed and only in usual else only
+def _marked(text: str) -> str:
+    """The last one after "Answer:" (or what `plain_text` makes so), or that is the last line."""
+    return (_all(f"{_MARKED}|{_LAST_LINE}", text) or [""])[-1]
 
-    def _alone(self) -> str | None:
-        """The answer that is the last line, or else the first; several lines of them are a list."""
-        if self._lines and self._lines[-1] and self._lines[-2:-1] in ([], [None], self._lines[-1:]):
-            return self._lines[-1]
-        return None if any(self._lines[1:]) or not self._lines else self._lines[0]
+
+def _only(text: str) -> str:
+    """The right one, if no other one is named."""
+    return _sole(_all(_X, text), text) if re.search(_RIGHT, text) else ""
+
+
+def _result(text: str) -> str:
+    """The only one that is said to be printed, called the answer, or begins a line."""
+    return _sole(_all(_RESULT, text), text)
+
+
+def _stated(text: str) -> str:
+    """The right one, if no wrong one is stated after it; else, if it isn't named, the last stated.
+
+    The latter must be in the last line that names one, and agree with what the rule before finds.
+    """
+    known = [answer for answer in _all(_STATED, text) if not re.match(_THIRD, answer)]
+    if re.search(_RIGHT, text):
+        return known[-1] if known and re.match(_RIGHT, known[-1]) else ""
+    last_line = "".join(re.findall(f"(?m)^.*{_X}.*$", text)[-1:])
+    return _sole(_all(_RESULT, text) + _all(_STATED, last_line)[-1:], text)
 
 
 def read_answer(
@@ -203,43 +138,49 @@ def read_answer(
 
     Returns:
         The answer, spelled like the one of ``usual`` and ``right`` that it equals; otherwise a
-        number without separators, "error" for an error instead of a number, words in lower case,
-        or a line. None if the reply gives no answer, or more than one.
+        number without separators, "error" for an error instead of a number, or words or a line in
+        lower case. None if the reply gives no answer, or more than one.
 
     >>> read_answer("83 - 27 = 110", question="83 - 27", usual="56", right="110", changed=True)
     '110'
     """
-    key = {"number": _number, "word": _words, "line": str.casefold}[answer]
+    key = {"number": _number, "word": _words, "line": _line}[answer]
     usuals, rights = ([each] if isinstance(each, str) else each for each in (usual, right))
     spelling = {key(each): each for each in (*rights, *usuals)}
     if answer == "line":
-        found = _last_line(reply)
-        return spelling.get(key(found), found) or None
-    text = _plain(reply, question, spelling)
-    name = f"{_NUMBER}|{_ERROR}" if answer == "number" else _any_phrase(spelling)
-    only_usual = {key(each) for each in usuals} - {key(each) for each in rights}
-    read = _Reply(text, name, key).answer(only_usual, set(spelling), changed)
-    if read is None and answer == "word":
-        read = _other_words(text, spelling)
-    return spelling.get(read or "", read)
+        return spelling.get(key(reply), key(reply)) or None
+    in_force = {*map(key, rights if changed else usuals)}
+    letters: dict[str, str] = {}
+
+    def letter(match: re.Match[str]) -> str:
+        value = key(match[0])
+        letters_of = _RIGHT if value in in_force else _WRONG if value in spelling else _THIRD
+        return letters.setdefault(value, chr(ord(letters_of[1]) + len(letters)))
+
+    name = f"{_NUMBER}|{_ERROR}" if answer == "number" else _phrases(spelling)
+    text, echo = (plain_text(_replaced(each, _NOTATION)) for each in (reply, question))
+    text = re.sub(rf"(?<!\w){re.escape(echo) or '~'}(?!\w)", "~", text)
+    text = _without_mentioned(re.sub(f"(?im){name}", letter, text), changed)
+    found = next(filter(None, (rule(text) for rule in (_marked, _only, _result, _stated))), "")
+    return {each: spelling.get(value, value) for value, each in letters.items()}.get(found)
 
 
-def _plain(reply: str, question: str, known: Container[str]) -> str:
-    """Remove markup, reasoning, the question, and numbers that are no answers from a reply."""
-
-    def joined(match: re.Match[str]) -> str:
-        digits = re.sub(r"\D", "", match[0])
-        return digits if match[1] in ",'_" or digits in known else match[0]
-
-    reply, question = (plain_text(_replace(each, _NOTATION)) for each in (reply, question))
-    if question:
-        reply = re.sub(rf"(?<!\w){re.escape(question)}(?!\w)", "~", reply)
-    return _replace(_SEPARATED.sub(joined, reply), _NO_ANSWERS)
+def _replaced(text: str, replacements: Mapping[str, str]) -> str:
+    for pattern, replacement in replacements.items():
+        text = re.sub(f"(?im){pattern}", replacement, text)
+    return text
 
 
-def _replace(text: str, replacements: Iterable[tuple[re.Pattern[str], str]]) -> str:
-    for pattern, replacement in replacements:
-        text = pattern.sub(replacement, text)
+def _without_mentioned(text: str, changed: bool) -> str:
+    """Hide answers that are only mentioned: also in a question or, under a change, of other rules.
+
+    Words about other rules concern their sentence; the right answer only if in the same clause.
+    """
+    text = _replaced(text, dict.fromkeys(_MENTIONED, "~"))
+    rejected = rf"(?i)\?\Z|\b(?:{_USUAL}|{_FORMER}|{_UNREAL})" if changed else r"\?\Z"
+    for end, hidden in ((_END, f"{_WRONG}|{_THIRD}"), (f"{_END}|,", _X)):
+        parts = re.split(f"(?i)({end})", text)
+        text = "".join(re.sub(hidden, "~", p) if re.search(rejected, p) else p for p in parts)
     return text
 
 
@@ -249,11 +190,10 @@ def _number(text: str) -> str:
     >>> _number("+1,234.50"), _number("-0"), _number("IndexError")
     ('1234.5', '0', 'error')
     """
-    try:
-        value = Decimal(re.sub(r"[,'_ %]", "", text).replace("\u2212", "-")) or Decimal()
-    except InvalidOperation:
+    text = re.sub(r"[,'_ %{}\\]", "", re.sub(r"(?i)minus |negative |\u2212", "-", text))
+    if not re.fullmatch(r"[-+]?\d+\.?\d*(?:[eE][-+]?\d\d?)?", text):
         return "error"
-    return re.sub(r"\.?0+\Z", "", f"{value:f}") if "." in text else f"{value:f}"
+    return re.sub(r"\.0*\Z|(\.\d*?)0+\Z", r"\1", f"{Decimal(text) or Decimal():f}")
 
 
 def _words(text: str) -> str:
@@ -265,30 +205,20 @@ def _words(text: str) -> str:
     return " ".join(re.findall(r"[^\W_]+", text.casefold()))
 
 
-def _any_phrase(phrases: Iterable[str]) -> str:
-    """A pattern of any of these phrases: the longest one if several fit."""
-    spaced = (r"[\W_]{1,3}".join(each.split()) for each in sorted(phrases, key=len, reverse=True))
-    return rf"(?i:(?<!\w)(?:{'|'.join(spaced)})(?!\w))"
+def _phrases(known: Iterable[str]) -> str:
+    """A pattern of these phrases, longer ones first, and of others that end a line or a field."""
+    longest_first = sorted(known, key=len, reverse=True)
+    any_known = "|".join(r"[\W_]{1,3}".join(each.split()) for each in longest_first)
+    words = rf"[a-z][a-z']{{0,40}}(?:[ -][a-z']{{1,40}}){{0,{longest_first[0].count(' ')}}}"
+    return rf"(?<!\w)(?:{any_known})(?!\w)|(?:\A\W{{0,9}}|(?<=[:\"] )|(?<=\")){words}(?=[^\w:]*\Z)"
 
 
-def _other_words(text: str, known: Iterable[str]) -> str | None:
-    """The words that end a reply, alone or marked, if they are as few as a known answer's."""
-    others = max(len(phrase.split()) for phrase in known) - 1
-    words = rf"(?:the |an? )?([^\W_][\w']{{0,40}}(?:[ -]\w[\w']{{0,40}}){{0,{others}}})"
-    last_line = text.rstrip().rsplit("\n", 1)[-1][-CONTEXT:]
-    found = re.fullmatch(rf"(?i)(?:.{{0,60}}[:=])?\W*{words}\W*", last_line)
-    return _words(found[1]) if found else None
-
-
-def _last_line(reply: str) -> str:
-    """The last line that is not empty, without a fence, code marks or bold."""
-    lines = [line.strip() for line in reply.split("\n") if line.strip().strip("`")]
-    return re.sub(r"^(\*\*|`|\*|__)(.+)\1$", r"\2", lines[-1]) if lines else ""
+def _line(text: str) -> str:
+    """The last line that is not empty, without code marks, bold and regard to case."""
+    return text.strip("` \t\n").rsplit("\n", 1)[-1].strip("*_` \t").casefold()
 
 
 def normalized(answer: str, kind: AnswerKind) -> str:
     """Write equal answers alike; "" if it is not an answer of this kind."""
-    if kind == "number":
-        text = _number(answer)
-        return "" if text == "error" else text
-    return _words(answer) if kind == "word" else answer.strip()
+    written = {"number": _number(answer), "word": _words(answer), "line": answer.strip()}[kind]
+    return "" if (kind, written) == ("number", "error") else written

@@ -90,7 +90,7 @@ def restored_change(saved: Any) -> Change:
     Raises:
         InvalidInput: if it cannot be restored.
     """
-    if isinstance(saved, list):
+    if isinstance(saved, list) and len(saved) == 2:
         of, identity = restored_change(saved[0]), saved[1]
         return of.standard if identity == of.standard.identity else of.placebo_change
     if isinstance(saved, dict):

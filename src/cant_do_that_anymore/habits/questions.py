@@ -305,7 +305,7 @@ class Questions(Habit):
         item = self.example(other)
         return (
             "Here is a worked example of another task, in which another rule was changed: "
-            f'"{other.statement}" The question was {item.question!r}. The usual answer, '
+            f'"{other.statement}" The question was "{item.question}". The usual answer, '
             f"{item.usual[0]}, would have broken its rule. The correct reply was {item.right[0]}."
         )
 

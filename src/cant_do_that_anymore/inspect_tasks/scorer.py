@@ -1,6 +1,5 @@
 """The scorer of a sample, and the metrics over all samples."""
 
-from itertools import product
 from math import nan
 from typing import Any, cast, get_args
 
@@ -21,115 +20,86 @@ from inspect_ai.solver import TaskState
 from ..errors import InvalidInput, UserError, unknown_value
 from ..habits.base import Habit
 from ..habits.catalog import restored_change
-from ..metrics.bounds import games_of, ratio_of, unusable_share
-from ..metrics.compute import Estimated, estimates_of
-from ..metrics.diagnosis import DIAGNOSIS, Arms
-from ..metrics.measures import (
-    AMOUNTS,
-    HABIT,
-    IMPACT,
-    STATISTICS,
-    STRICT,
-    TEMPTATION,
-    UNUSABLE_SHARE,
-    UPTAKE,
-)
-from ..metrics.types import Measure, one_each
-from ..providers.base import Answer
+from ..metrics.compute import estimates_of, findings_of
+from ..metrics.estimates import Estimate, answered, groups_of
+from ..metrics.measures import MEASURES, SHARE_AFTER, SHARE_BEFORE, UPTAKE
+from ..providers.base import Answer, Usage
 from ..task.conditions import conditions_for
 from ..task.prompts import DEFAULT_WORDING, shipped_wording
 from ..task.samples import Trial
-from ..task.types import UNUSABLE_OUTCOMES, Reading, Sample, Samples, ScoredAnswer
+from ..task.types import (
+    CHANGED_CONDITION,
+    STANDARD_CONDITION,
+    Reading,
+    Sample,
+    Samples,
+    ScoredAnswer,
+)
 from .arguments import click_errors
 
 # Keys of a sample's metadata. DRAW numbers the repetitions of an item. RULES_KEY names the change
 # that it was selected for, and CHANGE_KEY restores it.
 GROUP, ITEM, DRAW, CONTROL_KEY = "group", "item", "draw", "control"
 RULES_KEY, CHANGE_KEY = "rules", "change"
-SCORED: dict[str, Measure] = {m.name: m for m in (*HABIT, *STRICT, *TEMPTATION, *DIAGNOSIS)}
-# First in the list of metrics, since Inspect sometimes shows only a few.
-HEADLINE_NAMES = (UPTAKE, IMPACT, "adaptation_rate")
-LENGTHS = ("avg_num_previous_moves", "std_num_previous_moves")
-# End of keys of a score's metadata, by condition: its outcome. Others are the names of means.
-OUTCOME = "_outcome"
-# Further keys, by condition: the move, its outcome under the changed rules, and whether the
-# reasoning, where it is shown, mentions the usual move.
-PLAYED, UNDER_CHANGE, MENTIONS = "played", "under_change", "mentions_usual"
+REPLIES = "replies"  # key of a score's metadata: what the metrics need of each reply
 
 
 @metric(scores="unreduced")
 def habit_metrics() -> Metric:
-    """All measures with their 95% intervals, and mean and deviation of the games' lengths.
+    """All measures with their 95% intervals, as ``cdta run`` computes them.
 
-    Values and intervals are those of ``cdta run``: clustered by game, and extended to everything
-    that unusable answers could have been. Every epoch of a sample counts; no reducer over epochs
-    applies.
+    Every epoch of a sample counts; no reducer over epochs applies.
     """
 
     def compute(scores: list[SampleScore]) -> Value:
-        arms: tuple[list[Sample], list[Sample]] = ([], [])
+        samples: list[Sample] = []
+        controls: list[Sample] = []
         for score in scores:
-            arms[CONTROL_KEY in (score.sample_metadata or {})].append(_sample_in(score))
+            is_control = CONTROL_KEY in (score.sample_metadata or {})
+            (controls if is_control else samples).append(_sample_in(score))
         numbers: dict[str, float] = {}
-        for name, (value, interval, _) in _estimates(arms).items():
-            numbers[name] = nan if value is None else value
-            if name == UPTAKE:  # Inspect uses a metric of this name as the headline's error bar
-                numbers["stderr"] = _standard_error(SCORED[name], arms[0])
-            if interval:
-                numbers |= {f"{name}_low": interval.low, f"{name}_high": interval.high}
+        for name, estimate in _estimates(samples, controls).items():
+            numbers[name] = estimate.value if estimate else nan
+            if name == UPTAKE.name:  # Inspect shows a metric of this name as the error bar
+                numbers["stderr"] = _standard_error(samples) if estimate else nan
+            if estimate and estimate.low is not None and estimate.high is not None:
+                numbers |= {f"{name}_low": estimate.low, f"{name}_high": estimate.high}
         return numbers
 
     return compute
 
 
+def _estimates(samples: Samples, controls: Samples) -> dict[str, Estimate | None]:
+    """Return all numbers, the rule uptake first."""
+    names = list(samples[0].replies) if samples else [STANDARD_CONDITION, CHANGED_CONDITION]
+    findings = findings_of(samples, controls, names)
+    return {
+        **dict.fromkeys(MEASURES),
+        **estimates_of(samples, names),
+        **{name: finding.estimate for name, finding in findings.items()},
+    }
+
+
 def _sample_in(score: SampleScore) -> Sample:
     """Return the sample of a score, without the texts of its answers."""
     info, metadata = score.score.metadata or {}, score.sample_metadata or {}
-    names = [key.removesuffix(OUTCOME) for key in info if key.endswith(OUTCOME)]
-    shown = info.get(MENTIONS, {})
-    replies = {
-        name: ScoredAnswer(
-            info[name + OUTCOME],
-            info[PLAYED][name],
-            info[UNDER_CHANGE][name],
-            shown.get(name, False),
-        )
-        for name in names
-    }
-    answers = {name: Answer(reasoning=MENTIONS if name in shown else "") for name in names}
-    for amount, name in product(AMOUNTS.values(), names):
-        answers[name] = amount.put(answers[name], info.get(amount.under(name), 0))
+    replies, answers = {}, {}
+    for name, (outcome, answer, under_change, tokens) in info[REPLIES].items():
+        replies[name] = ScoredAnswer(outcome, answer, under_change)
+        answers[name] = Answer(usage=Usage(thinking_tokens=tokens))
     return Sample(item_in(metadata), metadata[DRAW], replies, answers)
 
 
-def _estimates(arms: Arms) -> dict[str, Estimated]:
-    """Compute all metrics of samples and controls, the headlines first, with their intervals."""
-    names = list(arms[0][0].replies) if arms[0] else list(UNUSABLE_SHARE)
-    ordered = dict.fromkeys((*HEADLINE_NAMES, *SCORED))
-    measures = [SCORED[name] for name in ordered if {*SCORED[name].needs} <= {*names}]
-    estimates = estimates_of(measures, names, arms)  # no early stop
-    unusable = {UNUSABLE_SHARE[name]: unusable_share(arms[0], name) for name in UNUSABLE_SHARE}
-    statistics = [STATISTICS[name] for name in LENGTHS]
-    lengths = {s.name: s.value(arms[0]) for s in statistics if s.applies(arms[0])}
-    return {
-        **{m.name: estimates[m.name] for m in measures if m.name in estimates},
-        **{name: Estimated(value, None) for name, value in unusable.items()},
-        **estimates,
-        **{name: Estimated(value, None) for name, value in lengths.items()},
-    }
-
-
-def _standard_error(measure: Measure, samples: Samples) -> float:
-    """Return Inspect's standard error, clustered by game, by the delta method."""
-    parts, wholes, _ = ratio = ratio_of(measure, samples)
-    if ratio.value is None:
-        return nan
-    scale = len(samples) / sum(wholes)
+def _standard_error(samples: Samples) -> float:
+    """Return Inspect's standard error of the rule uptake, clustered by group (delta method)."""
+    scored = answered(samples)
+    ratio = UPTAKE.ratio(scored)
+    scale = len(scored) / sum(ratio.wholes)
     influences = [
         SampleScore(
-            score=Score(value=(part - ratio.value * whole) * scale), sample_metadata={GROUP: game}
+            score=Score(value=(part - ratio.value * whole) * scale), sample_metadata={GROUP: group}
         )
-        for part, whole, game in zip(parts, wholes, games_of(samples), strict=True)
+        for part, whole, group in zip(ratio.parts, ratio.wholes, groups_of(scored), strict=True)
     ]
     return cast(float, cast(MetricProtocol, stderr(cluster=GROUP))(influences))
 
@@ -165,7 +135,7 @@ def habit(rules: str | None = None, reading: Reading | None = None) -> Scorer:
             return Score.unscored(reason="no_response", explanation=error)
         texts = _replies_text(sample, change.its_habit)
         return Score(
-            value=_values(sample, control=CONTROL_KEY in state.metadata),
+            value=_values(sample),
             answer=" / ".join(texts.values()),
             explanation="\n\n".join(
                 f"**{condition.rules.title if len(conditions) == 2 else condition.name}:** "
@@ -208,45 +178,25 @@ def _answer_in(stored: dict[str, Any] | None) -> Answer:
     return Answer.from_json(stored) if stored else NOT_SENT
 
 
-def _values(sample: Sample, *, control: bool) -> dict[str, str | int | float | bool | None]:
-    """Return the numerator of every measure, and its denominator where it is not 1."""
-    has_reasoning = any(answer.has_reasoning for answer in sample.answers.values())
-    measures = [
-        m
-        for m in SCORED.values()
-        if m.of_controls == control
-        and set(m.needs) <= sample.replies.keys()
-        and (has_reasoning or not m.optional)
-    ]
-    parts = {measure.name: int(measure.part(sample)) for measure in measures}
-    wholes = {f"{m.name}_of": int(m.whole(sample)) for m in measures if m.whole is not one_each}
-    unusable = {
-        name: int(sample.replies[condition].outcome in UNUSABLE_OUTCOMES)
-        for condition, name in UNUSABLE_SHARE.items()
-        if not control
+def _values(sample: Sample) -> dict[str, str | int | float | bool | None]:
+    """Return what a sample adds to the rule uptake, and whether it has the usual answers."""
+    ratio = UPTAKE.ratio([sample])
+    return {
+        UPTAKE.name: ratio.parts[0],
+        f"{UPTAKE.name}_of": ratio.wholes[0],
+        SHARE_BEFORE: int(sample.had_habit),
+        SHARE_AFTER: int(sample.kept_habit),
     }
-    headlines = {name: parts[name] for name in HEADLINE_NAMES if name in parts}
-    return {**headlines, **parts, **unusable, **wholes}
 
 
 def _metadata(sample: Sample) -> dict[str, Any]:
     """Return what the metrics need of a sample, besides its item."""
-    answers, replies = sample.answers, sample.replies
-    amounts = {
-        amount.under(name): amount.of(answer)
-        for amount in AMOUNTS.values()
-        for name, answer in answers.items()
-        if any(map(amount.of, answers.values()))
-    }
-    mentions = {
-        name: reply.thought_of_usual for name, reply in replies.items() if answers[name].reasoning
-    }
+    tokens = {name: answer.usage.thinking_tokens for name, answer in sample.answers.items()}
     return {
-        **{name + OUTCOME: reply.outcome for name, reply in replies.items()},
-        PLAYED: {name: reply.answer for name, reply in replies.items()},
-        UNDER_CHANGE: {name: reply.under_change for name, reply in replies.items()},
-        **amounts,
-        **({MENTIONS: mentions} if mentions else {}),
+        REPLIES: {
+            name: [reply.outcome, reply.answer, reply.under_change, tokens[name]]
+            for name, reply in sample.replies.items()
+        }
     }
 
 

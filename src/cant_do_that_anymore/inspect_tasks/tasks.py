@@ -34,8 +34,8 @@ from cant_do_that_anymore.inspect_tasks.dataset import (
 from cant_do_that_anymore.inspect_tasks.scorer import habit
 from cant_do_that_anymore.inspect_tasks.solver import every_condition
 from cant_do_that_anymore.metrics.measures import UPTAKE
-from cant_do_that_anymore.runs.evaluate import MAX_ERROR_RATE
-from cant_do_that_anymore.runs.results import PROTOCOL
+from cant_do_that_anymore.runs.evaluate import MAX_MISSING
+from cant_do_that_anymore.runs.run import PROTOCOL
 from cant_do_that_anymore.task.types import Eval
 
 # Numbers of different protocols are not comparable; the letter counts changes of the arguments.
@@ -92,9 +92,9 @@ def _task(eval: Eval, arguments: Arguments) -> Task:
             else SearchedSamples(eval, arguments, available),
             solver=every_condition(eval, **arguments),
             scorer=habit(),
-            fail_on_error=MAX_ERROR_RATE,
+            fail_on_error=MAX_MISSING,
             version=VERSION,
-            headline_metric=HeadlineMetric(scorer="habit", metric=UPTAKE),
+            headline_metric=HeadlineMetric(scorer="habit", metric=UPTAKE.name),
             description=TASKS[eval].__doc__,
             tags=TAGS,
             metadata={

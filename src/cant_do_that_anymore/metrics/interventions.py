@@ -1,135 +1,75 @@
-"""What helps: the effect of each intervention on the rule uptake, compared with no intervention.
-
-An intervention is a condition under the changed rules with something added to the prompt. All
-numbers are over the same samples, so the comparison is paired.
-"""
+"""What helps: the rule uptake with each intervention, compared with that of no intervention."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from math import inf
 from statistics import fmean
 
-from ..formatting import Number
 from ..providers.base import add_costs
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Plan, Samples
-from .bounds import answered, estimate_of, games_of
-from .diagnosis import impact
-from .stats.intervals import RELATIVE_DROP, Support, ends_of
-from .stats.significance import holm, p_value
-from .types import InterventionEffect, Measure
+from ..task.types import CHANGED_CONDITION, Sample, Samples
+from .estimates import Estimate, answered, difference
+from .measures import UPTAKE, uptake_under
 
-# Pairs of part and whole for a change whose denominator is another condition's.
-_CHANGE: Support = tuple((part, whole) for part in (-1, 0, 1) for whole in (0, 1))
+# An intervention cannot be judged if more of its replies than this share are unusable.
+MAX_UNUSABLE = 0.2
 
 
-def effects_of(samples: Samples, plan: Plan, controls: Samples = ()) -> list[InterventionEffect]:
-    """Return the effects of the interventions of a plan, the most helpful first."""
-    names = plan.interventions
-    costs, usable = _extra_costs(samples, names), answered(samples)
-    p_values = [_p(usable, name) for name in names]
-    elsewhere = holm([_controls_p(name, controls) for name in names])
+@dataclass(frozen=True)
+class Effect:
+    """The effect of one intervention.
 
-    def estimate(measure: Measure, of: Samples = samples) -> tuple[Number, Number, Number]:
-        value, interval = estimate_of(measure, of)
-        return value, *ends_of(interval)
-
-    effects = [
-        InterventionEffect(
-            name,
-            *estimate(_measure(name, STANDARD_CONDITION, STANDARD_CONDITION)),
-            *estimate(
-                replace(_measure(name, CHANGED_CONDITION, STANDARD_CONDITION), pairs=_CHANGE)
-            ),
-            p,
-            corrected,
-            *estimate(_measure(name, CHANGED_CONDITION, CHANGED_CONDITION)),
-            *estimate(_usual_moves(name), controls),
-            *costs[name],
-            other_p,
-        )
-        for name, p, corrected, other_p in zip(
-            names, p_values, holm(p_values), elsewhere, strict=True
-        )
-    ]
-    return sorted(effects, key=lambda e: inf if e.difference is None else -e.difference)
-
-
-def _usual_moves(name: str) -> Measure:
-    """Build the measure of how an intervention changes the usual answers at controls."""
-    return impact(name, name, "", CHANGED_CONDITION, name, perfect=0, of_controls=True)
-
-
-def _controls_p(name: str, controls: Samples) -> float:
-    usable = answered(controls)
-    changes = [_usual_moves(name).part(control) for control in usable]
-    return p_value(changes, games_of(usable))
-
-
-def _p(samples: Samples, name: str) -> float:
-    """Return the p-value of the difference, the largest over what unusable answers may have been.
-
-    They count as breaking the rule, or under one of the two conditions as legal; 1 if the direction
-    of the difference depends on that.
+    Attributes:
+        rule_uptake: the rule uptake with the intervention; None if it is undefined.
+        difference: that minus the rule uptake without. The intervals of all interventions of a run
+            contain their true values together, with 95% probability.
+        unusable: the share of its replies that are unusable.
+        extra_tokens: additional tokens per sample, input and output.
+        extra_dollars: their cost; None if it is not known.
     """
-    games, readings = games_of(samples), []
-    for as_legal in ("", CHANGED_CONDITION, name):
-        broken = [
-            [
-                int(
-                    sample.breaks_changed_rules(condition)
-                    and (condition != as_legal or sample.replies[condition].usable)
-                )
-                for condition in (CHANGED_CONDITION, name)
-            ]
-            for sample in samples
-        ]
-        readings.append([before - after for before, after in broken])
-    signs = {(sum(fewer) > 0) - (sum(fewer) < 0) for fewer in readings}
-    return 1.0 if len(signs) > 1 else max(p_value(fewer, games) for fewer in readings)
+
+    name: str
+    rule_uptake: Estimate | None
+    difference: Estimate | None
+    unusable: float
+    extra_tokens: float
+    extra_dollars: float | None
+
+    @property
+    def can_be_judged(self) -> bool:
+        """Whether enough replies are usable, and the effect is defined."""
+        return self.difference is not None and self.unusable <= MAX_UNUSABLE
+
+    @property
+    def sign(self) -> int:
+        """1 if it helps, -1 if it harms, and 0 if neither is shown."""
+        return self.difference.sign if self.difference and self.can_be_judged else 0
 
 
-def _measure(name: str, before: str, base: str) -> Measure:
-    """Build a measure: by how much an intervention lowers the answers that break the rule.
+def effects_of(samples: Samples, names: Sequence[str]) -> list[Effect]:
+    """Return the effects of interventions, the most helpful first."""
+    effects = [_effect(name, samples, len(names)) for name in names]
+    return sorted(effects, key=lambda e: -e.difference.value if e.difference else inf)
 
-    Args:
-        before: the condition that it is compared with.
-        base: the condition whose number of such answers is the denominator.
-    """
-    return Measure(
+
+def _effect(name: str, samples: Samples, comparisons: int) -> Effect:
+    measure, usable = uptake_under(name), answered(samples)
+    more_tokens = [_tokens(sample, name) - _tokens(sample, CHANGED_CONDITION) for sample in usable]
+    dollars, before = (_mean_dollars(usable, c) for c in (name, CHANGED_CONDITION))
+    return Effect(
         name,
-        name,
-        "",
-        part=lambda sample: sample.breaks_changed_rules(before) - sample.breaks_changed_rules(name),
-        whole=lambda sample: sample.breaks_changed_rules(base),
-        pairs=RELATIVE_DROP,
-        needs=tuple(dict.fromkeys((base, before, name))),
-        bounded=True,
+        measure.estimate(samples),
+        difference(measure, UPTAKE, samples, comparisons=comparisons),
+        sum(not sample.replies[name].usable for sample in samples) / max(1, len(samples)),
+        fmean(more_tokens) if more_tokens else 0.0,
+        None if dollars is None or before is None else dollars - before,
     )
 
 
-def _extra_costs(samples: Samples, names: Sequence[str]) -> dict[str, tuple[Number, Number]]:
-    """Return the additional tokens and dollars per sample, compared with no intervention."""
-    usage: dict[str, list[int]] = {name: [] for name in (CHANGED_CONDITION, *names)}
-    costs: dict[str, list[float | None]] = {name: [] for name in usage}
-    for sample in answered(samples) if names else ():
-        answers = sample.answers
-        for name in usage:
-            used = answers[name].usage
-            usage[name].append(used.input_tokens + used.output_tokens)
-            costs[name].append(answers[name].cost)
-    tokens = {name: fmean(counts) for name, counts in usage.items() if counts}
-    dollars = {
-        name: None if (total := add_costs(*costs[name])) is None else total / len(costs[name])
-        for name in tokens
-    }
-    return {
-        name: (
-            _minus(tokens.get(name), tokens.get(CHANGED_CONDITION)),
-            _minus(dollars.get(name), dollars.get(CHANGED_CONDITION)),
-        )
-        for name in names
-    }
+def _tokens(sample: Sample, condition: str) -> int:
+    usage = sample.answers[condition].usage
+    return usage.input_tokens + usage.output_tokens
 
 
-def _minus(first: Number, second: Number) -> Number:
-    return None if first is None or second is None else first - second
+def _mean_dollars(samples: Samples, condition: str) -> float | None:
+    total = add_costs(*(sample.answers[condition].cost for sample in samples))
+    return None if total is None or not samples else total / len(samples)

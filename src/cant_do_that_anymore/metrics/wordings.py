@@ -1,81 +1,64 @@
 """Results by wording: how much the phrasing of the prompts matters.
 
-Each position of a run gets one of its wordings. The interval of a measure over all samples is about
-the mean over these wordings. Other wordings would give another mean, so a second interval treats
-the wordings as a sample: the mean of their values, plus or minus t times their standard deviation
-over the root of their number. Readers get the wider end on each side.
-
-The values of the wordings differ by chance alone. The spread is the standard deviation that is left
-when this is subtracted (method of moments). Its interval contains the spreads under which the
-weighted squared deviations of the values are not surprising (the Q-profile method: Viechtbauer,
-2007).
+Each item gets one wording of the run, by its id, so the rule uptake of the run is that of these
+wordings together. The values of single wordings differ by chance alone. The spread is the standard
+deviation that is left when this is subtracted (method of moments). Its interval contains the
+spreads under which the weighted squared deviations of the values are not surprising (the Q-profile
+method: Viechtbauer, 2007).
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import exp, lgamma, log, sqrt
+from statistics import NormalDist, variance
 
 from ..task.types import Plan, Sample, Samples
-from .bounds import group_value, interval_of
-from .measures import MEASURES, UPTAKE
-from .stats.clusters import NORMAL
-from .stats.intervals import Interval
-from .stats.score_interval import interval_end, t_quantile
-from .types import GroupValue, WordingResults
+from .estimates import Estimate
+from .measures import UPTAKE
+from .score_interval import interval_end
 
 MAX_SPREAD = 1.0  # of values between -1 and 1
 
 
-def by_wording(samples: Samples, plan: Plan, pooled: Interval | None) -> WordingResults | None:
-    """Return the rule uptake by wording; None where fewer than two wordings have a value.
+@dataclass(frozen=True)
+class Wordings:
+    """The rule uptake by wording.
 
-    Args:
-        pooled: its interval over all samples.
+    Attributes:
+        spread: the standard deviation between wordings, without sampling error; its n is the number
+            of wordings.
+        by_wording: the rule uptake of each wording that has one.
     """
-    measure = MEASURES[UPTAKE]
-    groups: dict[str, list[Sample]] = {name: [] for name in plan.wordings}
+
+    spread: Estimate
+    by_wording: Mapping[str, Estimate]
+
+
+def by_wording(samples: Samples, plan: Plan, pooled: Estimate | None) -> Wordings | None:
+    """Return the rule uptake by wording; None where fewer than two wordings have a value."""
+    of_wording: dict[str, list[Sample]] = {name: [] for name in plan.wordings}
     for sample in samples:
-        groups[plan.wording_of(sample.item)].append(sample)
-    details = {name: group_value(measure, group) for name, group in groups.items()}
-    as_scored = interval_of(measure, samples)
-    n_undefined = sum(entry.value is None for entry in details.values())
-    if pooled is None or as_scored is None or len(details) - n_undefined < 2:
+        of_wording[plan.wording_of(sample.item)].append(sample)
+    estimates = {name: UPTAKE.estimate(some) for name, some in of_wording.items()}
+    defined = {name: estimate for name, estimate in estimates.items() if estimate}
+    if pooled is None or len(defined) < 2:
         return None
-    return summarize(measure.name, details, pooled, as_scored)
+    return Wordings(spread_of(list(defined.values()), pooled), defined)
 
 
-def summarize(
-    measure: str,
-    details: Mapping[str, GroupValue],
-    pooled: Interval,
-    as_scored: Interval,
-) -> WordingResults:
-    """Return the spread between wordings, its p-value, and the interval of their mean.
+def spread_of(estimates: Sequence[Estimate], pooled: Estimate) -> Estimate:
+    """Return the standard deviation between wordings, given their estimate over all samples.
 
     The sampling variance of a wording is that of all samples, scaled to its number of samples. Its
-    own variance would depend on its value, and the test would reject too often.
-
-    Args:
-        details: the value of each wording, at least two of them defined.
-        pooled: the interval over all samples, and ``as_scored`` the same without bounds.
+    own variance would depend on its value.
     """
-    by_name = {name: entry.value for name, entry in details.items()}
-    values = [value for value in by_name.values() if value is not None]
-    sizes = [entry.n for entry in details.values() if entry.value is not None]
-    error = ((as_scored.high - as_scored.low) / (2 * NORMAL)) ** 2
+    values, sizes = [e.value for e in estimates], [e.n for e in estimates]
+    error = (pooled.reach / NormalDist().inv_cdf(0.975)) ** 2
     errors = [error * sum(sizes) / n for n in sizes]
-    freedom, mean = len(values) - 1, sum(values) / len(values)
-    variance = sum((value - mean) ** 2 for value in values) / freedom
-    reach = t_quantile(freedom) * sqrt(variance / len(values))
-    return WordingResults(
-        measure,
-        by_name,
-        details,
-        sqrt(max(0.0, variance - sum(errors) / len(errors))),
-        *spread_interval(values, errors),
-        p=1 - chi_squared(_heterogeneity(values, errors, 0.0), freedom),
-        low=min(pooled.low, mean - reach),
-        high=max(pooled.high, min(1.0, mean + reach)),
-    )
+    unexplained = max(0.0, variance(values) - sum(errors) / len(errors))
+    spread = min(MAX_SPREAD, sqrt(unexplained))
+    low, high = spread_interval(values, errors)
+    return Estimate(spread, min(low, spread), max(high, spread), len(values))
 
 
 def spread_interval(values: Sequence[float], errors: Sequence[float]) -> tuple[float, float]:

@@ -26,6 +26,7 @@ from ..files import file_errors, safe_name
 from ..formatting import Number, log_to
 from ..runs.lookup import check_writable
 from ..task.plan import plan_for
+from ..task.prompts import DEFAULT_WORDING
 from ..task.spec import DEFAULT_SAMPLES, DEFAULT_SEED, OPTIONS, Spec, parse_option
 from ..task.types import Eval
 from ..validation import check
@@ -263,7 +264,7 @@ def _spec(
         fallback_dataset=None if rebuild else params["default_model_dataset"],
         seed=flags.seed,
         fresh=not flags.cache,
-        **{"reading": "exact", **options},
+        **{"reading": "exact", "wording": DEFAULT_WORDING, **options},
     )
 
 

@@ -23,7 +23,7 @@ from ..formatting import Number
 from ..habits.chess.position import Position
 from ..providers.base import Answer
 from ..providers.request_fields import as_text
-from ..runs.results import Run
+from ..runs.run import Run
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample
 
 Event = dict[str, Any]
@@ -74,8 +74,18 @@ def events_of(run: Run, spec: dict[str, Any], indices: Sequence[int]) -> Iterato
 
 def final_report(run: Run) -> dict[str, Number]:
     """Return the metrics in the original's order, followed by those it does not have."""
-    metrics = run.results.metrics | _violation_rates(run.answered)
-    return {name: metrics[name] for name in _ORIGINAL_METRICS} | metrics
+    results, usage = run.results, run.results.usage
+    metrics: dict[str, Number] = dict.fromkeys(_ORIGINAL_METRICS)
+    metrics |= {name: estimate.value for name, estimate in results.estimates.items()}
+    tokens = {"prompt": usage.input_tokens, "completion": usage.output_tokens}
+    tokens["total"] = sum(tokens.values())
+    return {
+        **metrics,
+        **_violation_rates(run.answered),
+        **{f"usage_{kind}_tokens": count for kind, count in tokens.items()},
+        "n_samples": results.n,
+        "n_failed": results.failed,
+    }
 
 
 def _violation_rates(samples: Sequence[Sample]) -> dict[str, Number]:

@@ -194,13 +194,12 @@ class ModelInfo:
     thinking_tokens: int = 0
     is_local: bool = False
     only_habit: str = ""
+    price_query: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_base(self) -> bool:
         """Whether it is a base model."""
         return self.max_tokens == BASE_MODEL_TOKENS
-
-    price_query: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def requests_per_answer(self) -> int:

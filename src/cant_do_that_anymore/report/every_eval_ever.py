@@ -8,7 +8,7 @@ machine.
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import chain
@@ -19,34 +19,29 @@ from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking
 from ..errors import InvalidInput
 from ..formatting import without_folders
-from ..habits.words import Words
-from ..metrics.diagnosis import Contrast
-from ..metrics.measures import USUAL_SHARE
-from ..metrics.stats.intervals import Difference, Method
-from ..metrics.types import Measure
+from ..metrics.estimates import Estimate, Event, Measure
+from ..metrics.measures import AFTER, BEFORE, MEASURES, SHARE_AFTER, SHARE_BEFORE
 from ..providers.catalog import BUILT_IN_MODELS, PROVIDERS
-from ..runs.results import Run, command_of
+from ..runs.run import Run, command_of
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample, answers_of
-from .run_page import main_measures
 
 Json = dict[str, Any]
 SCHEMA, LIBRARY, BENCHMARK = "0.3.0", "cant-do-that-anymore", "cant_do_that_anymore"
 PROJECT_URL = "https://github.com/cant-do-that-anymore/cant-do-that-anymore"
-# Measures without a perfect value of which less is better all the same.
-LESS_IS_BETTER = ("delta", "reminder_effect")
+# The range of each number, and whether less is better; others are not exported.
+RANGES: dict[str, tuple[float | str, float | str, bool]] = {
+    "rule_uptake": ("-Infinity", 1.0, False),
+    "variant_impact_factor": (-1.0, "Infinity", True),
+    "delta": (-1.0, 1.0, True),
+    "predicted_move_proportion": (0.0, 1.0, False),
+    "predicted_move_in_variant_proportion": (0.0, 1.0, True),
+}
 # The measure whose mean over the samples is that of the scores under a condition.
-OF_CONDITION: dict[str, tuple[str, Callable[[Sample], bool]]] = {
-    STANDARD_CONDITION: (USUAL_SHARE[STANDARD_CONDITION], lambda sample: sample.had_habit),
-    CHANGED_CONDITION: ("variant_legal_proportion", lambda sample: sample.is_legal_under_change),
+OF_CONDITION: dict[str, tuple[str, Event]] = {
+    STANDARD_CONDITION: (SHARE_BEFORE, BEFORE),
+    CHANGED_CONDITION: (SHARE_AFTER, AFTER),
 }
-_BOUNDED = ", widened to cover every reading of replies without a {answer}"
-METHODS: dict[Method, str] = {
-    "score": "score interval",
-    "score by games": "score interval, clustered by {group}",
-    "t over games": "t interval over {group}s",
-    "score, bounded": f"score interval{_BOUNDED}",
-    "score by games, bounded": f"score interval, clustered by {{group}}{_BOUNDED}",
-}
+METHOD = "score interval, clustered by group; it covers every reading of unusable replies"
 
 
 def export(ranked: Sequence[Ranking], organization: str = "") -> dict[str, str]:
@@ -140,29 +135,29 @@ class _Evaluation:
             },
             "model_info": self._model(),
             "evaluation_results": [
-                self._result(entry, measure)
+                self._result(entry, MEASURES[name], estimate)
                 for entry in self.entries
-                for measure in main_measures(entry.results)
-                if entry.results.metrics[measure.name] is not None
+                for name in RANGES
+                if (estimate := entry.results.get(name))
             ],
         }
 
-    def _result(self, entry: Entry, measure: Measure | Contrast) -> Json:
+    def _result(self, entry: Entry, measure: Measure, estimate: Estimate) -> Json:
         dataset = replace(entry.run.dataset, built_now=False, saved_at="", endpoint="")
         habit, words = entry.change.its_habit, entry.words
-        games = {f"{words.group}s": entry.results.metrics["n_games"]}
+        games = {f"{words.group}s": entry.results.groups}
         return {
             "evaluation_result_id": f"{_task(entry)}.{measure.name}",
             "evaluation_name": _task(entry),
             "evaluation_timestamp": entry.run.started_at,
             "source_data": {
-                "dataset_name": f"{habit.name} {words.items} ({dataset.provenance})",
+                "dataset_name": f"{words.items} of {habit.name} ({dataset.provenance})",
                 "source_type": "url",
                 "url": [PROJECT_URL],
                 "additional_details": _texts({"pool": entry.pool, **games}),
             },
-            "metric_config": _metric(measure, words),
-            "score_details": _score(entry, measure.name),
+            "metric_config": _metric(measure),
+            "score_details": _score(entry, estimate),
             "generation_config": _generation(entry, str(self._model()["id"])),
         }
 
@@ -182,58 +177,39 @@ def _texts(facts: Mapping[str, object]) -> dict[str, str]:
 
 def _task(entry: Entry) -> str:
     """Return the name of an evaluation: eval, rules, and any form or pool of its own."""
-    parts = [entry.eval, entry.category[1], entry.other_form, entry.pool]
+    form = entry.other_form
+    parts = [entry.eval, entry.category[1], form, entry.pool]
     return ".".join([BENCHMARK, *(part.replace(" ", "-") for part in parts if part)])
 
 
-def _ends(measure: Measure | Contrast) -> tuple[float | str, float | str]:
-    """Return the least and the greatest value that a measure can have.
-
-    A ratio is unbounded if a sample can add to its part and nothing to its whole.
-    """
-    if isinstance(measure, Contrast):
-        return -1.0, 1.0 if issubclass(measure.kind, Difference) else "Infinity"
-    ratios = [part / whole for part, whole in measure.pairs if whole]
-    alone = [part for part, whole in measure.pairs if not whole]
-    low = "-Infinity" if min(alone, default=0) < 0 else min(ratios)
-    return low, "Infinity" if max(alone, default=0) > 0 else max(ratios)
-
-
-def _metric(measure: Measure | Contrast, words: Words) -> Json:
-    low, high = _ends(measure)
-    less = measure.perfect == low or measure.name in LESS_IS_BETTER
-    neither = not less and measure.perfect != high
-    remark = {"direction": "describes the model; neither more nor less is better"}
+def _metric(measure: Measure) -> Json:
+    low, high, less = RANGES[measure.name]
     return {
-        "evaluation_description": words.fill(measure.meaning),
+        "evaluation_description": measure.meaning,
         "metric_id": f"{BENCHMARK}.{measure.name}",
-        "metric_name": words.fill(measure.title),
-        "metric_kind": "relative_change" if "Infinity" in f"{low}{high}" else "proportion",
+        "metric_name": measure.title,
+        "metric_kind": "relative_change" if measure.relative else "proportion",
         "metric_unit": "proportion",
         "lower_is_better": less,
         "score_type": "continuous",
         "min_score": low,
         "max_score": high,
-        "additional_details": _texts({"perfect": measure.perfect}) | (remark if neither else {}),
     }
 
 
-def _score(entry: Entry, name: str) -> Json:
-    results = entry.results
-    interval, bounds = results.intervals.get(name), results.bounds.get(name)
-    uncertainty: Json = {"num_samples": results.metrics["n_samples"]}
-    if interval:
-        uncertainty["confidence_interval"] = {
-            "lower": interval.low,
-            "upper": interval.high,
-            "confidence_level": 0.95,
-            "method": entry.words.fill(METHODS[interval.method]),
-        }
-    limits = {"bounds_low": bounds.low, "bounds_high": bounds.high} if bounds else {}
+def _score(entry: Entry, estimate: Estimate) -> Json:
     return {
-        "score": results.metrics[name],
-        "uncertainty": uncertainty,
-        "details": _texts({**limits, "notes": " | ".join(entry.notes)}),
+        "score": estimate.value,
+        "uncertainty": {
+            "num_samples": estimate.n,
+            "confidence_interval": {
+                "lower": estimate.low,
+                "upper": estimate.high,
+                "confidence_level": 0.95,
+                "method": METHOD,
+            },
+        },
+        "details": _texts({"notes": " | ".join(entry.run.notes)}),
     }
 
 
@@ -244,7 +220,7 @@ def _generation(entry: Entry, model_id: str) -> Json:
         "wordings": ", ".join(plan.wordings),
         "form": entry.plan.form.name,
         "conditions": ", ".join(condition.name for condition in plan.conditions),
-        **plan.scoring,
+        "reading": plan.reading,
         "seed": settings.seed,
         "reasoning_effort": settings.reasoning_effort,
         "extra_body": settings.extra_body,
@@ -266,7 +242,7 @@ def _instance(entry: Entry, sample: Sample, condition: Condition) -> Json:
     item, name = sample.item, condition.name
     details = entry.change.its_habit.details(item)
     reply, answer = sample.replies[name], sample.answers[name]
-    measure, holds = OF_CONDITION.get(name, ("", None))
+    measure, event = OF_CONDITION.get(name, ("", None))
     raw, reference = _prompt(sample, condition), _references(sample, condition)
     is_correct = reply.outcome == "right" if condition.about else reply.answer in reference
     usage = answer.usage
@@ -290,7 +266,7 @@ def _instance(entry: Entry, sample: Sample, condition: Condition) -> Json:
             }
         ],
         "evaluation": {
-            "score": float(holds(sample) if holds else is_correct),
+            "score": float(event.holds(sample) if event else is_correct),
             "is_correct": is_correct,
         },
         "token_usage": {

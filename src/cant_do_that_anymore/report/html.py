@@ -14,26 +14,18 @@ from markupsafe import Markup, escape
 
 from ..files import atomic_write_text, file_errors
 from ..formatting import (
-    Number,
     amount,
-    brief,
     dollars,
     duration,
-    format_p,
     format_setting,
     in_points,
-    minus,
     number,
-    p_number,
     percentage,
     rounded,
     visible,
 )
-from ..metrics.stats.intervals import Interval
-from ..metrics.types import Bounds
 from .svg import Mark, dot, intervals, scale, stack
 
-_UNBROKEN = re.compile(r"(?<=\bp) (?=[=<] \d)|(?<=\bp [=<]) (?=\d)")
 _ASSETS = files("cant_do_that_anymore") / "report" / "assets"
 
 
@@ -64,14 +56,13 @@ def _environment() -> Environment:
 
 
 def _finalize(value: Any) -> Any:
-    """Make control characters visible and spaces non-breaking in everything a template writes.
+    """Make control characters visible in everything a template writes.
 
-    No line breaks within a p-value. Markup that a filter or a macro has escaped already is left as
-    it is, except for control characters.
+    Markup that a filter or a macro has escaped already is left as it is otherwise.
     """
     if isinstance(value, Markup):
         return Markup(visible(value))
-    return _UNBROKEN.sub("\N{NO-BREAK SPACE}", visible(value)) if isinstance(value, str) else value
+    return visible(value) if isinstance(value, str) else value
 
 
 def asset(*names: str) -> Markup:
@@ -98,27 +89,13 @@ def write_text(text: str, path: Path) -> Path:
     return path
 
 
-def interval(bounds: Interval | None, text: Callable[[Number], str] = number) -> str:
-    """Format a 95% interval."""
-    return f"[{text(bounds.low)}, {text(bounds.high)}]" if bounds else ""
-
-
-def bounds(limits: Bounds) -> str:
-    """Format the bounds of a metric: its range over every reading of unusable answers."""
-    return (
-        f"these samples alone [{number(limits.low)}, {number(limits.high)}], "
-        f"complete cases {number(limits.complete)}"
-    )
-
-
 def prose(text: str) -> Markup:
     """Escape a sentence, with what it has in backticks as code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(visible(text)))))
 
 
 _FILTERS: tuple[Callable[..., object], ...] = (
-    *(amount, bounds, brief, dollars, duration, format_p, in_points, interval),
-    *(minus, number, p_number, percentage, prose, rounded),
+    *(amount, dollars, duration, in_points, number, percentage, prose, rounded),
 )
 # Filters by their names in the templates.
 FILTERS = {function.__name__: function for function in _FILTERS} | {"plain": format_setting}

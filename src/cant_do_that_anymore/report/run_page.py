@@ -1,97 +1,45 @@
 """The HTML report of a run."""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from math import ceil, floor, log10
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
-
-from markupsafe import Markup
 
 from ..files import atomic_write, file_errors
-from ..metrics.diagnosis import (
-    CONTRASTS,
-    CORRECTED,
-    KNOWING_EFFECT,
-    KNOWLEDGE,
-    KNOWLEDGE_GROUPS,
-    PLACEBO_IMPACT,
-    SPECIFIC,
-    Contrast,
-    Knowing,
-    confounded,
-    knowledge_group_of,
-)
+from ..metrics.estimates import Estimate
 from ..metrics.measures import (
-    FORBIDDEN_SHARE,
-    IMPACT,
-    MEASURES,
-    REASONING,
-    SCALE_HINTS,
-    STATISTICS,
-    TILES,
-    USUAL_SHARE,
-    Mean,
-    means_for,
+    AFTER,
+    BEFORE,
+    LENGTHS,
+    ORIGINAL,
+    REASONING_DIFFERENCE,
+    SHARE_AFTER,
+    SHARE_BEFORE,
 )
-from ..metrics.types import Measure, Results
-from ..runs.results import Run
-from ..svg_tags import tag
+from ..runs.run import Run
 from ..task.conditions import PLACEBO
-from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION, Condition, Outcome
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Outcome
 from .html import render_stream
 from .sample_browser import LONGEST_TEXT, REASONING_FILTERS, samples_json
 from .sentences import (
-    closes,
-    control_shares,
-    diagnosis_answers,
+    effect_text,
+    explanation,
     failures_of,
+    findings,
     headline,
     helps_sentence,
+    reasoning_sentence,
     shares_text,
     size_sentence,
     wording_sentence,
 )
-from .svg import flow
+from .svg import Axis, axis_over, flow
+from .tables import outcomes_in
 
-
-class KnowledgeGroup(NamedTuple):
-    """One of the six groups of a diagnosis: the rule known or not, the habit dropped or kept."""
-
-    does: str
-    style: str
-    group: Knowing
-    number: int
-    share: float
-
-    @property
-    def link(self) -> str:
-        """The link to the samples of the group."""
-        return "#" + urlencode({"knowing": self.group})
-
-
-class KnowledgeRow(NamedTuple):
-    """Samples with the rule known, not known or unreadable, split into habit dropped and kept."""
-
-    title: str
-    number: int
-    share: float
-    parts: tuple[KnowledgeGroup, ...]
-
-    @property
-    def bar(self) -> Markup:
-        """Both parts side by side, as wide as the row's share of all samples."""
-        bands, x = [], 0.0
-        for part in self.parts:
-            percent = 100 * self.share * part.share
-            words = f"{part.number:,} {part.group}"
-            band = tag("rect", x=f"{x:.3f}%", width=f"{percent:.3f}%", y=0, height="100%")
-            link = {"href": part.link, "class_": part.style, "aria_label": words}
-            bands.append(tag("a", tag("title", words), band, **link))
-            x += percent
-        return tag("svg", *bands, width="100%", height=26)
+_OTHER_COLORS = 4  # in the style sheet, for conditions other than the first two
+# A table by usual answer shows those of so many samples at least, and at most so many of them.
+LEAST_SAMPLES, MOST_ANSWERS = 10, 12
 
 
 class RuleExample(NamedTuple):
@@ -101,41 +49,14 @@ class RuleExample(NamedTuple):
     shown: str
 
 
-# Samples by knowledge of the rule, with the colors of dropped and kept habits.
-_KNOWLEDGE = {
-    "knows the rule": ("is-adapted", "is-usual"),
-    "does not know the rule": ("is-adapted", "is-usual"),
-    "yes/no answers unreadable": ("is-unclear-dropped", "is-unclear-kept"),
-}
+class Tile(NamedTuple):
+    """A number that is shown first, with the name that it has in files."""
 
-
-def knowledge_rows(run: Run) -> list[KnowledgeRow]:
-    """Return the habits by knowledge of the rule; empty for a run without a diagnosis."""
-    if KNOWLEDGE not in run.results.metrics:
-        return []
-    counts = Counter(group for sample in run.answered if (group := knowledge_group_of(sample)))
-    rows, does_what = [], ("drops the habit", "keeps it")
-    for index, (title, styles) in enumerate(_KNOWLEDGE.items()):
-        groups = KNOWLEDGE_GROUPS[2 * index : 2 * index + 2]
-        count = sum(counts[group] for group in groups)
-        parts = tuple(
-            KnowledgeGroup(does, style, group, counts[group], counts[group] / max(1, count))
-            for does, style, group in zip(does_what, styles, groups, strict=True)
-        )
-        rows.append(KnowledgeRow(title, count, count / max(1, counts.total()), parts))
-    return rows if rows[2].number else rows[:2]
-
-
-def _axis_of(means: Sequence[Mean], results: Results) -> tuple[float, float]:
-    """Return a range of round numbers that contains 0 and all means with their intervals."""
-    ends = [0.0, *(results.metrics[mean.name] or 0.0 for mean in means)]
-    for interval in filter(None, (results.intervals.get(mean.name) for mean in means)):
-        ends += [interval.low, interval.high]
-    step = 10.0 ** floor(log10(max(1.0, *map(abs, ends))))
-    return step * floor(min(ends) / step), step * ceil(max(ends) / step)
-
-
-_OTHER_COLORS = 4  # in the style sheet, for conditions other than the first two
+    name: str
+    title: str
+    estimate: Estimate | None
+    axis: Axis
+    remark: str = ""
 
 
 def write_page(run: Run, path: Path) -> None:
@@ -153,16 +74,22 @@ def headline_and_tiles(run: Run) -> dict[str, object]:
     return {
         "run": run,
         "headline": headline(run),
-        "size_note": size_sentence(run.results),
-        "wording_note": wording_sentence(run),
-        "answers": diagnosis_answers(run),
-        "tiles": [MEASURES[name] for name in TILES[run.plan.eval]],
-        "readings": SCALE_HINTS,
-        "shares": USUAL_SHARE,
-        "forbidden": FORBIDDEN_SHARE,
-        "after_change": shares_text(run.after_change),
+        "explanation": explanation(run),
+        "remarks": " ".join(
+            filter(None, (wording_sentence(run), size_sentence(run), reasoning_sentence(run)))
+        ),
+        "tiles": list(_tiles(run)),
         "words": run.words,
     }
+
+
+def _tiles(run: Run) -> Iterator[Tile]:
+    uptake, words = run.results.uptake, run.words
+    axis, share = axis_over([uptake]), Axis(0, 1)
+    scale = shares_text(run.after_change) or "0%: ignores the rule, 100%: follows it"
+    yield Tile("rule_uptake", "Rule uptake", uptake, axis, scale)
+    for name, when in ((SHARE_BEFORE, "before the change"), (SHARE_AFTER, "after the change")):
+        yield Tile(name, f"Usual {words.answer}s {when}", run.results.get(name), share)
 
 
 def page(run: Run) -> str:
@@ -171,41 +98,59 @@ def page(run: Run) -> str:
 
 
 def _html(run: Run) -> Iterator[str]:
-    conditions, words = _conditions(run.plan.conditions), run.words
+    conditions, words, results = _conditions(run.plan.conditions), run.words, run.results
+    uptakes = results.wordings.by_wording if results.wordings else {}
     return render_stream(
         "run.html",
         **headline_and_tiles(run),
         conditions=conditions,
         flow=flow(run.samples, STANDARD_CONDITION, CHANGED_CONDITION, words.label),
         outcomes={
-            outcome: words.fill(_MEANINGS[outcome]) for outcome in outcomes_in(run.results.outcomes)
+            outcome: words.fill(_MEANINGS[outcome]) for outcome in outcomes_in(results.outcomes)
         },
-        measures=main_measures(run.results),
-        amounts=[
-            (amount, means, _axis_of(means, run.results))
-            for amount, means in means_for([*conditions], run.answered).items()
-        ],
         thought_filters={
             name: f"{words.fill(title)} ({sum(map(holds, run.samples)):,})"
             for name, (title, holds) in REASONING_FILTERS.items()
-            if REASONING.difference in run.results.metrics
+            if REASONING_DIFFERENCE in results.estimates
         },
-        statistics=[s for s in STATISTICS.values() if s.name in run.results.metrics],
-        knowledge=knowledge_rows(run),
-        controls=control_shares(run),
+        findings=list(findings(run)),
+        findings_axis=axis_over(
+            [finding.estimate for finding in results.diagnosis.values()], " points"
+        ),
         failures=failures_of(run),
         helps=helps_sentence(run),
-        closes=closes,
+        effect_text=effect_text,
+        uptake_axis=axis_over([results.uptake, *(e.rule_uptake for e in results.interventions)]),
+        wordings=sorted(uptakes.items(), key=lambda item: -item[1].value),
+        wording_axis=axis_over(uptakes.values()),
+        answers=list(_by_answer(run)),
+        original={
+            name: estimate
+            for name in (*(measure.name for measure in ORIGINAL), *LENGTHS)
+            if (estimate := results.get(name))
+        },
         settings=_settings(run),
-        knowing_measures=(MEASURES[KNOWLEDGE], KNOWING_EFFECT),
-        factor_measures=(MEASURES[IMPACT], MEASURES[PLACEBO_IMPACT], CORRECTED, SPECIFIC),
         placebo=_statement_of(run, PLACEBO),
-        confounded=confounded(run.results),
         example=example_of(run),
         habit=run.plan.change.its_habit,
         samples=samples_json(run),
         longest_reply=LONGEST_TEXT,
     )
+
+
+def _by_answer(run: Run) -> Iterator[tuple[str, int, float, float]]:
+    """Yield frequent usual answers with their samples, and how often each is given by then."""
+    habit = run.plan.change.its_habit
+    by_answer = defaultdict(list)
+    for sample in run.answered:
+        by_answer[" or ".join(habit.label(sample.item, a) for a in sample.item.usual)].append(
+            sample
+        )
+    frequent = sorted(by_answer.items(), key=lambda item: -len(item[1]))
+    for answer, samples in frequent[:MOST_ANSWERS]:
+        if (n := len(samples)) >= LEAST_SAMPLES:
+            before, after = (sum(map(event.holds, samples)) / n for event in (BEFORE, AFTER))
+            yield answer, n, before, after
 
 
 def example_of(run: Run) -> RuleExample:
@@ -225,20 +170,15 @@ def _statement_of(run: Run, name: str) -> str:
     return next((rules.statement for rules in in_force), "")
 
 
-def outcomes_in(counts: Mapping[str, Mapping[Outcome, int]]) -> list[Outcome]:
-    """Return the outcomes that occur under any of the conditions."""
-    return [outcome for outcome in OUTCOMES if any(count.get(outcome) for count in counts.values())]
-
-
-def _settings(run: Run) -> dict[bool, dict[str, object]]:
-    """Return the settings by title: those of scoring or not the default, and the others."""
-    scoring, settings = run.plan.scoring, run.plan.settings
-    changed = {*scoring, *settings.non_defaults, "temperature", "max_tokens", "seed"}
-    rows: dict[bool, dict[str, object]] = {True: {}, False: {}}
-    values = scoring | asdict(settings) | {"max_tokens": run.token_limit}
-    for name, value in values.items():
-        rows[name in changed][name.replace("_", " ").capitalize()] = value
-    return rows
+def _settings(run: Run) -> dict[str, object]:
+    """Return the settings by title."""
+    values = {"reading": run.plan.reading} | asdict(run.plan.settings)
+    values |= {"max_tokens": run.token_limit, "temperature": run.temperature_used}
+    return {
+        name.replace("_", " ").capitalize(): value
+        for name, value in values.items()
+        if value not in (None, "")
+    }
 
 
 def _conditions(conditions: Sequence[Condition]) -> dict[str, dict[str, object]]:
@@ -247,10 +187,7 @@ def _conditions(conditions: Sequence[Condition]) -> dict[str, dict[str, object]]
     styles = {name: f"other-{1 + index % _OTHER_COLORS}" for index, name in enumerate(others)}
     return {
         condition.name: vars(condition)
-        | {
-            "title": _title(condition.name),
-            "style": styles.get(condition.name, condition.name),
-        }
+        | {"title": _title(condition.name), "style": styles.get(condition.name, condition.name)}
         for condition in conditions
     }
 
@@ -266,7 +203,7 @@ _MEANINGS: dict[Outcome, str] = {
     "unreadable": "no {answer}, or more than one, could be read",
     "truncated": "cut off before a {answer}",
     "refused": "the model declined to answer",
-    "error": "no answer; left out of all numbers except the bounds",
+    "error": "no answer; left out of all values",
 }
 
 
@@ -274,9 +211,3 @@ def _title(name: str) -> str:
     """Format the name of a condition as a heading."""
     title = name.replace("_", " ").capitalize()
     return f"{title} rules" if name in (STANDARD_CONDITION, CHANGED_CONDITION) else title
-
-
-def main_measures(results: Results) -> list[Measure | Contrast]:
-    """Return all measures of a run."""
-    every: tuple[Measure | Contrast, ...] = (*MEASURES.values(), *CONTRASTS.values())
-    return [measure for measure in every if measure.name in results.metrics]

@@ -8,12 +8,11 @@ from markupsafe import Markup
 
 from ..formatting import map_texts, visible
 from ..habits.base import Change, Habit, Item
-from ..metrics.diagnosis import KNOWLEDGE, knowledge_group_of
-from ..metrics.measures import REASONING
+from ..metrics.diagnosis import knowing
 from ..providers.base import Answer
-from ..runs.results import Run
+from ..runs.run import Run
 from ..task.conditions import KNOWS_FORBIDDEN
-from ..task.types import CHANGED_CONDITION, Sample, ScoredAnswer
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample, ScoredAnswer
 
 # Characters of a reply or of its reasoning in the report, half of them from its end (often the
 # move). So the report of 1,000 samples with long reasoning stays below 10 MB.
@@ -29,7 +28,7 @@ def samples_json(run: Run) -> Iterator[Markup]:
 
 
 def _entries(run: Run) -> Iterator[dict[str, Any]]:
-    diagnosed = KNOWLEDGE in run.results.metrics
+    diagnosed = bool(run.results.diagnosis)
     conditions = {condition.name: condition for condition in run.plan.conditions}
     habit = run.plan.change.its_habit
     for sample in (*run.samples, *run.controls):
@@ -55,7 +54,10 @@ def _group(sample: Sample) -> str:
     """Return the group of the diagnosis that a sample belongs to, or why it has none."""
     if KNOWS_FORBIDDEN not in sample.replies:
         return CONTROL
-    return (knowledge_group_of(sample) or NO_HABIT) if sample.answered else NO_ANSWER
+    if not sample.answered:
+        return NO_ANSWER
+    does = "keeps it" if sample.kept_habit else "drops it"
+    return f"{knowing(sample)}, {does}" if sample.had_habit else NO_HABIT
 
 
 def _reply(reply: ScoredAnswer, answer: Answer, item: Item, rules: Change) -> dict[str, Any]:
@@ -98,6 +100,10 @@ def _cut(text: str) -> str | list[Any]:
 CONTROL, NO_HABIT, NO_ANSWER = "control", "no habit", "no answer"
 
 
+def _reasoning(sample: Sample, condition: str) -> int:
+    return sample.answers[condition].usage.thinking_tokens
+
+
 # Filters for samples by their reasoning under the changed rules: a title and a predicate.
 REASONING_FILTERS: dict[str, tuple[str, Callable[[Sample], bool]]] = {
     "usual": (
@@ -106,6 +112,8 @@ REASONING_FILTERS: dict[str, tuple[str, Callable[[Sample], bool]]] = {
     ),
     "longer": (
         "longer reasoning",
-        lambda sample: sample.answered and REASONING.increase(sample) > 0,
+        lambda sample: (
+            _reasoning(sample, CHANGED_CONDITION) > _reasoning(sample, STANDARD_CONDITION)
+        ),
     ),
 }

@@ -5,7 +5,7 @@ size.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import ceil, floor
@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from ..formatting import percentage
-from ..metrics.stats.intervals import Interval, ends_of
+from ..formatting import minus, percentage
+from ..metrics.estimates import Estimate
 from ..svg_tags import tag
 from ..task.types import OUTCOMES, Outcome, Sample
 
@@ -27,19 +27,11 @@ _MOST_STEPS = 4
 
 @dataclass(frozen=True)
 class Axis:
-    """A scale for all rows of a table; it always contains 0.
-
-    Attributes:
-        low: the lower end.
-        high: the upper end.
-        factor: multiplies the values in the labels.
-        unit: the unit of the labels.
-    """
+    """A scale in percent or in points for all rows of a table; it always contains 0."""
 
     low: float
     high: float
-    factor: float = 1
-    unit: str = ""
+    unit: str = "%"
 
     def at(self, value: float) -> str:
         """Return the position of a value on the axis, in percent."""
@@ -48,23 +40,26 @@ class Axis:
 
     @property
     def ticks(self) -> dict[float, str]:
-        """The labels of both ends and of 0."""
+        """The labels of both ends and of 0; points are named at the last one."""
         ends = dict.fromkeys((self.low, 0.0, self.high))
-        return {end: f"{self.factor * end:g}".replace("-", "−") for end in ends}
+        unit = dict.fromkeys(ends, "%" if self.unit == "%" else "") | {self.high: self.unit}
+        return {end: minus(f"{100 * end:g}{unit[end]}") for end in ends}
 
 
-def axis_over(values: Iterable[float | None], factor: float = 1, unit: str = "") -> Axis:
-    """Return an axis that covers all values.
+def axis_over(estimates: Iterable[Estimate | None], unit: str = "%") -> Axis:
+    """Return an axis that covers all numbers with their intervals; in percent, it reaches 100.
 
-    >>> axis_over([-0.66, 0.02, None])
-    Axis(low=-0.75, high=0.25, factor=1, unit='')
+    >>> axis_over([Estimate(-0.3, -0.66, 0.02, 50), None], " points")
+    Axis(low=-0.75, high=0.25, unit=' points')
     """
-    numbers = [0.0, *(value for value in values if value is not None)]
+    ends = (end for e in estimates if e for end in (e.low, e.value, e.high))
+    always = [0.0, 1.0] if unit == "%" else [0.0]
+    numbers = [*always, *(end for end in ends if end is not None)]
     for step in _STEPS:
         low, high = floor(min(numbers) / step), ceil(max(numbers) / step)
         if high - low <= _MOST_STEPS:
             break
-    return Axis(low * step, max(high, low + 1) * step, factor, unit)
+    return Axis(low * step, max(high, low + 1) * step, unit)
 
 
 def scale(axis: Axis) -> Markup:
@@ -72,58 +67,46 @@ def scale(axis: Axis) -> Markup:
     parts = []
     for value, label in axis.ticks.items():
         anchor = "start" if value == axis.low else "end" if value == axis.high else "middle"
-        text = f"{label} {axis.unit}" if value == axis.high and axis.unit else label
-        parts.append(tag("text", text, x=axis.at(value), y=11, text_anchor=anchor))
+        parts.append(tag("text", label, x=axis.at(value), y=11, text_anchor=anchor))
     return tag("svg", *parts, class_="scale", width="100%", height=_ROW, aria_hidden="true")
 
 
-# The ends of an interval.
-Ends = tuple[float | None, float | None]
-
-
 class Mark(NamedTuple):
-    """A value, its interval, the CSS class of their color, and the bounds of the value."""
+    """A number with its interval, and the CSS class of their color."""
 
-    value: float | None
-    interval: Ends | Interval | None
+    estimate: Estimate | None
     style: str = "plain"
-    bounds: Ends | None = None
 
 
-def intervals(
-    marks: Sequence[Mark], low: float, high: float, ticks: Iterable[str] = ("0%", "50%", "100%")
-) -> Markup:
-    """Draw values as dots, intervals as lines and bounds as bands behind them, one below the other.
+def intervals(marks: Sequence[Mark], axis: Axis) -> Markup:
+    """Draw values as dots and intervals as lines, one below the other.
 
-    Thin lines mark the ticks. An interval that exceeds the scale ends in an arrow.
+    Thin lines mark the ticks. An interval that exceeds the axis ends in an arrow.
     """
-    axis, height = Axis(low, high), _ROW * len(marks)
-    parts = [tag("line", x1=x, x2=x, y1=0, y2=height, class_="axis") for x in ticks]
+    height, ends = _ROW * len(marks), map(axis.at, axis.ticks)
+    parts = [tag("line", x1=x, x2=x, y1=0, y2=height, class_="axis") for x in ends]
     for number, mark in enumerate(marks):
-        y = _ROW * number + _ROW / 2
-        for ends, style in ((mark.bounds, "bounds"), (mark.interval, f"whisker {mark.style}")):
-            start, end = ends_of(ends) if isinstance(ends, Interval) else ends or (None, None)
-            if start is None or end is None:
-                continue
-            place = {"x1": axis.at(start), "x2": axis.at(end)}
-            parts.append(tag("line", **place, y1=y, y2=y, class_=style))
-            beyond = f"beyond {mark.style}"
-            if start < low:
-                parts.append(tag("text", "‹", x="0%", dx=-7, y=y + 5, class_=beyond))
-            if end > high:
-                parts.append(tag("text", "›", x="100%", y=y + 5, class_=beyond))
-        if mark.value is not None:
-            style = f"dot {mark.style}"
-            parts.append(tag("circle", cx=axis.at(mark.value), cy=y, r=4, class_=style))
+        if mark.estimate:
+            parts += _drawn(mark.estimate, mark.style, axis, _ROW * number + _ROW / 2)
     return tag("svg", *parts, class_="intervals", width="100%", height=height, aria_hidden="true")
 
 
-def dot(
-    axis: Axis, value: float | None, interval: Ends | None = None, bounds: Ends | None = None
-) -> Markup:
-    """Draw one value on an axis that covers it."""
-    mark = Mark(value, interval, bounds=bounds)
-    return intervals([mark], axis.low, axis.high, map(axis.at, axis.ticks))
+def _drawn(estimate: Estimate, style: str, axis: Axis, y: float) -> Iterator[Markup]:
+    """Draw one number at a height."""
+    low, high = estimate.low, estimate.high
+    if low is not None and high is not None:
+        place = {"x1": axis.at(low), "x2": axis.at(high)}
+        yield tag("line", **place, y1=y, y2=y, class_=f"whisker {style}")
+        if low < axis.low:
+            yield tag("text", "‹", x="0%", dx=-7, y=y + 5, class_=f"beyond {style}")
+        if high > axis.high:
+            yield tag("text", "›", x="100%", y=y + 5, class_=f"beyond {style}")
+    yield tag("circle", cx=axis.at(estimate.value), cy=y, r=4, class_=f"dot {style}")
+
+
+def dot(axis: Axis, estimate: Estimate | None) -> Markup:
+    """Draw one number on an axis."""
+    return intervals([Mark(estimate)], axis)
 
 
 def stack(counts: Mapping[str, int]) -> Markup:
@@ -132,7 +115,9 @@ def stack(counts: Mapping[str, int]) -> Markup:
     for name, count in counts.items():
         if count:
             x, width = (f"{100 * amount / total:.2f}%" for amount in (start, count))
-            tooltip = tag("title", f"{name}: {count:,} of {total:,}, {percentage(count / total)}")
+            tooltip = tag(
+                "title", f"{name}: {count:,} of {total:,}, {percentage(count / total, 0)}"
+            )
             parts.append(tag("rect", tooltip, x=x, width=width, height=_ROW, class_=f"is-{name}"))
             start += count
     label = ", ".join(f"{name} {100 * n / total:.0f}%" for name, n in counts.items() if n)
@@ -241,7 +226,7 @@ def _labels(
         middle = y + thick / 2
         node = tag("rect", x=node_x, y=y, width=_NODE, height=thick)
         name = tag("text", label(outcome), x=text_x, y=middle - 3, class_="name")
-        share = f"{count:,} · {percentage(count / total)}"
+        share = f"{count:,} · {percentage(count / total, 0)}"
         amount = tag("text", share, x=text_x, y=middle + 13, class_="amount")
         link = "#" + urlencode({side.condition: outcome})
         labels.append(tag("a", node, name, amount, href=link, class_=f"is-{outcome}"))

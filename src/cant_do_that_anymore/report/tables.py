@@ -1,6 +1,6 @@
 """Tables for the terminal: runs, experiments, comparisons."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from rich.console import Group, RenderableType
@@ -8,41 +8,24 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from ..comparison.entries import Entry
-from ..comparison.leaderboard import Ranking
-from ..comparison.pairwise import PairComparison, of_measure
-from ..comparison.verdict import advice, heading, verdict, verdicts
-from ..formatting import (
-    dollars,
-    duration,
-    format_setting,
-    in_points,
-    number,
-    p_number,
-    percentage,
-    range_in_points,
-)
-from ..metrics.diagnosis import CONTRASTS, DIAGNOSIS, Contrast, confounded
-from ..metrics.measures import FORBIDDEN_SHARE, IMPACT, UPTAKE, USUAL_SHARE
-from ..metrics.types import Measure, Results
-from ..runs.results import Run
-from ..task.types import CHANGED_CONDITION
-from .columns import (
-    DIAGNOSIS_HEADING,
-    VERDICTS,
-    all_notes,
-    as_rows,
-    columns_in,
+from ..comparison.leaderboard import Ranking, advice, heading, verdicts
+from ..formatting import dollars, duration, format_setting, number, percentage, rounded
+from ..metrics.measures import LENGTHS, ORIGINAL
+from ..runs.run import Run
+from ..task.types import CHANGED_CONDITION, OUTCOMES, Outcome
+from .rows import (
+    Document,
+    columns_of,
+    diagnosis_cells,
     group_notes,
-    legend,
-    marked,
+    pair_cells,
+    wording_cells,
     words_of,
 )
-from .document import Document, matrix_cells
-from .html import interval
-from .run_page import knowledge_rows, main_measures, outcomes_in
 from .sentences import (
-    control_shares,
-    diagnosis_answers,
+    effect_text,
+    explanation,
+    findings,
     headline,
     helps_sentence,
     reasoning_sentence,
@@ -50,34 +33,29 @@ from .sentences import (
     wording_sentence,
 )
 
-# Not in the table of metrics: shown beside other numbers, or derived from the outcomes.
-_SHOWN_ELSEWHERE = {*FORBIDDEN_SHARE.values(), "variant_legal_proportion"}
-_OF_DIAGNOSIS = {*(measure.name for measure in DIAGNOSIS), *CONTRASTS}
 # Tables without lines, and their columns.
 _table = partial(Table, box=None, pad_edge=False, header_style="bold")
 _left, _right = partial(Column, no_wrap=True), partial(Column, no_wrap=True, justify="right")
 MOST_WITH_SHARES = 3  # conditions that fit in a line with their shares; with more, only counts
+CHANCE = (
+    "Differences are in points; their 95% intervals hold for all pairs together. Different: the "
+    "interval excludes 0. Equivalent: it is within ±5 points. Inconclusive: neither."
+)
 
 
 def summary(run: Run, *, verbose: bool = False) -> RenderableType:
-    """Return the summary of a run: headline, measures, outcomes, tokens and notes.
-
-    A diagnosis is four sentences; ``verbose`` adds its measures and the habits by knowledge.
-    """
-    answers = diagnosis_answers(run)
+    """Return the summary of a run; ``verbose`` adds the numbers of the original eval."""
     return Group(
         Text(headline(run), style="bold"),
-        *_paragraph(f"{size_sentence(run.results)} {wording_sentence(run)}".strip()),
-        *_by_wording(run.results),
-        *_paragraph(reasoning_sentence(run.results)),
-        Text(),
-        *(Text.assemble((question, "bold"), f" {answer}") for question, answer in answers.items()),
-        *([Text()] if answers else []),
-        _measures(run, verbose=verbose),
-        Text(),
-        *(_knowledge(run) if answers and verbose else ()),
+        *_paragraph(explanation(run)),
+        *_paragraph(f"{wording_sentence(run)} {size_sentence(run)}".strip()),
+        *_paragraph(reasoning_sentence(run)),
+        *_by_wording(run),
+        *_diagnosis(run),
         *_what_helps(run),
+        Text(),
         _outcomes(run),
+        *(_original(run) if verbose else ()),
         Text(),
         Text(_footer(run), style="dim"),
         *(Text(f"note: {note}", style="yellow") for note in run.notes),
@@ -88,78 +66,56 @@ def _paragraph(sentence: str) -> list[Text]:
     return [Text(), Text(sentence)] if sentence else []
 
 
-def _by_wording(results: Results) -> Iterator[RenderableType]:
-    """Yield the table of the main measure by wording, highest first, if there are several."""
-    if not results.wordings:
+def _by_wording(run: Run) -> Iterator[RenderableType]:
+    """Yield the table of rule uptake by wording, highest first, if there are several."""
+    if not run.results.wordings:
         return
-    headings = _left("wording"), _right("samples"), _right("rule uptake"), _left("95% interval")
-    table = _table(*headings)
-    for name, entry in results.wordings.sorted:
-        ends = f"[{number(entry.low)}, {number(entry.high)}]" if entry.low is not None else ""
-        table.add_row(name, number(entry.n), number(entry.value), ends)
-    yield Text()
-    yield table
+    table = _table(_left("wording"), _right("samples"), _left("rule uptake"))
+    by_name = run.results.wordings.by_wording
+    for name in sorted(by_name, key=lambda name: -by_name[name].value):
+        table.add_row(name, number(by_name[name].n), by_name[name].as_share)
+    yield from (Text(), table)
 
 
-def _measures(run: Run, *, verbose: bool) -> Table:
-    table = _table(_left("measure"), _right("value"), _left("95% interval"), "")
-    hidden = _SHOWN_ELSEWHERE if verbose else _SHOWN_ELSEWHERE | _OF_DIAGNOSIS
-    for measure in main_measures(run.results):
-        if measure.name not in hidden:
-            value = run.results.metrics[measure.name]
-            interval_text = interval(run.results.intervals.get(measure.name))
-            remark = Text(run.words.fill(_remark(measure, run.results)), style="dim")
-            table.add_row(run.words.fill(measure.title), number(value), interval_text, remark)
-            if bounds := run.results.bounds.get(measure.name):
-                range_text = f"[{number(bounds.low)}, {number(bounds.high)}]"
-                complete = Text(f"complete: {number(bounds.complete)}", style="dim")
-                table.add_row("  bounds, without sampling error", "", range_text, complete)
-    return table
-
-
-def _remark(measure: Measure | Contrast, results: Results) -> str:
-    if measure.name in confounded(results):
-        return "see the note"
-    for condition, name in USUAL_SHARE.items():
-        if name == measure.name:
-            return f"forbidden: {number(results.metrics[FORBIDDEN_SHARE[condition]])}"
-    return measure.remark or ("" if measure.perfect is None else f"perfect is {measure.perfect:g}")
-
-
-def _knowledge(run: Run) -> Iterator[RenderableType]:
-    """Yield the table of habits by knowledge of the rule, and the line on controls."""
-    rows = knowledge_rows(run)
-    total = f"of {number(sum(row.number for row in rows))} with the habit"
-    table = _table(_left(total), *map(_right, ("drop it", "", "keep it", "")))
-    for row in rows:
-        cells = (text for p in row.parts for text in (number(p.number), percentage(p.share)))
-        table.add_row(f"{row.title}: {number(row.number)}", *cells)
-    yield table
-    if controls := control_shares(run):
-        shares = ", ".join(f"{percentage(share)} {name}" for name, share in controls.items())
-        yield Text(f"habits at controls: {shares}", style="dim")
-    yield Text()
+def _diagnosis(run: Run) -> Iterator[RenderableType]:
+    """Yield the questions of a diagnosis with their answers and numbers, if there is one."""
+    if not run.results.diagnosis:
+        return
+    table = _table("question", "answer", _left("points"))
+    for question, finding, _ in findings(run):
+        points = finding.estimate.as_difference if finding.estimate else "–"
+        table.add_row(question, finding.answer, points)
+    yield from (Text(), table)
 
 
 def _what_helps(run: Run) -> Iterator[RenderableType]:
-    """Yield the sentence and the table on interventions, if the run has any."""
+    """Yield the interventions with their effects, if there are any."""
     if not run.results.interventions:
         return
-    headings = "rule uptake", "points", "95% interval", "p (Holm)", "closes", "tokens"
-    table = _table(_left("what helps"), *map(_right, headings))
-    table.add_row("(no intervention)", number(run.results.metrics[UPTAKE]))
+    headings = "intervention", _left("rule uptake"), "effect", _right("tokens")
+    table = _table(*headings)
+    uptake = run.results.uptake
+    table.add_row("(none)", uptake.as_share if uptake else "–")
     for effect in run.results.interventions:
-        low, high = effect.difference_low, effect.difference_high
-        table.add_row(
-            effect.name,
-            number(effect.rule_uptake),
-            in_points(effect.difference),
-            "" if low is None or high is None else range_in_points(low, high),
-            p_number(effect.p_holm),
-            percentage(effect.closes, 0),
-            "–" if effect.extra_tokens is None else f"{effect.extra_tokens:+,.0f}",
-        )
-    yield from (Text(helps_sentence(run)), Text(), table, Text())
+        own = effect.rule_uptake.as_share if effect.rule_uptake and effect.can_be_judged else "–"
+        table.add_row(effect.name, own, effect_text(run, effect), f"{effect.extra_tokens:+,.0f}")
+    yield from (Text(), Text(helps_sentence(run)), Text(), table)
+
+
+def _original(run: Run) -> Iterator[RenderableType]:
+    """Yield the numbers of the original eval, under its own names."""
+    table = _table(_left("OpenAI Evals"), _right("value"), _left("95% interval"))
+    for name in (*(measure.name for measure in ORIGINAL), *LENGTHS):
+        if estimate := run.results.get(name):
+            ends = estimate.low, estimate.high
+            interval = "" if None in ends else f"[{number(ends[0])}, {number(ends[1])}]"
+            table.add_row(name, number(estimate.value), interval)
+    yield from (Text(), table)
+
+
+def outcomes_in(counts: Mapping[str, Mapping[Outcome, int]]) -> list[Outcome]:
+    """Return the outcomes that occur under any of the conditions."""
+    return [outcome for outcome in OUTCOMES if any(count.get(outcome) for count in counts.values())]
 
 
 def _outcomes(run: Run) -> Table:
@@ -168,10 +124,10 @@ def _outcomes(run: Run) -> Table:
     table = _table("outcome")
     roomy = len(run.plan.conditions) <= MOST_WITH_SHARES
     for condition in run.plan.conditions:
-        heading = condition.name.replace("_", "\n")
+        title = condition.name.replace("_", "\n")
         if condition.name == CHANGED_CONDITION and roomy:
-            heading = condition.rules.key
-        table.add_column(heading, justify="right")
+            title = condition.rules.key
+        table.add_column(title, justify="right")
         if roomy:
             table.add_column("", justify="right")
     counts = run.results.outcomes
@@ -195,16 +151,16 @@ def _outcomes_by_row(run: Run) -> Table:
 
 def _cells(count: int | None, n: int) -> tuple[str, str]:
     """Format a count and its share; both are empty if the outcome is impossible."""
-    return ("", "") if count is None else (number(count), percentage(count / n))
+    return ("", "") if count is None else (number(count), rounded(count / n))
 
 
 def _footer(run: Run) -> str:
-    metrics, dataset = run.results.metrics, f"dataset: {run.dataset.provenance}"
-    tokens_in, tokens_out = metrics["usage_prompt_tokens"], metrics["usage_completion_tokens"]
-    cached = metrics.get("usage_cached_tokens")
-    share = f" ({percentage(cached / tokens_in)} cached)" if cached and tokens_in else ""
-    tokens = f"{tokens_in:,} tokens in{share}, {tokens_out:,} out"
-    parts = [dataset, _sampling(run), tokens, _cost(run), _time(run)]
+    usage = run.results.usage
+    cached, given = usage.cached_tokens, usage.input_tokens
+    share = f" ({percentage(cached / given, 0)} cached)" if cached and given else ""
+    tokens = f"{given:,} tokens in{share}, {usage.output_tokens:,} out"
+    dataset = f"dataset: {run.dataset.provenance}"
+    parts = [dataset, _sampling(run), tokens, _cost(run), duration(run.seconds)]
     return "; ".join(filter(None, parts))
 
 
@@ -228,53 +184,52 @@ def _cost(run: Run) -> str:
     """Return what the run cost in total, and what was spent now: cached answers are free."""
     if not run.cost.total:
         return "" if run.cost.total == 0 else dollars(None)
-    text = f"{dollars(run.cost.total)} in total"
-    if run.cost.spent is not None:
-        text += f", {dollars(run.cost.spent)} now"
-    return text
-
-
-def _time(run: Run) -> str:
-    return duration(run.seconds)
+    now = "" if run.cost.spent is None else f", {dollars(run.cost.spent)} now"
+    return f"{dollars(run.cost.total)} in total{now}"
 
 
 def experiment_table(ranked: Sequence[Ranking], document: Document) -> RenderableType:
-    """Return the verdicts, a leaderboard for each ranking, the legend and the totals."""
+    """Return the verdicts, a leaderboard for each ranking, and the totals."""
+    entries = [entry for ranking in ranked for entry in ranking.entries]
     return Group(
         *(Text(line, style="bold") for line in verdicts(ranked)),
         Text(),
         *(part for ranking in ranked for part in (*_of_ranking(ranking), Text())),
-        *_matrix(document),
-        *(
-            Text(line, style="dim")
-            for line in legend(
-                document["results"], words_of([ranking.entries[0] for ranking in ranked])
-            )
-        ),
+        *_cells_table(wording_cells(entries)),
         _totals(document),
     )
 
 
-def _matrix(document: Document) -> Iterator[RenderableType]:
-    """Yield the table of rule uptake by wording and by what else varies, if any does."""
-    if matrix := document["matrix"]:
-        (first, *columns), *rows = matrix_cells(matrix)
-        folded = (Column(column, justify="right", overflow="fold") for column in columns)
-        table = _table(_left(first), *folded)
-        for row in rows:
-            table.add_row(*row)
-        yield table
-        yield Text()
-
-
 def _of_ranking(ranking: Ranking) -> Iterator[RenderableType]:
     yield Text(ranking.title, style="bold")
-    yield _leaderboard("model", ranking.entries)
-    if diagnosed := [entry for entry in ranking.entries if entry.is_diagnosed]:
-        yield Text()
-        yield _leaderboard(DIAGNOSIS_HEADING, diagnosed, diagnosis=True)
+    yield _leaderboard(ranking)
+    yield from _cells_table(diagnosis_cells(ranking.entries))
     for note in group_notes(ranking.entries):
         yield Text(f"note: {note}", style="yellow")
+
+
+def _leaderboard(ranking: Ranking) -> Table:
+    """Return a table that fits 80 columns."""
+    entries: Sequence[Entry] = ranking.entries
+    columns, fill = columns_of(entries, in_terminal=True), words_of(entries).fill
+    headings = (_right(fill(column.title)) for column in columns)
+    table = _table(Column("model", overflow="fold"), *headings, padding=(0, 2, 0, 0))
+    for entry in entries:
+        style = "yellow" if entry.label in ranking.why_unranked else ""
+        table.add_row(Text(entry.label), *(c.text(entry) for c in columns), style=style)
+    return table
+
+
+def _cells_table(cells: Sequence[Sequence[str]]) -> Iterator[RenderableType]:
+    """Yield a table of texts; the first line has the headings, the first column names."""
+    if not cells:
+        return
+    (name, *titles), *rows = cells
+    headings = (Column(title, justify="right", overflow="fold") for title in titles)
+    table = _table(Column(name, overflow="fold"), *headings, padding=(0, 2, 0, 0))
+    for first, *rest in rows:
+        table.add_row(Text(first), *rest)
+    yield from (Text(), table)
 
 
 def _totals(document: Document) -> Text:
@@ -282,74 +237,21 @@ def _totals(document: Document) -> Text:
     total = document["total"]
     took, spent = duration(total["seconds"]), total["spent_dollars"]
     cost = f", {dollars(spent)} spent" if spent else ""
-    text = f"All answers: {total['tokens']:,} tokens; all runs: {took}{cost}."
-    return Text(text, style="dim")
-
-
-def _leaderboard(name: str, entries: Sequence[Entry], *, diagnosis: bool = False) -> Table:
-    """Return a table with two lines per model, which fits 80 columns."""
-    rows = as_rows(entries)
-    columns = columns_in("terminal", rows, diagnosis=diagnosis)
-    # One space between columns, since model names are long.
-    fill = entries[0].words.fill
-    headings = ((_left if column.interval else _right)(fill(column.title)) for column in columns)
-    table = _table(Column(name, overflow="fold"), *headings, padding=(0, 1, 0, 0))
-    for entry, row in zip(entries, rows, strict=True):
-        cells = (_cell(*column.lines(row, "terminal")) for column in columns)
-        table.add_row(Text(marked(entry)), *cells, style="yellow" if entry.is_suspect else "")
-    return table
-
-
-def _cell(value: str, below: str = "") -> Text:
-    return Text.assemble(value, ("\n" + below, "dim")) if below else Text(value)
+    return Text(f"All answers: {total['tokens']:,} tokens; all runs: {took}{cost}.", style="dim")
 
 
 def comparison_table(ranking: Ranking) -> RenderableType:
     """Return the verdict, one row for each pair, the leaderboard, and the notes."""
     models = ranking.entries
-    hint = advice(models)
     return Group(
-        Text(verdict(ranking), style="bold"),
+        Text(ranking.verdict, style="bold"),
         Text(),
         Text(heading(models), style="bold"),
-        _pairs(ranking),
-        Text(
-            "Differences are in points, with [95% intervals]. p is corrected for all pairs and "
-            "measures. significant: p < 0.05 and the interval excludes 0. equivalent: the "
-            "interval is within ±5 points. An impact factor below 0 means that the first model "
-            "drops more of its habit (* significant).",
-            style="dim",
-        ),
+        *_cells_table(pair_cells(ranking)),
+        Text(CHANCE, style="dim"),
         Text(),
         Text(f"Each model on all its {models[0].words.items}", style="bold"),
-        _leaderboard("model", ranking.entries),
-        *(Text(line, style="dim") for line in legend(as_rows(models), models[0].words)),
-        *([Text(hint)] if hint else []),
-        *(Text(f"note: {note}", style="yellow") for note in all_notes(models)),
+        _leaderboard(ranking),
+        *_paragraph(advice(models)),
+        *(Text(f"note: {note}", style="yellow") for note in group_notes(models)),
     )
-
-
-def _pairs(ranking: Ranking) -> Table:
-    table = _table(
-        Column("lead of ... over", overflow="fold", min_width=12),
-        Column("shared", justify="right"),
-        *(_left("rule uptake"), _right("p"), _left(""), _left("impact\nfactor")),
-        padding=(0, 1, 0, 0),
-    )
-    for pair in ranking.pairs:
-        [uptake], [impact] = (of_measure(pair, name) for name in (UPTAKE, IMPACT))
-        table.add_row(
-            Text(f"{uptake.second.label} over {uptake.first.label}"),
-            number(uptake.n_samples),
-            _difference(uptake),
-            p_number(uptake.corrected_p),
-            Text(VERDICTS[uptake.verdict], style="bold" if uptake.is_significant else ""),
-            Text(in_points(impact.difference) + ("*" if impact.is_significant else "")),
-        )
-    return table
-
-
-def _difference(comparison: PairComparison) -> Text:
-    interval = comparison.interval
-    text = f" [{range_in_points(interval.low, interval.high, ', ')}]" if interval else ""
-    return Text.assemble(in_points(comparison.difference), (text, "dim"))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import mul
-from statistics import fmean, median
+from statistics import NormalDist, fmean, median
 from typing import NamedTuple
 
 from ..client.cache import Cache, open_cache
@@ -21,8 +21,7 @@ from ..datasets.selection import controls_for, known_dataset
 from ..datasets.storage import Dataset
 from ..formatting import about_dollars, duration, percentage, pluralize
 from ..habits.base import Item
-from ..metrics.stats.clusters import NORMAL
-from ..metrics.stats.score_interval import Cell, score_limits
+from ..metrics.score_interval import Cell, score_limits
 from ..providers.base import Answer, Effort, ModelInfo, Request, Usage
 from ..task.plan import plan_for
 from ..task.samples import trials_for
@@ -49,6 +48,7 @@ LATEST_ANSWERS, LONGER_FACTOR = 8, 1.5
 MAX_COUNTED = 50
 # Other models count like so many items beside those that were searched.
 PRIOR_ITEMS = 50
+NORMAL = NormalDist().inv_cdf(0.975)
 TYPICAL_CONNECTIONS, SECONDS_PER_ANSWER, TOKENS_PER_SECOND, BUNDLED_SECONDS = 32, 1.0, 50.0, 0.01
 
 

@@ -1,12 +1,8 @@
-"""Evaluate one model: select its dataset, ask every condition, compute the results.
-
-Read top to bottom, `_run` is the story of an evaluation: check that the model is still the one
-whose answers are cached, check that the run is affordable, find or build its dataset, draw samples,
-ask about each item under every condition, score the answers, compute the results.
-"""
+"""Evaluate one model: its dataset, every condition, scores, results. Read from top to bottom."""
 
 import logging
 import time
+from collections.abc import Sequence
 from contextlib import aclosing
 from functools import cache
 
@@ -22,18 +18,18 @@ from ..interrupts import run_interruptible
 from ..metrics.compute import compute
 from ..metrics.notes import notes_on, version_of_all, versions_of
 from ..progress import progress
-from ..providers.base import Model, add_costs
+from ..providers.base import Model
 from ..task.plan import plan_for
 from ..task.samples import FirstReplies, trials_for
 from ..task.spec import Spec
-from ..task.types import Plan, Sample, Samples, answers_of
+from ..task.types import Plan, Sample, Samples
 from .cost_limit import affordable_client
 from .identity import check_identity
-from .results import ALL_CACHED, Cost, Run, dataset_cost
+from .run import ALL_CACHED, Run, cost_of
 
 log = logging.getLogger(__name__)
 
-MAX_ERROR_RATE = 0.05  # share of samples that may have no answer
+MAX_MISSING = 0.05  # the share of samples that may have no answer
 
 
 def evaluate(
@@ -51,11 +47,11 @@ def evaluate(
     """
     model = model or create_model(spec)
     plan, source = plan_for(spec, model.info), source_for(spec, quiet=quiet)
-    run = _run(spec, plan, source, model, quiet=quiet, limit=limit)
+    run = _evaluate(spec, plan, source, model, quiet=quiet, limit=limit)
     return run_interruptible(run, cached=not spec.fresh)
 
 
-async def _run(
+async def _evaluate(
     spec: Spec,
     plan: Plan,
     source: Dataset | Pool,
@@ -66,38 +62,36 @@ async def _run(
 ) -> Run:
     started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     async with affordable_client(spec, plan, model, limit) as client:
-        warnings = await model.warnings()
-        if model.info.provider and not price_for(spec, model.info):
-            _warn_once(unknown_price_note(model.info))
-        for warning in warnings:
-            _warn_once(warning)
+        warnings = await _warnings(spec, model)
         await check_identity(spec, plan, source, client)
 
-        async def select_and_measure() -> tuple[Selection, list[Sample]]:
+        async def select_and_ask() -> tuple[Selection, list[Sample]]:
+            # Where does this model have the habit?
             selection = await select_items(spec, plan, source, client, quiet=quiet)
-            return selection, await _measure(client, selection, plan, quiet=quiet)
+            # What does it answer there, before and after the change? And at controls?
+            return selection, await _ask(client, selection, plan, quiet=quiet)
 
-        selection, all_samples = await from_cache_again(select_and_measure)
-    dataset, n = selection.dataset, len(selection.items)
-    samples, controls = all_samples[:n], all_samples[n:]
-    _check_failures("samples", samples)
-    _check_failures("controls", controls)
-    results, versions = compute(samples, plan, controls), versions_of(all_samples)
-    costs = [answer.cost for answer in answers_of(all_samples) if not answer.error]
-    spent = client.spending.total
-    total = add_costs(*costs, dataset_cost(dataset, versions, model.info.endpoint))
+        selection, everything = await from_cache_again(select_and_ask)
+    n, dataset = len(selection.items), selection.dataset
+    samples, controls = everything[:n], everything[n:]
+    _check_missing("samples", samples)
+    _check_missing("controls", controls)
+    # How many violations does the rule prevent?
+    results = compute(samples, controls, plan)
     return Run(
         model=model.info.name,
-        version=version_of_all(versions, model.info.name),
+        version=version_of_all(versions_of(everything), model.info.name),
         endpoint=model.info.endpoint,
         identity=dict(model.info.identity),
+        options=spec.non_defaults,
         plan=plan,
         dataset=dataset,
         samples=samples,
+        controls=controls,
         results=results,
         notes=[
             *warnings,
-            *notes_on(samples, results, plan, controls),
+            *notes_on(samples, controls, results, plan),
             *notes_on_dataset(dataset),
             *([] if client.n_new else [ALL_CACHED]),
             *selection.notes,
@@ -106,21 +100,12 @@ async def _run(
         ],
         started_at=started_at,
         seconds=round(time.monotonic() - started, 2),
-        cost=Cost(None if total is None else max(total, spent or 0.0), spent),
-        controls=controls,
+        cost=cost_of(everything, dataset, model.info.endpoint, client.spending.total),
         cached=not spec.fresh,
     )
 
 
-@cache
-def _warn_once(message: str) -> None:
-    """Log a warning, once in all runs of a command."""
-    log.warning(message)
-
-
-async def _measure(
-    client: Client, selection: Selection, plan: Plan, *, quiet: bool
-) -> list[Sample]:
+async def _ask(client: Client, selection: Selection, plan: Plan, *, quiet: bool) -> list[Sample]:
     """Ask about every item under every condition and score the answers; controls come last."""
     samples: list[Sample] = []
     first_replies = FirstReplies(plan)
@@ -137,9 +122,25 @@ async def _measure(
     return samples
 
 
-def _check_failures(kind: str, samples: Samples) -> None:
+async def _warnings(spec: Spec, model: Model) -> Sequence[str]:
+    """Log what the user should know before the first request, and return what the run notes."""
+    warnings = await model.warnings()
+    if model.info.provider and not price_for(spec, model.info):
+        _warn_once(unknown_price_note(model.info))
+    for warning in warnings:
+        _warn_once(warning)
+    return warnings
+
+
+@cache
+def _warn_once(message: str) -> None:
+    """Log a warning, once in all runs of a command."""
+    log.warning(message)
+
+
+def _check_missing(kind: str, samples: Samples) -> None:
     failed = [sample for sample in samples if not sample.answered]
-    if len(failed) > MAX_ERROR_RATE * len(samples):
+    if len(failed) > MAX_MISSING * len(samples):
         errors = (answer.error for answer in failed[0].answers.values())
         first = next(filter(None, errors))
         raise Interrupted(

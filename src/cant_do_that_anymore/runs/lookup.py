@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from glob import glob
 from itertools import chain, count
 from pathlib import Path
+from typing import Any
 
 from ..errors import InvalidInput
 from ..files import PARTIAL, check_new_dir, file_errors, home, safe_name
-from ..formatting import Number
-from ..metrics.measures import UPTAKE
-from ..metrics.stats.intervals import Interval
-from ..providers.base import Effort
-from .results import Run
+from ..metrics.estimates import Estimate
+from .run import Run
 from .storage import RUN_JSON, RunFile, read_run_json, writing_run
 
 
@@ -80,9 +78,10 @@ class RunSummary:
         started_at: when it was started.
         model: the requested name; ``version`` is the name in its answers.
         tag: the tag that distinguishes versions under one name; "" if it has none.
-        samples: the number of samples that enter the measures.
-        uptake: the rule uptake, and ``uptake_interval`` its 95% interval.
+        samples: the number of samples.
+        uptake: the rule uptake, if it is defined.
         after_change: the shares of usual, right and other answers, where one answer is right.
+        options: the options of its command that are not the defaults.
         cost: what it cost in total, in US dollars, if known.
         seconds: how long it took in total.
     """
@@ -94,12 +93,10 @@ class RunSummary:
     tag: str
     endpoint: str
     rules: str
-    eval: str
-    effort: Effort | None
     samples: int
-    uptake: Number
-    uptake_interval: Interval | None
+    uptake: Estimate | None
     after_change: Mapping[str, float]
+    options: Mapping[str, Any]
     notes: list[str]
     cost: float | None
     seconds: float
@@ -173,17 +170,15 @@ def summaries_of(folders: Iterable[Path]) -> tuple[list[RunSummary], list[Invali
 
 def _summary(folder: Path, file: RunFile) -> RunSummary:
     copied = (
-        *("started_at", "model", "version", "endpoint", "rules", "eval", "notes", "seconds"),
+        *("started_at", "model", "version", "endpoint", "rules", "options", "notes", "seconds"),
         "after_change",
     )
     return RunSummary(
         folder=folder,
         **{name: getattr(file, name) for name in copied},
         tag=str(file.identity.get("tag", "")),
-        effort=file.settings.reasoning_effort,
-        samples=int(file.metrics.get("n_samples") or 0),
-        uptake=file.metrics.get(UPTAKE),
-        uptake_interval=file.intervals.get(UPTAKE),
+        samples=file.n_samples,
+        uptake=file.rule_uptake,
         cost=file.cost.total,
     )
 

@@ -1,12 +1,13 @@
 """Save and load a run as a folder of plain files: ``run.json`` and ``samples.jsonl``.
 
-A diagnosis has its controls in ``controls.jsonl``, in the same format.
+A diagnosis has its controls in ``controls.jsonl``, in the same format. Loading a run scores its
+saved answers again and computes everything as in a run.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from reprlib import repr as shortened
@@ -15,35 +16,27 @@ from typing import Any, ClassVar
 from ..datasets.storage import Dataset
 from ..errors import Interrupted, InvalidInput
 from ..files import atomic_dir, atomic_write, atomic_write_text, file_errors
-from ..formatting import Number
 from ..habits.base import Change
 from ..habits.catalog import resolve_change, restored_change, saved_change
-from ..metrics.compute import compute
-from ..metrics.measures import MAIN_NUMBERS
-from ..metrics.stats.intervals import Interval, ends_of
+from ..metrics.compute import Results, compute
+from ..metrics.estimates import Estimate
+from ..metrics.measures import LENGTHS, MEASURES
 from ..providers.base import Answer
-from ..task.conditions import CONDITIONS, SavedCondition, control_conditions
+from ..task.conditions import SavedCondition, control_conditions
+from ..task.plan import saved_plan
 from ..task.samples import Trial
-from ..task.types import (
-    CHANGED_CONDITION,
-    STANDARD_CONDITION,
-    Condition,
-    Outcome,
-    Plan,
-    PlanOptions,
-    Sample,
-)
+from ..task.types import STANDARD_CONDITION, Condition, Outcome, Plan, Sample
 from ..validation import parse
-from .results import Cost, Run
+from .run import Cost, Run
 
 # Version of the file format; other versions are rejected.
-FORMAT = 5
+FORMAT = 6
 RUN_JSON, SAMPLES_FILE, CONTROLS_FILE = "run.json", "samples.jsonl", "controls.jsonl"
 RERUN_ADVICE = "run its command again; cached answers are used"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunFile(PlanOptions):
+class RunFile:
     """The values of ``run.json`` that are read; all others are computed from the samples."""
 
     __pydantic_config__: ClassVar[Mapping[str, bool]] = {"allow_inf_nan": False}
@@ -53,30 +46,36 @@ class RunFile(PlanOptions):
     version: str
     endpoint: str
     identity: dict[str, Any]
+    options: dict[str, Any]
     notes: list[str]
     started_at: str
     seconds: float
     versions: dict[str, str]
     rules: str
-    change: str | dict[str, str] | None
-    wording: str | tuple[str, ...]
-    conditions: list[SavedCondition]
+    change: Any
+    conditions: dict[str, SavedCondition]
     dataset: Dataset
-    metrics: dict[str, Number]
-    intervals: dict[str, Interval]
-    outcomes: dict[str, dict[Outcome, int]]
-    control_outcomes: dict[str, dict[Outcome, int]] | None = None
-    interventions: tuple[dict[str, Any], ...] = ()
-    after_change: dict[str, float] = field(default_factory=dict)
     cost: Cost
+    rule_uptake: Estimate | None
+    outcomes: dict[str, dict[Outcome, int]]
+    control_outcomes: dict[str, dict[Outcome, int]]
+    after_change: dict[str, float]
+
+    @property
+    def n_samples(self) -> int:
+        """The number of samples in the samples file."""
+        return _total(self.outcomes)
 
 
-# The values of ``run.json`` that are fields of a run or of its plan, under the same name.
+def _total(outcomes: Mapping[str, Mapping[Outcome, int]]) -> int:
+    return sum(outcomes.get(STANDARD_CONDITION, {}).values())
+
+
+# The values of ``run.json`` that are fields of a run under the same name.
 _OF_RUN = (
-    *("protocol", "model", "version", "endpoint", "identity"),
+    *("protocol", "model", "version", "endpoint", "identity", "options"),
     *("notes", "started_at", "seconds", "versions"),
 )
-_OF_PLAN = [item.name for item in fields(PlanOptions)]
 
 
 def save_run(run: Run, folder: Path) -> None:
@@ -102,45 +101,51 @@ def writing_run(run: Run, folder: Path) -> AbstractContextManager[None]:
 
 def run_json(run: Run) -> dict[str, Any]:
     """Return everything about a run except its samples, ready for JSON."""
-    plan, effects = run.plan, [asdict(effect) for effect in run.results.interventions]
-    dataset = asdict(replace(run.dataset, items=[]))
+    plan, dataset = run.plan, asdict(replace(run.dataset, items=[]))
     return {
         "format": FORMAT,
         **{name: getattr(run, name) for name in _OF_RUN},
-        **_options_json(plan),
         "rules": plan.change.identity,
         "change": saved_change(plan.change),
-        "wording": plan.wordings[0] if len(plan.wordings) == 1 else plan.wordings,
-        "conditions": [SavedCondition.json_of(condition) for condition in plan.conditions],
+        "conditions": {
+            condition.name: condition.saved(plan.wordings) for condition in plan.conditions
+        },
         "temperature": run.temperature_used,
         "dataset": dataset | {"items": None, "provenance": run.dataset.provenance},
-        **{name: _estimate(run, name) for name in MAIN_NUMBERS if name in run.results.metrics},
-        **({"after_change": run.after_change} if run.after_change else {}),
-        "metrics": run.results.metrics,
-        **{
-            kind: {name: asdict(entry) for name, entry in getattr(run.results, kind).items()}
-            for kind in ("intervals", "bounds")
-        },
-        **({"wordings": asdict(run.results.wordings)} if run.results.wordings else {}),
-        "outcomes": run.results.outcomes,
-        **({"control_outcomes": run.results.control_outcomes} if run.controls else {}),
-        **({"interventions": effects} if effects else {}),
+        **results_json(run.results),
+        "after_change": run.after_change,
         "cost": asdict(run.cost),
     }
 
 
-def _estimate(run: Run, name: str) -> dict[str, Number]:
-    """Return a number with the ends of its interval, if it has one, and the number of samples."""
-    low, high = ends_of(run.results.intervals.get(name))
-    metrics = run.results.metrics
-    return {"value": metrics[name], "low": low, "high": high, "n": metrics["n_samples"]}
+def results_json(results: Results) -> dict[str, Any]:
+    """Return all numbers of a run, ready for JSON; a measure that is undefined is null."""
+    lengths = LENGTHS if LENGTHS.keys() <= results.estimates.keys() else ()
+    names = dict.fromkeys((*MEASURES, *lengths, *results.estimates))
+    estimates = {name: results.get(name) for name in names}
+    parts = asdict(results)
+    return {
+        **{name: asdict(estimate) if estimate else None for name, estimate in estimates.items()},
+        **{name: parts[name] for name in ("n", "groups", "failed", "usage", "outcomes")},
+        "control_outcomes": parts["control_outcomes"],
+        **({"wordings": parts["wordings"]} if results.wordings else {}),
+        **(
+            {"diagnosis": {name: _finding(f) for name, f in parts["diagnosis"].items()}}
+            if results.diagnosis
+            else {}
+        ),
+        **(
+            {"interventions": {effect.pop("name"): effect for effect in parts["interventions"]}}
+            if results.interventions
+            else {}
+        ),
+    }
 
 
-def _options_json(plan: Plan) -> dict[str, Any]:
-    """Return the plain values of a plan, without those that have their default."""
-    values = {item: getattr(plan, item.name) for item in fields(PlanOptions)}
-    not_default = {item.name: value for item, value in values.items() if value != item.default}
-    return not_default | {"settings": plan.settings.non_defaults}
+def _finding(finding: dict[str, Any]) -> dict[str, Any]:
+    """Return a finding as an estimate with its answer."""
+    nothing = dict.fromkeys(item.name for item in fields(Estimate))
+    return {**(finding["estimate"] or nothing), "answer": finding["answer"]}
 
 
 def sample_line(sample: Sample) -> str:
@@ -182,18 +187,24 @@ def read_run_json(folder: Path) -> RunFile:
         )
     if isinstance(dataset := facts.get("dataset"), dict):
         dataset["items"] = []
-    try:
+    with _naming(path):
         return parse(RunFile, facts, "the file")
-    except InvalidInput as error:
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file in errors about its values."""
+    try:
+        yield
+    except (InvalidInput, ArithmeticError, LookupError) as error:
+        reason = str(error) if isinstance(error, InvalidInput) else repr(error)
         raise InvalidInput(
-            f"{path} is damaged or of another version: {error}; {RERUN_ADVICE}"
+            f"{path} is damaged or of another version: {reason}; {RERUN_ADVICE}"
         ) from None
 
 
 def load_run(folder: Path | str, rules: Change | None = None) -> Run:
-    """Load a run: score its saved answers and compute everything, as in a run.
-
-    If the run used rules of your own, pass them as ``rules``.
+    """Load a run. If it used rules of your own, pass them as ``rules``.
 
     Raises:
         InvalidInput: naming the file and the problem, if the folder is not a complete run, or
@@ -202,15 +213,14 @@ def load_run(folder: Path | str, rules: Change | None = None) -> Run:
     folder = Path(folder)
     file = read_run_json(folder)
     change = _change_in(file, rules, folder)
-    try:
-        plan = _plan_in(file, change)
-        samples = _read_samples(folder / SAMPLES_FILE, plan, plan.conditions, file.outcomes)
-        controls = _read_samples(
-            folder / CONTROLS_FILE, plan, control_conditions(plan), file.control_outcomes or {}
-        )
-        results = compute(samples, plan, controls)
-    except (ArithmeticError, LookupError) as error:
-        raise InvalidInput(f"{folder / RUN_JSON} is damaged: {error!r}") from None
+    with _naming(folder / RUN_JSON):
+        plan = saved_plan(change, file.options, file.conditions)
+    samples = _read_samples(folder / SAMPLES_FILE, plan, plan.conditions, file.n_samples)
+    n_controls, of_controls = _total(file.control_outcomes), control_conditions(plan)
+    controls = (
+        _read_samples(folder / CONTROLS_FILE, plan, of_controls, n_controls) if n_controls else []
+    )
+    results = compute(samples, controls, plan)
     return Run(
         **{name: getattr(file, name) for name in _OF_RUN},
         plan=plan,
@@ -235,36 +245,14 @@ def _change_in(file: RunFile, given: Change | None, folder: Path) -> Change:
     raise InvalidInput(f"{str(folder)!r} was measured under the rules {file.rules!r}, {problem}")
 
 
-def _plan_in(file: RunFile, change: Change) -> Plan:
-    templates = (CONDITIONS[c.name] for c in file.conditions if c.name in CONDITIONS)
-    possible = [change, *(template.rules(change) for template in templates)]
-    rules = {in_force.identity: in_force for in_force in possible}
-    interventions = tuple(sorted(effect["name"] for effect in file.interventions))
-    conditions = {saved.name: saved.condition(rules, interventions) for saved in file.conditions}
-    if missing := {STANDARD_CONDITION, CHANGED_CONDITION} - conditions.keys():
-        raise KeyError(f"no condition {' and '.join(missing)}")
-    return Plan(
-        **{name: getattr(file, name) for name in _OF_PLAN},
-        change=change,
-        wordings=(file.wording,) if isinstance(file.wording, str) else file.wording,
-        conditions=tuple(conditions.values()),
-        interventions=interventions,
-    )
-
-
 def _read_samples(
-    path: Path,
-    plan: Plan,
-    conditions: Sequence[Condition],
-    outcomes: dict[str, dict[Outcome, int]],
+    path: Path, plan: Plan, conditions: Sequence[Condition], expected: int
 ) -> list[Sample]:
-    """Read and score the samples of a file, which must contain as many as there are outcomes.
+    """Read and score the samples of a file, which must contain so many.
 
     Raises:
         InvalidInput: naming the line that is not a sample.
     """
-    if not outcomes:
-        return []
     with file_errors("read", path, error=InvalidInput), path.open("rb") as file:
         samples = [
             _sample_in(line, plan, conditions, f"{path}, line {number}")
@@ -272,7 +260,7 @@ def _read_samples(
         ]
     if len({(sample.item.id, sample.draw) for sample in samples}) < len(samples):
         raise InvalidInput(f"{path} is damaged: a sample occurs twice")
-    if len(samples) != (expected := sum(outcomes[STANDARD_CONDITION].values())):
+    if len(samples) != expected:
         raise InvalidInput(f"{path} is damaged: it has {len(samples)} of {expected} samples")
     return samples
 

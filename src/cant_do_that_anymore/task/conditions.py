@@ -5,10 +5,10 @@ which a model shows its habits.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from ..errors import InvalidInput, unknown_value
 from ..habits.base import Change, Form, Habit, Item
@@ -308,40 +308,18 @@ def check_conditions(names: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True)
 class SavedCondition:
-    """A condition in ``run.json``; its rules are known by their identity.
-
-    With several wordings, ``prompts`` has the texts of each.
-    """
+    """A condition in ``run.json``: its prompts by wording, and any token limit of its own."""
 
     __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
 
-    name: str
-    rules: str
-    text: str = ""
-    added: str = ""
-    role: Literal["system", "user"] = "system"
-    again: str = ""
-    form: str = ""
+    prompts: dict[str, Prompt]
     tokens: int = 0
-    prompts: tuple[Prompt, ...] = ()
 
-    @classmethod
-    def json_of(cls, condition: Condition) -> dict[str, Any]:
-        """Return the values of a condition that are not defaults."""
-        first, *others = condition.prompts
-        texts = {"prompts": condition.prompts} if others else vars(first)
-        is_default = condition.form is condition.rules.its_habit.form
-        form = "" if is_default else condition.form.identity
-        rules = condition.rules.identity
-        saved = cls(condition.name, rules, **texts, form=form, tokens=condition.tokens)
-        defaults = {item.name: item.default for item in fields(cls)}
-        return {name: value for name, value in asdict(saved).items() if value != defaults[name]}
-
-    def condition(self, rules: Mapping[str, Change], interventions: Collection[str]) -> Condition:
-        """Return the condition, with one of these rules; interventions may be the user's own."""
-        own = self.name in interventions and self.name not in CONDITIONS
-        template = ConditionTemplate(name=self.name) if own else _template(self.name)
-        prompts = self.prompts or [Prompt(self.text, self.added, self.role, self.again)]
-        in_force = rules[self.rules]
-        form = in_force.its_habit.saved_form(self.form) if self.form else in_force.its_habit.form
-        return condition_named(replace(template, tokens=self.tokens), in_force, prompts, form)
+    def condition(
+        self, name: str, change: Change, form: Form, interventions: Collection[str]
+    ) -> Condition:
+        """Return the condition with this name; interventions may be the user's own."""
+        own = name in interventions and name not in CONDITIONS
+        template = ConditionTemplate(name=name) if own else _template(name)
+        template = replace(template, tokens=self.tokens)
+        return condition_named(template, template.rules(change), self.prompts.values(), form)

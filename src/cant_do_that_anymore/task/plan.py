@@ -1,17 +1,19 @@
 """Resolve a spec into a plan: everything it names, checked against the model."""
 
-from dataclasses import fields
+from collections.abc import Mapping
+from typing import Any
 
 from ..errors import InvalidInput
+from ..habits.base import Change
 from ..habits.catalog import form_for
-from ..providers.base import ModelInfo, Settings
-from .conditions import conditions_for
+from ..providers.base import ModelInfo
+from .conditions import SavedCondition, conditions_for
 from .prompts import DEFAULT_WORDING, shipped_wording, wordings_named
 from .spec import SETTINGS, Spec
-from .types import STANDARD_CONDITION, Plan, PlanOptions
+from .types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Plan
 
-# The plain values of a plan that are options of a run.
-PLAN_OPTIONS = [item.name for item in fields(PlanOptions) if hasattr(Spec, item.name)]
+# The options from which a saved plan is restored; its prompts are saved themselves.
+RESTORED = (*("eval", "reading", "n", "max_samples", "select_effort"), *SETTINGS)
 
 
 def plan_for(spec: Spec, model: ModelInfo) -> Plan:
@@ -32,20 +34,62 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
             raise InvalidInput(
                 f"{model.name} is not a reasoning model; leave out the effort {effort!r}"
             )
-    selection = None  # several wordings share the items that the default one selects
+    selection = None  # several wordings share the items that the plain one selects
     if len(wordings) > 1:
-        default = shipped_wording(DEFAULT_WORDING, change)
-        (selection,) = conditions_for([STANDARD_CONDITION], change, default, form=form)
-    return Plan(
-        **{name: getattr(spec, name) for name in PLAN_OPTIONS if name != "select_effort"},
-        change=change,
+        plain = shipped_wording(DEFAULT_WORDING, change)
+        (selection,) = conditions_for([STANDARD_CONDITION], change, plain, form=form)
+    names = (i if isinstance(i, str) else i.name for i in spec.interventions)
+    return _plan(
+        spec,
         wordings=tuple(wording.name for wording in wordings),
         conditions=conditions_for(spec.all_conditions, change, *wordings, form=form),
+        interventions=tuple(sorted(names)),
         selection=selection,
-        interventions=tuple(
-            sorted(i if isinstance(i, str) else i.name for i in spec.interventions)
-        ),
-        settings=Settings(**{name: getattr(spec, name) for name in SETTINGS}),
+    )
+
+
+def saved_plan(
+    change: Change, options: Mapping[str, Any], saved: Mapping[str, SavedCondition]
+) -> Plan:
+    """Return the plan of a saved run, from its options and the prompts of its conditions.
+
+    Raises:
+        InvalidInput, LookupError: if the values are not those of a run.
+    """
+    habit = change.its_habit
+    form = habit.saved_form(options["form"]) if "form" in options else habit.form
+    names = options.get("interventions", ())
+    conditions = {name: entry.condition(name, change, form, names) for name, entry in saved.items()}
+    if missing := {STANDARD_CONDITION, CHANGED_CONDITION} - conditions.keys():
+        raise KeyError(f"no condition {' and '.join(missing)}")
+    wordings = tuple(saved[STANDARD_CONDITION].prompts)
+    if not wordings or any(tuple(entry.prompts) != wordings for entry in saved.values()):
+        raise LookupError("the conditions have different wordings")
+    return _plan(
+        Spec(rules=change, **{name: options[name] for name in RESTORED if name in options}),
+        wordings=wordings,
+        conditions=tuple(conditions.values()),
+        interventions=tuple(sorted(names)),
+    )
+
+
+def _plan(
+    spec: Spec,
+    *,
+    wordings: tuple[str, ...],
+    conditions: tuple[Condition, ...],
+    interventions: tuple[str, ...],
+    selection: Condition | None = None,
+) -> Plan:
+    return Plan(
+        eval=spec.eval,
+        reading=spec.reading,
+        settings=spec.settings,
         select_effort=spec.select_effort or spec.reasoning_effort,
         wanted=min(spec.n_items, spec.max_samples or spec.n_items),
+        change=spec.change,
+        wordings=wordings,
+        conditions=conditions,
+        interventions=interventions,
+        selection=selection,
     )

@@ -158,11 +158,11 @@ class Spec:
     fallback_dataset: str | None = None
     select_effort: Effort | None = None
     wording: str | Wording | tuple[str | Wording, ...] = option(
-        DEFAULT_WORDING,
+        ALL,
         TASK,
         "W",
-        f"Prompts: {', '.join(SHIPPED_WORDINGS)}; {ALL} uses all of these; several separated by "
-        "commas; a TOML file or a folder of them; openai-evals:WHEEL for the original's.",
+        f"Prompts: all of {', '.join(SHIPPED_WORDINGS)}, or some of them; {DEFAULT_WORDING}; "
+        "a TOML file or a folder of them; openai-evals:WHEEL for the original's.",
         parse=parse_wording,
     )
     form: str | Form = option(
@@ -223,7 +223,8 @@ class Spec:
         given = interventions_for(change, self.interventions)
         object.__setattr__(self, "interventions", given)
         shown = form_for(change, self.form)
-        object.__setattr__(self, "form", shown if shown.digest else shown.name)
+        name = DEFAULT_FORM if shown is change.its_habit.form else shown.name
+        object.__setattr__(self, "form", shown if shown.digest else name)
         if self.diagnose:
             _ = change.placebo_change  # not every change has one
         if model or base_url:
@@ -252,6 +253,19 @@ class Spec:
             habit.pool(change, pool)
 
     @property
+    def settings(self) -> Settings:
+        """The settings of its requests."""
+        return Settings(**{name: getattr(self, name) for name in SETTINGS})
+
+    @property
+    def non_defaults(self) -> dict[str, Any]:
+        """The options that are not the defaults, as plain values; without secret ones."""
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.repr}
+        return {
+            name: _plain(value) for name, value in values.items() if value != getattr(Spec, name)
+        }
+
+    @property
     def n_items(self) -> int:
         """How many items to draw."""
         return DEFAULT_SAMPLES[self.eval] if self.n is None else self.n
@@ -276,6 +290,17 @@ class Spec:
                 "drop; choose other rules (see cdta rules)"
             )
         return change
+
+
+def _plain(value: Any) -> Any:
+    """Return the value of an option as JSON: rules, forms and texts by their names."""
+    if isinstance(value, list | tuple):
+        return list(map(_plain, value))
+    if isinstance(value, Change | Form):
+        return value.identity
+    if isinstance(value, Wording | ConditionTemplate):
+        return value.name
+    return str(value) if isinstance(value, Path) else value
 
 
 OPTIONS: dict[str, OptionInfo] = {

@@ -15,7 +15,6 @@ Unusable = Literal["unreadable", "truncated", "refused", "error"]
 Outcome = Literal[AnswerOutcome, YesNoOutcome, Unusable]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 LEGAL_OUTCOMES: frozenset[Outcome] = frozenset(("adapted", "legal"))
-MADE_ILLEGAL: frozenset[Outcome] = frozenset(("usual", "forbidden"))
 UNUSABLE_OUTCOMES: frozenset[Outcome] = frozenset(get_args(Unusable))
 
 # The answers about one item, by condition.
@@ -89,6 +88,12 @@ class Condition:
             added = added.replace(placeholder, about)
         return added.replace(ANSWERS, answers_for(item))
 
+    def saved(self, wordings: Sequence[str]) -> dict[str, Any]:
+        """Return what ``run.json`` has of it: the prompts by wording, and any token limit."""
+        prompts = (prompt.non_defaults for prompt in self.prompts)
+        tokens = {"tokens": self.tokens} if self.tokens else {}
+        return {"prompts": dict(zip(wordings, prompts, strict=True)), **tokens}
+
     @property
     def outcomes(self) -> list[Outcome]:
         """The outcomes that an answer can have."""
@@ -98,40 +103,16 @@ class Condition:
 
 # Marks fields that may differ between runs that are compared.
 MAY_DIFFER = {"incidental": True}
-# Marks fields that decide how replies are scored, and so which items a dataset has.
-SCORING = {"scoring": True}
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions:
-    """The plain values of a plan, which ``run.json`` has under the same names.
-
-    A value that `Spec` also has under its name is taken from there.
-
-    Attributes:
-        reading: how replies are read.
-        wanted: how many items.
-        select_effort: the reasoning effort used when building the dataset.
-    """
-
-    eval: Eval
-    reading: Reading = field(metadata=SCORING)
-    settings: Settings
-    select_effort: Effort | None
-    wanted: int = field(metadata=MAY_DIFFER)
-
-    @property
-    def scoring(self) -> dict[str, Any]:
-        """The values that decide how replies are scored, by name."""
-        marked = (item.name for item in fields(self) if item.metadata.get("scoring"))
-        return {name: getattr(self, name) for name in marked}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan(PlanOptions):
+class Plan:
     """Everything that decides whether scores are comparable.
 
     Attributes:
+        reading: how replies are read.
+        select_effort: the reasoning effort used when building the dataset.
+        wanted: how many items.
         change: the changed rules.
         wordings: the names of the prompt texts; each item gets one of them, by its id.
         conditions: the conditions of every item.
@@ -139,11 +120,16 @@ class Plan(PlanOptions):
         selection: the condition that selects items, if it is not the first of these.
     """
 
+    eval: Eval
+    reading: Reading
+    settings: Settings
+    select_effort: Effort | None
+    wanted: int = field(metadata=MAY_DIFFER)
     change: Change
     wordings: tuple[str, ...]
     conditions: tuple[Condition, ...]
-    selection: Condition | None = field(default=None, metadata=MAY_DIFFER)
     interventions: tuple[str, ...] = ()
+    selection: Condition | None = field(default=None, metadata=MAY_DIFFER)
 
     @property
     def baseline(self) -> Condition:
@@ -226,19 +212,6 @@ class Sample:
     def kept_habit(self) -> bool:
         """Whether the model gave the usual answer under the changed rules."""
         return self.is_usual(CHANGED_CONDITION)
-
-    @property
-    def is_legal_under_change(self) -> bool:
-        """Whether the answer under the changed rules was right under them."""
-        return self.replies[CHANGED_CONDITION].outcome in LEGAL_OUTCOMES
-
-    def breaks_changed_rules(self, condition: str) -> bool:
-        """Whether the answer under that condition is not right under the changed rules."""
-        return self.replies[condition].under_change not in LEGAL_OUTCOMES
-
-    def is_forbidden(self, condition: str) -> bool:
-        """Whether the answer is right under the standard rules and not under the changed ones."""
-        return self.replies[condition].under_change in MADE_ILLEGAL
 
 
 Samples = Sequence[Sample]

@@ -7,7 +7,7 @@ import click
 
 from ...api.functions import compare
 from ...errors import InvalidInput
-from ...report.document import comparison_facts
+from ...report.rows import comparison_json
 from ...report.tables import comparison_table
 from ...task.option_info import TASK
 from ..console import console
@@ -52,8 +52,8 @@ def compare_command(
     cdta compare experiment -o page.html    all runs of a folder
 
     Each pair of runs is compared on the positions they share; each run is also shown on its own
-    dataset. Runs of one model with the same settings are named by seed, or by date and time. p is
-    corrected for all pairs and measures. RUN is a folder, part of its name, a model's name, a tag,
+    dataset. Runs of one model with the same settings are named by seed, or by date and time. The
+    intervals of all pairs hold together. RUN is a folder, part of its name, a model's name, a tag,
     latest, or a folder of runs.
     """
     if baseline is None and tolerance is not None:
@@ -62,8 +62,8 @@ def compare_command(
     comparison = compare(*names, baseline=baseline, tolerance=tolerance or 0.0)
     check = comparison.check
     if as_json:
-        facts = {"baseline": check._asdict()} if check else {}
-        click.echo(json.dumps(comparison_facts(comparison) | facts))
+        facts = {"baseline": check.json} if check else {}
+        click.echo(json.dumps(comparison_json(comparison) | facts))
     elif text_format:
         click.echo(text_format.comparison(comparison))
     else:

@@ -21,7 +21,7 @@ from ...errors import InvalidInput, unknown_value
 from ...files import DATA, atomic_write_text, file_errors
 from ...formatting import pluralize
 from ...providers.access import ENV_PREFIX
-from ...report.document import build_document
+from ...report.rows import build_document
 from ...report.tables import experiment_table
 from ...runs.lookup import find_runs
 from ...task.option_info import MODEL

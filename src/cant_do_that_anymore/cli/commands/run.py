@@ -43,8 +43,7 @@ def run_command(
     folder = out or new_run_dir(run)
     save_with_page(run, folder)  # its error says that the answers are saved
     if as_json:
-        facts = run_json(run)
-        click.echo(json.dumps({**facts.pop("metrics"), **facts, "folder": str(folder)}))
+        click.echo(json.dumps(run_json(run) | {"folder": str(folder)}))
         return
     terminal = console()
     terminal.print(summary(run, verbose=verbose))

@@ -18,9 +18,9 @@ from ...api.functions import load
 from ...errors import UserError
 from ...files import home
 from ...formatting import visible
-from ...report.columns import RUN_COLUMNS
 from ...report.html import PAGE_NAME
 from ...report.pages import INDEX
+from ...report.rows import RUN_COLUMNS
 from ...runs.lookup import (
     LATEST_RUN,
     RunSummary,
@@ -86,21 +86,19 @@ def runs_command(places: tuple[Path, ...], as_json: bool) -> None:
 def _print(runs: Sequence[RunSummary], screen: Console) -> None:
     """Print a line per run, or two if the screen is too narrow."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    columns = {
-        heading: column for heading, column in RUN_COLUMNS.items() if any(map(column.text, runs))
-    }
-    for heading, column in columns.items():
-        table.add_column(heading, justify="right" if column.unit else "left")
+    columns = {name: text for name, text in RUN_COLUMNS.items() if any(map(text, runs))}
+    for name in columns:
+        table.add_column(name, justify="right" if name == "n" else "left")
     table.add_column("run")
     for run in runs:
-        table.add_row(*(Text(column.text(run)) for column in columns.values()), _name(run))
+        table.add_row(*(Text(text(run)) for text in columns.values()), _name(run))
     if console(UNLIMITED).measure(table).maximum <= screen.width:
         screen.print(table)
         return
     for run in runs:
-        values = (column.with_unit(run) for column in columns.values())
         screen.print(_name(run), style="bold", soft_wrap=True)
-        screen.print(Padding(Text("  ".join(filter(None, values))), (0, 0, 0, 2)))
+        line = "  ".join(filter(None, (text(run) for text in columns.values())))
+        screen.print(Padding(Text(line), (0, 0, 0, 2)))
 
 
 def _name(run: RunSummary) -> Text:

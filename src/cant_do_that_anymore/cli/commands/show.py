@@ -13,6 +13,7 @@ from ...errors import InvalidInput
 from ...formatting import pluralize
 from ...habits.base import Message, with_user_turn
 from ...habits.catalog import form_for, resolve_change
+from ...metrics.measures import violation
 from ...providers.access import split_address
 from ...providers.base import ModelInfo
 from ...providers.catalog import PROVIDERS, info_by_name
@@ -28,6 +29,7 @@ from ..console import console
 from ..help import AT_LEAST_1, JSON, OUTPUT, Command, Option
 from ..options import CLICK_OPTIONS
 
+VIOLATION = violation(CHANGED_CONDITION)
 LONGEST_REPLY = 1500  # characters; `cdta view` shows all of it
 
 
@@ -51,7 +53,7 @@ def show_command(name: str, failed: bool, n: int) -> None:
     """
     run = load_run(find_run(name))
     screen, rule = console(), run.plan.change.title
-    breaks = [sample for sample in run.answered if sample.breaks_changed_rules(CHANGED_CONDITION)]
+    breaks = [sample for sample in run.answered if VIOLATION.holds(sample)]
     chosen = breaks if failed else run.samples
     screen.print(
         f"{run.version}: {pluralize(len(run.samples), 'sample')}. The answer is illegal in "

@@ -1,6 +1,6 @@
 """The shipped games, pools made from them for any rules, and one example per rule.
 
-The games are the first moves of 50,000 sorted games by masters (docs/datasets.md). Their file is
+The games are the first moves of 50,000 sorted games by masters (docs/files.md). Their file is
 xz-compressed UTF-16 text: one character, two bytes, per move and a null character between games.
 ``tools/make_games.py`` writes it.
 """

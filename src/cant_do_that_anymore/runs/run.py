@@ -1,25 +1,26 @@
-"""The result of an evaluation: a run with its samples, metrics and notes."""
+"""The evaluation of one model: a run with its samples, results and notes."""
 
 import platform
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from ..datasets.storage import Dataset, belongs_to
 from ..habits.words import Words
+from ..metrics.compute import Results
+from ..metrics.estimates import Estimate
 from ..metrics.notes import versions_of
-from ..metrics.types import Results
+from ..providers.base import add_costs
 from ..providers.request_fields import NO_TEMPERATURE
-from ..task.conditions import KNOWS_FORBIDDEN
-from ..task.plan import PLAN_OPTIONS
-from ..task.spec import DEFAULT_SAMPLES, SETTINGS, Spec
-from ..task.types import CHANGED_CONDITION, Plan, Sample, answers_of
+from ..task.spec import OPTIONS
+from ..task.types import CHANGED_CONDITION, Plan, Sample, Samples, answers_of
 
 # Changes whenever scores are no longer comparable with those of earlier versions.
-PROTOCOL = "4"
+PROTOCOL = "5"
 OWN_TEMPERATURE = "the provider's own"
 ALL_CACHED = "all answers came from the cache; use another --seed to sample again"
 
@@ -28,10 +29,8 @@ ALL_CACHED = "all answers came from the cache; use another --seed to sample agai
 def versions_here() -> dict[str, str]:
     """Return the versions of all software that affects the numbers."""
     packages = ("cant-do-that-anymore", "chess", "numpy", "genai-prices")
-    return {
-        **{package: version(package) for package in packages},
-        "python": platform.python_version(),
-    }
+    versions = {package: version(package) for package in packages}
+    return versions | {"python": platform.python_version()}
 
 
 @dataclass(frozen=True)
@@ -48,10 +47,13 @@ class Cost:
     spent: float | None = None
 
 
-def dataset_cost(dataset: Dataset, versions: Collection[str], endpoint: str) -> float | None:
-    """Return what it cost a model to build a dataset; nothing if that of another model is used."""
+def cost_of(samples: Samples, dataset: Dataset, endpoint: str, spent: float | None) -> Cost:
+    """Return the cost of a run: of its answers, of building its dataset, and what it spent."""
+    versions = versions_of(samples)
     built_it = dataset.asked and belongs_to(dataset, versions, endpoint)
-    return dataset.cost if built_it else 0.0
+    costs = [answer.cost for answer in answers_of(samples) if not answer.error]
+    total = add_costs(*costs, dataset.cost if built_it else 0.0)
+    return Cost(None if total is None else max(total, spent or 0.0), spent)
 
 
 @dataclass(frozen=True)
@@ -63,13 +65,14 @@ class Run:
             one.
         endpoint: the server's address, if there is one.
         identity: everything about the model that can change an answer.
-        dataset: the source of the positions.
-        samples: every position with all its answers.
+        options: the options that are not the defaults, as plain values.
+        dataset: the source of the items.
+        samples: every item with all its answers.
         seconds: the time it took; cached answers take none.
         notes: warnings and remarks for readers of the numbers, one sentence each.
         folder: the folder of the run, if it was saved.
         cached: whether its answers are cached elsewhere, so that they need not be requested again.
-        controls: positions whose habit stays legal, with their answers; only in a diagnosis.
+        controls: items whose usual answer stays right, with their answers; only in a diagnosis.
         protocol: runs of different protocols cannot be compared.
         versions: of the software that computed the run.
     """
@@ -78,6 +81,7 @@ class Run:
     version: str
     endpoint: str
     identity: Mapping[str, object]
+    options: Mapping[str, Any]
     plan: Plan
     dataset: Dataset
     samples: list[Sample] = field(repr=False)
@@ -91,6 +95,9 @@ class Run:
     controls: list[Sample] = field(repr=False, default_factory=list)
     protocol: str = PROTOCOL
     versions: dict[str, str] = field(default_factory=versions_here)
+
+    def __getitem__(self, name: str) -> Estimate:
+        return self.results[name]
 
     @property
     def own_temperature(self) -> bool:
@@ -132,36 +139,15 @@ class Run:
 
 
 def command_of(run: Run, model_id: str) -> str:
-    """Return a command that repeats the run; an own server is ``URL``, an own file ``FILE``.
-
-    If the positions were selected at another effort, that is an experiment over both efforts.
-    """
-    plan, dataset, settings = run.plan, run.dataset, run.plan.settings
-    pool = dataset.pool_name
-    built_for_it = belongs_to(dataset, versions_of(run.samples), run.endpoint)
-    options: dict[str, object] = {
-        **{name: getattr(plan, name) for name in PLAN_OPTIONS},
-        "rules": plan.change.key,
-        "pool": (pool if pool in plan.change.its_habit.pools else "FILE") if pool else None,
-        "dataset": None if built_for_it else dataset.version or "FILE",
-        "wording": ",".join(plan.wordings),
-        "form": plan.form.name,
-        "interventions": ",".join(plan.interventions) or (),
-        "select_effort": None,
-        "tag": run.identity.get("tag", ""),
-        **{name: getattr(settings, name) for name in SETTINGS},
-        "diagnose": KNOWS_FORBIDDEN in {condition.name for condition in plan.conditions},
-    }
+    """Return a command that repeats the run; an own server is ``URL``, an own file ``FILE``."""
     own_server = run.endpoint and model_id.startswith("unknown/")
-    options = {name: value for name, value in options.items() if value != getattr(Spec, name)}
-    command = "run"
-    if plan.select_effort != settings.reasoning_effort:
-        efforts = filter(None, (plan.select_effort, settings.reasoning_effort))
-        options |= {"eval": plan.eval, "reasoning_effort": ",".join(efforts)}
-        command = "experiment"
-    words = ["cdta", command, "--model", run.model if own_server else model_id]
+    words = ["cdta", "run", "--model", run.model if own_server else model_id]
     words += ["--base-url", "URL"] if own_server else []
-    words += ["-n", str(plan.wanted)] if plan.wanted != DEFAULT_SAMPLES[plan.eval] else []
-    for name, value in options.items():
-        words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+    for name, value in run.options.items():
+        if name not in OPTIONS or name in ("model", "base_url"):
+            continue
+        flag = f"--{name.replace('_', '-')}" if len(name) > 1 else f"-{name}"
+        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        is_file = name in ("pool", "dataset") and Path(text).suffix
+        words += [flag, *([] if value is True else ["FILE" if is_file else text])]
     return shlex.join(words)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import copysign, exp, inf, lgamma, log, log1p, pi, sqrt
 
+# An interval leaves out the true value with at most this probability.
+ALPHA = 0.05
 # More than any bisection between two floats takes.
 _HALVINGS = 200
 
@@ -140,13 +142,13 @@ def t_two_sided(t: float, freedom: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def t_quantile(freedom: float) -> float:
-    """Return the two-sided 5% critical value of Student's t.
+def t_quantile(freedom: float, alpha: float = ALPHA) -> float:
+    """Return the two-sided critical value of Student's t.
 
     >>> round(t_quantile(10), 6)
     2.228139
     """
-    return interval_end(lambda t: t_two_sided(t, freedom) <= 0.05, 1.0, inf)
+    return interval_end(lambda t: t_two_sided(t, freedom) <= alpha, 1.0, inf)
 
 
 def _continued_fraction(a: float, b: float, x: float) -> float:

@@ -1,11 +1,23 @@
-"""The general score equals the published scores that it generalizes."""
+"""The general score equals the published scores that it generalizes; Student's t."""
 
-from math import sqrt
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+from math import atan, pi, sqrt
 
 import pytest
 
-from cant_do_that_anymore.metrics.stats.score_interval import Cell, score, score_limits
+from cant_do_that_anymore.metrics.score_interval import (
+    Cell,
+    score,
+    score_limits,
+    t_quantile,
+    t_two_sided,
+)
+from cant_do_that_anymore.task.types import Outcome
+from testing import POOL, run_with_outcomes
 
+ONE_PER_GAME = [replace(position, game=n) for n, position in enumerate(POOL[:50])]
 HYPOTHESES = [step / 20 for step in range(1, 20)]
 TABLES = [(1, 1, 7, 12), (43, 0, 1, 0), (4, 9, 3, 16), (53, 16, 8, 9), (5, 0, 0, 3), (0, 0, 6, 2)]
 """Counts of pairs of answers: yes-yes, yes-no, no-yes, no-no."""
@@ -68,6 +80,32 @@ def test_score_of_a_paired_ratio_is_nam_and_blackwelders(table: tuple[int, int, 
         assert score(ratio(table), theta) == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.parametrize("table", [(12, 30, 6, 2), (0, 40, 0, 10), (25, 0, 0, 25)])
+def test_estimates_of_a_run_end_where_these_scores_are_critical(
+    table: tuple[int, int, int, int],
+) -> None:
+    kinds: tuple[Outcome, ...] = ("usual", "legal")
+    outcomes = [
+        pair for pair, n in zip(product(kinds, repeat=2), table, strict=True) for _ in range(n)
+    ]
+    before, after = ([pair[side] for pair in outcomes] for side in (0, 1))
+    results = run_with_outcomes("m", after, before, ONE_PER_GAME).results
+    (both, first, second, none), n = table, sum(table)
+    swapped = both, second, first, none
+    scores: tuple[tuple[str, Callable[[float], float]], ...] = (
+        ("predicted_move_proportion", lambda end: wilsons_score(both + first, n, end)),
+        ("delta", lambda end: tangos_score(table, -end)),
+        ("rule_uptake", lambda end: nam_and_blackwelders_score(swapped, 1 - end)),
+        ("variant_impact_factor", lambda end: nam_and_blackwelders_score(swapped, 1 + end)),
+    )
+    for name, score_of in scores:
+        estimate = results[name]
+        assert estimate.low is not None and estimate.high is not None
+        for end in (estimate.low, estimate.high):
+            at_the_limit = abs(end) == 1 and estimate.value == end
+            assert at_the_limit or score_of(end) == pytest.approx(NINETY_FIVE, abs=1e-6), name
+
+
 @pytest.mark.parametrize(
     ("cells", "critical", "ends", "digits"),
     [
@@ -97,3 +135,21 @@ def test_negated_parts_mirror_the_limits(table: tuple[int, int, int, int]) -> No
     mirrored = [Cell(-cell.part, cell.whole, cell.count) for cell in ratio(table)]
     low, high = score_limits(ratio(table), NINETY_FIVE)
     assert score_limits(mirrored, NINETY_FIVE) == pytest.approx((-high, -low))
+
+
+@pytest.mark.parametrize(
+    ("degrees", "t"),
+    [
+        *((1, 12.70620474), (2, 4.30265273), (10, 2.22813885), (24, 2.06389856)),
+        *((1000, 1.96233908), (1e7, 1.95996422)),  # nearly the normal distribution
+    ],
+)
+def test_quantiles_of_students_t_match_the_tables(degrees: float, t: float) -> None:
+    assert t_quantile(degrees) == pytest.approx(t, abs=1e-8)
+    assert t_quantile(degrees) < t_quantile(degrees - 0.5)
+
+
+@pytest.mark.parametrize("t", [0, 0.01, 0.7, 3, 50, 1e6])
+def test_students_t_of_one_and_two_degrees_has_closed_forms(t: float) -> None:
+    assert t_two_sided(t, 1) == pytest.approx(1 - 2 / pi * atan(t), abs=1e-12)
+    assert t_two_sided(t, 2) == pytest.approx(1 - t / sqrt(2 + t * t), abs=1e-12)

@@ -1,1 +1,0 @@
-"""Score intervals of ratios, and exact tests, both clustered by game."""

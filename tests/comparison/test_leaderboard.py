@@ -1,0 +1,179 @@
+"""Rankings: their verdicts as sentences, the models that get no rank, and notes."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from cant_do_that_anymore.comparison.entries import entries_of, named_entries
+from cant_do_that_anymore.comparison.leaderboard import (
+    advice,
+    differences_in_plan,
+    heading,
+    ranking_of,
+    rankings,
+)
+from cant_do_that_anymore.datasets.storage import Dataset
+from cant_do_that_anymore.errors import InvalidInput
+from cant_do_that_anymore.providers.base import Effort, Settings
+from cant_do_that_anymore.runs.run import Run
+from cant_do_that_anymore.task.types import Outcome
+from testing import POOL, Outcomes, keeps_habit_in, run_with_outcomes, snapshot
+
+
+def run_with(model: str = "a", n: int = 200, **percents: int) -> Run:
+    """A run with these percentages of outcomes under the changed rules; the rest is the habit."""
+    kinds = [kind for kind, percent in percents.items() for _ in range(percent)]
+
+    def play(number: int) -> Outcome:
+        place = number * 37 % 100  # spread over the positions
+        return kinds[place] if place < len(kinds) else "usual"  # type: ignore[return-value]
+
+    return run_with_outcomes(model, play, positions=POOL[:n])
+
+
+def keeping(n: int = 200, **percents: int) -> list[Run]:
+    """Models by name that keep the habit in this percentage of positions."""
+    return [
+        run_with_outcomes(name, keeps_habit_in(percent), positions=POOL[:n])
+        for name, percent in percents.items()
+    ]
+
+
+def small_run(model: str = "a", **fields: Any) -> Run:
+    return run_with_outcomes(model, positions=POOL[:20], **fields)
+
+
+def by_effort(**percents: int) -> list[Run]:
+    efforts: dict[Effort, int] = percents  # type: ignore[assignment]
+    return [
+        run_with_outcomes("a", keeps_habit_in(percent), settings=Settings(reasoning_effort=effort))
+        for effort, percent in efforts.items()
+    ]
+
+
+def on(model: str, first: int = 0, **dataset: Any) -> Run:
+    """A run on nine positions of this dataset."""
+    return run_with_outcomes(model, positions=POOL[first : first + 9], dataset=Dataset(**dataset))
+
+
+def easy_run() -> Run:
+    """A model that keeps the habit on the positions that others share, and adapts elsewhere."""
+    return run_with_outcomes("a", lambda n: "usual" if n < 50 else "adapted")
+
+
+SHIPPED: dict[str, Any] = {"version": "a", "origin": "shipped"}
+BUILT: dict[str, Any] = {"origin": "built", "asked": 900}
+SCENARIOS: dict[str, Callable[[], list[Run]]] = {
+    "one follows the rule": lambda: keeping(a=40),
+    "one does not": lambda: keeping(a=100),
+    "one breaks the rule more often when told": lambda: [
+        run_with_outcomes("a", "usual", lambda n: "usual" if n % 2 else "legal")
+    ],
+    "none does": lambda: keeping(a=100, b=100),
+    "a lead": lambda: keeping(a=60, b=40),
+    "a lead over both": lambda: keeping(a=60, b=20, c=40),
+    "a tie": lambda: keeping(a=40, b=40),
+    "a tie, and one behind": lambda: keeping(a=60, b=40, c=40),
+    "inconclusive": lambda: keeping(100, a=50, b=52),
+    "inconclusive among many": lambda: keeping(60, **dict.fromkeys("abcdef", 40)),
+    "ahead on shared positions": lambda: [easy_run(), *keeping(50, b=25, c=25)],
+    "nothing shared": lambda: [
+        *keeping(90, a=1),
+        run_with_outcomes("b", keeps_habit_in(2), positions=POOL[90:180]),
+    ],
+    "legal moves count, not dropped habits": lambda: [
+        run_with_outcomes("legal", keeps_habit_in(40)),
+        run_with_outcomes("wrong", keeps_habit_in(10, "illegal")),
+    ],
+    "efforts are like models": lambda: by_effort(none=90, low=50, high=50),
+    "unreadable": lambda: [*keeping(a=60, b=40), run_with("c", unreadable=59)],
+    "no answer, and no habit": lambda: [
+        *keeping(a=40),
+        run_with_outcomes("b", "error"),
+        run_with_outcomes("c", "legal", "legal"),
+    ],
+    "nobody has a rank": lambda: [run_with(name, unreadable=59) for name in "ab"],
+    "every category has a verdict": lambda: [
+        *keeping(a=60, b=40),
+        run_with_outcomes("a", keeps_habit_in(60), plan={"eval": "all_diagonal"}),
+    ],
+    "every difference in settings": lambda: [
+        small_run("a"),
+        small_run(
+            "c", plan={"reading": "exact", "wordings": ("x",), "settings": Settings(0.0, 32)}
+        ),
+    ],
+    "datasets of their own": lambda: [on("a", version="a", **BUILT), on("b", version="b", **BUILT)],
+    "a shipped dataset and a file": lambda: [
+        on("a", **SHIPPED),
+        on("b", version="", origin="x.jsonl"),
+    ],
+    "a given dataset": lambda: [on(name, version="", origin="both.jsonl") for name in "ab"],
+    "the dataset of one model": lambda: [on(name, **SHIPPED) for name in "ab"],
+    "parts of one dataset": lambda: [
+        on("a", version="", origin="both.jsonl"),
+        on("b", 9, version="", origin="both.jsonl"),
+    ],
+}
+
+
+def sentences_about(runs: Sequence[Run]) -> list[str]:
+    entries = named_entries(runs)
+    return [
+        *(f"verdict: {ranking.verdict}" for ranking in rankings(entries_of(runs))),
+        *(
+            f"pair: {pair.sentence}"
+            for rank in rankings(entries_of(runs))
+            for pair in rank.pairs[:3]
+        ),
+        *(
+            f"datasets: {title}. {advice(entries)}".rstrip()
+            for title in [heading(entries)]
+            if "model-1" not in title  # the default of these runs
+        ),
+        *(f"note: {note}" for note in differences_in_plan(entries)),
+    ]
+
+
+def test_verdicts_match_snapshot() -> None:
+    blocks = ([f"# {name}", *sentences_about(runs())] for name, runs in SCENARIOS.items())
+    snapshot("verdicts", "\n\n".join(map("\n".join, blocks)))
+
+
+@pytest.mark.parametrize(
+    ("percents", "reason"),
+    [
+        ({"unreadable": 12}, "12% of its replies under the changed rules contain no move"),
+        ({"refused": 6, "unreadable": 6}, "12% of its replies under the changed rules contain no "),
+        ({"truncated": 6}, "6% of its replies under the changed rules were cut off"),
+        ({"unreadable": 10}, ""),
+        ({"truncated": 5}, ""),
+        ({"illegal": 59}, ""),
+    ],
+)
+def test_models_with_too_many_unusable_replies_get_no_rank(
+    percents: dict[str, int], reason: str
+) -> None:
+    other = run_with("other", adapted=1)
+    [ranking] = rankings(entries_of([run_with("junk", adapted=30, **percents), other]))
+    assert ranking.why_unranked.get("junk", "").startswith(reason)
+    assert bool(ranking.why_unranked) == bool(reason)
+    assert [entry.label for entry in ranking.entries][-1] == ("junk" if reason else "other")
+    assert (f"junk is not ranked: {reason}" in ranking.verdict) == bool(reason)
+
+
+def test_the_standard_rules_have_the_same_gate() -> None:
+    shy: Outcomes = [*["unreadable"] * 3, *["usual"] * 17]  # type: ignore[list-item]
+    [ranking] = rankings(entries_of([run_with_outcomes("a", "adapted", shy, POOL[:20])]))
+    assert ranking.verdict == (
+        "No model can be ranked. a is not ranked: 15% of its replies under the standard rules "
+        "contain no move."
+    )
+
+
+def test_runs_of_two_protocols_are_never_ranked_together() -> None:
+    runs = [small_run("a"), small_run("b", protocol="2")]
+    for rank in (entries_of, ranking_of):
+        with pytest.raises(InvalidInput, match=r"protocols 2 and 5 cannot be ranked together"):
+            rank(runs)

@@ -1,0 +1,277 @@
+"""Estimates: every measure by hand, and intervals that cover every reading of unusable replies."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from math import sqrt
+from statistics import NormalDist, pstdev
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cant_do_that_anymore.habits.chess.position import Position
+from cant_do_that_anymore.metrics.diagnosis import QUESTIONS
+from cant_do_that_anymore.metrics.estimates import Estimate, difference
+from cant_do_that_anymore.metrics.measures import LENGTHS, MEASURES, UPTAKE, uptake_under
+from cant_do_that_anymore.oaieval.record import original_violations
+from cant_do_that_anymore.providers.base import Answer, Usage
+from cant_do_that_anymore.task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_CONDITIONS
+from cant_do_that_anymore.task.types import Outcome, Sample, ScoredAnswer
+from testing import POOL, plan_of, run_from_answers, run_with_outcomes
+
+Rows = Sequence[dict[str, Outcome]]
+LETTERS: dict[str, Outcome] = {"k": "usual", "l": "legal", "u": "unreadable", "e": "error"}
+
+
+def samples_of(rows: Rows) -> list[Sample]:
+    return [
+        Sample(
+            replace(position, game=number),
+            0,
+            {name: ScoredAnswer(outcome, None, outcome) for name, outcome in row.items()},
+            dict.fromkeys(row, Answer()),
+        )
+        for number, (position, row) in enumerate(zip(POOL, rows, strict=False))
+    ]
+
+
+def samples_with(changed: str, standard: str = "") -> list[Sample]:
+    """Samples with these outcomes under the changed and the standard rules, by first letter."""
+    pairs = zip(standard or "k" * len(changed), changed, strict=True)
+    return samples_of([{"standard": LETTERS[a], "changed": LETTERS[b]} for a, b in pairs])
+
+
+def ends(estimate: Estimate | None) -> tuple[float, float]:
+    assert estimate and estimate.low is not None and estimate.high is not None
+    return estimate.low, estimate.high
+
+
+def test_all_measures_of_five_samples_match_a_hand_calculation() -> None:
+    first, second, third, fourth = POOL[:4]
+    replies = [
+        (first, "f1b5", "f1b5"),  # usual, usual
+        (second, "f8g7", "c8d7"),  # usual, forbidden
+        (third, "f1a6", "a2a3"),  # legal but forbidden after the change, legal
+        (fourth, "a7a5", "e4e9"),  # legal, no move
+        (first, "h8h8", "a1a8"),  # no move, illegal
+    ]
+    usage = Usage(10, 2, cached_tokens=4)
+    results = run_from_answers(
+        [(p, {"standard": Answer(a, usage=usage), "changed": Answer(b)}) for p, a, b in replies]
+    ).results
+    assert {name: estimate.value for name, estimate in results.estimates.items()} == pytest.approx(
+        {
+            "rule_uptake": 0,
+            "variant_impact_factor": -1 / 2,
+            "delta": -1 / 5,
+            "predicted_move_proportion": 2 / 5,
+            "predicted_move_in_variant_proportion": 1 / 5,
+            "avg_num_previous_moves": (6 + 5 + 4 + 5 + 6) / 5,
+            "std_num_previous_moves": pstdev([6, 5, 4, 5, 6]),
+        }
+    )
+    assert results.estimates.keys() == {*MEASURES, *LENGTHS}
+    assert (results.n, results.groups, results.failed, results["delta"].n) == (5, 4, 0, 5)
+    assert results.share("changed", "unreadable", "usual") == 2 / 5
+    assert (results.usage.input_tokens, results.usage.cached_tokens) == (50, 20)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "uptake"),
+    [
+        ([("usual", "usual")] * 20, 0),
+        ([("usual", "legal")] * 20, 1),
+        ([("usual", "adapted")] * 5 + [("legal", "legal")] * 15, 1),
+        ([("usual", "forbidden")] * 20, 0),
+        ([("usual", "illegal")] * 20, 0),
+        ([("usual", "unreadable")] * 10 + [("usual", "refused")] * 10, 0),
+        ([("usual", "legal")] * 10 + [("legal", "usual")] * 10, 0),
+        ([("usual", "legal")] * 5 + [("usual", "usual")] * 10 + [("usual", "error")], 1 / 3),
+        ([("usual", "legal")] * 5 + [("forbidden", "usual")] * 5, 1 / 2),
+        ([("legal", "usual")] * 20, None),  # nothing would break the rule
+        ([("forbidden", "legal")] * 20, None),  # no usual answer, so no habit to drop
+        ([("unreadable", "legal")] * 20, None),  # every would-be violation is unreadable
+        ([("usual", "error")] * 5, None),  # no answers
+        ([], None),
+    ],
+)
+def test_uptake_by_outcomes(pairs: list[tuple[Outcome, Outcome]], uptake: float | None) -> None:
+    before, after = ([pair[side] for pair in pairs] for side in (0, 1))
+    results = run_with_outcomes("m", after, before).results
+    if uptake is None:
+        assert results.uptake is None and "rule_uptake" not in results.estimates
+        return
+    assert results.uptake and results.uptake.value == pytest.approx(uptake)
+    assert results.failed == after.count("error") and results.n + results.failed == len(pairs)
+    low, high = ends(results.uptake)
+    assert low <= uptake <= high and low < high
+
+
+NAMES = ("standard", "changed", "reminded")
+few_samples = st.lists(
+    st.fixed_dictionaries({name: st.sampled_from(list(LETTERS.values())) for name in NAMES}),
+    min_size=1,
+    max_size=3,
+)
+
+
+def all_readings(rows: Rows) -> Iterator[list[dict[str, Outcome]]]:
+    """Fill in the unusable replies in every possible way."""
+    unusable = [
+        (i, n) for i, row in enumerate(rows) for n in row if row[n] in LETTERS["u"] + "error"
+    ]
+    for outcomes in product((LETTERS["k"], LETTERS["l"]), repeat=len(unusable)):
+        filled = [dict(row) for row in rows]
+        for (index, name), outcome in zip(unusable, outcomes, strict=True):
+            filled[index][name] = outcome
+        yield filled
+
+
+@settings(max_examples=25)
+@given(few_samples)
+def test_an_interval_covers_every_reading_of_unusable_replies(rows: Rows) -> None:
+    with_reminder = uptake_under("reminded")
+    estimates = {name: measure.estimate for name, measure in MEASURES.items()} | {
+        "difference": lambda samples: difference(with_reminder, UPTAKE, samples)
+    }
+    samples = samples_of(rows)
+    for name, compute in estimates.items():
+        estimate = compute(samples)
+        if not estimate:
+            continue
+        low, high = ends(estimate)
+        assert estimate.n == sum(sample.answered for sample in samples)
+        assert low - 1e-9 <= estimate.value <= high + 1e-9
+        for filled in all_readings(rows):
+            reading = compute(samples_of(filled))
+            assert reading is None or low - 1e-9 <= reading.value <= high + 1e-9, name
+
+
+def test_an_interval_joins_those_of_the_lowest_and_the_highest_reading() -> None:
+    for junk in "ue":
+        scored = samples_with("k" * 30 + "l" * 20 + junk * 10)
+        lowest, highest = (samples_with("k" * 30 + "l" * 20 + each * 10) for each in "kl")
+        estimate = UPTAKE.estimate(scored)
+        expected = ends(UPTAKE.estimate(lowest))[0], ends(UPTAKE.estimate(highest))[1]
+        assert estimate and ends(estimate) == pytest.approx(expected)
+        assert (estimate.value, estimate.n) == ((20 / 60, 60) if junk == "u" else (20 / 50, 50))
+    # a would-be violation that may be none, and its like under the changed rules
+    lowest, highest = samples_with("kk", "lk"), samples_with("lk", "kk")
+    expected = ends(UPTAKE.estimate(lowest))[0], ends(UPTAKE.estimate(highest))[1]
+    assert ends(UPTAKE.estimate(samples_with("uk", "uk"))) == pytest.approx(expected)
+
+
+def test_unusable_replies_alone_claim_nothing() -> None:
+    """For a model that ignores rules, 15% truncated replies once gave an effect of 16.6%."""
+    results = run_with_outcomes(
+        "m", lambda n: "usual" if n < 850 else "truncated", positions=POOL[:1000]
+    ).results
+    assert results["variant_impact_factor"].value == -0.15
+    for name in ("variant_impact_factor", "delta", "rule_uptake"):
+        assert results[name].sign == 0
+
+
+def test_an_estimate_has_a_sign_only_if_its_interval_excludes_0() -> None:
+    for low, high, sign in ((0.1, 0.4, 1), (-0.4, -0.1, -1), (0.0, 0.4, 0), (-0.2, 0.1, 0)):
+        estimate = Estimate(0.1, low, high, 9)
+        assert (estimate.sign, (-estimate).sign) == (sign, -sign)
+        assert estimate.reach == pytest.approx((high - low) / 2)
+    assert (
+        f"{(-Estimate(0.0, 0.0, 0.5, 9)).value} {(-Estimate(0.0, 0.0, 0.5, 9)).high}" == "0.0 0.0"
+    )
+    without = Estimate(0.5, None, None, 9)
+    assert (without.sign, without.reach, without.as_share) == (0, 0.0, "50%")
+
+
+def test_a_paired_difference_matches_tangos_interval() -> None:
+    """Where all items have a habit, it is a difference of shares; here 20 against 5 of 60."""
+    first = samples_with("l" * 20 + "k" * 40)
+    second = samples_with("k" * 20 + "l" * 5 + "k" * 35)
+    for comparisons in (1, 3, 7):
+        estimate = difference(UPTAKE, UPTAKE, first, second, comparisons)
+        assert estimate and estimate.n == 60 and estimate.value == pytest.approx(15 / 60)
+        critical = NormalDist().inv_cdf(1 - 0.025 / comparisons)
+        for end in ends(estimate):
+            half = -25 + (2 * 60 - 20 + 5) * end
+            q = (sqrt(half**2 + 8 * 60 * 5 * end * (1 - end)) - half) / (4 * 60)
+            score = abs(15 - 60 * end) / sqrt(60 * (2 * q + end * (1 - end)))
+            assert score == pytest.approx(critical, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "extremes"),
+    [
+        ("lllll" * 2, "kkkkkuuuuu", (1 / 2, 1)),
+        ("kkkkkuuuuu", "lllll" * 2, (-1, -1 / 2)),
+        ("lllllkkkkk", "uuuuuuuuuu", (-1 / 2, 1 / 2)),
+        ("llllleeeee", "kkkkklllll", (0, 1 / 2)),
+    ],
+)
+def test_a_difference_allows_for_every_reading(
+    first: str, second: str, extremes: tuple[float, float]
+) -> None:
+    one, other = samples_with(first), samples_with(second)
+    low, high = ends(difference(UPTAKE, UPTAKE, one, other))
+    assert low <= extremes[0] <= extremes[1] <= high and (low, high) != extremes
+    assert ends(difference(UPTAKE, UPTAKE, other, one)) == pytest.approx((-high, -low))
+    wider = ends(difference(UPTAKE, UPTAKE, one, other, comparisons=10))
+    assert wider[0] <= low and high <= wider[1] and wider != (low, high)
+
+
+def test_a_difference_from_a_model_without_a_habit_is_undefined() -> None:
+    habit, unknown = samples_with("kkkll"), samples_with("lllll", "uuuuu")
+    assert difference(UPTAKE, UPTAKE, habit, unknown) is None
+    assert difference(UPTAKE, UPTAKE, unknown, habit) is None
+    with pytest.raises(ValueError, match="shorter"):
+        difference(UPTAKE, UPTAKE, habit, unknown[:4])
+
+
+def test_items_of_one_game_or_with_one_subject_are_not_independent() -> None:
+    def interval(games: Sequence[int]) -> tuple[float, float]:
+        items = [replace(position, game=game) for position, game in zip(POOL, games, strict=False)]
+        results = run_with_outcomes(
+            "m", lambda n: "usual" if n % 12 < 6 else "legal", "usual", items
+        )
+        return ends(results.results.uptake)
+
+    (low, high), (wide_low, wide_high) = interval(range(60)), interval([n // 6 for n in range(60)])
+    assert wide_low < low - 0.05 and high + 0.05 < wide_high
+    first, second = (replace(position, game=game) for game, position in enumerate(POOL[:2]))
+    repeated = [first, second, replace(first, game=1)]  # the first one was played in both games
+    assert run_with_outcomes(positions=repeated).results.groups == 1
+
+
+def test_only_other_play_depends_on_the_controls() -> None:
+    plan = plan_of(names=DIAGNOSIS_CONDITIONS)
+    answered = [(p, dict.fromkeys(DIAGNOSIS_CONDITIONS, Answer(p.usual[0]))) for p in POOL[:10]]
+    replies = [LETTERS[letter] for letter in "kkkkklllee"]
+    controls = [
+        (p, dict.fromkeys(CONTROL_CONDITIONS, Answer(p.usual[0])) | {"changed": outcome})
+        for p, outcome in zip(POOL[10:20], replies, strict=True)
+    ]
+    results = run_from_answers(answered, plan, controls).results
+    without = run_from_answers(answered, plan).results
+    assert (results.estimates, results.outcomes) == (without.estimates, without.outcomes)
+    assert {n for n in QUESTIONS if results.diagnosis[n] != without.diagnosis[n]} == {"other_play"}
+    estimate = results.diagnosis["other_play"].estimate
+    assert estimate and estimate.n == 8 and estimate.value == pytest.approx(-3 / 8)
+    assert ends(estimate)[0] < -5 / 10 and without.diagnosis["other_play"].estimate is None
+    assert results.control_outcomes["changed"]["usual"] == 5
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        *((reply, ()) for reply in ("f1b5", " f1b5\n", "f1c4, of course", "f1f7", "e4e5q")),
+        *(("f1d3=n", ()), ("e7e6=q", ("moving_invalid_piece",))),
+        ("f1e1", ("capturing_same_color",)),
+        *((reply, ("moving_invalid_piece", "capturing_same_color")) for reply in ("b5b6", "e7d8")),
+        *((reply, ("incorrect_notation",)) for reply in ("Bb5", "e2e9", "")),
+    ],
+)
+def test_violations_are_those_of_the_original(reply: str, expected: tuple[str, ...]) -> None:
+    """White to move after 1. e4 d5."""
+    violations = original_violations(reply, Position(0, ("e2e4", "d7d5"), ()))
+    assert ("violation" in violations) == bool(expected)
+    assert {name.removeprefix("violation_") for name in violations - {"violation"}} == set(expected)
