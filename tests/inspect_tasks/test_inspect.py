@@ -65,7 +65,7 @@ def check_same(log: EvalLog, **spec: Any) -> None:
     logged = logged_metrics(log)
     found = {name: finding.estimate for name, finding in results.diagnosis.items()}
     estimates = {**dict.fromkeys(MEASURES), **results.estimates, **found}
-    expected = {"stderr": logged["stderr"]}
+    expected: dict[str, float] = {}
     for name, estimate in estimates.items():
         expected[name] = estimate.value if estimate else math.nan
         if estimate and estimate.low is not None and estimate.high is not None:
@@ -105,7 +105,7 @@ def test_a_diagnosis_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
     scores = [
         sample.scores["habit"].metadata or {} for sample in log.samples or () if sample.scores
     ]
-    assert Counter(len(score["replies"]) for score in scores) == {6: 8, 3: len(scores) - 8}
+    assert Counter(len(score["replies"]) for score in scores) == {6: 8, 2: len(scores) - 8}
 
 
 def test_log_has_the_headline_metric_games_and_outcomes(hosted_log: EvalLog) -> None:
@@ -201,12 +201,12 @@ def test_killed_run_resumes_with_eval_retry(tmp_path: Path) -> None:
         (
             "cdta/random",
             "pool=common -T rules=no-castling",
-            "the pool 'common' is for bishops-as-knights, not for no-castling; leave out -T pool",
+            "the pool 'common' is for bishops-as-knights, not for no-castling; leave out --pool",
         ),
         (
             "cdta/random",
             'max_cost=1 --extra-body {"tools":[]}',
-            "-T max_cost cannot limit requests with 'tools' in --extra-body",
+            "--max-cost cannot limit requests with 'tools' in --extra-body",
         ),
         ("cdta/random", "smaples=3", "unknown argument: 'smaples' (did you mean 'samples'"),
         ("cdta/random", f"seed={2**63}", f"-T seed={2**63} is not valid: seed must be below "),
@@ -221,23 +221,11 @@ def test_mistakes_give_a_one_sentence_error_and_exit_code_2(
     assert result.output.splitlines()[-1].startswith(f"Error: {sentence}")
 
 
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        ("add --max-cost 12.5", "add -T max_cost=12.5"),
-        ("--max-cost needs a price, or use -n", "-T max_cost needs a price, or use -T samples"),
-        ("give --price IN,OUT, or --pool common", "give -T price=IN,OUT, or -T pool=common"),
-        ("try --rules no-castling (8%)", "try -T rules=no-castling (8%)"),
-        ("use --keep-looking to continue", "use -T keep_looking=true to continue"),
-        ("try --eval all_small or --fresh", "try the task all_small or cdta run --fresh"),
-        ("it is not --base-url; --max-tokens", "it is not --model-base-url; --max-tokens"),
-        ("pip download --no-deps evals", "pip download --no-deps evals"),
-    ],
-)
-def test_errors_name_the_options_of_inspect(message: str, expected: str) -> None:
+def test_errors_name_the_arguments_of_the_task_too() -> None:
     with pytest.raises(UserError) as error, inspect_terms():
-        raise UserError(message)
-    assert str(error.value) == expected
+        raise UserError("use -n 8, --max-cost 2.5 or --fresh, not pip --no-deps")
+    spelled = "(in Inspect: -T samples=..., -T max_cost=...)"
+    assert str(error.value) == f"use -n 8, --max-cost 2.5 or --fresh, not pip --no-deps {spelled}"
 
 
 def test_bundled_models_refuse_other_tasks() -> None:
@@ -274,7 +262,7 @@ def metrics_of(samples: Samples, copies: int = 1) -> dict[str, float]:
 
 @settings(max_examples=25)
 @given(SAMPLES)
-def test_copies_of_a_position_change_no_number_and_no_standard_error(samples: Samples) -> None:
+def test_copies_of_a_position_change_no_number(samples: Samples) -> None:
     """Without a habit, the impact factor is NaN, but Inspect needs its name."""
     once = metrics_of(samples)
     assert once == pytest.approx(metrics_of(samples * 2), nan_ok=True, abs=1e-9)
@@ -282,14 +270,3 @@ def test_copies_of_a_position_change_no_number_and_no_standard_error(samples: Sa
     has_habit = any(before for _, before, _ in samples)
     assert math.isnan(once["variant_impact_factor"]) != has_habit
     assert math.isnan(metrics_of([])["variant_impact_factor"])
-
-
-def test_standard_error_matches_the_jackknife() -> None:
-    samples = [
-        (game, (game + i) % 4 != 0, (game * i) % 3 == 0) for game in range(30) for i in range(3)
-    ]
-    games = range(30)
-    values = [metrics_of([s for s in samples if s[0] != game])["rule_uptake"] for game in games]
-    spread = sum((value - sum(values) / len(games)) ** 2 for value in values)
-    jackknife = math.sqrt(spread * (len(games) - 1) / len(games))
-    assert metrics_of(samples)["stderr"] == pytest.approx(jackknife, rel=0.1)

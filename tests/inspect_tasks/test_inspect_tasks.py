@@ -9,10 +9,8 @@ from typing import Any
 
 import click
 import pytest
-from click.testing import CliRunner
 from inspect_ai import Epochs, eval_set, list_tasks, task_with
 from inspect_ai import score as score_again
-from inspect_ai._cli.main import inspect
 from inspect_ai.event import SpanBeginEvent
 from inspect_ai.log import EvalLog
 from inspect_ai.model import (
@@ -195,11 +193,7 @@ def test_log_describes_the_measurement(shared_log: EvalLog) -> None:
     assert spec.tags
     assert spec.metadata
     assert (spec.metadata["rules"], spec.metadata["protocol"]) == ("bishops-as-knights", PROTOCOL)
-    names = [
-        name
-        for name in logged_metrics(shared_log)
-        if not name.endswith(("stderr", "_low", "_high"))
-    ]
+    names = [name for name in logged_metrics(shared_log) if not name.endswith(("_low", "_high"))]
     assert names[:3] == ["rule_uptake", "variant_impact_factor", "delta"]
     for sample in shared_log.samples or ():
         assert sample.scores
@@ -266,37 +260,13 @@ def test_unknown_reading_is_refused(reading: Any) -> None:
         habit(reading=reading)
 
 
-def test_answers_are_not_scored_under_other_rules(shared_log: EvalLog, tmp_path: Path) -> None:
-    score_again(shared_log, habit(rules="bishops-as-knights"))
-    options = ["--scorer", "cant_do_that_anymore/habit", "-S", "rules=nonsense", "--display"]
-    options += ["none", "--action", "append", "--output-file", str(tmp_path / "scored.eval")]
-    done = CliRunner().invoke(inspect, ["score", shared_log.location, *options])
-    assert done.exit_code == 2
-    assert done.output.splitlines()[-1] == (
-        "Error: these answers were given under bishops-as-knights, so they cannot be scored "
-        "under 'nonsense'; leave out -S rules"
-    )
-
-
-@pytest.mark.parametrize("reducer", ["max", "at_least_1", ["mean", "max"]])
-def test_epochs_reducer_other_than_the_mean_is_refused_before_any_request(
-    tmp_path: Path, reducer: Any
-) -> None:
-    with pytest.raises(click.UsageError, match=r"the epochs reducer '\w+' .* 'mean'"):
-        eval_log(tmp_path, task_args={"samples": 2}, epochs=Epochs(2, reducer))
-    with pytest.raises(click.UsageError, match="the epochs reducer"):
-        task_with(package.cant_do_that_anymore(samples=2), epochs=Epochs(2, reducer))
-    assert not Player.requests
-
-
 def test_metrics_cover_all_epochs_with_any_reducer(tmp_path: Path) -> None:
-    """A log of another version may have another reducer, and `score` accepts any."""
     answers = cycle(["a2a3", "h2h3", None])
     Player.respond = lambda request: next(answers) or USUAL.get(moves_in(request), "a2a3")
     log = eval_log(
         tmp_path,
         task_args={"samples": 4, "dataset": "gpt-4-0314"},
-        epochs=Epochs(3, "mean"),
+        epochs=Epochs(3, "at_least_1"),
         max_samples=1,
     )
     rescored = score_again(log, habit(), epochs_reducer="max", action="overwrite")

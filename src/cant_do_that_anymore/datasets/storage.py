@@ -92,11 +92,6 @@ class Dataset:
         return f"built{when} from {pluralize(self.asked, 'request')}{of}"
 
     @property
-    def selection(self) -> str:
-        """Describes how its positions were selected, as far as known."""
-        return "at temperature 0" if self.asked or self.origin == "shipped" else ""
-
-    @property
     def chosen_from(self) -> str:
         """The pool that its positions were selected from, as far as known."""
         if not self.asked and self.origin != "shipped":

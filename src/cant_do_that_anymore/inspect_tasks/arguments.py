@@ -20,48 +20,37 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # Options of ``inspect eval`` that are fields of the spec; ``-T`` takes precedence.
 CONFIG_OPTIONS = ("temperature", "max_tokens", "reasoning_effort", "extra_body")
-# What Inspect has instead: the task's name, the model's own options, and the log with its answers.
-INSPECT_EQUIVALENTS = {
-    **{"model": "--model", "base_url": "--model-base-url", "batch": "--batch"},
-    "max_connections": "--max-connections",
-    "eval": "the task",
-}
-# What only ``cdta`` has.
+# Options that Inspect has itself, and those that only ``cdta`` has.
+OF_INSPECT = ("model", "base_url", "max_connections", "eval")
 ONLY_CDTA = ("header", "tag", "fresh", "interventions")
 # The field of the spec for each argument.
 ARGUMENTS = {
     "samples" if name == "n" else name: name
     for name in OPTIONS
-    if name not in (*INSPECT_EQUIVALENTS, *ONLY_CDTA)
+    if name not in (*OF_INSPECT, *ONLY_CDTA)
 }
-_NAMES = {name: argument for argument, name in ARGUMENTS.items()}
-# An option of ``cdta`` in a message, with its value if one follows.
-_OPTION = re.compile(
-    r"(?<![\w-])(?<!cdta run )-(?:-([a-z][a-z-]+)|n\b)"
-    r"(?: (\d[\d.]*\d|\d|[A-Z][A-Z,]*\b|common|all_small|all|[a-z]+-[a-z-]+))?"
-)
 
 
-def _in_terms_of_inspect(option: re.Match[str]) -> str:
-    name, value = (option[1] or "n").replace("-", "_"), option[2]
-    if name in CONFIG_OPTIONS or not {name} & {*OPTIONS, *INSPECT_EQUIVALENTS}:
-        return option[0]
-    if name in ONLY_CDTA:
-        return f"cdta run {option[0]}"
-    if name in INSPECT_EQUIVALENTS:
-        return " ".join(filter(None, (INSPECT_EQUIVALENTS[name], value)))
-    value = value or ("" if OPTIONS[name].metavar else "true")
-    return f"-T {_NAMES[name]}" + f"={value}" * bool(value)
+def in_both_spellings(message: str) -> str:
+    """Return a message with the arguments for the options of ``cdta`` that it names.
+
+    >>> in_both_spellings("use --keep-looking, or -n 8")
+    'use --keep-looking, or -n 8 (in Inspect: -T samples=..., -T keep_looking=...)'
+    """
+    named = set(re.findall(r"(?<!\S)--?([a-z][a-z-]*)", message))
+    arguments = (a for a, name in ARGUMENTS.items() if name.replace("_", "-") in named)
+    spelled = ", ".join(f"-T {argument}=..." for argument in arguments)
+    return f"{message} (in Inspect: {spelled})" if spelled else message
 
 
 @contextmanager
 def inspect_terms() -> Iterator[None]:
-    """Name the options of Inspect, instead of those of ``cdta``, in the message of an error."""
+    """Name the arguments of the task, too, in the message of an error."""
     try:
         yield
     except UserError as problem:
         kind = InvalidInput if isinstance(problem, InvalidInput) else UserError
-        raise kind(_OPTION.sub(_in_terms_of_inspect, str(problem))) from None
+        raise kind(in_both_spellings(str(problem))) from None
 
 
 @contextmanager

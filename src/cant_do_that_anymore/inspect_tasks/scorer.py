@@ -1,11 +1,10 @@
 """The scorer of a sample, and the metrics over all samples."""
 
 from math import nan
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 from inspect_ai.scorer import (
     Metric,
-    MetricProtocol,
     SampleScore,
     Score,
     Scorer,
@@ -13,15 +12,14 @@ from inspect_ai.scorer import (
     Value,
     metric,
     scorer,
-    stderr,
 )
 from inspect_ai.solver import TaskState
 
-from ..errors import InvalidInput, UserError, unknown_value
+from ..errors import UserError, unknown_value
 from ..habits.base import Habit
 from ..habits.catalog import restored_change
 from ..metrics.compute import estimates_of, findings_of
-from ..metrics.estimates import Estimate, answered, groups_of
+from ..metrics.estimates import Estimate
 from ..metrics.measures import MEASURES, SHARE_AFTER, SHARE_BEFORE, UPTAKE
 from ..providers.base import Answer, Usage
 from ..task.conditions import conditions_for
@@ -60,8 +58,6 @@ def habit_metrics() -> Metric:
         numbers: dict[str, float] = {}
         for name, estimate in _estimates(samples, controls).items():
             numbers[name] = estimate.value if estimate else nan
-            if name == UPTAKE.name:  # Inspect shows a metric of this name as the error bar
-                numbers["stderr"] = _standard_error(samples) if estimate else nan
             if estimate and estimate.low is not None and estimate.high is not None:
                 numbers |= {f"{name}_low": estimate.low, f"{name}_high": estimate.high}
         return numbers
@@ -90,30 +86,15 @@ def _sample_in(score: SampleScore) -> Sample:
     return Sample(item_in(metadata), metadata[DRAW], replies, answers)
 
 
-def _standard_error(samples: Samples) -> float:
-    """Return Inspect's standard error of the rule uptake, clustered by group (delta method)."""
-    scored = answered(samples)
-    ratio = UPTAKE.ratio(scored)
-    scale = len(scored) / sum(ratio.wholes)
-    influences = [
-        SampleScore(
-            score=Score(value=(part - ratio.value * whole) * scale), sample_metadata={GROUP: group}
-        )
-        for part, whole, group in zip(ratio.parts, ratio.wholes, groups_of(scored), strict=True)
-    ]
-    return cast(float, cast(MetricProtocol, stderr(cluster=GROUP))(influences))
-
-
-REQUEST_INFO = "asked_how"  # key of a sample's store: rules, reading and conditions
+REQUEST_INFO = "asked_how"  # key of a sample's store: reading and conditions
 NOT_SENT = Answer("", stop_reason="error", error="never asked")
 
 
 @scorer(metrics=[habit_metrics()])
-def habit(rules: str | None = None, reading: Reading | None = None) -> Scorer:
+def habit(reading: Reading | None = None) -> Scorer:
     """Score whether the model gave the usual answer under the standard and the changed rules.
 
     Args:
-        rules: the rules of the answers; any others are rejected.
         reading: how replies are read; by default as in the task.
     """
     if reading not in (None, *get_args(Reading)):
@@ -122,7 +103,7 @@ def habit(rules: str | None = None, reading: Reading | None = None) -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         with click_errors():
-            info = _request_info(state, rules)
+            info = _request_info(state)
         change = restored_change(state.metadata[CHANGE_KEY])
         wording = shipped_wording(DEFAULT_WORDING, change)
         # Any wording will do, since only the answers are read.
@@ -148,11 +129,10 @@ def habit(rules: str | None = None, reading: Reading | None = None) -> Scorer:
     return score
 
 
-def _request_info(state: TaskState, rules: str | None) -> dict[str, Any]:
-    """Return the rules, reading and conditions of a sample.
+def _request_info(state: TaskState) -> dict[str, Any]:
+    """Return the reading and the conditions of a sample.
 
     Raises:
-        InvalidInput: if its answers were given under other rules.
         UserError: if another solver than ours ran.
     """
     info: dict[str, Any] | None = state.store.get(REQUEST_INFO)
@@ -160,11 +140,6 @@ def _request_info(state: TaskState, rules: str | None) -> dict[str, Any]:
         raise UserError(
             "there are no answers under both sets of rules; the scorer habit needs the solver "
             "every_condition, so leave out --solver"
-        )
-    if rules not in (None, info["rules"]):
-        raise InvalidInput(
-            f"these answers were given under {info['rules']}, so they cannot be scored under "
-            f"{rules!r}; leave out -S rules"
         )
     return info
 

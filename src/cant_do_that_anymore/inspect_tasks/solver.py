@@ -64,8 +64,7 @@ async def _solve(state: TaskState, model_state: ModelState) -> TaskState:
     number = state.metadata[DRAW] + (state.epoch - 1) * DRAWS_PER_EPOCH
     trial = Trial(item_in(state.metadata), number)
     names = [condition.name for condition in conditions]
-    request_info = {"rules": plan.change.key, "reading": plan.reading, "conditions": names}
-    state.store.set(REQUEST_INFO, request_info)
+    state.store.set(REQUEST_INFO, {"reading": plan.reading, "conditions": names})
     state.messages = []
     for condition, request in zip(conditions, trial.requests(conditions), strict=True):
         transcript = Transcript()

@@ -14,10 +14,8 @@ from typing import Any
 
 from inspect_ai import Task, task
 from inspect_ai.log import HeadlineMetric
-from inspect_ai.util import registry_info
 
 from cant_do_that_anymore.datasets.pools import source_for
-from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.inspect_tasks.arguments import (
     Arguments,
     active_model,
@@ -64,21 +62,6 @@ def cant_do_that_anymore_diagonal(**arguments: Any) -> Task:
     return _task("all_diagonal", arguments)
 
 
-class HabitTask(Task):
-    """A task whose epochs are averaged; Inspect sets the reducer before the first request."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        """Reject any other reducer, such as ``--epochs-reducer max``."""
-        for reducer in value or () if name == "epochs_reducer" else ():
-            if (kind := registry_info(reducer).name.split("/")[-1]) != "mean":
-                with click_errors():
-                    raise InvalidInput(
-                        f"the epochs reducer {kind!r} is not supported: these metrics are ratios "
-                        "over all epochs, so leave out --epochs-reducer, or give it 'mean'"
-                    )
-        super().__setattr__(name, value)
-
-
 def _task(eval: Eval, arguments: Arguments) -> Task:
     """Create a task; without a model, or without its dataset, samples come while it runs."""
     with click_errors():
@@ -86,7 +69,7 @@ def _task(eval: Eval, arguments: Arguments) -> Task:
         spec = spec_for(eval, arguments, model)
         available, change = source_for(spec), spec.change
         selection = known_selection(spec, model, available)
-        habit_task = HabitTask(
+        habit_task = Task(
             dataset=inspect_samples(selection, change)
             if selection
             else SearchedSamples(eval, arguments, available),

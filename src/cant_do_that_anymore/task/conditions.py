@@ -32,7 +32,7 @@ KNOWS_FORBIDDEN, KNOWS_ALLOWED = QUESTIONS = ("knows_forbidden", "knows_allowed"
 DIAGNOSIS_CONDITIONS = (STANDARD_CONDITION, CHANGED_CONDITION, PLACEBO, REMINDED, *QUESTIONS)
 # The intervention that not all habits have.
 LISTED = "legal-moves"
-CONTROL_CONDITIONS = (STANDARD_CONDITION, CHANGED_CONDITION, PLACEBO)
+CONTROL_CONDITIONS = (STANDARD_CONDITION, CHANGED_CONDITION)
 MOST_REQUESTS = len(DIAGNOSIS_CONDITIONS) + len(CONTROL_CONDITIONS)  # per sample of a diagnosis
 
 
@@ -285,9 +285,8 @@ def _template(name: str | ConditionTemplate) -> ConditionTemplate:
 
 
 def control_conditions(plan: Plan) -> tuple[Condition, ...]:
-    """Return the conditions of controls, with the interventions of the plan."""
-    names = {*CONTROL_CONDITIONS, *plan.interventions}
-    return tuple(condition for condition in plan.conditions if condition.name in names)
+    """Return the conditions of controls, which come first in every plan."""
+    return plan.conditions[: len(CONTROL_CONDITIONS)]
 
 
 def check_conditions(names: tuple[str, ...]) -> None:

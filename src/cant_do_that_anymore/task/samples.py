@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from ..errors import Incomplete
 from ..habits.base import Change, Item, outcome
@@ -13,7 +12,6 @@ from .conditions import control_conditions
 from .types import (
     CHANGED_CONDITION,
     STANDARD_CONDITION,
-    Answers,
     Condition,
     Outcome,
     Plan,
@@ -21,12 +19,6 @@ from .types import (
     Sample,
     ScoredAnswer,
 )
-
-
-@cache
-def interned(reply: ScoredAnswer) -> ScoredAnswer:
-    """Return the first of all equal scores: many answers have few distinct ones."""
-    return reply
 
 
 @dataclass(frozen=True)
@@ -48,20 +40,12 @@ class Trial:
         self, answers: Iterable[Answer], conditions: Sequence[Condition], reading: Reading
     ) -> Sample:
         """Build the sample from the answers, one per condition."""
-        names = (condition.name for condition in conditions)
-        answers_by_name = dict(zip(names, answers, strict=True))
-        replies = _score_answers(answers_by_name, self.item, conditions, reading)
-        return Sample(self.item, self.number, replies, answers_by_name)
-
-
-def _score_answers(
-    answers: Answers, item: Item, conditions: Sequence[Condition], reading: Reading
-) -> dict[str, ScoredAnswer]:
-    change = {condition.name: condition.rules for condition in conditions}[CHANGED_CONDITION]
-    return {
-        condition.name: score_answer(answers[condition.name], item, condition, reading, change)
-        for condition in conditions
-    }
+        by_name = {c.name: answer for c, answer in zip(conditions, answers, strict=True)}
+        change = next(c.rules for c in conditions if c.name == CHANGED_CONDITION)
+        replies = {
+            c.name: score_answer(by_name[c.name], self.item, c, reading, change) for c in conditions
+        }
+        return Sample(self.item, self.number, replies, by_name)
 
 
 def score_answer(
@@ -73,7 +57,7 @@ def score_answer(
     if score.answer is not None and condition.rules != change:
         under_change = outcome(score.answer, item, change)
     thought_of_usual = bool(answer.reasoning) and change.mentions_usual(answer.reasoning, item)
-    return interned(ScoredAnswer(score.outcome, score.answer, under_change, thought_of_usual))
+    return ScoredAnswer(score.outcome, score.answer, under_change, thought_of_usual)
 
 
 def trials_of(items: Iterable[Item]) -> Iterator[Trial]:
