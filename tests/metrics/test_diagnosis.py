@@ -276,9 +276,9 @@ def test_a_diagnosis_sends_only_missing_requests(upset_run: Run, home: Path) -> 
         plain = evaluate(plain_spec, quiet=True).results
         assert plain.estimates == upset_run.results.estimates  # a diagnosis changes none
         before = len(server.requests)
-        assert estimate(spec).requests == 7 * N
+        assert estimate(spec).requests == 6 * N
         evaluate(spec, quiet=True)
-        assert len(server.requests) - before == PROBES + 7 * N
+        assert len(server.requests) - before == PROBES + 6 * N
         assert estimate(spec).requests == 0
         for file in home.glob("answers.sqlite*"):
             file.unlink()

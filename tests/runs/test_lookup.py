@@ -14,7 +14,7 @@ from cant_do_that_anymore.runs.lookup import (
     find_runs,
     known_folders,
     new_run_dir,
-    summaries_of,
+    readable_runs,
 )
 from cant_do_that_anymore.runs.storage import save_run
 from testing import cdta, run_with_outcomes
@@ -125,7 +125,7 @@ def test_the_list_is_newest_first_and_names_damaged_runs(runs: dict[str, Path]) 
     (bad_cost / "run.json").write_text(json.dumps(facts | {"cost": {"total": "x"}}))
     shutil.copytree(runs["alpha again"], "mine/.part-1")
     assert find_run("beta") == runs["beta"]  # loading it explains the damage
-    summaries, errors = summaries_of(known_folders())
+    summaries, errors = readable_runs(known_folders())
     assert [run.model for run in summaries] == ["openai/gpt-4o-mini", "alpha", "openai/gpt-4o"]
     assert [str(error).partition(" is damaged")[0] for error in errors] == [
         "mine/alpha-all-1/run.json",
@@ -134,4 +134,4 @@ def test_the_list_is_newest_first_and_names_damaged_runs(runs: dict[str, Path]) 
     ]
     done = cdta("runs", code=0)
     assert (done.stderr.count(" is damaged"), "gpt-4o-mini" in done.stdout) == (3, True)
-    assert (summaries[0].samples, summaries[0].cost) == (3, None)
+    assert (summaries[0].n_samples, summaries[0].cost.total) == (3, None)

@@ -15,9 +15,8 @@ from ..formatting import amount, dollars, duration, format_setting, join_words, 
 from ..habits.words import ANY_HABIT, Words
 from ..metrics.measures import SHARE_AFTER, SHARE_BEFORE, UPTAKE, reasoning_name
 from ..providers.base import Answer, add_costs
-from ..runs.lookup import RunSummary
 from ..runs.run import Run
-from ..runs.storage import results_json
+from ..runs.storage import RunFile, results_json
 from ..task.types import CHANGED_CONDITION, UNUSABLE_OUTCOMES, Sample, ScoredAnswer
 from .html import PAGE_NAME
 
@@ -372,18 +371,18 @@ def _reply_columns(reply: ScoredAnswer, answer: Answer) -> Row:
 
 
 # The columns of the list of runs, by heading.
-RUN_COLUMNS: dict[str, Callable[[RunSummary], str]] = {
+RUN_COLUMNS: dict[str, Callable[[RunFile], str]] = {
     "date": lambda run: run.started_at[:10],
     "model": lambda run: " ".join(filter(None, (run.model, run.tag))),
     "rules": lambda run: run.rules,
     "options": lambda run: ", ".join(options_of(run)),
-    "n": lambda run: f"{run.samples:,}",
-    "rule uptake": lambda run: run.uptake.as_share if run.uptake else "–",
+    "n": lambda run: f"{run.n_samples:,}",
+    "rule uptake": lambda run: run.rule_uptake.as_share if run.rule_uptake else "–",
 }
 _OWN_COLUMN = {"model", "base_url", "tag", "rules", "n", "max_cost", "max_connections", "price"}
 
 
-def options_of(run: RunSummary) -> Iterator[str]:
+def options_of(run: RunFile) -> Iterator[str]:
     """Yield what distinguishes a run from one without options, such as its wording."""
     for name, value in run.options.items():
         if name == "eval":

@@ -4,17 +4,14 @@ Runs are searched under ``CDTA_HOME``, where ``cdta run`` saves them, and in the
 up to two levels below it, where ``cdta experiment`` saves them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from glob import glob
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
 
 from ..errors import InvalidInput
 from ..files import PARTIAL, check_new_dir, file_errors, home, safe_name
-from ..metrics.estimates import Estimate
 from .run import Run
 from .storage import RUN_JSON, RunFile, read_run_json, writing_run
 
@@ -69,45 +66,6 @@ _NEARBY = (RUN_JSON, f"*/{RUN_JSON}", f"*/*/{RUN_JSON}")
 _MAX_LISTED = 5
 
 
-@dataclass(frozen=True)
-class RunSummary:
-    """A summary of a run from its ``run.json``, without its samples.
-
-    Attributes:
-        folder: the folder of the run.
-        started_at: when it was started.
-        model: the requested name; ``version`` is the name in its answers.
-        tag: the tag that distinguishes versions under one name; "" if it has none.
-        samples: the number of samples.
-        uptake: the rule uptake, if it is defined.
-        after_change: the shares of usual, right and other answers, where one answer is right.
-        options: the options of its command that are not the defaults.
-        cost: what it cost in total, in US dollars, if known.
-        seconds: how long it took in total.
-    """
-
-    folder: Path
-    started_at: str
-    model: str
-    version: str
-    tag: str
-    endpoint: str
-    rules: str
-    samples: int
-    uptake: Estimate | None
-    after_change: Mapping[str, float]
-    options: Mapping[str, Any]
-    notes: list[str]
-    cost: float | None
-    seconds: float
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All names of the run: a part of the first four is enough to find it."""
-        of_model = f"{self.model}@{self.endpoint}", f"{self.model} {self.tag}"
-        return self.folder.name, self.model, self.version, self.tag, *of_model
-
-
 def find_run(name: str | Path) -> Path:
     """Return the folder of the only run that matches a name.
 
@@ -156,31 +114,16 @@ def known_folders() -> list[Path]:
     return list({folder.resolve(): folder for folder in folders}.values())
 
 
-def summaries_of(folders: Iterable[Path]) -> tuple[list[RunSummary], list[InvalidInput]]:
-    """Return summaries of these runs, newest first, and an error for each that cannot be read."""
-    summaries, damaged = [], []
+def readable_runs(folders: Iterable[Path]) -> tuple[list[RunFile], list[InvalidInput]]:
+    """Return what ``run.json`` says of these runs, newest first, and errors for the others."""
+    runs, damaged = [], []
     for folder in folders:
         try:
-            summaries.append(_summary(folder, read_run_json(folder)))
+            runs.append(read_run_json(folder))
         except InvalidInput as error:
             damaged.append(error)
-    summaries.sort(key=lambda run: (run.started_at, run.folder.name), reverse=True)
-    return summaries, damaged
-
-
-def _summary(folder: Path, file: RunFile) -> RunSummary:
-    copied = (
-        *("started_at", "model", "version", "endpoint", "rules", "options", "notes", "seconds"),
-        "after_change",
-    )
-    return RunSummary(
-        folder=folder,
-        **{name: getattr(file, name) for name in copied},
-        tag=str(file.identity.get("tag", "")),
-        samples=file.n_samples,
-        uptake=file.rule_uptake,
-        cost=file.cost.total,
-    )
+    runs.sort(key=lambda run: (run.started_at, run.folder.name), reverse=True)
+    return runs, damaged
 
 
 def _matching_runs(name: str | Path) -> Sequence[Path]:
@@ -189,7 +132,7 @@ def _matching_runs(name: str | Path) -> Sequence[Path]:
         if at_path := _runs_at(Path(name)):
             return at_path
     folders = known_folders()
-    runs, _ = summaries_of(folders)
+    runs, _ = readable_runs(folders)
     text, part = str(name), str(name).casefold()
     if text == LATEST_RUN:
         matches = runs[:1]

@@ -60,11 +60,23 @@ class RunFile:
     outcomes: dict[str, dict[Outcome, int]]
     control_outcomes: dict[str, dict[Outcome, int]]
     after_change: dict[str, float]
+    folder: Path = Path()
 
     @property
     def n_samples(self) -> int:
         """The number of samples in the samples file."""
         return _total(self.outcomes)
+
+    @property
+    def tag(self) -> str:
+        """The tag that distinguishes versions under one name; "" if it has none."""
+        return str(self.identity.get("tag", ""))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names of the run: a part of the first four is enough to find it."""
+        of_model = f"{self.model}@{self.endpoint}", f"{self.model} {self.tag}"
+        return self.folder.name, self.model, self.version, self.tag, *of_model
 
 
 def _total(outcomes: Mapping[str, Mapping[Outcome, int]]) -> int:
@@ -188,7 +200,7 @@ def read_run_json(folder: Path) -> RunFile:
     if isinstance(dataset := facts.get("dataset"), dict):
         dataset["items"] = []
     with _naming(path):
-        return parse(RunFile, facts, "the file")
+        return replace(parse(RunFile, facts, "the file"), folder=folder)
 
 
 @contextmanager

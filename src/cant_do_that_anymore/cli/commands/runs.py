@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -23,13 +24,12 @@ from ...report.pages import INDEX
 from ...report.rows import RUN_COLUMNS
 from ...runs.lookup import (
     LATEST_RUN,
-    RunSummary,
     find_run,
     find_runs,
     known_folders,
-    summaries_of,
+    readable_runs,
 )
-from ...runs.storage import RUN_JSON
+from ...runs.storage import RUN_JSON, RunFile
 from ..console import console
 from ..help import JSON, PATH, Command
 
@@ -60,6 +60,11 @@ def _page_of(name: str) -> Path:
 
 
 WIDE, UNLIMITED = 200, 10_000
+# The values of ``run.json`` that ``--json`` prints.
+IN_JSON = (
+    *("started_at", "model", "version", "endpoint", "rules", "options", "rule_uptake"),
+    *("after_change", "notes", "cost", "seconds"),
+)
 
 
 @click.command("runs", cls=Command, params=[JSON])
@@ -71,9 +76,9 @@ def runs_command(places: tuple[Path, ...], as_json: bool) -> None:
     numbers are those of run.json. "rule uptake" has its 95% interval, and "cost" includes all
     answers. Other commands accept any part of a folder's name.
     """
-    runs, damaged = summaries_of(find_runs(places) if places else known_folders())
+    runs, damaged = readable_runs(find_runs(places) if places else known_folders())
     if as_json:
-        click.echo(json.dumps([asdict(run) | {"folder": str(run.folder)} for run in runs]))
+        click.echo(json.dumps(list(map(_json, runs))))
     elif runs:
         # A file or a pipe has no width.
         _print(runs, console(None if sys.stdout.isatty() else WIDE))
@@ -83,7 +88,7 @@ def runs_command(places: tuple[Path, ...], as_json: bool) -> None:
         click.echo(visible(f"cdta: {problem}"), err=True)
 
 
-def _print(runs: Sequence[RunSummary], screen: Console) -> None:
+def _print(runs: Sequence[RunFile], screen: Console) -> None:
     """Print a line per run, or two if the screen is too narrow."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     columns = {name: text for name, text in RUN_COLUMNS.items() if any(map(text, runs))}
@@ -101,6 +106,12 @@ def _print(runs: Sequence[RunSummary], screen: Console) -> None:
         screen.print(Padding(Text(line), (0, 0, 0, 2)))
 
 
-def _name(run: RunSummary) -> Text:
+def _json(run: RunFile) -> dict[str, Any]:
+    """Return what ``--json`` prints of a run."""
+    facts = {name: asdict(run)[name] for name in IN_JSON}
+    return {"folder": str(run.folder), "tag": run.tag, "n": run.n_samples, **facts}
+
+
+def _name(run: RunFile) -> Text:
     at_home = run.folder.parent == home() / "runs"
     return Text(run.folder.name if at_home else str(run.folder))
