@@ -57,8 +57,6 @@ def test_runs_are_listed_with_names_that_commands_accept(workdir: Path, tmp_path
     shutil.copytree(workdir / "home" / "runs" / name, tmp_path / name)
     listed = json.loads(cdta("runs", "--json", tmp_path / name).stdout)
     assert [row["rule_uptake"] for row in listed] == [asdict(uptake)]
-        ("cdta/pocket", asdict(uptake))
-    ]
 
 
 def test_no_runs_give_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

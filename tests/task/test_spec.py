@@ -1,6 +1,7 @@
 """The options of a run: every interface refuses invalid values in one sentence."""
 
 from dataclasses import Field, fields, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType, NoneType
 from typing import Any, get_args, get_type_hints
@@ -8,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 from annotated_types import Ge, Gt, Le, Lt
 
-from cant_do_that_anymore import Spec, evaluate, load
+from cant_do_that_anymore import Spec, estimate, evaluate, load
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.habits.chess.rules import CATALOG
 from cant_do_that_anymore.inspect_tasks.arguments import spec_for
@@ -79,8 +80,6 @@ def test_a_number_beyond_a_bound_is_refused(name: str, bound: Ge | Gt | Le | Lt)
         ({"wording": "fromal"}, "unknown wording: 'fromal' (did you mean 'formal'?)"),
         ({"form": "fenn"}, "unknown form: 'fenn' (did you mean 'fen'?)"),
         ({"conditions": ["placeboo"]}, "unknown condition: 'placeboo' (did you mean 'placebo'?)"),
-        ({"dataset": "gpt-4"}, "unknown dataset: 'gpt-4' (did you mean 'gpt-4-0314'?)"),
-        ({"dataset": "gone.jsonl"}, "cannot read gone.jsonl: No such file or directory"),
         ({"pool": "comon"}, "unknown pool: 'comon' (did you mean 'common'?)"),
         ({"pool": "gone.jsonl"}, "cannot read gone.jsonl: No such file or directory"),
         (
@@ -110,6 +109,20 @@ def test_an_invalid_spec_is_refused_without_showing_secrets(
         Spec(**options)
     assert str(error.value).startswith(message)
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "message"),
+    [
+        ("gpt-4", "unknown dataset: 'gpt-4' (did you mean 'gpt-4-0314'?)"),
+        ("gone.jsonl", "cannot read gone.jsonl: No such file or directory"),
+    ],
+)
+def test_a_dataset_that_does_not_exist_is_refused(dataset: str, message: str) -> None:
+    for use in (estimate, partial(evaluate, quiet=True)):
+        with pytest.raises(InvalidInput) as error:
+            use(Spec(model="cdta/random", dataset=dataset))
+        assert str(error.value).startswith(message)
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Annotated, Any
 
 import click
 from annotated_types import Ge, Le
 
-from ..report.formats import TABLE_FORMATS, table_format
 from ..task.option_info import LIMITS, MODEL, TASK
 from ..validation import check
 
@@ -79,17 +77,9 @@ class Command(click.Command):
 JSON = Option("--json as_json", OUTPUT, "Print JSON only.", is_flag=True)
 VERBOSE = Option("--verbose", OUTPUT, "Print the numbers of the original eval, too.", is_flag=True)
 QUIET = Option("--quiet", OUTPUT, "Show no progress.", is_flag=True)
-# The options ``as_NAME`` of the formats of tables.
-FORMATS = {
-    name: Option(f"--{name} as_{name}", OUTPUT, help, is_flag=True)
-    for name, help in TABLE_FORMATS.items()
-}
-
-
-def chosen_format(options: dict[str, Any]) -> ModuleType | None:
-    """Take the options of the formats out of all options, and return the module of the chosen."""
-    chosen = [name for name in FORMATS if options.pop(f"as_{name}")]
-    return table_format(chosen[0]) if chosen else None
+MARKDOWN = Option(
+    "--markdown as_markdown", OUTPUT, "Print Markdown tables, as for GitHub.", is_flag=True
+)
 
 
 def out_option(default: str) -> Option:

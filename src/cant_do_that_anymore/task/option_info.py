@@ -10,7 +10,6 @@ from reprlib import repr as shortened
 from typing import Any
 
 from ..errors import InvalidInput, unknown_value
-from ..files import DATA, home, safe_name
 from ..habits.base import Habit
 from ..providers.access import validate_headers
 from ..providers.base import Settings
@@ -109,20 +108,3 @@ def check_pool(pool: str | Path | None, habit: Habit) -> None:
         if not Path(pool).suffix:
             raise unknown_value("pool", str(pool), habit.pools or ["FILE.jsonl"])
         habit.items_in(Path(pool))  # says why it cannot be read
-
-
-def check_dataset(dataset: str | Path | None, habit: Habit) -> None:
-    """Check that a dataset is a file, or shipped or saved under this name or for this version.
-
-    Raises:
-        InvalidInput: if it is not.
-    """
-    if dataset is None or Path(dataset).is_file():
-        return
-    if Path(dataset).suffix in (".jsonl", ".gz"):
-        habit.items_in(Path(dataset))  # says why it cannot be read
-    shipped = json.loads((DATA / "datasets.json").read_text(encoding="utf-8"))
-    saved = sorted((home() / "datasets").glob("[!.]*/dataset.json"))
-    name, names = str(dataset), [*shipped, *(file.parent.name for file in saved)]
-    if name not in names and not any(valid.startswith(f"{safe_name(name)}.") for valid in names):
-        raise unknown_value("dataset", name, names)

@@ -34,7 +34,6 @@ from .option_info import (
     MODEL,
     TASK,
     OptionInfo,
-    check_dataset,
     check_pool,
     option,
     parse_body,
@@ -233,7 +232,6 @@ class Spec:
             raise InvalidInput("give a pool or a dataset, not both")
         check_pool(self.pool, change.its_habit)
         self._check_pool_fits(change)
-        check_dataset(self.dataset, change.its_habit)
         body = json.loads(str(self.extra_body) or "{}")
         for name in sorted(UNBOUNDED_FIELDS & body.keys()):
             if self.max_cost is not None:

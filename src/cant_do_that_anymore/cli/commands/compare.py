@@ -7,11 +7,12 @@ import click
 
 from ...api.functions import compare
 from ...errors import InvalidInput
+from ...report.formats import markdown
 from ...report.rows import comparison_json
 from ...report.tables import comparison_table
 from ...task.option_info import TASK
 from ..console import console
-from ..help import FORMATS, JSON, PERCENTAGE, Command, Option, chosen_format, output_option
+from ..help import JSON, MARKDOWN, PERCENTAGE, Command, Option, output_option
 
 
 @click.command(
@@ -30,7 +31,7 @@ from ..help import FORMATS, JSON, PERCENTAGE, Command, Option, chosen_format, ou
             type=PERCENTAGE,
         ),
         output_option("Also write an HTML report."),
-        *FORMATS.values(),
+        MARKDOWN,
         JSON,
     ],
 )
@@ -41,7 +42,7 @@ def compare_command(
     tolerance: float | None,
     output: Path | None,
     as_json: bool,
-    **formats: bool,
+    as_markdown: bool,
 ) -> None:
     """Compare models and test whether differences are significant.
 
@@ -58,20 +59,18 @@ def compare_command(
     """
     if baseline is None and tolerance is not None:
         raise InvalidInput("--tolerance needs --baseline RUN")
-    text_format = chosen_format(formats)
     comparison = compare(*names, baseline=baseline, tolerance=tolerance or 0.0)
     check = comparison.check
     if as_json:
         facts = {"baseline": check.json} if check else {}
         click.echo(json.dumps(comparison_json(comparison) | facts))
-    elif text_format:
-        click.echo(text_format.comparison(comparison))
+    elif as_markdown:
+        click.echo(markdown.comparison(comparison))
     else:
         console().print(comparison_table(comparison))
-    is_data = as_json or bool(text_format)
     if output:
-        click.echo(f"report: {comparison.report(output)}", err=is_data)
+        click.echo(f"report: {comparison.report(output)}", err=as_json or as_markdown)
     if check:
         if not as_json:  # which has the sentence
-            click.echo(check.sentence, err=bool(text_format))
+            click.echo(check.sentence, err=as_markdown)
         click.get_current_context().exit(1 if check.verdict == "worse" else 0)

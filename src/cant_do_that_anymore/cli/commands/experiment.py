@@ -7,7 +7,6 @@ import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import click
@@ -21,6 +20,7 @@ from ...errors import InvalidInput, unknown_value
 from ...files import DATA, atomic_write_text, file_errors
 from ...formatting import pluralize
 from ...providers.access import ENV_PREFIX
+from ...report.formats import markdown
 from ...report.rows import build_document
 from ...report.tables import experiment_table
 from ...runs.lookup import find_runs
@@ -29,14 +29,13 @@ from ...task.spec import OPTIONS, SECRET, validate_option
 from ...validation import check
 from ..console import console
 from ..help import (
-    FORMATS,
     JSON,
+    MARKDOWN,
     OUTPUT,
     PATH,
     QUIET,
     Command,
     Option,
-    chosen_format,
     out_option,
 )
 from ..options import MODELS, several, several_values, spec_options
@@ -172,7 +171,7 @@ def _texts(key: str, value: Any) -> tuple[str, ...]:
             flag_value=NAME,
             type=PATH,
         ),
-        *FORMATS.values(),
+        MARKDOWN,
         JSON,
         QUIET,
     ],
@@ -193,6 +192,7 @@ def experiment_command(
     out: Path | None,
     title: str,
     as_json: bool,
+    as_markdown: bool,
     quiet: bool,
     **rest: Any,
 ) -> None:
@@ -223,7 +223,7 @@ def experiment_command(
             "PATH needs --plots-only, which plots existing runs; to run an experiment, give one "
             "FILE.toml"
         )
-    out, text_format = out or OUT, chosen_format(rest)
+    out = out or OUT
     if plots_only:
         experiment = Experiment([load(folder) for folder in find_runs(paths)])
     else:
@@ -232,7 +232,7 @@ def experiment_command(
             create_folder(out)
             _copy(file, out)
         experiment = evaluate_all(models, out=out, quiet=quiet, **rest)
-    _show(experiment, out, title, text_format, as_json=as_json)
+    _show(experiment, out, title, as_json=as_json, as_markdown=as_markdown)
     if experiment.failures:
         raise failed(experiment.failures)
 
@@ -245,15 +245,15 @@ def _copy(file: Path, out: Path) -> None:
 
 
 def _show(
-    experiment: Experiment, out: Path, title: str, text_format: ModuleType | None, *, as_json: bool
+    experiment: Experiment, out: Path, title: str, *, as_json: bool, as_markdown: bool
 ) -> None:
     files = [str(file) for file in experiment.save(out, title)]
     document = build_document(experiment.rankings, out, title)
     if as_json:
         click.echo(json.dumps({**document, "files": files}))
         return
-    if text_format:
-        click.echo(text_format.leaderboards(experiment.rankings))
+    if as_markdown:
+        click.echo(markdown.leaderboards(experiment.rankings))
     else:
         console().print(experiment_table(experiment.rankings, document))
     table, numbers, *plots, page = files
