@@ -22,6 +22,9 @@ from typing import Any
 from markdown_tables import print_heading, print_row
 from resource_usage import CDTA
 
+from cant_do_that_anymore.oaieval.record import final_report
+from cant_do_that_anymore.runs.storage import load_run
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from loopback import Body, Loopback, is_changed, moves_in, serving
@@ -118,7 +121,7 @@ def compare_eval(python: str, eval_: str) -> None:
             command = [*CDTA, "run", "--model", f"openai/{MODEL}", "--eval", eval_, "--seed", SEED]
             command += [*options, "--quiet", "--out", f"{folder}/run"]
             ours = run_and_count(server, command, environment)
-            metrics = json.loads((Path(folder) / "run" / "run.json").read_text())["metrics"]
+            metrics = final_report(load_run(Path(folder) / "run"))
             equal_events = "–"
         else:
             options = ["--completion_args", f"wording={wording}", "--record_path", records[1]]

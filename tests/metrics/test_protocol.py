@@ -248,7 +248,13 @@ def diagnosis(samples: Samples, controls: Samples, alpha: float) -> Any:
         "reminder_effect": number(uptake(samples, "reminded"), uptake(samples), alpha=alpha),
         "other_play": number(Side("difference", controls, after, before)),
     }
-    return {name: {**e, "answer": verdict(name, e["low"], e["high"])} for name, e in found.items()}
+    delta = number(Side("difference", samples, after, before))
+    result = {
+        name: {**e, "answer": verdict(name, e["low"], e["high"])} for name, e in found.items()
+    }
+    if result["rule_effect"]["answer"] == "Yes" and delta["high"] >= 0:
+        result["rule_effect"]["answer"] = "Can't tell"
+    return result
 
 
 def verdict(name: str, low: float, high: float) -> str:

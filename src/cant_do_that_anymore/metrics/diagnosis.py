@@ -14,7 +14,7 @@ from typing import Literal
 from ..task.conditions import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, REMINDED
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample, Samples
 from .estimates import Estimate, Event, Measure, difference
-from .measures import UPTAKE, uptake_under, usual
+from .measures import DELTA, UPTAKE, uptake_under, usual
 
 Verdict = Literal["Yes", "No", "Can't tell"]
 # A model knows a rule if it is right by at least so much more than guessing.
@@ -39,17 +39,23 @@ class Question:
             of the reminder are reported with it.
         yes: the sign of the estimate that means yes.
         threshold: what the estimate is compared with; an interval that includes 0 never decides.
+        falls: a measure of the samples whose interval must be below 0 for a yes.
     """
 
     text: str
     estimate: Callable[[Samples, Samples, int], Estimate | None]
     yes: int = 1
     threshold: float = 0.0
+    falls: Measure | None = None
 
     def finding(self, samples: Samples, controls: Samples, effects: int) -> Finding:
         """Answer the question."""
         estimate = self.estimate(samples, controls, effects)
-        return Finding(estimate, self._answer(estimate))
+        answer = self._answer(estimate)
+        if answer == "Yes" and self.falls:
+            change = self.falls.estimate(samples)
+            answer = "Yes" if change and change.sign < 0 else "Can't tell"
+        return Finding(estimate, answer)
 
     def _answer(self, estimate: Estimate | None) -> Verdict:
         if estimate is None or estimate.low is None or estimate.high is None or not estimate.sign:
@@ -96,6 +102,7 @@ QUESTIONS = {
     "rule_effect": Question(
         "Is it the rule, not just any change of the prompt?",
         lambda samples, *_: _RULE_EFFECT.estimate(samples),
+        falls=DELTA,  # or only the placebo changed the habit
     ),
     "reminder_effect": Question(
         "Does a reminder help?",

@@ -68,6 +68,7 @@ ORIGINAL = (
         AFTER,
     ),
 )
+DELTA = ORIGINAL[1]
 SHARE_BEFORE, SHARE_AFTER = ORIGINAL[2].name, ORIGINAL[3].name
 MEASURES = {measure.name: measure for measure in (UPTAKE, *ORIGINAL)}
 
