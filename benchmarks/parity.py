@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +116,7 @@ def compare_eval(python: str, eval_: str) -> None:
         command = [python, launcher, *names, "--record_path", records[0]]
         original = run_and_count(server, command, environment)
         report, events = read_record(records[0])
+        metrics: Mapping[str, float | None]
         if eval_ == "all_diagonal":
             options = ["--dataset", diagonal, "--wording", wording, "--reading", "exact"]
             command = [*CDTA, "run", "--model", f"openai/{MODEL}", "--eval", eval_, "--seed", SEED]
