@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from importlib.resources import files
-from itertools import takewhile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import BinaryIO
 from uuid import uuid4
 
@@ -113,12 +113,9 @@ def check_new_dir(path: Path) -> None:
     Raises:
         OSError: if it cannot be created.
     """
-    temporary = _temporary_path(_resolved(path))
-    missing = list(takewhile(lambda folder: not folder.exists(), (temporary, *temporary.parents)))
-    temporary.mkdir(parents=True)
-    with suppress(OSError):  # another process has put something there meanwhile
-        for folder in missing:
-            folder.rmdir()
+    parent = next(folder for folder in _resolved(path).parents if folder.exists())
+    with TemporaryDirectory(prefix=PARTIAL, dir=parent):
+        pass
 
 
 def _resolved(path: Path) -> Path:

@@ -20,7 +20,7 @@ from ..habits.base import Change
 from ..habits.catalog import resolve_change, restored_change, saved_change
 from ..metrics.compute import Results, compute
 from ..metrics.estimates import Estimate
-from ..metrics.measures import LENGTHS, MEASURES
+from ..metrics.measures import MEASURES
 from ..providers.base import Answer
 from ..task.conditions import SavedCondition, control_conditions
 from ..task.plan import saved_plan
@@ -132,25 +132,18 @@ def run_json(run: Run) -> dict[str, Any]:
 
 def results_json(results: Results) -> dict[str, Any]:
     """Return all numbers of a run, ready for JSON; a measure that is undefined is null."""
-    lengths = LENGTHS if LENGTHS.keys() <= results.estimates.keys() else ()
-    names = dict.fromkeys((*MEASURES, *lengths, *results.estimates))
-    estimates = {name: results.get(name) for name in names}
     parts = asdict(results)
+    counts = ("n", "groups", "failed", "usage", "outcomes", "control_outcomes")
+    if_any = {
+        "wordings": parts["wordings"],
+        "diagnosis": {name: _finding(finding) for name, finding in parts["diagnosis"].items()},
+        "interventions": {effect.pop("name"): effect for effect in parts["interventions"]},
+    }
     return {
-        **{name: asdict(estimate) if estimate else None for name, estimate in estimates.items()},
-        **{name: parts[name] for name in ("n", "groups", "failed", "usage", "outcomes")},
-        "control_outcomes": parts["control_outcomes"],
-        **({"wordings": parts["wordings"]} if results.wordings else {}),
-        **(
-            {"diagnosis": {name: _finding(f) for name, f in parts["diagnosis"].items()}}
-            if results.diagnosis
-            else {}
-        ),
-        **(
-            {"interventions": {effect.pop("name"): effect for effect in parts["interventions"]}}
-            if results.interventions
-            else {}
-        ),
+        **dict.fromkeys(MEASURES),
+        **parts["estimates"],
+        **{name: parts[name] for name in counts},
+        **{name: value for name, value in if_any.items() if value},
     }
 
 

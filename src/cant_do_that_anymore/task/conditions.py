@@ -135,40 +135,48 @@ def without_meaning(habit: Habit) -> set[str]:
 def parse_interventions(value: Any) -> tuple[str | ConditionTemplate, ...]:
     """Return interventions given as a list, as names between commas, or as "all".
 
+    Names come in the order of the table, so that runs do not differ in the order in which they are
+    given.
+
     Raises:
         InvalidInput: if one is unknown, or cannot be an intervention.
     """
-    items = value if isinstance(value, list | tuple) else [value] if value else []
-    flat: list[Any] = []
-    for item in items:
-        flat += item.split(",") if isinstance(item, str) else [item]
-    if True in flat or ALL in flat:
-        flat = [ALL, *(item for item in flat if isinstance(item, ConditionTemplate))]
-    for item in flat:
-        if isinstance(item, ConditionTemplate):
-            asks_for_answer = not item.about and item.read is judge
-            under_change = item.rules is ConditionTemplate.rules
-            if not item.name or item.name in CONDITIONS or not (asks_for_answer and under_change):
-                raise InvalidInput(
-                    f"{item.name!r} cannot be an intervention: it must ask for a move under the "
-                    f"changed rules and have a name that is not one of {', '.join(CONDITIONS)}"
-                )
-            if not isinstance(item.tokens, int) or item.tokens < 0:
-                raise InvalidInput(
-                    f"tokens of the intervention {item.name!r} must be a whole number from 0, not "
-                    f"{item.tokens!r}"
-                )
-        elif item not in (*interventions(), ALL):
-            raise unknown_value("intervention", str(item), [*interventions(), ALL])
-    order = [ALL, *CONDITIONS]  # so that runs do not differ in the order in which they are given
-    unique = sorted(
-        dict.fromkeys(flat), key=lambda item: order.index(item) if item in order else len(order)
-    )
-    names = [item.name for item in unique if isinstance(item, ConditionTemplate)]
+    given = value if isinstance(value, list | tuple) else [value] if value else []
+    names: list[Any] = []
+    own: dict[str, ConditionTemplate] = {}
+    for item in given:
+        if not isinstance(item, ConditionTemplate):
+            names += item.split(",") if isinstance(item, str) else [item]
+        elif own.setdefault(item.name, item) != item:
+            raise InvalidInput(f"two interventions are named {item.name!r}; give each its own name")
+    for template in own.values():
+        _check_intervention(template)
+    if ALL in names or True in names:
+        return ALL, *own.values()
     for name in names:
-        if names.count(name) > 1:
-            raise InvalidInput(f"two interventions are named {name!r}; give each its own name")
-    return tuple(unique)
+        if name not in interventions():
+            raise unknown_value("intervention", str(name), [*interventions(), ALL])
+    return *(name for name in CONDITIONS if name in names), *own.values()
+
+
+def _check_intervention(template: ConditionTemplate) -> None:
+    """Check that a template of the user's own can be an intervention.
+
+    Raises:
+        InvalidInput: if it cannot.
+    """
+    asks_for_answer = not template.about and template.read is judge
+    under_change = template.rules is ConditionTemplate.rules
+    if not template.name or template.name in CONDITIONS or not (asks_for_answer and under_change):
+        raise InvalidInput(
+            f"{template.name!r} cannot be an intervention: it must ask for a move under the "
+            f"changed rules and have a name that is not one of {', '.join(CONDITIONS)}"
+        )
+    if not isinstance(template.tokens, int) or template.tokens < 0:
+        raise InvalidInput(
+            f"tokens of the intervention {template.name!r} must be a whole number from 0, not "
+            f"{template.tokens!r}"
+        )
 
 
 def interventions_for(
