@@ -8,7 +8,6 @@ comes from the share of items that qualify, since that decides how many have to 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from operator import mul
 from statistics import NormalDist, fmean, median
 from typing import NamedTuple
 
@@ -285,38 +284,31 @@ def expected_cost(
     to_measure, measure_basis = measuring.usage(selecting, spec, info)
     search = replay.search if replay.search and not replay.search.done else None
     gave_up = search is not None and search.gives_up(spec)
-    is_shared = search is not None and built is not None and search.config.digest in built
-    if search and built is not None:
+    built = set() if built is None else built
+    searches = search is not None and not gave_up and search.config.digest not in built
+    if search:
         built.add(search.config.digest)
+    measures = measures and not gave_up
 
-    def counts(rate: float) -> tuple[float, float]:
-        """Return how many requests select and measure positions at a hit rate."""
-        known = len(measuring.to_send) * measures
-        if gave_up or not search:
-            return 0.0, 0.0 if gave_up else known
-        missing = min(search.target - len(search.hits), search.left * rate)
-        found = missing * len(measuring.examples) * measures
-        return (0.0 if is_shared else missing / rate), known + found
-
-    def total(rate: float) -> tuple[float, Usage]:
-        """Return the requests and the tokens at a hit rate."""
-        n = counts(rate)
-        tokens = [sum(map(mul, n, pair)) for pair in zip(to_select, to_measure, strict=True)]
-        return sum(n), Usage(*map(round, tokens))
-
-    def cost(rate: float) -> float | None:
-        requests, usage = total(rate)
-        return price.of(usage, round(requests * info.requests_per_answer)) if price else None
+    def at(rate: float) -> tuple[float, Usage, float | None]:
+        """Return the requests, their tokens and their cost at a hit rate."""
+        missing = min(search.target - len(search.hits), search.left * rate) if search else 0.0
+        n_select = missing / rate * searches
+        n_measure = (len(measuring.to_send) + missing * len(measuring.examples)) * measures
+        pairs = zip(to_select, to_measure, strict=True)
+        usage = Usage(*(round(n_select * first + n_measure * last) for first, last in pairs))
+        requests = n_select + n_measure
+        sent = round(requests * info.requests_per_answer)
+        return requests, usage, price.of(usage, sent) if price else None
 
     rates, basis = _hit_rates(search) if search else ((1.0, 1.0, 1.0), "")
-    requests, usage = total(rates[0])
-    n_select, n_measure = counts(rates[0])
-    costs = [cost(rate) for rate in rates]
+    requests, usage, dollars = at(rates[0])
+    costs = [at(rate)[2] for rate in rates]
     assumptions = [
         "the search found too few items and ended; see --keep-looking" if gave_up else "",
-        basis if n_select else "",
-        select_basis if n_select else "",
-        measure_basis if n_measure else "",
+        basis if searches else "",
+        select_basis if searches else "",
+        measure_basis if requests and measures else "",
         "" if price else unknown_price_note(info),
     ]
     return ExpectedCost(
@@ -325,9 +317,9 @@ def expected_cost(
         requests=round(requests),
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
-        dollars=costs[0],
-        dollars_low=min(costs, key=lambda dollars: dollars or 0.0),
-        dollars_high=max(costs, key=lambda dollars: dollars or 0.0),
+        dollars=dollars,
+        dollars_low=min(costs, key=lambda amount: amount or 0.0),
+        dollars_high=max(costs, key=lambda amount: amount or 0.0),
         seconds=_seconds(requests, usage, spec, info),
         cached=len(selecting.cached) + len(measuring.cached),
         assumptions=tuple(dict.fromkeys(filter(None, assumptions))),
