@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache
@@ -18,8 +18,12 @@ from ..providers.base import Answer, ModelInfo, Request, Settings, digest, promp
 # The seed of a bundled model's answer depends on this number or on the request's own token limit,
 # if that is larger. It does not depend on the limit of the run.
 SEED_TOKENS = 16
+# An answer to save, with the token limit that is settled by now.
+Arrived = tuple[Request, Settings, Answer, int | None]
 # Seconds to wait for another process that writes.
 LOCK_TIMEOUT = 60.0
+# A checkpoint waits for the disk, for as long as hundreds of answers take.
+CHECKPOINT_PAGES = 10_000
 # A version is known if so many answers have it, and versions are compared if so many are cached.
 # So a few answers of another version, before a run was interrupted, prove nothing.
 MIN_ANSWERS_OF_VERSION, MIN_ANSWERS_TO_COMPARE = 3, 20
@@ -67,6 +71,7 @@ class Cache:
             self._database = sqlite3.connect(path, timeout=LOCK_TIMEOUT, isolation_level=None)
             self._use_wal()
             self._execute("PRAGMA synchronous = NORMAL")
+            self._execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
             self._database.executescript(_SCHEMA)
         except (sqlite3.Error, OSError) as error:
             raise self._unusable(error) from None
@@ -115,6 +120,14 @@ class Cache:
             return earlier
         self._execute(f"REPLACE {values}", *row)
         return answer
+
+    def save_all(self, arrived: Iterable[Arrived]) -> list[Answer]:
+        """Save answers in one transaction, which takes half the time; returns as `save` does."""
+        self._execute("BEGIN IMMEDIATE")
+        try:
+            return [self.save(*each) for each in arrived]
+        finally:
+            self._execute("COMMIT")
 
     def known_versions(self) -> set[str]:
         """Return the versions in the namespace, if it has enough answers to compare with."""

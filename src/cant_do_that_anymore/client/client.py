@@ -15,7 +15,7 @@ from typing import TypeVar
 from ..errors import Interrupted, UserError
 from ..formatting import duration, pluralize
 from ..providers.base import Answer, Model, Request, RequestRejected, Settings, TransientError
-from .cache import Cache, with_request_seed
+from .cache import Arrived, Cache, with_request_seed
 from .limiter import Limiter
 from .pricing import CostLimit, Price
 from .sender import Sender
@@ -76,6 +76,8 @@ class Client:
         self.remarks: list[str] = []
         self._senders: dict[str | None, Sender] = {}
         self._limiter = Limiter(connections or model.info.connections)
+        self._arrived: list[Arrived] = []
+        self._saved: list[Answer] = []
         self._open: dict[str, asyncio.Task[Answer]] = {}
         self._may_open = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -187,13 +189,13 @@ class Client:
         try:
             answer = await self._ask(request, settings)
             self._is_unproven = self._is_unproven and bool(answer.error)
-            return self._save(request, settings, answer)
+            return await self._save(request, settings, answer)
         except (UserError, StartOver) as error:  # raised by `answers`
             self._error = self._error or error
             self._stop()
             return Answer(stop_reason="error", error=STOPPED)
 
-    def _save(self, request: Request, settings: Settings, answer: Answer) -> Answer:
+    async def _save(self, request: Request, settings: Settings, answer: Answer) -> Answer:
         """Save an answer, and return the one that counts.
 
         Raises:
@@ -207,27 +209,36 @@ class Client:
         self.n_new += 1
         has_risen = self._sender(settings).learn(answer, settings)
         limit = None if settings.max_tokens else self._sender(settings).limit
-        saved = self.cache.save(request, settings, answer, limit)
-        self._check_version(request, settings, answer)
-        if has_risen:
-            self._is_unproven = True
+        has_changed = self._is_other_version(request, settings, answer)
+        saved = await self._save_together((request, settings, answer, limit))
+        self._is_unproven = self._is_unproven or has_risen
+        if has_risen or has_changed:
             raise StartOver
         return saved
 
-    def _check_version(self, request: Request, settings: Settings, answer: Answer) -> None:
+    async def _save_together(self, arrived: Arrived) -> Answer:
+        """Save an answer together with all that are here by now."""
+        group, place = self._arrived, len(self._arrived)
+        group.append(arrived)
+        await asyncio.sleep(0)
+        if group is self._arrived:
+            self._saved, self._arrived = self.cache.save_all(group), []
+        return self._saved[place]
+
+    def _is_other_version(self, request: Request, settings: Settings, answer: Answer) -> bool:
         """Compare the first answers of the command with the versions of the cached ones.
 
-        Raises:
-            StartOver: if all of them are of other versions.
+        Returns whether all of them are of other versions, which count from now on.
         """
         if not self._known_versions or not answer.version:
-            return
+            return False
         self._of_other_version.append((request, settings))
         if answer.version in self._known_versions:
             self._known_versions = set()  # the model still answers as it did
         elif len(self._of_other_version) == ANSWERS_TO_COMPARE:
             self.switch_version(answer.version, self._of_other_version)
-            raise StartOver
+            return True
+        return False
 
     def switch_version(
         self, version: str, answered: Sequence[tuple[Request, Settings]] = ()

@@ -74,19 +74,18 @@ class Sender:
             RequestRejected: if no form is accepted.
             TransientError, UserError: as the model does.
         """
-        prompt = prompt_tokens(question)
         base_tokens = question.rules.its_habit.base_tokens if self._model.info.is_base else 0
         wanted = self.wanted(settings, max(tokens, 0 if settings.max_tokens else base_tokens))
         form = known = self._form
         was_rejected = False
         while True:
-            limit = _limit_within(form.context, prompt, wanted)
+            limit = _limit_within(form.context, question, wanted)
             sent = replace(settings, max_tokens=limit)
             try:
                 answer = await self._model.answer(question, sent, form.adjustments)
             except RequestRejected as rejected:
                 if was_rejected:
-                    form = _next_form(form, rejected, limit, prompt)
+                    form = _next_form(form, rejected, limit, prompt_tokens(question))
                 else:
                     await asyncio.sleep(SECONDS_BEFORE_REPEAT)
                 was_rejected = not was_rejected
@@ -164,11 +163,11 @@ def _settled_limit(answer: Answer, *, asked_to_reason: bool) -> int | None:
     return REPLY_TOKENS if is_short else None
 
 
-def _limit_within(context: int | None, prompt: int, wanted: int) -> int:
+def _limit_within(context: int | None, question: Question, wanted: int) -> int:
     """Return the token limit for a prompt in a context."""
     if context is None:
         return wanted
-    return min(wanted, max(LEAST_LIMIT, context - prompt))
+    return min(wanted, max(LEAST_LIMIT, context - prompt_tokens(question)))
 
 
 def _next_form(form: Form, rejected: RequestRejected, limit: int, prompt: int) -> Form:

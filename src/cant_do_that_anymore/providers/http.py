@@ -2,6 +2,7 @@
 
 import errno
 import socket
+import sys
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -15,12 +16,19 @@ _TOO_MANY_OPEN_FILES = {errno.EMFILE, errno.ENFILE}
 
 
 def keepalive_socket(address: AddrInfoType) -> socket.socket:
-    """Create a socket with TCP keep-alive, for responses that take minutes to start."""
+    """Create a socket with TCP keep-alive, for responses that take minutes to start.
+
+    On Linux it begins to connect. On one machine that takes no time, so asyncio, which connects it
+    again, need not wait until it is connected.
+    """
     connection = socket.socket(*address[:3])
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL"):
         if hasattr(socket, name):  # not on all platforms
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), KEEPALIVE_SECONDS)
+    if sys.platform == "linux":  # elsewhere, a connected socket cannot be connected again
+        connection.setblocking(False)
+        connection.connect_ex(address[4])
     return connection
 
 

@@ -228,7 +228,7 @@ class ServerModel(Model):
             if not answer.text.strip() and answer.usage.output_tokens >= limit > 0:
                 answer = replace(answer, stop_reason="length")  # some servers call it "stop"
             answer = self._redact.in_answer(answer)
-            return replace(answer, adjustments=adjustments)
+            return replace(answer, adjustments=adjustments) if adjustments else answer
         if response.status == 400 and b'"content_filter"' in response.body:  # as a code, not prose
             return Answer(stop_reason="refused", adjustments=adjustments)
         if response.status == 400 and OUT_OF_TOKENS in response.body:

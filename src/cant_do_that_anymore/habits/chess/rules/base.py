@@ -114,10 +114,10 @@ class Rules(Change):
         from ..move_names import bare_move
         from ..reader import move_in
 
-        if exact:
-            move = bare_move(reply.strip())
-        else:
-            move = move_in(reply, item.board(), self, cut_off=cut_off)
+        said = reply.strip()
+        if said in item.usual:
+            return intern(said)  # replaying the game for a board takes longest
+        move = bare_move(said) if exact else move_in(reply, item.board(), self, cut_off=cut_off)
         return intern(move.uci()) if move else None
 
     def examples(self, item: "Position") -> Sequence[str]:
