@@ -220,5 +220,5 @@ def _line(text: str) -> str:
 
 def normalized(answer: str, kind: AnswerKind) -> str:
     """Write equal answers alike; "" if it is not an answer of this kind."""
-    written = {"number": _number(answer), "word": _words(answer), "line": answer.strip()}[kind]
+    written = {"number": _number(answer), "word": _words(answer), "line": _line(answer)}[kind]
     return "" if (kind, written) == ("number", "error") else written
