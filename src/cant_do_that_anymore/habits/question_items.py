@@ -91,7 +91,7 @@ def read_items(path: Path) -> list[QuestionItem]:
             same question as an earlier one.
     """
     with file_errors("read the items", path, error=InvalidInput, caught=(OSError, ValueError)):
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     items = []
     for number, line in enumerate(lines, 1):
         if line.strip():
