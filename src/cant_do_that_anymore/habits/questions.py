@@ -152,6 +152,7 @@ class QuestionChange(Change):
 
 _TEXTS = ("title", "task", "reply", "now", "no_longer", "placebo", "habit", "key")
 _OPTIONAL = ("placebo", "habit")
+_REQUIRED = ("title", "task", "reply", "now", "no_longer", "answer", "items")
 
 
 @dataclass(frozen=True)
@@ -322,6 +323,9 @@ def read_change(path: Path) -> QuestionChange:
     """
     with file_errors("read the change", path, error=InvalidInput, caught=(OSError, ValueError)):
         values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    if "key" in values:  # it is the file's name
+        valid = (*_REQUIRED, *_OPTIONAL)
+        raise unknown_value(f"key in {path}", "key", valid)
     given, source = values.get("items"), path
     if isinstance(given, str):
         source = path.parent / given
