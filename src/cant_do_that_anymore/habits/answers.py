@@ -221,4 +221,7 @@ def _line(text: str) -> str:
 def normalized(answer: str, kind: AnswerKind) -> str:
     """Write equal answers alike; "" if it is not an answer of this kind."""
     written = {"number": _number(answer), "word": _words(answer), "line": _line(answer)}[kind]
-    return "" if (kind, written) == ("number", "error") else written
+    if kind == "number":  # one that a reply can contain, and no comma but between thousands
+        is_readable = re.fullmatch(_NUMBER, written) and not re.search(r",(?!\d{3}(?!\d))", answer)
+        return written if is_readable else ""
+    return written
