@@ -17,7 +17,7 @@ from ..providers.base import Answer, ModelInfo, Request, Settings, add_costs
 from ..task.samples import FirstReplies
 from ..task.spec import Spec
 from ..task.types import Plan
-from .no_habit import advice, cannot_do_it, is_too_rare
+from .no_habit import ANSWERS_TO_JUDGE, advice, cannot_do_it, is_too_rare
 from .storage import Dataset
 
 
@@ -122,7 +122,11 @@ class Search:
         Until the last items, these are as many as should find the items that are missing.
         """
         rate = (len(self.hits) + 1) / (self.searched + 1)
-        return max(MIN_AHEAD, ceil((self.target - len(self.hits)) / rate))
+        wanted = max(MIN_AHEAD, ceil((self.target - len(self.hits)) / rate))
+        unjudged = ANSWERS_TO_JUDGE - self.searched
+        if unjudged > 0 and cannot_do_it(self._legal, len(self.hits), ANSWERS_TO_JUDGE):
+            return min(wanted, unjudged + MIN_AHEAD)  # the search may end there
+        return wanted
 
     @property
     def done(self) -> bool:
