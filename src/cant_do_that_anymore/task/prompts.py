@@ -159,9 +159,8 @@ class Wording:
 
 def _stated(text: str, change: Change) -> str:
     """Fill in the statement of a change, and what else it says."""
-    for placeholder, statement in change.texts.items():
-        text = text.replace(placeholder, statement)
-    return text
+    texts = change.texts
+    return re.sub("|".join(map(re.escape, texts)), lambda match: texts[match[0]], text)
 
 
 # The texts of a TOML file, and the placeholders that each may contain.
