@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets.storage import Dataset, belongs_to
+from ..habits.catalog import saved_change
 from ..habits.words import Words
 from ..metrics.compute import Results
 from ..metrics.estimates import Estimate
@@ -149,5 +150,6 @@ def command_of(run: Run, model_id: str) -> str:
         flag = f"--{name.replace('_', '-')}" if len(name) > 1 else f"-{name}"
         text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
         is_file = name in ("pool", "dataset") and Path(text).suffix
+        is_file = is_file or (name == "rules" and isinstance(saved_change(run.plan.change), dict))
         words += [flag, *([] if value is True else ["FILE" if is_file else text])]
     return shlex.join(words)
