@@ -42,7 +42,7 @@ def advice(given: Sequence[tuple[Item, str]], answers: int, change: Change) -> s
     habit = change.its_habit
     legal = count_legal(given, change)
     if legal < MIN_LEGAL_SHARE * answers:
-        return f". {habit.words.cannot.format(share=percentage(legal / max(1, answers), 0))}"
+        return f". {habit.words.few_right(percentage(legal / max(1, answers), 0))}"
     shares = habit.other_changes(given, change)
     if not shares:
         return ""

@@ -253,8 +253,8 @@ class Questions(Habit):
         allowed="right",
         disallowed="wrong",
         group="group",
-        cannot="Only {share} of its answers are right as usual: this model can't do this task; try "
-        "another one (see cdta rules)",
+        cannot="Only {share} of its answers are right as usual",
+        hopeless="this model can't do this task; try another one (see cdta rules)",
         labels={"adapted": "right answer", "illegal": "another answer"},
     )
     script = "question.js"

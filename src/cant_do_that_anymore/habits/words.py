@@ -18,6 +18,7 @@ class Words:
         allowed: what an answer is if the rules allow it; ``disallowed`` if not.
         group: what several items may be from.
         cannot: the sentence about a model with too few right answers, with ``{share}``.
+        hopeless: what to think of a model without such answers, and what to try.
         labels: names of outcomes, where the outcome's own name does not fit.
     """
 
@@ -31,12 +32,17 @@ class Words:
     disallowed: str
     group: str
     cannot: str
+    hopeless: str
     labels: Mapping[str, str]
 
     @property
     def items(self) -> str:
         """Several items."""
         return f"{self.item}s"
+
+    def few_right(self, share: str) -> str:
+        """The sentence about a model with too few right answers."""
+        return f"{self.cannot.format(share=share)}: {self.hopeless}"
 
     @property
     def does(self) -> str:
@@ -75,5 +81,6 @@ ANY_HABIT = Words(
     disallowed="wrong",
     group="group",
     cannot="",
+    hopeless="",
     labels={},
 )

@@ -62,7 +62,7 @@ def _cannot(run: Run) -> str:
     legal = run.results.share(STANDARD_CONDITION, "usual", "legal")
     if legal >= MIN_LEGAL_SHARE:
         return ""
-    return f"{run.words.cannot.format(share=rounded(legal))}."
+    return f"{run.words.few_right(rounded(legal))}."
 
 
 def shares_text(shares: Mapping[str, float]) -> str:

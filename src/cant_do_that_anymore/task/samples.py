@@ -95,7 +95,7 @@ class FirstReplies:
     """
 
     def __init__(self, plan: Plan) -> None:
-        self._answer = plan.change.its_habit.words.answer
+        self._words = plan.change.its_habit.words
         self._seen = self._cut_off = self._standard = self._unreadable = 0
         self._verdict = ""
 
@@ -139,6 +139,7 @@ class FirstReplies:
         if is_last and self._unreadable > MAX_UNREADABLE * self._standard:
             return (
                 f"{self._unreadable} of the first {self._standard} replies under the standard "
-                f"rules contain no {self._answer}; the last one was {answer.text[:80]!r}"
+                f"rules contain no {self._words.answer}; the last one was {answer.text[:80]!r}. If "
+                f"its server is set up as it should be, {self._words.hopeless}"
             )
         return ""

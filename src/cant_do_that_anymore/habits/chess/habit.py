@@ -39,8 +39,8 @@ class Chess(Habit):
         allowed="legal",
         disallowed="illegal",
         group="game",
-        cannot="Only {share} of its moves are legal: this model can't play chess; "
-        "try --rules base-9",
+        cannot="Only {share} of its moves are legal",
+        hopeless="this model can't play chess; try --rules base-9",
         labels={},
     )
     script = "board.js"
