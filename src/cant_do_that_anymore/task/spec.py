@@ -213,6 +213,8 @@ class Spec:
                 object.__setattr__(self, item.name, validate_option(item.name, value))
         if self.model is not None and not self.model.strip():
             raise InvalidInput("the model's name is empty; name one, or leave out --model")
+        if self.base_url is not None and not self.base_url.strip():
+            raise InvalidInput("the server's address is empty; name one, or leave out --base-url")
         model, base_url = split_address(self.model, self.base_url)
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "base_url", base_url)
