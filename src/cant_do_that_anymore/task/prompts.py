@@ -151,7 +151,7 @@ class Wording:
             )
         if any((name in text) != (name in habit.required) for name in (TASK, REPLY)):
             raise InvalidInput(
-                f"the wording {self.name!r} is not for {change.key}: a wording for questions "
+                f"the wording {self.name!r} is not for {habit.folder}: a wording for questions "
                 f"contains {TASK} and {REPLY}, and one for chess does not"
             )
         return _stated(text.replace(POSITION, (form or habit.form).description), change)
