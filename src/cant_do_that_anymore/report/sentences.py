@@ -78,13 +78,14 @@ def _only_above(estimate: Estimate) -> str:
 
 
 def size_sentence(run: Run) -> str:
-    """Say how many samples would give an interval of ±5 points; "" if there are enough."""
+    """Say how many samples an interval of ±5 points needs; "" if there are enough."""
     uptake = run.results.uptake
     if not uptake or uptake.reach <= REACH:
         return ""
     samples = uptake.n * (uptake.reach / REACH) ** 2
     points = in_points(REACH, signed=False)
-    return f"For ±{points} points, use about -n {100 * ceil(samples / 100)}."
+    n = f"{100 * ceil(samples / 100):,}"
+    return f"An interval of ±{points} points for the rule uptake needs about {n} samples."
 
 
 def wording_sentence(run: Run) -> str:
@@ -98,7 +99,8 @@ def wording_sentence(run: Run) -> str:
     values = {name: estimate.value for name, estimate in wordings.by_wording.items()}
     lowest, highest = min(values, key=lambda n: values[n]), max(values, key=lambda n: values[n])
     if values[lowest] == values[highest]:
-        return f"The rule uptake is {rounded(values[lowest])} in each of {n} wordings."
+        same, n = rounded(values[lowest]), len(values)
+        return f"The rule uptake is {same} in each of {n} wordings that show the habit."
     ends = f"{rounded(values[lowest])} ({lowest}) to {rounded(values[highest])} ({highest})"
     chance, size = "", f"is {spread.as_points.replace('+', '')}"
     if not spread.sign:
@@ -228,15 +230,16 @@ _SENTENCES: dict[str, dict[int, str]] = {
 }
 
 
-def effect_text(run: Run, effect: Effect) -> str:
-    """Say what an intervention does, in a few words."""
+def effect_text(run: Run, effect: Effect, *, unit: bool = True) -> str:
+    """Say what an intervention does, in a few words; without the unit under a heading with it."""
     if effect.unusable > MAX_UNUSABLE:
         share, answer = percentage(effect.unusable, 0), run.words.answer
         return f"cannot be judged: {share} of the replies contain no {answer}"
     if effect.difference is None:
         return "cannot be judged: there was no habit to drop"
     what = {1: "helps", 0: "no detectable effect", -1: "harms"}[effect.difference.sign]
-    return f"{what}: {effect.difference.as_points}"
+    size = effect.difference.as_points if unit else effect.difference.as_difference
+    return f"{what}: {size}"
 
 
 def helps_sentence(run: Run) -> str:
@@ -262,7 +265,7 @@ def helps_sentence(run: Run) -> str:
     widest = max(silent.values(), key=lambda estimate: estimate.reach, default=None)
     parts = [
         f"The rule uptake rises with {join_words(raises)}." if raises else "",
-        f"It falls with {join_words(lowers)}." if lowers else "",
+        f"The rule uptake falls with {join_words(lowers)}." if lowers else "",
         f"No effect of {join_words(list(silent), 'or')} was detected.{_only_above(widest)}"
         if widest
         else "",
