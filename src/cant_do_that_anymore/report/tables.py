@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking, advice, heading, verdicts
-from ..formatting import dollars, duration, format_setting, number, percentage, rounded
+from ..formatting import dollars, duration, format_setting, minus, number, percentage, rounded
 from ..metrics.measures import LENGTHS, ORIGINAL
 from ..runs.run import Run
 from ..task.types import CHANGED_CONDITION, OUTCOMES, Outcome
@@ -37,6 +37,10 @@ from .sentences import (
 _table = partial(Table, box=None, pad_edge=False, header_style="bold")
 _left, _right = partial(Column, no_wrap=True), partial(Column, no_wrap=True, justify="right")
 MOST_WITH_SHARES = 3  # conditions that fit in a line with their shares; with more, only counts
+YES_OR_NO = (
+    "“Yes” and “No” need an interval on one side of 0; for knowing the rule, also on one side of "
+    "50 points."
+)
 CHANCE = (
     "Differences are in points; their 95% intervals hold for all pairs together. Different: the "
     "interval excludes 0. Equivalent: it is within ±5 points. Inconclusive: neither."
@@ -85,20 +89,21 @@ def _diagnosis(run: Run) -> Iterator[RenderableType]:
     for question, finding, _ in findings(run):
         points = finding.estimate.as_difference if finding.estimate else "–"
         table.add_row(question, finding.answer, points)
-    yield from (Text(), table)
+    yield from (Text(), table, Text(YES_OR_NO, style="dim"))
 
 
 def _what_helps(run: Run) -> Iterator[RenderableType]:
     """Yield the interventions with their effects, if there are any."""
     if not run.results.interventions:
         return
-    headings = "intervention", _left("rule uptake"), "effect", _right("tokens")
-    table = _table(*headings)
+    counted = [_right("tokens")] if run.results.usage.output_tokens else []  # not bundled models
+    table = _table("intervention", _left("rule uptake"), "effect in points", *counted)
     uptake = run.results.uptake
     table.add_row("(none)", uptake.as_share if uptake else "–")
     for effect in run.results.interventions:
         own = effect.rule_uptake.as_share if effect.rule_uptake and effect.can_be_judged else "–"
-        table.add_row(effect.name, own, effect_text(run, effect), f"{effect.extra_tokens:+,.0f}")
+        extra = [minus(f"{effect.extra_tokens:+,.0f}")] if counted else []
+        table.add_row(effect.name, own, effect_text(run, effect, unit=False), *extra)
     yield from (Text(), Text(helps_sentence(run)), Text(), table)
 
 
