@@ -56,8 +56,8 @@ def show_command(name: str, failed: bool, n: int) -> None:
     breaks = [sample for sample in run.answered if VIOLATION.holds(sample)]
     chosen = breaks if failed else run.samples
     screen.print(
-        f"{run.version}: {pluralize(len(run.samples), 'sample')}. The answer is "
-        f"{run.words.disallowed} in {len(breaks)} of them when {rule[0].lower()}{rule[1:]}.",
+        f"{run.version}: {pluralize(len(run.samples), 'sample')}. The reply gives no "
+        f"{run.words.allowed} {run.words.answer} in {len(breaks)} of them when {rule[0].lower()}{rule[1:]}.",
         highlight=False,
     )
     printed: set[str] = set()
