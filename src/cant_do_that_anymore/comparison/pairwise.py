@@ -112,5 +112,5 @@ def check_comparable(runs: Sequence[Run]) -> None:
         if len(kinds) > 1:
             raise InvalidInput(
                 f"runs {what} cannot be compared: {', '.join(sorted(kinds))}; evaluate all models "
-                "in the same way"
+                "in the same way, or name one run of each (see `cdta runs`)"
             )

@@ -174,7 +174,7 @@ def _assumed_reasoning(effort: Effort | None, info: ModelInfo) -> tuple[float, s
         return info.thinking_tokens / 4, "a quarter of the tokens allowed for thinking aloud"
     if not info.may_reason:
         return 0.0, ""
-    name, try_first = info.name.rpartition("/")[2], "to measure that, run cdta run -n 10 first"
+    name, try_first = info.name.rpartition("/")[2], "to measure that, start with -n 10"
     is_known = any(
         name == known or name.startswith(f"{known}-") for known in KNOWN_REASONING_MODELS
     )

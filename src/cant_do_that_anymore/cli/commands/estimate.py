@@ -32,7 +32,7 @@ def estimate_command(
     """Estimate the requests, tokens, cost and time of a run.
 
     It sends no request and needs no key. Cached answers cost nothing, and show how long the others
-    will be. To get some, run "cdta run -n 10" first.
+    will be. To get some, first start the run with -n 10.
 
     \b
     cdta estimate --model openai/gpt-4o --model anthropic/claude-sonnet-4-5

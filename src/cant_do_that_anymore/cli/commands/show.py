@@ -55,9 +55,10 @@ def show_command(name: str, failed: bool, n: int) -> None:
     screen, rule = console(), run.plan.change.title
     breaks = [sample for sample in run.answered if VIOLATION.holds(sample)]
     chosen = breaks if failed else run.samples
+    right = f"{run.words.allowed} {run.words.answer}"
     screen.print(
-        f"{run.version}: {pluralize(len(run.samples), 'sample')}. The reply gives no "
-        f"{run.words.allowed} {run.words.answer} in {len(breaks)} of them when {rule[0].lower()}{rule[1:]}.",
+        f"{run.version}: {pluralize(len(run.samples), 'sample')}. The reply gives no {right} in "
+        f"{len(breaks)} of them when {rule[0].lower()}{rule[1:]}.",
         highlight=False,
     )
     printed: set[str] = set()
