@@ -195,12 +195,10 @@ def _cost(run: Run) -> str:
 
 def experiment_table(ranked: Sequence[Ranking], document: Document) -> RenderableType:
     """Return the verdicts, a leaderboard for each ranking, and the totals."""
-    entries = [entry for ranking in ranked for entry in ranking.entries]
     return Group(
         *(Text(line, style="bold") for line in verdicts(ranked)),
         Text(),
         *(part for ranking in ranked for part in (*_of_ranking(ranking), Text())),
-        *_cells_table(wording_cells(entries)),
         _totals(document),
     )
 
@@ -209,6 +207,7 @@ def _of_ranking(ranking: Ranking) -> Iterator[RenderableType]:
     yield Text(ranking.title, style="bold")
     yield _leaderboard(ranking)
     yield from _cells_table(diagnosis_cells(ranking.entries))
+    yield from _cells_table(wording_cells(ranking.entries))
     for note in group_notes(ranking.entries):
         yield Text(f"note: {note}", style="yellow")
 
