@@ -230,7 +230,7 @@ def test_the_three_interventions_that_help_are_reported(planted: Run, tmp_path: 
     text, output = text_of(page(loaded)), printed(summary(loaded), width=140)
     for name, effect in effects_in(planted).items():
         assert name in text and effect_text(planted, effect) in text
-        assert name in output and effect.difference and effect.difference.as_points in output
+        assert name in output and effect.difference and effect.difference.as_difference in output
 
 
 def test_interventions_with_unusable_replies_cannot_be_judged() -> None:
