@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from ...api.functions import estimate
+from ...client.pricing import DEFAULT_MAX_COST
 from ...comparison.naming import models_by_name
 from ...task.spec import Spec
 from ...task.types import Eval
@@ -52,3 +53,6 @@ def estimate_command(
         terminal.print(str(cost), style="bold", highlight=False)
     for line in dict.fromkeys(line for cost in named for line in cost.assumptions):
         terminal.print(f"- {line}", highlight=False)
+    if any((cost.dollars_high or 0) > DEFAULT_MAX_COST for cost in named):
+        limit = f"a run stops at ${DEFAULT_MAX_COST:g} unless --max-cost allows more"
+        terminal.print(f"- {limit}", highlight=False)
