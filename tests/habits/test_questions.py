@@ -244,6 +244,7 @@ def test_a_model_that_cannot_play_is_told_what_it_can_do() -> None:
     run = measure(respond, n=50, eval="all_diagonal")
     assert run.results.uptake is None
     assert "rule uptake" not in headline(run) and "try --rules base-9" in headline(run)
+    assert "can't play" not in headline(measure(respond, n=1, eval="all_diagonal"))
 
 
 def test_changes_from_python(dozens: Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from math import ceil
+from statistics import NormalDist
 
 from ..datasets.no_habit import MIN_LEGAL_SHARE
 from ..formatting import amount, in_points, join_words, minus, percentage, pluralize, rounded
@@ -14,6 +15,7 @@ from ..metrics.measures import (
     SHARE_BEFORE,
     reasoning_name,
 )
+from ..metrics.score_interval import Cell, score_limits
 from ..runs.run import Run
 from ..task.conditions import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, REMINDED
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, UNUSABLE_OUTCOMES, Outcome
@@ -58,9 +60,11 @@ def uptake_sentence(run: Run) -> str:
 
 
 def _cannot(run: Run) -> str:
-    """Say that the model can't do the task, if few of its usual answers are legal."""
+    """Say that the model can't do the task, if certainly few of its usual answers are legal."""
     legal = run.results.share(STANDARD_CONDITION, "usual", "legal")
-    if legal >= MIN_LEGAL_SHARE:
+    n, n_legal = run.results.n, round(legal * run.results.n)
+    cells = [Cell(1, 1, n_legal), Cell(0, 1, n - n_legal)]
+    if score_limits(cells, NormalDist().inv_cdf(0.975))[1] >= MIN_LEGAL_SHARE:
         return ""
     return f"{run.words.few_right(rounded(legal))}."
 
