@@ -35,6 +35,8 @@ REQUEST_DEADLINE = 3600.0
 MAX_FINISHING = 30.0
 # How many requests may be started ahead of a slow one. Their answers wait in memory.
 AHEAD = 5_000
+# A request that waited so many seconds may have been answered in another process meanwhile.
+LOOK_AGAIN_AFTER = 0.05
 # So many times the limit of requests in flight may be open: others wait for a retry.
 OPEN_PER_LIMIT = 2
 # After so many failed requests in a row the model counts as gone.
@@ -145,7 +147,7 @@ class Client:
             UserError: if the model cannot answer at all.
         """
         self._stopping.clear()
-        return await self._ask(request, settings)
+        return await self._ask(request, settings, from_cache=False)
 
     async def _start(self, request: Request, settings: Settings) -> "asyncio.Future[Answer]":
         """Return the future answer: cached, shared with an identical request, or sent for."""
@@ -252,14 +254,18 @@ class Client:
             "count"
         )
 
-    async def _ask(self, request: Request, settings: Settings) -> Answer:
+    async def _ask(
+        self, request: Request, settings: Settings, *, from_cache: bool = True
+    ) -> Answer:
         """Ask until the model answers; give up after too many failures."""
-        settings = with_request_seed(self.model.info, request, settings)
         started, attempts, failures = time.monotonic(), 0, 0
         while not self._stopping.is_set():
             async with self._limiter as entered:
                 if self._stopping.is_set():
                     break
+                has_waited = time.monotonic() - started > LOOK_AGAIN_AFTER
+                if from_cache and has_waited and (saved := self._cached(request, settings)):
+                    return saved
                 self.spending.check(self._limiter.in_flight)
                 try:
                     return await self._send(request, settings)
@@ -286,8 +292,9 @@ class Client:
             TransientError: if it is worth a retry.
             UserError: if the model rejects even its first request.
         """
+        seeded = with_request_seed(self.model.info, request, settings)
         try:
-            answer = await self._sender(settings).send(request.question, settings, request.tokens)
+            answer = await self._sender(settings).send(request.question, seeded, request.tokens)
         except RequestRejected as rejected:
             if not self._has_answered:
                 raise UserError(str(rejected)) from None

@@ -62,7 +62,7 @@ DIMENSIONS = {
     ),
     "rules": Dimension(
         "rules",
-        attrgetter("change.key"),
+        attrgetter("change.identity"),
         f"{ORIGINAL_RULES}; all or a habit: its rules",
     ),
     "form": Dimension("forms", _form, DEFAULT_FORM),

@@ -24,11 +24,16 @@ _X, _KNOWN = f"[{_LETTERS}]", f"{_RIGHT}|{_WRONG}"
 # "1st", "x1", "1.2.3" or "1-based". An error takes the place of a number.
 _SIGN = r"(?:(?<![\w)])(?<![\d)] )(?:[-+]|(?:minus|negative) ))?(?<![\w.])"
 _THOUSANDS = r"\d{1,3}(?:(?:(?:[,'_]|\{,\}|\\,)\d{3}){1,9}|(?: \d{3}){2,9})"
-_NUMBER = rf"{_SIGN}(?:{_THOUSANDS}|\d{{1,30}})(?:\.\d{{1,30}})?(?!\w|\.\d|,\d{{3}}|-[a-z])"
+_FRACTION = r"(?:\.\d{1,30})?(?:e-?\d{1,2})?"
+_NUMBER = rf"{_SIGN}(?:{_THOUSANDS}|\d{{1,30}}){_FRACTION}(?!\w|\.\d|,\d{{3}}|-[a-z])"
 _ERROR = r"(?<!\w)\w{0,40}(?:error|exception)\b(?:: .*)?"
 
 # Notation that `plain_text` would distort, and what takes its place.
 _NOTATION = {
+    r"(?<=\d)\s?(?:[x×*]|\\times|\\cdot)\s?10\^\{?(-?\d{1,2})\}?(?!\d)": r"e\1",
+    # A unit: "70kg".
+    r"(?<=\d)(?=(?!(?:st|nd|rd|th|x|e-?\d+)\b)[a-zµ°]{1,4}(?:/[a-z]{1,3})?(?:\b|[²³^]))": " ",
+    r"(?<=[a-z])(?:\^[23]|[²³])": "",
     r"\\(?:text|math)\w*\{([^{}\n]{0,80})\}": r"\1",
     r"\\(?:times|cdot|div)\b|(?<=\d)\s?\*{1,2}\s?(?=\d)": " x ",
     r"\bbase[ -](?:10|ten)\b|(?<=[\d)])(?:_10\b|_\{(?:10|ten)\}|₁₀)": " decimal",
@@ -43,6 +48,10 @@ _UNREAL = r"(?:if|had)\b.{1,80}\bwould\b|would\b.{1,80}\bif\b|wrong|incorrect|mi
 # What ends a statement about them: the end of its sentence (to which a bare equation with the wrong
 # answer still belongs), the end of a field of JSON, and words of contrast.
 _END = rf"(?!\s{{1,9}}~ = {_WRONG})(?:(?<=[.!?;])\s|(?<![:\n])\n|,\s\"|\b(?=(?:but|now|new)\b))"
+
+_CONTRAST = (
+    r"(?i)->|\b(?:but|now|so|however|instead|becomes?|therefore|thus|hence|actually|correct)\b"
+)
 
 # Answers that are only mentioned. A tilde takes their place, and that of a repeated question.
 # Operands: "~ + 27", "3 x 5", "56 or 110".
@@ -108,11 +117,14 @@ def _result(text: str) -> str:
 def _stated(text: str) -> str:
     """The right one, if no wrong one is stated after it; else, if it isn't named, the last stated.
 
-    The latter must be in the last line that names one, and agree with what the rule before finds.
+    A wrong one before the right one must be in contrast to it. The last stated must be in the last
+    line that names one, and agree with what the rule before finds.
     """
     known = [answer for answer in _all(_STATED, text) if not re.match(_THIRD, answer)]
     if re.search(_RIGHT, text):
-        return known[-1] if known and re.match(_RIGHT, known[-1]) else ""
+        is_right = known and re.match(_RIGHT, known[-1])
+        *wrong, since = re.split(_WRONG, text[: text.rindex(known[-1])]) if is_right else [""]
+        return known[-1] if is_right and (not wrong or re.search(_CONTRAST, since)) else ""
     last_line = "".join(re.findall(f"(?m)^.*{_X}.*$", text)[-1:])
     return _sole(_all(_RESULT, text) + _all(_STATED, last_line)[-1:], text)
 

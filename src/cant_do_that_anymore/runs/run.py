@@ -149,7 +149,7 @@ def command_of(run: Run, model_id: str) -> str:
             continue
         flag = f"--{name.replace('_', '-')}" if len(name) > 1 else f"-{name}"
         text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-        is_file = name in ("pool", "dataset") and Path(text).suffix
+        is_file = name in ("pool", "dataset") and bool(Path(text).suffix)
         is_file = is_file or (name == "rules" and isinstance(saved_change(run.plan.change), dict))
         words += [flag, *([] if value is True else ["FILE" if is_file else text])]
     return shlex.join(words)
