@@ -76,9 +76,11 @@ def shares_text(shares: Mapping[str, float]) -> str:
 
 def _only_above(estimate: Estimate) -> str:
     """Say how large an effect must be to show, if that is more than a few points."""
-    if estimate.reach <= REACH:
+    ends = (end for end in (estimate.low, estimate.high) if end is not None)
+    reach = max((abs(end - estimate.value) for end in ends), default=0.0)
+    if reach <= REACH:
         return ""
-    return f" Only effects above {in_points(estimate.reach, signed=False)} points would show."
+    return f" Only effects above {in_points(reach, signed=False)} points would show."
 
 
 def size_sentence(run: Run) -> str:
@@ -149,7 +151,8 @@ def findings(run: Run) -> Iterator[tuple[str, Finding, str]]:
 
 def finding_sentence(run: Run, name: str) -> str:
     """Say what the diagnosis found, no more than its interval allows."""
-    estimate, unusable = run.results.diagnosis[name].estimate, _unusable(run, name)
+    finding, unusable = run.results.diagnosis[name], _unusable(run, name)
+    estimate = finding.estimate
     if estimate is None:
         return run.words.fill(f"{_OPEN[name]} cannot be judged: {_UNDEFINED[name]}.")
     if not estimate.sign and unusable > MAX_UNUSABLE:
@@ -158,7 +161,7 @@ def finding_sentence(run: Run, name: str) -> str:
         return run.words.fill(f"{_OPEN[name]} cannot be judged: {because}.")
     text = run.words.fill(_SENTENCES[name][estimate.sign])
     uptake = run.results.uptake
-    if name == "rule_effect" and estimate.sign > 0 and uptake and uptake.sign > 0:
+    if name == "rule_effect" and finding.answer == "Yes" and uptake and uptake.sign > 0:
         text = f"{_FOLLOWS.format(uptake.as_share)}: {text[0].lower()}{text[1:]}"
     return text.format(size=_size(estimate)) + ("" if estimate.sign else _only_above(estimate))
 
