@@ -2,7 +2,7 @@
 
     python tools/make_images.py
 
-``report.png``, ``scale.png``, ``samples.png`` and ``notebook.png`` show the bundled models. None of
+``report.png``, ``samples.png`` and ``notebook.png`` show the bundled models. None of
 them reasons or runs on a server, so the other images show simulated models on loopback servers:
 ``experiment.png`` those of ``SIMULATED_MODELS``, ``curve.png`` those of
 ``tests/reasoning_servers.py``. Screenshots are taken in headless Chromium; ``CHROMIUM`` names
@@ -38,7 +38,7 @@ from loopback import Body, Loopback, is_changed, serving  # noqa: E402
 from planted_models import adapting, habit  # noqa: E402
 from reasoning_servers import HABITS_KEPT, effort_server  # noqa: E402
 
-MODELS = ("cdta/reader", "cdta/pocket", "cdta/random", "cdta/pocket-rules")
+MODELS = ("cdta/reader",)
 SIMULATED_MODELS = {"alpha": (0.40, 0.0), "beta": (0.55, 0.0), "gamma": (0.20, 0.59)}
 """Shares of kept habits and of replies without a move, under the changed rules."""
 
@@ -95,7 +95,6 @@ def write_experiment() -> None:
             run_experiment(models, experiment, "--pool", "common", "-n", "600")
         with launch_browser() as browser:
             page = open_page(browser, (experiment / "index.html").as_uri(), 1200, 900)
-            page.locator("details").first.evaluate("prompts => prompts.open = false")
             page.screenshot(path=IMAGES / "experiment.png")
 
 
@@ -103,7 +102,6 @@ def write_bundled_models() -> None:
     with TemporaryDirectory() as scratch:
         experiment = Path(scratch) / "experiment"
         run_experiment(MODELS, experiment, "--eval", "all")
-        shutil.copy(experiment / "uptake-all-bishops-as-knights.png", IMAGES / "scale.png")
         (folder,) = experiment.glob("cdta_reader-????????-all-*")
         write_screenshots(load_run(folder), folder / PAGE_NAME)
 

@@ -78,7 +78,7 @@ def _only_above(estimate: Estimate) -> str:
     """Say how large an effect must be to show, if that is more than a few points."""
     ends = (end for end in (estimate.low, estimate.high) if end is not None)
     reach = max((abs(end - estimate.value) for end in ends), default=0.0)
-    if reach <= REACH:
+    if not REACH < reach < 1:
         return ""
     return f" Only effects above {in_points(reach, signed=False)} points would show."
 
