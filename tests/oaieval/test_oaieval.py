@@ -2,6 +2,9 @@
 
 import json
 import math
+import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,7 @@ from testing import (
     cdta,
     habit,
     mixed,
+    needs_posix,
     oaieval,
     openai_server,
     serving,
@@ -295,3 +299,21 @@ def test_the_end_of_the_input_stops_the_run() -> None:
     assert "all answers so far are saved" in done.stderr
     done = cdta(*command, stdin=b"f1c4\n" * 2, code=0)
     assert done.stdout.count("assistant (you): ") == 2
+
+
+@needs_posix
+def test_the_experiment_of_the_original_is_one_script(tmp_path: Path) -> None:
+    script = Path(__file__).parents[2] / "examples" / "run_experiments.sh"
+    commands = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    environment = {"PATH": commands, "SEEDS": "1", "MAX_SAMPLES": "3"}
+    environment["CDTA_HOME"] = str(tmp_path / "home")
+    with openai_server(mixed) as server:
+        sent = []
+        for _ in range(2):  # the second time, nothing is left to ask
+            command = ["bash", script, "out"]
+            subprocess.run(command, cwd=tmp_path, env=os.environ | environment, check=True)
+            sent.append(len(server.requests))
+    records = list((tmp_path / "out").glob("*.jsonl"))
+    assert len(records) == 8 and all("final_report" in record.read_text() for record in records)
+    assert (tmp_path / "out" / "index.html").exists() and [*(tmp_path / "out").glob("*.png")]
+    assert sent[0] == sent[1] > 48
