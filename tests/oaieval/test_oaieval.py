@@ -310,7 +310,7 @@ def test_the_experiment_of_the_original_is_one_script(tmp_path: Path) -> None:
     with openai_server(mixed) as server:
         sent = []
         for _ in range(2):  # the second time, nothing is left to ask
-            command = ["bash", script, "out"]
+            command = ["bash", str(script), "out"]
             subprocess.run(command, cwd=tmp_path, env=os.environ | environment, check=True)
             sent.append(len(server.requests))
     records = list((tmp_path / "out").glob("*.jsonl"))
