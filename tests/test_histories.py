@@ -13,7 +13,7 @@ from random_servers import RandomServer
 from testing import needs_posix
 
 pytestmark = needs_posix
-HISTORIES, PER_TEST, STEPS = 80, 20, 2
+HISTORIES, PER_TEST, STEPS = 60, 20, 2
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
 
 def test_printed_intervals_contain_the_truth() -> None:
     """The seeds are fixed, so the result does not depend on luck."""
-    command = [sys.executable, str(BENCHMARK), "--cells", "12", "--repeats", "30"]
+    command = [sys.executable, str(BENCHMARK), "--cells", "6", "--repeats", "20"]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     for table in ("Coverage for one model", "Equal models not called different"):
         assert f"{table}, " in output
