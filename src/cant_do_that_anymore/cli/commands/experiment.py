@@ -4,8 +4,6 @@ Its options may be in a file, ``experiment.toml``.
 """
 
 import json
-import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +12,17 @@ import click
 from ...api.functions import experiment as evaluate_all
 from ...api.functions import failed, load
 from ...api.results import Experiment, create_folder
-from ...comparison.experiment import DIMENSIONS, as_list
+from ...comparison.experiment import DIMENSIONS
 from ...comparison.naming import ModelFields, models_by_name
-from ...errors import InvalidInput, unknown_value
-from ...files import DATA, atomic_write_text, file_errors
+from ...errors import InvalidInput
+from ...files import atomic_write_text
 from ...formatting import pluralize
-from ...providers.access import ENV_PREFIX
 from ...report.formats import markdown
 from ...report.rows import build_document
 from ...report.tables import experiment_table
 from ...runs.lookup import find_runs
-from ...task.option_info import MODEL
-from ...task.spec import OPTIONS, SECRET, validate_option
-from ...validation import check
 from ..console import console
+from ..experiment_file import options_in
 from ..help import (
     JSON,
     MARKDOWN,
@@ -38,25 +33,10 @@ from ..help import (
     Option,
     out_option,
 )
-from ..options import MODELS, several, several_values, spec_options
+from ..options import MODELS, several, spec_options
 
 OUT = Path("experiment")
 NAME = "experiment.toml"
-NOT_IN_FILES = ("init", "plots_only", "help")
-# Keys of a model's own table, besides the options under the heading "Model".
-OF_ONE_MODEL = ("price", "max_connections")
-
-
-def write_example(path: Path) -> None:
-    """Write an example file that runs as it is, with comments on the other keys.
-
-    Raises:
-        InvalidInput: if the file exists already or cannot be written.
-    """
-    if path.exists():
-        raise InvalidInput(f"{str(path)!r} already exists; give --init another name")
-    with file_errors("write", path, error=InvalidInput):
-        atomic_write_text(path, (DATA / NAME).read_text(encoding="utf-8"))
 
 
 def file_in(paths: tuple[Path, ...]) -> Path | None:
@@ -73,83 +53,8 @@ def take_defaults(
         InvalidInput: if the file cannot be read or has an unknown key.
     """
     if path := file_in(paths):
-        ctx.default_map = _defaults_in(path, ctx)
+        ctx.default_map = options_in(path, ctx.command)
     return paths
-
-
-def _defaults_in(path: Path, ctx: click.Context) -> dict[str, Any]:
-    with file_errors("read", path, "`cdta experiment --init` writes one", error=InvalidInput):
-        text = path.read_bytes()
-    try:
-        content = tomllib.loads(text.decode("utf-8-sig"))
-    except ValueError as problem:  # invalid TOML or UTF-8
-        raise InvalidInput(f"{path} is not valid TOML: {problem}") from None
-    options = {
-        max(option.opts, key=len).lstrip("-").replace("-", "_"): option
-        for option in ctx.command.params
-        if isinstance(option, click.Option) and option.name not in NOT_IN_FILES
-    }
-    try:
-        for key in content.keys() - options.keys():
-            raise unknown_value("key", key, options)
-        return {
-            str(options[key].name): _parsed(key, value, options[key])
-            for key, value in content.items()
-        }
-    except InvalidInput as problem:
-        raise InvalidInput(f"{path}: {problem}") from None
-
-
-def _parsed(key: str, value: Any, option: click.Option) -> Any:
-    if key == "model":
-        return [_model_in(model) for model in _given(key, as_list(value))]
-    if option.multiple:
-        alone = OPTIONS[key].without_value if key in OPTIONS else None
-        return _texts(key, alone if alone and value is True else value)
-    if key in OPTIONS:
-        return validate_option(key, _given(key, value))
-    return check(bool, value, key) if option.is_flag else str(check(str | int, value, key))
-
-
-def _model_in(entry: Any) -> str | ModelFields:
-    if not isinstance(entry, Mapping):
-        return str(check(str, _given("model", entry), "model"))
-    keys = {"name": "model", "url": "base_url"} | {
-        key: DIMENSIONS[key].plural if key in DIMENSIONS else key
-        for key, info in OPTIONS.items()
-        if key in OF_ONE_MODEL or (info.heading == MODEL and key not in ("model", "base_url"))
-    }
-    if not {"name", "url"} & entry.keys():
-        raise InvalidInput(f"a model needs a name or a url: {entry}")
-    for key in entry.keys() - keys.keys():
-        raise unknown_value("key of a model", key, keys)
-    return {
-        keys[key]: several_values(key, _texts(key, value))
-        if key in DIMENSIONS
-        else _texts(key, value)
-        if key == "header"
-        else validate_option(keys[key], _given(key, value))
-        for key, value in entry.items()
-    }
-
-
-def _given(key: str, value: Any) -> Any:
-    """Reject an empty value, which would mean the default."""
-    if value in ([], ""):
-        raise InvalidInput(f"{key!r} is empty; give a value or leave it out")
-    return value
-
-
-def _texts(key: str, value: Any) -> tuple[str, ...]:
-    """Return one or several texts; values of headers must come from the environment.
-
-    The file is copied to the results, so it may hold no secret.
-    """
-    kind = tuple[str | int | float, ...] if key in DIMENSIONS else tuple[str, ...]
-    texts = tuple(map(str, check(kind, as_list(_given(key, value)), key, secret=key in SECRET)))
-    if key == "header" and not all(t.partition("=")[2].startswith(ENV_PREFIX) for t in texts):
-        raise InvalidInput(f"a header in a file must be given as NAME={ENV_PREFIX}VARIABLE")
-    return texts
 
 
 @click.command(
@@ -163,14 +68,6 @@ def _texts(key: str, value: Any) -> tuple[str, ...]:
         out_option(str(OUT)),
         Option("--title TEXT", OUTPUT, "Title of the report.", default=""),
         Option("--plots-only", OUTPUT, "Only plot the runs at PATH.", is_flag=True),
-        Option(
-            "--init [FILE]",
-            OUTPUT,
-            f"Write an example file.  [default: {NAME}]",
-            is_flag=False,
-            flag_value=NAME,
-            type=PATH,
-        ),
         MARKDOWN,
         JSON,
         QUIET,
@@ -187,7 +84,6 @@ def _texts(key: str, value: Any) -> tuple[str, ...]:
 def experiment_command(
     paths: tuple[Path, ...],
     plots_only: bool,
-    init: Path | None,
     models: tuple[str | ModelFields, ...],
     out: Path | None,
     title: str,
@@ -204,7 +100,7 @@ def experiment_command(
     cdta experiment --model openai/gpt-4o --rules all
     cdta experiment --model openai/gpt-4o --wording all --form moves,fen
     cdta experiment --model a@http://gpu1:8000/v1 --model b@http://gpu2:8000/v1
-    cdta experiment FILE.toml               options from a file; --init writes one
+    cdta experiment FILE.toml               options from a file
     cdta experiment --plots-only RUN RUN
 
     Several efforts share the positions selected at the lowest one. Every run is a folder in --out;
@@ -212,10 +108,6 @@ def experiment_command(
     which model adapts best and whether that is significant. It writes results.csv, results.json,
     plots (PNG and SVG) and a report, index.html. --max-cost is one limit for all runs together.
     """
-    if init:
-        write_example(init)
-        click.echo(f"wrote {init}; `cdta experiment {init}` runs it")
-        return
     if plots_only and not paths:
         raise InvalidInput("--plots-only needs the runs to plot; see cdta runs")
     if paths and not plots_only and not file_in(paths):
