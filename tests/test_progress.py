@@ -1,17 +1,14 @@
 """Progress: plain lines in logs, a bar in terminals."""
 
 import re
+import sys
 from functools import partial
 
 import pytest
 
 from cant_do_that_anymore import Spec, evaluate
 from cant_do_that_anymore import progress as module
-from cant_do_that_anymore.progress import (
-    progress,
-    progress_display,
-    progress_of,
-)
+from cant_do_that_anymore.progress import announce, progress, progress_display
 from loopback import Loopback, serving
 from planted_models import habit
 
@@ -94,26 +91,28 @@ def test_a_terminal_gets_a_bar_unless_plain(
     assert (stderr == "mining [bold]: all of it, 0 s left\n") is plain
 
 
-def test_each_run_of_several_shows_its_title(
-    clock: list[float], capsys: pytest.CaptureFixture[str]
+def test_notebooks_show_progress_on_standard_output(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with progress_of("run 1 of 3: m"), progress("measuring m", 4, quiet=False) as advance:
-        clock[0] += 20
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)  # they show standard error in red
+    announce("run 1 of 3: m")
+    with progress("measuring m", 1, quiet=False) as advance:
         advance()
-    printed = capsys.readouterr().err
-    assert printed == "run 1 of 3: m: measuring m: 1/4, 60 s left, 20 s each\n"
+    printed = capsys.readouterr()
+    assert printed.out.startswith("run 1 of 3: m\nmeasuring m: 1/1")
+    assert printed.err == ""
 
 
 @pytest.mark.parametrize(
     ("work", "columns", "expected"),
     [
-        ("measuring m", 80, "measuring m .{24} 1/4, 60 s left, 2 errors, 20 s each"),
-        ("measuring m", 60, "measuring m .{12} 1/4, 60 s left, 2 errors, 20 s each"),
-        ("measuring m", 50, "measuring m .{13} 1/4, 60 s left, 2 errors"),
-        ("measuring " + 90 * "m", 50, "measuring m{13}… .{10} 1/4, 60 s left"),
+        ("measuring m", 80, "measuring m: 1/4, 60 s left, 2 errors, 20 s each"),
+        ("measuring m", 55, "━ measuring m: 1/4, 60 s left, 2 errors, 20 s each"),
+        ("measuring m", 40, "measuring m: 1/4, 60 s left.*…"),
+        ("measuring " + 90 * "m", 80, "measuring m{34}…: 1/4"),
     ],
 )
-def test_facts_that_do_not_fit_are_left_out_entirely(
+def test_the_width_of_the_terminal_cuts_the_line_off(
     work: str,
     columns: int,
     expected: str,

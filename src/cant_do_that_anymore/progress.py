@@ -5,9 +5,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from threading import Timer
-from typing import Protocol
+from typing import Protocol, TextIO
 
 from .formatting import duration, visible
 
@@ -15,12 +14,14 @@ PLAIN_LINE_SECONDS = 15.0
 BAR_SECONDS = 0.1
 # The rate is measured over the last 30 seconds, or over the last 20 steps if those took longer.
 RATE_WINDOW_SECONDS, RATE_WINDOW_STEPS = 30.0, 20
-# Width of the bar, in columns.
-SHORTEST_BAR, LONGEST_BAR = 10, 24
+BAR_WIDTH = 20  # columns
+LONGEST_WORK = 45  # characters
 
 Facts = Sequence[str]
 # Displays the share done, if known, and facts. The time left comes second.
 Show = Callable[[float | None, Facts], None]
+# Draws the share done and a line of text.
+_Draw = Callable[[float | None, str], None]
 
 
 class Advance(Protocol):
@@ -67,11 +68,12 @@ def progress_display(work: str, *, quiet: bool, plain: bool = False) -> Iterator
     if quiet:
         yield lambda share, facts: None
         return
-    lines = plain or not sys.stderr.isatty()
-    every = PLAIN_LINE_SECONDS if lines else BAR_SECONDS
-    rates = _RateEstimator()
-    last = time.monotonic() - (0.0 if lines else every)  # the bar is drawn at once
-    with (_plain_lines if lines else _bar)(visible(work), _TITLE.get()) as draw:
+    stream = _stream()
+    is_bar = stream.isatty() and not plain
+    every = BAR_SECONDS if is_bar else PLAIN_LINE_SECONDS
+    last = time.monotonic() - (every if is_bar else 0.0)  # the bar is drawn at once
+    rates, title = _RateEstimator(), _shortened(visible(work))
+    with (_bar if is_bar else _plain_lines)(stream) as draw:
 
         def show(share: float | None, facts: Facts) -> None:
             nonlocal last
@@ -81,16 +83,19 @@ def progress_display(work: str, *, quiet: bool, plain: bool = False) -> Iterator
                 last = now
                 first, *others = map(visible, facts)
                 time_left = [] if left is None else [f"{duration(left)} left"]
-                draw(share, [first, *time_left, *others])
+                draw(share, f"{title}: {', '.join([first, *time_left, *others])}")
 
-        nothing_yet = Timer(every, draw, (None, ["starting"]))
+        nothing_yet = Timer(every, draw, (None, f"{title}: starting"))
         nothing_yet.daemon = True
-        if lines:
-            nothing_yet.start()
+        nothing_yet.start()
         try:
             yield show
         finally:
             nothing_yet.cancel()
+
+
+def _shortened(work: str) -> str:
+    return work if len(work) <= LONGEST_WORK else f"{work[: LONGEST_WORK - 1]}…"
 
 
 class _RateEstimator:
@@ -115,70 +120,43 @@ class _RateEstimator:
         return (1 - share) / rate if share and rate else None
 
 
-# The title of one run of several.
-_TITLE: ContextVar[str] = ContextVar("title", default="")
-
-
 @contextmanager
-def progress_of(title: str) -> Iterator[None]:
-    """Display progress within the body below the title of one run of several."""
-    token = _TITLE.set(title)
-    try:
-        yield
-    finally:
-        _TITLE.reset(token)
-
-
-# Draws the share done and facts.
-_Draw = Callable[[float | None, Facts], None]
-
-
-@contextmanager
-def _bar(work: str, title: str) -> Iterator[_Draw]:
-    """Draw a bar, below the title of a run of several.
-
-    If the terminal is narrow, the last facts are left out, but not the first and the time left.
-    """
-    from rich.cells import cell_len
-    from rich.console import Console, RenderableType
+def _bar(stream: TextIO) -> Iterator[_Draw]:
+    """Draw a bar with one line of text, which the terminal's width cuts off."""
+    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
-    from rich.text import Text
+    from rich.table import Column
 
-    bar = BarColumn(bar_width=LONGEST_BAR)
-    text = "{task.description}", "{task.fields[facts]}"
-    before, after = (TextColumn(template, markup=False) for template in text)
+    one_line = Column(no_wrap=True, overflow="ellipsis")
+    text = TextColumn("{task.description}", markup=False, table_column=one_line)
+    console = Console(file=stream)
+    with Progress(BarColumn(bar_width=BAR_WIDTH), text, console=console, transient=True) as bars:
+        task = bars.add_task("", total=None)
 
-    class Bars(Progress):
-        def get_renderables(self) -> Iterator[RenderableType]:
-            if title:
-                yield Text(title)
-            yield from super().get_renderables()
-
-    with Bars(before, bar, after, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(work, total=None, facts="")
-
-        def draw(share: float | None, facts: Facts) -> None:
-            room = bars.console.width - 2  # columns are a space apart
-            name, fact_text = Text(work), ", ".join(facts)
-            for n in range(len(facts), 2, -1):
-                if name.cell_len + SHORTEST_BAR + cell_len(fact_text) <= room:
-                    break
-                fact_text = ", ".join(facts[: n - 1])
-            name.truncate(max(1, room - SHORTEST_BAR - cell_len(fact_text)), overflow="ellipsis")
-            bar.bar_width = min(LONGEST_BAR, room - name.cell_len - cell_len(fact_text))
-            done, total = share or 0.0, None if share is None else 1.0
-            bars.update(task, description=name.plain, completed=done, total=total, facts=fact_text)
+        def draw(share: float | None, line: str) -> None:
+            total = None if share is None else 1.0
+            bars.update(task, description=line, completed=share or 0.0, total=total)
 
         yield draw
 
 
 @contextmanager
-def _plain_lines(work: str, title: str) -> Iterator[_Draw]:
+def _plain_lines(stream: TextIO) -> Iterator[_Draw]:
     """Print lines, for logs: every 15 seconds and at the end, also if no step is done yet."""
 
-    def draw(_: float | None, facts: Facts) -> None:
-        with suppress(OSError):  # standard error is closed; the work goes on
-            line = f"{work}: {', '.join(facts)}"
-            print(f"{title}: {line}" if title else line, file=sys.stderr, flush=True)
+    def draw(_: float | None, line: str) -> None:
+        with suppress(OSError):  # the stream is closed; the work goes on
+            print(line, file=stream, flush=True)
 
     yield draw
+
+
+def announce(title: str) -> None:
+    """Print the title of one run of several, above its progress."""
+    with suppress(OSError):
+        print(visible(title), file=_stream(), flush=True)
+
+
+def _stream() -> TextIO:
+    """Return where progress is displayed: notebooks show standard error in red."""
+    return sys.stdout if "ipykernel" in sys.modules else sys.stderr

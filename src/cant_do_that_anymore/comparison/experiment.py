@@ -18,7 +18,7 @@ from ..files import safe_name
 from ..habits.base import Change
 from ..habits.catalog import DEFAULT_FORM, changes_named, form_for
 from ..metrics.notes import versions_of
-from ..progress import progress_of
+from ..progress import announce
 from ..providers.base import EFFORTS
 from ..runs.cost import ExpectedCost, estimate
 from ..runs.cost_limit import check_affordable, limit_reached
@@ -146,9 +146,9 @@ def run_all(
             continue
         title = f"run {number} of {len(planned)}: {_describe(model, spec)}"
         try:
-            with progress_of(title):
-                run = run_or_load(spec, folder, save, quiet=quiet, limit=limit)
-                runs.append(run)
+            if not quiet and len(planned) > 1:
+                announce(title)
+            runs.append(run_or_load(spec, folder, save, quiet=quiet, limit=limit))
         except Stopped:
             raise
         except CostLimitReached:
