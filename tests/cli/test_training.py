@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cant_do_that_anymore import Answer, Position, judge, read_positions, rules_named
-from testing import cdta, positions
+from cant_do_that_anymore import read_positions, rules_named
+from testing import cdta
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "verifiers_env.py"
 
@@ -28,23 +28,6 @@ def test_pools_are_exported_by_name_and_by_file(tmp_path: Path) -> None:
     cdta("dataset", "export", tmp_path / "one.jsonl", "-o", exported_file, code=0)
     assert len(read_positions(exported_file, rules_named("bishops-as-knights"))) == 1
     assert "did you mean 'common'?" in cdta("dataset", "export", "comon", code=2).stderr
-
-
-def test_chat_format_has_the_messages_and_the_fields_for_scoring() -> None:
-    lines = export(positions(12), "--format", "chat")
-    assert len(lines) == 12
-    assert all(line.keys() == lines[0].keys() for line in lines)  # `datasets` needs equal columns
-    line = lines[0]
-    position = Position.from_json(line)
-    assert line["fen"] == position.board().fen()
-    for condition in ("standard", "changed"):
-        roles = [message["role"] for message in line[condition]]
-        assert roles[0] == "system" and roles[-1] == "user"
-        contents = [message["content"] for message in line[condition][1:]]
-        assert contents == line["previous_moves"]
-    assert "Bishops" in line["changed"][0]["content"]
-    usual = Answer(line["next_filtered_moves"][0])
-    assert judge(usual, position, rules_named(line["rules"])).outcome == "usual"
 
 
 @pytest.fixture

@@ -2,8 +2,9 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import click
@@ -11,34 +12,24 @@ import click
 from ...datasets.pools import items_named, union
 from ...datasets.storage import all_datasets, dataset_named
 from ...files import atomic_write_text, file_errors
-from ...formatting import pluralize, visible
-from ...habits.base import Change, Item
+from ...formatting import format_setting, pluralize, visible
+from ...habits.base import Item
 from ...habits.catalog import KINDS, resolve_change
 from ...runs.evaluate import select
-from ...task.conditions import question
 from ...task.spec import Spec
-from ...task.types import CHANGED_CONDITION, STANDARD_CONDITION
-from ..help import JSON, OUTPUT, QUIET, Command, Option, output_option
+from ..help import JSON, QUIET, Command, output_option
 from ..options import CLICK_OPTIONS, spec_options
 
 ITEMS_SHOWN = 5
 # Options of the measurement alone.
-NOT_IN_BUILD = (
-    *("temperature", "eval", "dataset", "diagnose", "seed"),
-    "fresh",
-)
+NOT_IN_BUILD = ("temperature", "eval", "dataset", "diagnose", "seed", "fresh")
 
 
 @click.command("list", cls=Command, params=[JSON])
 def list_command(as_json: bool) -> None:
     """List all datasets."""
     rows = [
-        {
-            "dataset": name,
-            "items": len(d.items),
-            "origin": d.origin,
-            "rules": facts["rules"],
-        }
+        {"dataset": name, "items": len(d.items), "origin": d.origin, "rules": facts["rules"]}
         for name, (d, facts) in all_datasets().items()
     ]
     if as_json:
@@ -76,26 +67,15 @@ def show_command(name: str, as_json: bool) -> None:
 
 
 def _show(facts: Mapping[str, object]) -> None:
-    """Print a line for each fact, except empty ones."""
+    """Print the facts that there are, each below its name if it has several lines."""
     for name, value in facts.items():
-        if (text := _as_text(value)) and name != "built_now":
-            lines = text.splitlines()
-            click.echo(f"  {name.replace('_', ' '):<17}{lines[0]}")
-            for line in lines[1:]:
-                click.echo(f"{'':<19}{line}".rstrip())
-
-
-def _as_text(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, dict):
-        items = ((name.replace("_", " "), _as_text(item)) for name, item in value.items())
-        return ", ".join(f"{name} {text}" for name, text in items if text)
-    if isinstance(value, list | tuple):
-        return ", ".join(map(repr, value))
-    if isinstance(value, int):
-        return f"{value:,}"
-    return "" if value is None else visible(str(value))
+        if value in (None, "") or name == "built_now":
+            continue
+        text = visible(format_setting(value))
+        several = "\n" in text
+        click.echo(f"  {name.replace('_', ' ')}:" + ("" if several else f" {text}"))
+        if several:
+            click.echo(indent(text, "    "))
 
 
 @click.command(
@@ -103,43 +83,32 @@ def _as_text(value: object) -> str:
     cls=Command,
     params=[
         CLICK_OPTIONS["rules"],
-        Option(
-            "--format form F",
-            OUTPUT,
-            "plain, or chat with the messages.",
-            type=click.Choice(["plain", "chat"]),
-            default="plain",
-        ),
         output_option("Output file.  [default: stdout]"),
     ],
 )
 @click.argument("name", metavar="NAME")
-def export_command(name: str, form: str, output: Path | None, rules: str) -> None:
+def export_command(name: str, output: Path | None, rules: str) -> None:
     """Write a dataset or a pool as JSON lines.
 
     NAME is a dataset of `cdta dataset list`, a file, or a pool: pool (of the rules), diagonal,
-    games or common. The keys are the original's; --format chat adds the messages for a model.
+    games or common. The keys are the original's.
     """
-    change, chat = resolve_change(rules), form == "chat"
-    items = items_named(name, change, any_rules=not chat)
-    lines = (_as_chat(item, change) if chat else item.to_json() for item in items)
-    text = "".join(json.dumps(line) + "\n" for line in lines)
+    change = resolve_change(rules)
+    items = items_named(name, change, any_rules=True)
     if not output:
-        sys.stdout.write(text)
+        sys.stdout.write(_lines(items))
         return
-    with file_errors("write", output):
-        atomic_write_text(output, text)
+    _write(items, output)
     click.echo(f"{pluralize(len(items), change.its_habit.words.item)} in {output}", err=True)
 
 
-def _as_chat(item: Item, change: Change) -> dict[str, object]:
-    """Return an item with the messages of both conditions."""
-    facts = {"id": item.id, "rules": change.key, **change.its_habit.details(item)}
-    chats = {
-        name: [vars(message) for message in question(item, change, name).messages]
-        for name in (STANDARD_CONDITION, CHANGED_CONDITION)
-    }
-    return item.to_json() | facts | chats
+def _lines(items: Iterable[Item]) -> str:
+    return "".join(json.dumps(item.to_json()) + "\n" for item in items)
+
+
+def _write(items: Iterable[Item], output: Path) -> None:
+    with file_errors("write", output):
+        atomic_write_text(output, _lines(items))
 
 
 @click.command(
@@ -155,8 +124,7 @@ def union_command(names: tuple[str, ...], output: Path, rules: str) -> None:
     order is a fixed shuffle.
     """
     items, summary = union(names, resolve_change(rules))
-    with file_errors("write", output):
-        atomic_write_text(output, "".join(json.dumps(item.to_json()) + "\n" for item in items))
+    _write(items, output)
     click.echo(f"{summary}; in {output}")
 
 
