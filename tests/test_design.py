@@ -319,7 +319,7 @@ from cant_do_that_anymore.inspect_tasks.arguments import spec_for
 from pathlib import Path
 
 for command in ("run", "experiment", "estimate"):
-    cdta([command, "--help"], standalone_mode=False)
+    cdta([command, "--help-all"], standalone_mode=False)
 file, context = Path("mine.toml"), click.Context(experiment_command)
 file.write_text("haste = 3")
 take_defaults(context, click.Argument(["paths"]), (file,))

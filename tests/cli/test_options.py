@@ -1,6 +1,7 @@
 """Options and help of the commands: grouped, complete and fast to show."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from cant_do_that_anymore.cli.help import HEADINGS, Option
 from cant_do_that_anymore.cli.main import COMMANDS, DATASET_COMMANDS
 from cant_do_that_anymore.cli.main import cdta as group
+from cant_do_that_anymore.task.spec import OPTIONS
 from testing import cdta, oaieval
 
 CONTEXT = click.Context(group)
@@ -136,3 +138,14 @@ def test_a_missing_command_gives_the_usage_and_oaieval_one_sentence() -> None:
     assert "Usage: cdta dataset" in cdta("dataset").stderr
     stderr = oaieval("a", "b", "--max_samples", "x", code=2).stderr
     assert stderr.startswith("oaieval: invalid value for '--max_samples': 'x' is not a valid in")
+
+
+def test_help_fits_one_screen_and_help_all_lists_every_option(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    brief, everything = (cdta("run", f"--{name}").stdout for name in ("help", "help-all"))
+    assert len(brief.splitlines()) <= 45
+    assert "--help-all" in brief and "--reading" not in brief
+    for name in OPTIONS:
+        assert re.search(rf"^  --?{name.replace('_', '-')}\b", everything, re.MULTILINE), name

@@ -75,10 +75,37 @@ class Command(click.Command):
 
 
 JSON = Option("--json as_json", OUTPUT, "Print JSON only.", is_flag=True)
-VERBOSE = Option("--verbose", OUTPUT, "Print the numbers of the original eval, too.", is_flag=True)
-QUIET = Option("--quiet", OUTPUT, "Show no progress.", is_flag=True)
+VERBOSE = Option(
+    "--verbose", OUTPUT, "Print the numbers of the original eval, too.", is_flag=True, hidden=True
+)
+QUIET = Option("--quiet", OUTPUT, "Show no progress.", is_flag=True, hidden=True)
 MARKDOWN = Option(
     "--markdown as_markdown", OUTPUT, "Print Markdown tables, as for GitHub.", is_flag=True
+)
+
+
+def unhide(command: click.Command) -> None:
+    """Make the help of a command list all options."""
+    for option in command.params:
+        if isinstance(option, click.Option):
+            option.hidden = False
+
+
+def _print_help(ctx: click.Context, option: click.Parameter, is_given: bool) -> None:
+    if is_given:
+        unhide(ctx.command)
+        click.echo(ctx.get_help())
+        ctx.exit()
+
+
+HELP_ALL = Option(
+    "--help-all",
+    OUTPUT,
+    "Show all options.",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_help,
 )
 
 

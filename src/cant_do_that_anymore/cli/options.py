@@ -9,6 +9,11 @@ from ..task.option_info import MODEL, OptionInfo
 from ..task.spec import DEFAULT_MODEL, OPTIONS, Spec, parse_option
 from .help import Option, Parsed
 
+# The options that --help lists; --help-all lists the others, too.
+COMMON = {
+    *("model", "base_url", "tag", "reasoning_effort", "eval", "rules", "wording", "form"),
+    *("diagnose", "interventions", "n", "max_cost"),
+}
 # The type of the options of `Spec`: a field parses its value.
 OF_FIELD = Parsed(lambda option, value: parse_option(str(option.name), value))
 
@@ -23,6 +28,7 @@ def _option(name: str, info: OptionInfo) -> Option:
         info.help,
         default=default,
         is_flag=is_flag,
+        hidden=name not in COMMON,
         multiple=is_list,
         type=None if is_flag or is_list else OF_FIELD,
         **({"flag_value": info.without_value} if info.without_value else {}),
@@ -55,6 +61,7 @@ def several(name: str, plural: str, default: str = "") -> Option:
         f"{single.opts[0]} {plural} {single.metavar},...",
         single.heading,
         str(single.help) + (f"  [default: {default}]" if default else ""),
+        hidden=single.hidden,
         multiple=True,
         callback=lambda ctx, option, values: several_values(name, values),
     )

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from math import inf
@@ -70,21 +70,17 @@ def eval_named(name: str, extra_params: str) -> tuple[Eval, dict[str, Any]]:
     }
     if split == "all_diagonal":
         params["diagonal_variation"] = True
-    return split, params | parse_pairs(
-        "--extra_eval_params",
-        extra_params,
-        EVAL_PARAMS,
-        lambda key, value: check(EVAL_PARAMS[key], value, key, text=True),
-    )
+    given = parse_pairs("--extra_eval_params", extra_params, EVAL_PARAMS)
+    for key, value in given.items():
+        params[key] = check(EVAL_PARAMS[key], value, key, text=True)
+    return split, params
 
 
-def parse_pairs(
-    flag: str, text: str, valid: Iterable[str], parse: Callable[[str, str], Any]
-) -> dict[str, Any]:
-    """Parse a text such as ``n_samples=10,diagonal_variation=True``.
+def parse_pairs(flag: str, text: str, valid: Iterable[str]) -> dict[str, str]:
+    """Split a text such as ``n_samples=10,diagonal_variation=True``.
 
     Raises:
-        InvalidInput: if the text is malformed, or has an unknown key or an invalid value.
+        InvalidInput: if the text is malformed, or has an unknown key.
     """
     values = {}
     for pair in filter(None, _split(text)):
@@ -93,7 +89,7 @@ def parse_pairs(
             raise InvalidInput(f"{flag} takes K=V,K=V, not {pair!r}")
         if key not in valid:
             raise unknown_value(f"key of {flag}", key, valid)
-        values[key] = parse(key, value)
+        values[key] = value
     return values
 
 
@@ -189,7 +185,8 @@ def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
         raise InvalidInput("--http-run is not supported; the record goes to a file, --record_path")
     _start_logging(flags)
     split, params = eval_named(eval_name, flags.extra_eval_params)
-    args = parse_pairs("--completion_args", flags.completion_args, COMPLETION_ARGS, parse_option)
+    pairs = parse_pairs("--completion_args", flags.completion_args, COMPLETION_ARGS)
+    args = {key: parse_option(key, value) for key, value in pairs.items()}
     if "," in solver_name:
         raise InvalidInput(f"the eval takes exactly one solver, not several: {solver_name!r}")
     solver = solver_named(solver_name, flags.registry_path, args.get("base_url"))

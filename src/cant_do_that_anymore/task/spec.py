@@ -160,8 +160,8 @@ class Spec:
         ALL,
         TASK,
         "W",
-        f"Prompts: all of {', '.join(SHIPPED_WORDINGS)}, or some of them; {DEFAULT_WORDING}; "
-        "a TOML file or a folder of them; openai-evals:WHEEL for the original's.",
+        f"Prompts: {ALL} {len(SHIPPED_WORDINGS)} wordings, {DEFAULT_WORDING}, or some of "
+        f"{', '.join(SHIPPED_WORDINGS)}; a TOML file; openai-evals:WHEEL for the original's.",
         parse=parse_wording,
     )
     form: str | Form = option(
@@ -181,8 +181,8 @@ class Spec:
         (),
         TASK,
         "I,...",
-        f"Measure what helps: {', '.join(interventions())}; all of them if no value is given. "
-        "Each adds one request per sample.",
+        f"Measure what helps: {', '.join(interventions())}; without a value all of them. "
+        "Each is one more request per sample.",
         parse=parse_interventions,
         without_value=ALL,
     )

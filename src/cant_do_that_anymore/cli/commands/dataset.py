@@ -17,7 +17,7 @@ from ...habits.base import Item
 from ...habits.catalog import KINDS, resolve_change
 from ...runs.evaluate import select
 from ...task.spec import Spec
-from ..help import JSON, QUIET, Command, output_option
+from ..help import HELP_ALL, JSON, QUIET, Command, output_option
 from ..options import CLICK_OPTIONS, spec_options
 
 ITEMS_SHOWN = 5
@@ -128,7 +128,7 @@ def union_command(names: tuple[str, ...], output: Path, rules: str) -> None:
     click.echo(f"{summary}; in {output}")
 
 
-@click.command("build", cls=Command, params=[*spec_options(*NOT_IN_BUILD), QUIET])
+@click.command("build", cls=Command, params=[*spec_options(*NOT_IN_BUILD), QUIET, HELP_ALL])
 def build_command(quiet: bool, **options: Any) -> None:
     """Build a model's dataset, or extend it.
 

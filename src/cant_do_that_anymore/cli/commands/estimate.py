@@ -12,7 +12,7 @@ from ...comparison.naming import models_by_name
 from ...task.spec import Spec
 from ...task.types import Eval
 from ..console import console
-from ..help import JSON, Command
+from ..help import HELP_ALL, JSON, Command
 from ..options import MODELS, several, spec_options
 
 # Options that end a run early.
@@ -25,6 +25,7 @@ NOT_IN_ESTIMATE = ("max_cost", "keep_looking")
     params=[
         *spec_options(*NOT_IN_ESTIMATE, model=MODELS, eval=several("eval", "evals", "all")),
         JSON,
+        HELP_ALL,
     ],
 )
 def estimate_command(

@@ -24,6 +24,7 @@ from ...runs.lookup import find_runs
 from ..console import console
 from ..experiment_file import options_in
 from ..help import (
+    HELP_ALL,
     JSON,
     MARKDOWN,
     OUTPUT,
@@ -71,6 +72,7 @@ def take_defaults(
         MARKDOWN,
         JSON,
         QUIET,
+        HELP_ALL,
     ],
 )
 @click.argument(

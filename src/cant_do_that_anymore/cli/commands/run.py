@@ -8,14 +8,14 @@ import click
 
 from ...task.spec import Spec
 from ..console import console
-from ..help import JSON, QUIET, VERBOSE, Command, out_option
+from ..help import HELP_ALL, JSON, QUIET, VERBOSE, Command, out_option
 from ..options import spec_options
 
 
 @click.command(
     "run",
     cls=Command,
-    params=[*spec_options(), out_option("under CDTA_HOME"), JSON, VERBOSE, QUIET],
+    params=[*spec_options(), out_option("under CDTA_HOME"), JSON, VERBOSE, QUIET, HELP_ALL],
 )
 def run_command(
     out: Path | None, as_json: bool, verbose: bool, quiet: bool, **options: Any
