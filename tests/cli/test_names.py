@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cant_do_that_anymore.runs.lookup import find_run
 from cant_do_that_anymore.runs.storage import load_run
 from testing import cdta
 
@@ -46,16 +47,16 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_runs_are_listed_with_names_that_commands_accept(workdir: Path, tmp_path: Path) -> None:
     done = cdta("runs")
     header, *lines = done.stdout.splitlines()
-    assert " ".join(header.split()) == "date model rules options n rule uptake run"
+    assert " ".join(header.split()) == "run model options and rules n rule uptake"
     assert len(lines) == 3
     assert "lies elsewhere" in done.stdout
     [pocket] = [line for line in lines if "cdta/pocket" in line]
-    name = pocket.split()[-1]
-    run = load_run(workdir / "home" / "runs" / name)
+    folder = find_run(pocket.split()[0])
+    run = load_run(folder)
     uptake = run["rule_uptake"]
     assert uptake.as_share in pocket
-    shutil.copytree(workdir / "home" / "runs" / name, tmp_path / name)
-    listed = json.loads(cdta("runs", "--json", tmp_path / name).stdout)
+    shutil.copytree(folder, tmp_path / "copy")
+    listed = json.loads(cdta("runs", "--json", tmp_path / "copy").stdout)
     assert [row["rule_uptake"] for row in listed] == [asdict(uptake)]
 
 
@@ -89,3 +90,16 @@ def test_view_without_a_browser_names_the_file(
     monkeypatch.setattr(webbrowser, "open", lambda address: False)
     done = cdta("view", "lies", code=1)
     assert "open 'lies elsewhere/report.html' in one" in done.stderr
+
+
+def test_each_run_is_one_line_of_a_narrow_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = ("--model", "cdta/random", "--wording", "plain", "--diagnose")
+    cdta("run", *options, "-n", 4, "--quiet", code=0)
+    monkeypatch.setattr("cant_do_that_anymore.cli.commands.runs.PIPE_WIDTH", 80)
+    header, line = cdta("runs").stdout.splitlines()
+    assert len(header) <= 80 and len(line) <= 80
+    assert "wording plain, diagnose, bish" in line
+    assert find_run(line.split()[0])

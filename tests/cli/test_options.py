@@ -36,7 +36,8 @@ def command(*names: str) -> click.Command:
 
 
 def help_of(*names: str) -> str:
-    return cdta(*names, "--help").stdout
+    option = "--help-all" if names in MODEL_COMMANDS else "--help"
+    return cdta(*names, option).stdout
 
 
 def test_several_evals_can_be_repeated_or_separated_by_commas() -> None:

@@ -78,7 +78,7 @@ def test_a_tag_names_a_run_in_every_command(
 
 def test_a_tag_is_listed_with_the_model(runs: dict[str, Path]) -> None:
     header, *lines = cdta("runs", "mine", code=0).stdout.splitlines()
-    assert header.split()[:3] == ["date", "model", "rules"]
+    assert header.split()[:2] == ["run", "model"]
     assert ["beta Step-2000 " in line for line in lines] == ["beta" in line for line in lines]
     assert json.loads(cdta("runs", "mine", "--json", code=0).stdout)[0]["tag"] == "Step-2000"
 

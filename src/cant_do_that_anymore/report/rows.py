@@ -16,7 +16,7 @@ from ..habits.words import ANY_HABIT, Words
 from ..metrics.measures import SHARE_AFTER, SHARE_BEFORE, UPTAKE, reasoning_name
 from ..providers.base import Answer, add_costs
 from ..runs.run import Run
-from ..runs.storage import RunFile, results_json
+from ..runs.storage import results_json
 from ..task.types import CHANGED_CONDITION, UNUSABLE_OUTCOMES, Sample, ScoredAnswer
 from .html import PAGE_NAME
 
@@ -368,28 +368,3 @@ def _reply_columns(reply: ScoredAnswer, answer: Answer) -> Row:
         "output_tokens": answer.usage.output_tokens,
         "reasoning_tokens": answer.usage.thinking_tokens,
     }
-
-
-# The columns of the list of runs, by heading.
-RUN_COLUMNS: dict[str, Callable[[RunFile], str]] = {
-    "date": lambda run: run.started_at[:10],
-    "model": lambda run: " ".join(filter(None, (run.model, run.tag))),
-    "rules": lambda run: run.rules,
-    "options": lambda run: ", ".join(options_of(run)),
-    "n": lambda run: f"{run.n_samples:,}",
-    "rule uptake": lambda run: run.rule_uptake.as_share if run.rule_uptake else "–",
-}
-_OWN_COLUMN = {"model", "base_url", "tag", "rules", "n", "max_cost", "max_connections", "price"}
-
-
-def options_of(run: RunFile) -> Iterator[str]:
-    """Yield what distinguishes a run from one without options, such as its wording."""
-    for name, value in run.options.items():
-        if name == "eval":
-            yield str(value)
-        elif name == "interventions":
-            yield f"{len(value)} interventions"
-        elif value is True:
-            yield name.replace("_", " ")
-        elif name not in _OWN_COLUMN:
-            yield f"{name.replace('_', ' ')} {format_setting(value)}"

@@ -3,7 +3,7 @@
 import json
 import sys
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -11,24 +11,16 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from ...api.functions import load
 from ...errors import UserError
 from ...files import home
-from ...formatting import visible
+from ...formatting import format_setting, visible
 from ...report.html import PAGE_NAME
 from ...report.pages import INDEX
-from ...report.rows import RUN_COLUMNS
-from ...runs.lookup import (
-    LATEST_RUN,
-    find_run,
-    find_runs,
-    known_folders,
-    readable_runs,
-)
+from ...runs.lookup import LATEST_RUN, find_run, find_runs, known_folders, readable_runs
 from ...runs.storage import RUN_JSON, RunFile
 from ..console import console
 from ..help import JSON, PATH, Command
@@ -59,7 +51,10 @@ def _page_of(name: str) -> Path:
     return path if path.exists() else load(path.parent).report(path)
 
 
-WIDE, UNLIMITED = 200, 10_000
+PIPE_WIDTH = 200  # columns; a file or a pipe has no width
+STAMP = len("2026-11-19T173059")
+# Options that are columns of their own, or change no answer.
+NOT_LISTED = {"model", "base_url", "tag", "rules", "n", "max_cost", "max_connections", "price"}
 # The values of ``run.json`` that ``--json`` prints.
 IN_JSON = (
     *("started_at", "model", "version", "endpoint", "rules", "options", "rule_uptake"),
@@ -73,15 +68,14 @@ def runs_command(places: tuple[Path, ...], as_json: bool) -> None:
     """List runs, newest first.
 
     It lists the runs in each DIR, by default those under CDTA_HOME and in the current folder. The
-    numbers are those of run.json. "rule uptake" has its 95% interval, and "cost" includes all
-    answers. Other commands accept any part of a folder's name.
+    rule uptake has its 95% interval. Other commands take the first column, or any part of a
+    folder's name, for RUN.
     """
     runs, damaged = readable_runs(find_runs(places) if places else known_folders())
     if as_json:
         click.echo(json.dumps(list(map(_json, runs))))
     elif runs:
-        # A file or a pipe has no width.
-        _print(runs, console(None if sys.stdout.isatty() else WIDE))
+        _print(runs, console(None if sys.stdout.isatty() else PIPE_WIDTH))
     else:
         click.echo("no runs yet; start one with `cdta run`")
     for problem in damaged:
@@ -89,21 +83,44 @@ def runs_command(places: tuple[Path, ...], as_json: bool) -> None:
 
 
 def _print(runs: Sequence[RunFile], screen: Console) -> None:
-    """Print a line per run, or two if the screen is too narrow."""
+    """Print a line for each run; the terminal's width cuts off models and options."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    columns = {name: text for name, text in RUN_COLUMNS.items() if any(map(text, runs))}
-    for name in columns:
-        table.add_column(name, justify="right" if name == "n" else "left")
-    table.add_column("run")
-    for run in runs:
-        table.add_row(*(Text(text(run)) for text in columns.values()), _name(run))
-    if console(UNLIMITED).measure(table).maximum <= screen.width:
-        screen.print(table)
-        return
-    for run in runs:
-        screen.print(_name(run), style="bold", soft_wrap=True)
-        line = "  ".join(filter(None, (text(run) for text in columns.values())))
-        screen.print(Padding(Text(line), (0, 0, 0, 2)))
+    table.add_column("run", no_wrap=True)
+    table.add_column("model")
+    table.add_column("options and rules")
+    table.add_column("n", justify="right", no_wrap=True)
+    table.add_column("rule uptake", no_wrap=True)
+    names = [_name(run.folder) for run in runs]
+    for run, name in zip(runs, names, strict=True):
+        stamp = name[:STAMP]
+        unique = sum(other.startswith(stamp) for other in names) == 1
+        is_stamp = unique and run.started_at.startswith(stamp[:10])
+        uptake = run.rule_uptake.as_share if run.rule_uptake else "–"
+        table.add_row(
+            Text(stamp if is_stamp else name),
+            _cut(" ".join(filter(None, (run.model, run.tag)))),
+            _cut(", ".join((*_options(run), run.rules))),
+            Text(f"{run.n_samples:,}"),
+            Text(uptake),
+        )
+    screen.print(table)
+
+
+def _cut(text: str) -> Text:
+    return Text(text, no_wrap=True, overflow="ellipsis")
+
+
+def _options(run: RunFile) -> Iterator[str]:
+    """Yield what distinguishes a run from one without options, such as its wording."""
+    for name, value in run.options.items():
+        if name == "eval":
+            yield str(value)
+        elif name == "interventions":
+            yield f"{len(value)} interventions"
+        elif value is True:
+            yield name.replace("_", " ")
+        elif name not in NOT_LISTED:
+            yield f"{name.replace('_', ' ')} {format_setting(value)}"
 
 
 def _json(run: RunFile) -> dict[str, Any]:
@@ -112,6 +129,5 @@ def _json(run: RunFile) -> dict[str, Any]:
     return {"folder": str(run.folder), "tag": run.tag, "n": run.n_samples, **facts}
 
 
-def _name(run: RunFile) -> Text:
-    at_home = run.folder.parent == home() / "runs"
-    return Text(run.folder.name if at_home else str(run.folder))
+def _name(folder: Path) -> str:
+    return folder.name if folder.parent == home() / "runs" else str(folder)
