@@ -360,7 +360,7 @@ def test_an_option_is_one_field(tmp_path: Path) -> None:
     *help_lines, parsed, refused, refused_by_oaieval = output
     assert sum(line.split() == ["--haste", "H", "How", "hasty."] for line in help_lines) == 3
     assert parsed == "{'haste': 3} 3"
-    assert refused == refused_by_oaieval == "haste must be at least 1, not '0'"
+    assert refused == refused_by_oaieval == "haste must be greater than or equal to 1, not '0'"
 
 
 @dataclass

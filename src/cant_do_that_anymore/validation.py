@@ -19,26 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# What a value must be, by the type of pydantic's error; braces refer to the error's context.
-_EXPECTED = {
-    "string_type": "a text",
-    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
-    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
-    "finite_number": "a finite number",
-    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
-    "list_type": "a list",
-    "tuple_type": "a list",
-    "dict_type": "a table of values",
-    "dataclass_type": "a table of values",
-    "dataclass_exact_type": "a {class_name}",
-    "path_type": "a path",
-    "literal_error": "{expected}",
-    "is_instance_of": "a {class}",
-    "greater_than": "above {gt:g}",
-    "greater_than_equal": "at least {ge:g}",
-    "less_than": "below {lt:g}",
-    "less_than_equal": "at most {le:g}",
-}
+_SHOULD_BE = "Input should be "  # how pydantic says what it expected
 _UNKNOWN_KEY = ("unexpected_keyword_argument", "extra_forbidden")
 
 
@@ -124,7 +105,7 @@ def _error(
         name = name.replace("_", " ")
         return unknown_value(name, value, re.findall(r"'([^']*)'", first["ctx"]["expected"]))
     expected = dict.fromkeys(
-        _EXPECTED.get(error["type"], "valid").format(**error.get("ctx", {}))
+        error["msg"].removeprefix(_SHOULD_BE).split(", unable")[0]
         for error in errors
         if _find(error["loc"], data)[0] == place
     )

@@ -195,7 +195,7 @@ def test_killed_run_resumes_with_eval_retry(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "argument", "sentence"),
     [
-        ("cdta/random", "samples=few", "-T samples=few is not valid: n must be a whole number, "),
+        ("cdta/random", "samples=few", "-T samples=few is not valid: n must be a valid integer, "),
         ("cdta/rando", "samples=1", "unknown model: 'cdta/rando' (did you mean"),
         ("cdta/random", "tag=a", "Inspect tasks do not support tag; use cdta run"),
         (
@@ -209,7 +209,7 @@ def test_killed_run_resumes_with_eval_retry(tmp_path: Path) -> None:
             "--max-cost cannot limit requests with 'tools' in --extra-body",
         ),
         ("cdta/random", "smaples=3", "unknown argument: 'smaples' (did you mean 'samples'"),
-        ("cdta/random", f"seed={2**63}", f"-T seed={2**63} is not valid: seed must be below "),
+        ("cdta/random", f"seed={2**63}", f"-T seed={2**63} is not valid: seed must be less than "),
     ],
 )
 def test_mistakes_give_a_one_sentence_error_and_exit_code_2(

@@ -209,7 +209,7 @@ def test_environment_variables_set_the_concurrency(
         oaieval("gpt-4", EVAL, "--max_samples", 5, code=0)
     assert server.max_in_flight == expected
     stderr = oaieval("gpt-4", EVAL, EVALS_THREADS="many", EVALS_SEQUENTIAL="", code=2).stderr
-    assert "EVALS_THREADS must be a whole number, not 'many'" in stderr
+    assert "EVALS_THREADS must be a valid integer, not 'many'" in stderr
 
 
 def test_a_failed_sample_is_an_error_event_and_in_no_metric(temp_dir: Path) -> None:

@@ -101,15 +101,18 @@ def test_a_saved_run_gives_the_same_numbers(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("edit", "error"),
     [
-        (lambda data: data["cost"].update(total="x"), "'cost.total' in .* a number, not 'x'"),
+        (lambda data: data["cost"].update(total="x"), "'cost.total' in .* a valid number, not 'x'"),
         (lambda data: data["options"].update(eval={}), "eval must be 'all', 'all_small' or"),
-        (lambda data: data.update(identity=5), "'identity' in .* a table of values, not 5"),
-        (lambda data: data["dataset"].update(saved_at={}), "'dataset.saved_at' .* a text, not"),
-        (lambda data: data["dataset"].update(asked="many"), "'dataset.asked' .* a whole number"),
-        (lambda data: data["options"].update(seed="x"), "seed must be a whole number"),
+        (lambda data: data.update(identity=5), "'identity' in .* a valid dictionary, not 5"),
+        (
+            lambda data: data["dataset"].update(saved_at={}),
+            "'dataset.saved_at' .* a valid string",
+        ),
+        (lambda data: data["dataset"].update(asked="many"), "'dataset.asked' .* a valid integer"),
+        (lambda data: data["options"].update(seed="x"), "seed must be a valid integer"),
         (lambda data: data["options"].update(temperature=1e999), "temperature must be a finite"),
         (lambda data: data.update(seconds=1e999), "'seconds' in .* finite number, not inf"),
-        (lambda data: data.update(notes="none"), "'notes' in .* must be a list, not 'none'"),
+        (lambda data: data.update(notes="none"), "'notes' in .* must be a valid list, not 'none'"),
         (lambda data: data["conditions"]["standard"].update(prompts=[]), "'conditions.standard.pr"),
         (lambda data: data["conditions"]["standard"].update(prompts={}), "have different wordings"),
         (lambda data: data["conditions"].pop("changed"), "no condition changed"),
@@ -117,7 +120,7 @@ def test_a_saved_run_gives_the_same_numbers(name: str, tmp_path: Path) -> None:
         (lambda data: data["options"].update(form="no"), "unknown form: 'no'"),
         (lambda data: data.pop("options"), "is missing the key 'options'"),
         (lambda data: data["conditions"]["changed"].update(top_p=0.5), "unknown key in .*top_p"),
-        (lambda data: data.update(rule_uptake=[1]), "'rule_uptake' in .* a table of values"),
+        (lambda data: data.update(rule_uptake=[1]), "'rule_uptake' in .* a dictionary"),
         (
             lambda data: data.update(rules="mine", change=None),
             r"'mine', which are not .*load\(FOLDER, rules",

@@ -131,7 +131,7 @@ def write_wording(path: Path, **texts: object) -> str:
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ({"standard": 3}, "'standard' in .* must be a text, not 3"),
+        ({"standard": 3}, "'standard' in .* must be a valid string, not 3"),
         ({"changed": "{Change}"}, r"in 'changed' of .*: '{Change}' \(did you mean '{change}'"),
         ({"changed": "{change} { change }"}, r"'{ change }' \(did you mean '{change}'"),
         ({"changed": "{change} Is {move} legal?"}, "'changed' of .*: '{move}'"),

@@ -49,9 +49,11 @@ def test_a_field_accepts_its_default_and_refuses_other_types(field: Field[Any]) 
 def test_a_number_beyond_a_bound_is_refused(name: str, bound: Ge | Gt | Le | Lt) -> None:
     word = fields(bound)[0].name
     limit = getattr(bound, word)
-    phrase, step = {"ge": ("at least", -1), "gt": ("above", 0), "le": ("at most", 1)}.get(
-        word, ("below", 0)
-    )
+    phrase, step = {
+        "ge": ("greater than or equal to", -1),
+        "gt": ("above", 0),
+        "le": ("at most", 1),
+    }.get(word, ("less than", 0))
     outside = limit + step
     if step:
         assert getattr(Spec(**{name: limit}), name) == limit
@@ -63,12 +65,12 @@ def test_a_number_beyond_a_bound_is_refused(name: str, bound: Ge | Gt | Le | Lt)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n": "5"}, "n must be a whole number, not '5'"),
-        ({"fresh": "no"}, "fresh must be true or false, not 'no'"),
-        ({"dataset": 5}, "dataset must be a text or a Path, not 5"),
+        ({"n": "5"}, "n must be a valid integer, not '5'"),
+        ({"fresh": "no"}, "fresh must be a valid boolean, not 'no'"),
+        ({"dataset": 5}, "dataset must be a valid string or an instance of Path, not 5"),
         ({"price": (1, "x")}, "price must be IN,OUT in US dollars per million tokens, "),
         ({"price": "-1,2"}, "price must be IN,OUT"),
-        ({"header": ("a=secret", b"secret")}, "header[1] must be a text"),
+        ({"header": ("a=secret", b"secret")}, "header[1] must be a valid string"),
         ({"extra_body": "[1]"}, 'extra_body must be a JSON object such as {"top_k": 20}, not '),
         (
             {"extra_body": {"stream": True}},
@@ -158,8 +160,8 @@ def test_a_run_with_an_extreme_seed_can_be_loaded(seed: int) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("max_tokens", 0, "max_tokens must be at least 1, not "),
-        ("max_tokens", 1.5, "max_tokens must be a whole number, not "),
+        ("max_tokens", 0, "max_tokens must be greater than or equal to 1, not "),
+        ("max_tokens", 1.5, "max_tokens must be a valid integer, not "),
         ("max_cost", float("nan"), "max_cost must be a finite number, not "),
         ("reading", "x", "unknown reading: 'x' (valid: exact, lenient)"),
         ("extra_body", "{", "extra_body must be a JSON object such as "),

@@ -13,6 +13,7 @@ from ..validation import check
 OUTPUT = "Output"
 HEADINGS = (MODEL, TASK, LIMITS, OUTPUT)
 WIDEST_NAME = 28
+ALL_OPTIONS = f"{__name__}.all_options"  # key of a context's meta
 PATH = click.Path(path_type=Path)
 
 
@@ -42,10 +43,12 @@ class Option(click.Option):
     """An option with its heading in the help, where it shows its default.
 
     ``usage`` has its flags, the name of its value in capitals, and its parameter's name if it is
-    not the flag's: ``--json as_json``, ``-n N``.
+    not the flag's: ``--json as_json``, ``-n N``. A rare option is listed by ``--help-all`` alone.
     """
 
-    def __init__(self, usage: str, heading: str, help: str, **attributes: Any) -> None:
+    def __init__(
+        self, usage: str, heading: str, help: str, *, is_rare: bool = False, **attributes: Any
+    ) -> None:
         words = usage.split()
         names = [word for word in words if word.startswith("-") or word.islower()]
         default = attributes.get("default")
@@ -54,6 +57,7 @@ class Option(click.Option):
         attributes = {"metavar": metavar, "show_default": shown} | attributes
         super().__init__(names, help=help, **attributes)
         self.heading = heading
+        self.is_rare = is_rare
 
 
 class Command(click.Command):
@@ -63,6 +67,8 @@ class Command(click.Command):
         """Write the options by heading, in aligned columns."""
         rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
         for parameter in self.get_params(ctx):
+            if getattr(parameter, "is_rare", False) and ALL_OPTIONS not in ctx.meta:
+                continue
             record = parameter.get_help_record(ctx)
             if record and isinstance(parameter, click.Option):
                 rows[getattr(parameter, "heading", OUTPUT)].append(record)
@@ -76,24 +82,22 @@ class Command(click.Command):
 
 JSON = Option("--json as_json", OUTPUT, "Print JSON only.", is_flag=True)
 VERBOSE = Option(
-    "--verbose", OUTPUT, "Print the numbers of the original eval, too.", is_flag=True, hidden=True
+    "--verbose", OUTPUT, "Print the numbers of the original eval, too.", is_flag=True, is_rare=True
 )
-QUIET = Option("--quiet", OUTPUT, "Show no progress.", is_flag=True, hidden=True)
+QUIET = Option("--quiet", OUTPUT, "Show no progress.", is_flag=True, is_rare=True)
 MARKDOWN = Option(
     "--markdown as_markdown", OUTPUT, "Print Markdown tables, as for GitHub.", is_flag=True
 )
 
 
-def unhide(command: click.Command) -> None:
-    """Make the help of a command list all options."""
-    for option in command.params:
-        if isinstance(option, click.Option):
-            option.hidden = False
+def show_all(ctx: click.Context) -> None:
+    """Make help list all options, not only the common ones."""
+    ctx.meta[ALL_OPTIONS] = True
 
 
 def _print_help(ctx: click.Context, option: click.Parameter, is_given: bool) -> None:
     if is_given:
-        unhide(ctx.command)
+        show_all(ctx)
         click.echo(ctx.get_help())
         ctx.exit()
 

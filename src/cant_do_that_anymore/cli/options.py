@@ -28,7 +28,7 @@ def _option(name: str, info: OptionInfo) -> Option:
         info.help,
         default=default,
         is_flag=is_flag,
-        hidden=name not in COMMON,
+        is_rare=name not in COMMON,
         multiple=is_list,
         type=None if is_flag or is_list else OF_FIELD,
         **({"flag_value": info.without_value} if info.without_value else {}),
@@ -61,7 +61,7 @@ def several(name: str, plural: str, default: str = "") -> Option:
         f"{single.opts[0]} {plural} {single.metavar},...",
         single.heading,
         str(single.help) + (f"  [default: {default}]" if default else ""),
-        hidden=single.hidden,
+        is_rare=single.is_rare,
         multiple=True,
         callback=lambda ctx, option, values: several_values(name, values),
     )
