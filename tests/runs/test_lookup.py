@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cant_do_that_anymore import rules_named
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.runs.lookup import (
     find_run,
@@ -15,7 +16,9 @@ from cant_do_that_anymore.runs.lookup import (
     known_folders,
     new_run_dir,
     readable_runs,
+    runs_to_compare,
 )
+from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.runs.storage import save_run
 from testing import cdta, run_with_outcomes
 
@@ -23,11 +26,16 @@ RUN = run_with_outcomes(changed=["legal"] * 3)
 
 
 def make_run(
-    model: str, day: int, folder: Path | None = None, endpoint: str = "", tag: str = ""
+    model: str,
+    day: int,
+    folder: Path | None = None,
+    endpoint: str = "",
+    tag: str = "",
+    run: Run = RUN,
 ) -> Path:
     started_at = f"2026-01-{day:02}T00:00:00Z"
     identity = {"name": model} | ({"tag": tag} if tag else {})
-    run = replace(RUN, model=model, version=model, started_at=started_at, endpoint=endpoint)
+    run = replace(run, model=model, version=model, started_at=started_at, endpoint=endpoint)
     run = replace(run, identity=identity)
     folder = folder or new_run_dir(run)
     save_run(run, folder)
@@ -135,3 +143,19 @@ def test_the_list_is_newest_first_and_names_damaged_runs(runs: dict[str, Path]) 
     done = cdta("runs", code=0)
     assert (done.stderr.count(" is damaged"), "gpt-4o-mini" in done.stdout) == (3, True)
     assert (summaries[0].n_samples, summaries[0].cost.total) == (3, None)
+
+
+def test_names_to_compare_stand_for_their_newest_runs_of_one_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    no_castling = replace(RUN, plan=replace(RUN.plan, change=rules_named("no-castling")))
+    old, new = make_run("a", 1), make_run("a", 2)
+    other = make_run("a", 3, run=no_castling)
+    b, c = make_run("b", 4), make_run("c", 5, run=no_castling)
+    assert runs_to_compare(["a", "b"]) == [[new], [b]]
+    assert runs_to_compare(["b", "a"]) == [[b], [new]]
+    assert runs_to_compare(["a", "c"]) == [[other], [c]]
+    assert runs_to_compare(["b", "c"]) == [[b], [c]]  # which cannot be compared
+    assert runs_to_compare([old, "a"]) == [[old], [new]]
+    assert sorted(runs_to_compare(["a"])[0]) == [old, new, other]

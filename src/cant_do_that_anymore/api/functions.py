@@ -1,6 +1,6 @@
 """The functions of the Python API: each does what a command does, and returns its results."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from ..runs import cost
 from ..runs import evaluate as evaluation
 from ..runs import run as results
 from ..runs.cost import ExpectedCost
-from ..runs.lookup import find_run, find_runs
+from ..runs.lookup import find_run, runs_to_compare
 from ..runs.storage import load_run
 from ..task.spec import DEFAULT_MODEL, Spec
 from ..task.types import Eval
@@ -120,7 +120,9 @@ def compare(
     """Compare every pair of models in rule uptake, on the items that both have.
 
     Args:
-        runs: runs, or their names as `load` takes them; a folder of runs stands for all of them.
+        runs: runs, or their names as `load` takes them. A folder of runs stands for all of them,
+            and so does a single name; of several names, each stands for its newest run that the
+            others can be compared with.
         baseline: a run; the ``check`` of the result says whether the other is worse.
         tolerance: the drop in rule uptake that the check accepts, in points.
 
@@ -134,15 +136,17 @@ def compare(
     return Comparison(ranking.entries, ranking.pairs, check)
 
 
-def _loaded(names_or_runs: Iterable[results.Run | Path | str]) -> list[list[results.Run]]:
+def _loaded(names_or_runs: Sequence[results.Run | Path | str]) -> list[list[results.Run]]:
     """Return the runs that each name stands for; a run that several stand for counts once."""
+    names = [item for item in names_or_runs if not isinstance(item, results.Run)]
+    found = iter(runs_to_compare(names) if names else [])
     seen: set[Path] = set()
     groups: list[list[results.Run]] = []
     for item in names_or_runs:
         if isinstance(item, results.Run):
             groups.append([item])
             continue
-        folders = [folder for folder in find_runs([item]) if folder.resolve() not in seen]
+        folders = [folder for folder in next(found) if folder.resolve() not in seen]
         seen |= {folder.resolve() for folder in folders}
         groups.append([load_run(folder) for folder in folders])
     return groups

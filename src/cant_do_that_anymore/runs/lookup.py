@@ -92,6 +92,43 @@ def find_runs(names: Iterable[str | Path]) -> list[Path]:
     return list({folder.resolve(): folder for folder in folders}.values())
 
 
+# Options of a run that decide whether another one can be compared with it, besides the rules.
+_TASK_OPTIONS = ("eval", "pool", "dataset", "wording", "form", "reading")
+
+
+def runs_to_compare(names: Sequence[str | Path]) -> list[list[Path]]:
+    """Return the runs that each name stands for.
+
+    A folder stands for all of its runs, and so does a single name. Of several names, each stands
+    for one run: the newest for which the other names have a run of the same task.
+
+    Raises:
+        InvalidInput: if a name matches none.
+    """
+    if len(names) == 1:
+        return [find_runs(names)]
+    choices = [_choices(name) for name in names]
+    shared = [task for task in choices[0] if all(task in tasks for tasks in choices)]
+    return [tasks[shared[0]] if shared else next(iter(tasks.values())) for tasks in choices]
+
+
+def _choices(name: str | Path) -> dict[tuple[str, ...], list[Path]]:
+    """Return the newest run for each task that a name matches; a folder is one choice."""
+    if folders := _runs_at(Path(name)):
+        return {_task(read_run_json(folders[0])): folders}
+    runs, damaged = readable_runs(_matching_runs(name))
+    if not runs:
+        raise damaged[0]
+    tasks: dict[tuple[str, ...], list[Path]] = {}
+    for run in runs:
+        tasks.setdefault(_task(run), [run.folder])
+    return tasks
+
+
+def _task(run: RunFile) -> tuple[str, ...]:
+    return run.rules, *(str(run.options.get(name)) for name in _TASK_OPTIONS)
+
+
 def folders_in(path: Path) -> list[Path]:
     """Return the run folders at or below a path, except half-written ones."""
     files = [*path.glob(RUN_JSON)] or sorted(
@@ -128,9 +165,8 @@ def readable_runs(folders: Iterable[Path]) -> tuple[list[RunFile], list[InvalidI
 
 def _matching_runs(name: str | Path) -> Sequence[Path]:
     """Return all runs that match a name: as a path, by full name, or by part of the name."""
-    with suppress(OSError):  # too long for a path
-        if at_path := _runs_at(Path(name)):
-            return at_path
+    if at_path := _runs_at(Path(name)):
+        return at_path
     folders = known_folders()
     runs, _ = readable_runs(folders)
     text, part = str(name), str(name).casefold()
@@ -157,6 +193,8 @@ def _runs_at(path: Path) -> list[Path]:
     Raises:
         InvalidInput: for any other file.
     """
-    if path.is_file() and not (path.parent / RUN_JSON).exists():
-        raise InvalidInput(f"{str(path)!r} is not a run")
-    return [path.parent] if path.is_file() else folders_in(path)
+    with suppress(OSError):  # too long for a path
+        if path.is_file() and not (path.parent / RUN_JSON).exists():
+            raise InvalidInput(f"{str(path)!r} is not a run")
+        return [path.parent] if path.is_file() else folders_in(path)
+    return []

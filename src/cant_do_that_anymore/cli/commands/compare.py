@@ -52,10 +52,10 @@ def compare_command(
     cdta compare --baseline RUN RUN         a check for CI: exit code 1 if worse
     cdta compare experiment -o page.html    all runs of a folder
 
-    Each pair of runs is compared on the positions they share; each run is also shown on its own
-    dataset. Runs of one model with the same settings are named by seed, or by date and time. The
-    intervals of all pairs hold together. RUN is a folder, part of its name, a model's name, a tag,
-    latest, or a folder of runs.
+    Each pair of runs is compared on the items they share; each run is also shown on its own
+    dataset. The intervals of all pairs hold together. RUN is a folder of one or more runs, part of
+    a folder's name, a model's name, a tag, or latest. A name stands for the newest run that the
+    others can be compared with; a single name for all its runs.
     """
     if baseline is None and tolerance is not None:
         raise InvalidInput("--tolerance needs --baseline RUN")
@@ -67,7 +67,11 @@ def compare_command(
     elif as_markdown:
         click.echo(markdown.comparison(comparison))
     else:
-        console().print(comparison_table(comparison))
+        terminal = console()
+        terminal.print(comparison_table(comparison))
+        for entry in comparison.entries:
+            line = f"{entry.label}: {entry.run.folder}"
+            terminal.print(line, style="dim", soft_wrap=True, highlight=False)
     if output:
         click.echo(f"report: {comparison.report(output)}", err=as_json or as_markdown)
     if check:
