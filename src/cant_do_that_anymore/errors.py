@@ -1,6 +1,8 @@
 """Errors that users can act on, their exit codes, and helpers for their messages."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 AGAIN = "Run the same command again to continue"
@@ -50,6 +52,26 @@ class Interrupted(Incomplete):
 
 class Stopped(Interrupted):
     """The user interrupted the work."""
+
+
+@contextmanager
+def also_spelled(where: str, options: Mapping[str, str]) -> Iterator[None]:
+    """Add to errors how the options of ``cdta`` that they name are spelled elsewhere.
+
+    >>> with also_spelled("Inspect", {"max-cost": "-T max_cost=..."}):
+    ...     raise UserError("use --max-cost 8")
+    Traceback (most recent call last):
+    cant_do_that_anymore.errors.UserError: use --max-cost 8 (in Inspect: -T max_cost=...)
+    """
+    try:
+        yield
+    except UserError as problem:
+        message = str(problem)
+        named = re.findall(r"(?<!\S)--?([a-z][a-z-]*)", message)
+        spelled = ", ".join(text for option, text in options.items() if option in named)
+        hint = f" (in {where}: {spelled})" if spelled else ""
+        kind = InvalidInput if isinstance(problem, InvalidInput) else UserError
+        raise kind(message + hint) from None
 
 
 def unknown_value(kind: str, value: str, valid: Iterable[str]) -> InvalidInput:

@@ -1,8 +1,7 @@
 """The arguments of the tasks (``-T``): the options of `Spec` as named parameters, and as a spec."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields
 from inspect import Parameter, Signature
 from typing import Any, TypeVar, get_type_hints
@@ -11,7 +10,7 @@ import click
 from inspect_ai.model import GenerateConfig, Model, get_model
 from inspect_ai.model._generate_config import active_generate_config  # has no public name
 
-from ..errors import InvalidInput, UserError, unknown_value
+from ..errors import InvalidInput, UserError, also_spelled, unknown_value
 from ..task.spec import DEFAULT_SAMPLES, OPTIONS, Spec, parse_option
 from ..task.types import Eval
 
@@ -31,26 +30,10 @@ ARGUMENTS = {
 }
 
 
-def in_both_spellings(message: str) -> str:
-    """Return a message with the arguments for the options of ``cdta`` that it names.
-
-    >>> in_both_spellings("use --keep-looking, or -n 8")
-    'use --keep-looking, or -n 8 (in Inspect: -T samples=..., -T keep_looking=...)'
-    """
-    named = set(re.findall(r"(?<!\S)--?([a-z][a-z-]*)", message))
-    arguments = (a for a, name in ARGUMENTS.items() if name.replace("_", "-") in named)
-    spelled = ", ".join(f"-T {argument}=..." for argument in arguments)
-    return f"{message} (in Inspect: {spelled})" if spelled else message
-
-
-@contextmanager
-def inspect_terms() -> Iterator[None]:
+def inspect_terms() -> AbstractContextManager[None]:
     """Name the arguments of the task, too, in the message of an error."""
-    try:
-        yield
-    except UserError as problem:
-        kind = InvalidInput if isinstance(problem, InvalidInput) else UserError
-        raise kind(in_both_spellings(str(problem))) from None
+    options = {name.replace("_", "-"): f"-T {arg}=..." for arg, name in ARGUMENTS.items()}
+    return also_spelled("Inspect", options)
 
 
 @contextmanager

@@ -7,7 +7,6 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
@@ -21,7 +20,7 @@ from ..api.functions import evaluate
 from ..client.pricing import CostLimit, cost_limit_for
 from ..client.session import create_model
 from ..datasets.pools import drawn
-from ..errors import InvalidInput, UserError, unknown_value
+from ..errors import InvalidInput, also_spelled, unknown_value
 from ..files import file_errors, safe_name
 from ..formatting import Number, log_to
 from ..runs.lookup import check_writable
@@ -37,14 +36,11 @@ BASE_EVAL = "cant_do_that_anymore"
 EVALS: dict[str, Eval] = {BASE_EVAL: "all", **{f"{BASE_EVAL}.{s}": s for s in DEFAULT_SAMPLES}}
 DEFAULT_MODEL_DATASET = "gpt-3.5-turbo-0125"
 
-# The options of `cdta run` that messages name, and what they are here.
-_OWN_OPTIONS = {
-    "--max-cost ": "--completion_args max_cost=",
-    "--max-tokens": "--completion_args max_tokens=N",
-    "--price IN,OUT": "--completion_args price=[IN,OUT]",
-    "with -n": "with --max_samples",
-    "--fresh": "--no-cache",
-    ", or --tag NAME to cache its answers separately": "",
+# How options of `cdta run` that messages name are spelled here.
+OWN_SPELLINGS = {
+    **{name.replace("_", "-"): f"--completion_args {name}=..." for name in COMPLETION_ARGS},
+    "n": "--max_samples",
+    "fresh": "--no-cache",
 }
 
 EVAL_PARAMS = {
@@ -177,7 +173,8 @@ def oaieval_command(solver: str, eval_name: str, **flags: Any) -> None:
 
     EVALS_THREADS (10) is the number of concurrent requests; EVALS_SEQUENTIAL=1 sends one at a time.
     """
-    _run(solver, eval_name, SimpleNamespace(**flags))
+    with also_spelled("oaieval", OWN_SPELLINGS):
+        _run(solver, eval_name, SimpleNamespace(**flags))
 
 
 def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
@@ -196,8 +193,8 @@ def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
         options |= {"model": None, "max_connections": 1}
     spec = _spec(options, split, params, flags)
     model = HumanCli() if is_human else create_model(spec)
-    with _own_options():  # no limit unless one is set: scripts for the original run unattended
-        limit = CostLimit(inf) if spec.max_cost is None else cost_limit_for(spec, model.info)
+    # No limit unless one is set: scripts for the original run unattended.
+    limit = CostLimit(inf) if spec.max_cost is None else cost_limit_for(spec, model.info)
     plan_for(spec, model.info)  # raises for an invalid spec, before anything is written
     record = _record(solver_name, split, params, flags)
     path = None if flags.dry_run else _record_path(flags, record["run_id"], solver_name, eval_name)
@@ -206,8 +203,7 @@ def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
         begin_record(path, record)
 
     log.info("Run started: %s", record["run_id"])
-    with _own_options():
-        run = evaluate(spec, model, quiet=is_human, limit=limit)
+    run = evaluate(spec, model, quiet=is_human, limit=limit)
     events = events_of(run, record, [index for index, _ in drawn(run.dataset, spec)])
     if path:
         log.info("Run folder: %s", run.save())
@@ -222,17 +218,15 @@ def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
 
 
 def _report(report: dict[str, Number], run_id: str, path: Path | None, *, cached: bool) -> None:
-    """Record the report, and log it whether or not it could be written."""
-    try:
-        if path:
-            append_rows(path, [{"final_report": report, "run_id": run_id}], cached=cached)
-            log.info("Final report: %s. Logged to %s", report, path)
-        else:
-            log.info("Final report: %s. Not writing anywhere.", report)
-    finally:
-        log.info("Final report:")
-        for name, value in report.items():
-            log.info("%s: %s", name, value)
+    """Log the report and record it."""
+    log.info(
+        "Final report: %s. %s", report, f"Logged to {path}" if path else "Not writing anywhere."
+    )
+    log.info("Final report:")
+    for name, value in report.items():
+        log.info("%s: %s", name, value)
+    if path:
+        append_rows(path, [{"final_report": report, "run_id": run_id}], cached=cached)
 
 
 def _start_logging(flags: SimpleNamespace) -> None:
@@ -263,23 +257,6 @@ def _spec(
         fresh=not flags.cache,
         **{"reading": "exact", "wording": DEFAULT_WORDING, **options},
     )
-
-
-@contextmanager
-def _own_options() -> Iterator[None]:
-    """Name the options of this command in messages."""
-    try:
-        yield
-    except UserError as problem:
-        problem.args = tuple(_with_own_options(sentence) for sentence in problem.args)
-        raise
-
-
-def _with_own_options(message: str) -> str:
-    sentence, _, _ = message.partition(", or make it cheaper")
-    for option, own in _OWN_OPTIONS.items():
-        sentence = sentence.replace(option, own)
-    return sentence
 
 
 def _record(
