@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 
@@ -195,21 +194,4 @@ def test_a_deleted_working_folder_gives_a_one_sentence_error(
     (tmp_path / "gone").rmdir()
     assert message_from("rules") == (
         "cdta: the current folder was deleted; change to another one and run the command again\n"
-    )
-
-
-@pytest.mark.parametrize(
-    "error",
-    [MemoryError(), RuntimeError("can't start new thread"), RuntimeError("std::bad_alloc")],
-    ids=repr,
-)
-def test_too_little_memory_gives_a_one_sentence_error(
-    error: Exception, server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        "cant_do_that_anymore.providers.openai_api.arranged", Mock(side_effect=error)
-    )
-    assert message_from(*run_command(server, tmp_path / "out")) == (
-        "cdta: not enough memory; close other programs or raise the memory limit, and run the same "
-        "command again\n"
     )

@@ -40,7 +40,7 @@ def _run_command(name: str, module: str, command: str) -> None:
     """Run a command of a module; errors end it in one sentence, without a stack trace."""
     import click
 
-    from .errors import UserError, is_out_of_memory
+    from .errors import UserError
     from .formatting import log_to
 
     for stream in (sys.stdout, sys.stderr):
@@ -63,11 +63,6 @@ def _run_command(name: str, module: str, command: str) -> None:
     except OSError as error:  # such as a closed pipe; errors about files are UserErrors
         sys.stdout = cast(TextIO, None)  # or Python would flush it again at exit
         _exit(name, f"cannot continue: {error.strerror or error}")
-    except Exception as error:
-        if not is_out_of_memory(error):
-            raise
-        advice = "close other programs or raise the memory limit, and run the same command again"
-        _exit(name, f"not enough memory; {advice}")
 
 
 def _read_env_file() -> None:

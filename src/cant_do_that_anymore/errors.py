@@ -96,19 +96,6 @@ def shortlist(names: Sequence[str]) -> str:
     return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
 
 
-def is_out_of_memory(error: Exception) -> bool:
-    """Whether an exception means too little memory, as Python or a C library reports it.
-
-    >>> is_out_of_memory(MemoryError()), is_out_of_memory(RuntimeError("std::bad_alloc"))
-    (True, True)
-    """
-    return isinstance(error, MemoryError) or any(sign in str(error) for sign in _OUT_OF_MEMORY)
-
-
-# onnxruntime and Python's threads say so in a RuntimeError.
-_OUT_OF_MEMORY = ("bad_alloc", "can't start new thread")
-
-
 def error_reason(error: BaseException) -> str:
     """Return the message of an exception on one line, without an error number.
 

@@ -25,12 +25,10 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
         """Import a command by its name; an unknown name gets a suggestion."""
-        places = {
-            key: place for entries in self.table.values() for key, (place, _) in entries.items()
-        }
-        if name not in places:
-            raise unknown_value("command", name, places)
-        module = import_module(places[name], f"{__package__}.commands")
+        entries = next((group for group in self.table.values() if name in group), None)
+        if not entries:
+            raise unknown_value("command", name, self.list_commands(ctx))
+        module = import_module(entries[name][0], f"{__package__}.commands")
         command: click.Command = getattr(module, f"{name}_command")
         return command
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import islice
 
 import click
@@ -145,35 +146,29 @@ def prompt_command(
     info = info_by_name(name, address) if name else None
     wordings, shown = wordings_named(wording, change), form_for(change, form)
     prompts = {
-        label: _as_sent(question(item, change, condition, texts, shown).messages, info)
+        f"{condition}, {texts.name}" if len(wordings) > 1 else condition: _sent(
+            question(item, change, condition, texts, shown).messages, info
+        )
         for condition in names
         for texts in wordings
-        for label in [f"{condition}, {texts.name}" if len(wordings) > 1 else condition]
     }
-    is_text = info is not None and info.identity.get("api") == "completions"
     if as_json:
-        sent = {condition: _payload(messages, is_text) for condition, messages in prompts.items()}
-        click.echo(json.dumps(sent, indent=2, ensure_ascii=False))
+        click.echo(json.dumps(prompts, indent=2, ensure_ascii=False))
         return
     screen = console()
-    for place, (condition, messages) in enumerate(prompts.items()):
+    for place, (condition, sent) in enumerate(prompts.items()):
         screen.print(f"{chr(10) if place else ''}== {condition} ==", style="bold")
-        for line in (
-            [as_text(messages)] if is_text else [f"{m.role}: {m.content}" for m in messages]
-        ):
-            screen.print(line, soft_wrap=True, highlight=False)
+        turns = [sent] if isinstance(sent, str) else [f"{t['role']}: {t['content']}" for t in sent]
+        for turn in turns:
+            screen.print(turn, soft_wrap=True, highlight=False)
 
 
-def _as_sent(messages: tuple[Message, ...], info: ModelInfo | None) -> tuple[Message, ...]:
-    """Return the messages of the first request to a model."""
+def _sent(messages: tuple[Message, ...], info: ModelInfo | None) -> str | list[dict[str, str]]:
+    """Return what a model is sent first: the messages, or one text for a base model."""
+    if info and info.identity.get("api") == "completions":
+        return as_text(messages)
     if info and info.thinking_tokens:
         messages = with_user_turn(messages, THINK)
     if info and info.identity.get("api") == "inspect" and info.provider not in PROVIDERS:
         messages = user_first(messages)
-    return messages
-
-
-def _payload(messages: Sequence[Message], is_text: bool) -> object:
-    if is_text:
-        return as_text(tuple(messages))
-    return [{"role": message.role, "content": message.content} for message in messages]
+    return [asdict(message) for message in messages]
