@@ -12,8 +12,8 @@ from typing import BinaryIO, cast
 
 import click
 
-from ...errors import Incomplete, InvalidInput, error_reason
-from ...files import atomic_write
+from ...errors import Incomplete, InvalidInput
+from ...files import atomic_write, check_new_dir, file_errors
 from ...formatting import pluralize
 from ...habits.chess import mining
 from ...habits.chess.position import gzip_if_named
@@ -148,14 +148,14 @@ def _output(output: Path | None) -> Iterator[BinaryIO]:
     if output is None:
         yield sys.stdout.buffer
         return
-    opened = False
-    try:
-        with atomic_write(output) as file, gzip_if_named(output, file) as out:
-            opened = True
-            yield cast(BinaryIO, out)
-    except OSError as problem:
-        kind = Incomplete if opened else InvalidInput
-        raise kind(f"cannot write {output}: {error_reason(problem)}") from None
+    with file_errors("write", output, error=InvalidInput):
+        check_new_dir(output)
+    with (
+        file_errors("write", output, error=Incomplete),
+        atomic_write(output) as file,
+        gzip_if_named(output, file) as out,
+    ):
+        yield cast(BinaryIO, out)
 
 
 @contextmanager
