@@ -8,12 +8,10 @@ machine.
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from hashlib import sha256
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
-from uuid import UUID
+from uuid import uuid4
 
 from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking
@@ -24,6 +22,7 @@ from ..metrics.measures import AFTER, BEFORE, MEASURES, SHARE_AFTER, SHARE_BEFOR
 from ..providers.catalog import BUILT_IN_MODELS, PROVIDERS
 from ..runs.run import Run, command_of
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample, answers_of
+from .rows import origin_text, settings_text
 
 Json = dict[str, Any]
 SCHEMA, LIBRARY, BENCHMARK = "0.3.0", "cant-do-that-anymore", "cant_do_that_anymore"
@@ -51,211 +50,144 @@ def export(ranked: Sequence[Ranking], organization: str = "") -> dict[str, str]:
         by_label.setdefault(entry.label, []).append(entry)
     files: dict[str, str] = {}
     for entries in by_label.values():
-        files |= _Evaluation(entries, organization).files()
+        files |= _files(entries, organization or "unknown")
     return files
 
 
-@dataclass(frozen=True)
-class _Evaluation:
-    """The results of one model as EEE has them; its entries differ in rules, eval, form or pool."""
-
-    entries: Sequence[Entry]
-    organization: str
-    now: str = field(default_factory=lambda: str(int(time.time())))
-
-    @property
-    def run(self) -> Run:
-        """The first run, which stands for all in what they share."""
-        return self.entries[0].run
-
-    def files(self) -> dict[str, str]:
-        """Return the aggregate file and that of the samples, by their paths in EEE's repository."""
-        lines = [json.dumps(line, ensure_ascii=False) + "\n" for line in self._instances()]
-        samples = "".join(lines)
-        digest = sha256(samples.encode())
-        name = str(UUID(bytes=digest.digest()[:16], version=4))
-        developer, _, model = str(self._model()["id"]).partition("/")
-        folder = "/".join(re.sub(r"[^\w.-]+", "_", part) for part in (LIBRARY, developer, model))
-        stem = f"data/{folder}/{name}"
-        path = f"{stem}_samples.jsonl"
-        detailed = {
-            "format": "jsonl",
-            "file_path": path,
-            "hash_algorithm": "sha256",
-            "checksum": digest.hexdigest(),
-            "total_rows": len(lines),
-        }
-        aggregate = without_folders(self._aggregate() | {"detailed_evaluation_results": detailed})
-        text = json.dumps(aggregate, indent=1, ensure_ascii=False) + "\n"
-        return {f"{stem}.json": text, path: samples}
-
-    @property
-    def id(self) -> str:
-        """The benchmark, the model and the time of the export."""
-        return f"{BENCHMARK}/{self._model()['id']}/{self.now}"
-
-    def _model(self) -> Json:
-        """Return the model, with its developer and who runs it as far as its name tells."""
-        run, details = self.run, {"deployment_type": "unknown", "model_availability": "unknown"}
-        name, api = run.model, str(run.identity.get("api", ""))
-        addresses = {service.address: provider for provider, service in PROVIDERS.items()}
-        platform = addresses.get(run.endpoint) or (name.split("/")[0] if api == "inspect" else "")
-        if name in BUILT_IN_MODELS:
-            details = {"deployment_type": "self_deployed", "model_availability": "open_weights"}
-        elif run.endpoint in addresses:
-            name, details["deployment_type"] = f"{platform}/{name}", "externally_managed"
-        model_id = name if "/" in name else f"unknown/{name}"
-        facts = {"version": run.version, "tag": run.identity.get("tag"), "api": api}
-        return {
-            "name": run.model,
-            "id": model_id,
-            "developer": model_id.partition("/")[0],
-            **({"inference_platform": platform} if platform else {}),
-            "additional_details": details | _texts(facts),
-        }
-
-    def _aggregate(self) -> Json:
-        run, is_ours = self.run, self.run.model in BUILT_IN_MODELS
-        versions = {name: version for name, version in run.versions.items() if name != LIBRARY}
-        return {
-            "schema_version": SCHEMA,
-            "evaluation_id": self.id,
-            "evaluation_timestamp": run.started_at,
-            "retrieved_timestamp": self.now,
-            "source_metadata": {
-                "source_name": "Can't Do That Anymore",
-                "source_type": "evaluation_run",
-                "source_organization_name": self.organization or "unknown",
-                "evaluator_relationship": "first_party" if is_ours else "third_party",
-            },
-            "eval_library": {
-                "name": LIBRARY,
-                "version": run.versions[LIBRARY],
-                "additional_details": versions | {"protocol": run.protocol, "url": PROJECT_URL},
-            },
-            "model_info": self._model(),
-            "evaluation_results": [
-                self._result(entry, MEASURES[name], estimate)
-                for entry in self.entries
-                for name in RANGES
-                if (estimate := entry.results.get(name))
-            ],
-        }
-
-    def _result(self, entry: Entry, measure: Measure, estimate: Estimate) -> Json:
-        dataset = replace(entry.run.dataset, built_now=False, saved_at="", endpoint="")
-        habit, words = entry.change.its_habit, entry.words
-        games = {f"{words.group}s": entry.results.groups}
-        return {
-            "evaluation_result_id": f"{_task(entry)}.{measure.name}",
-            "evaluation_name": _task(entry),
-            "evaluation_timestamp": entry.run.started_at,
-            "source_data": {
-                "dataset_name": f"{words.items} of {habit.name} ({dataset.provenance})",
-                "source_type": "url",
-                "url": [PROJECT_URL],
-                "additional_details": _texts({"pool": entry.pool, **games}),
-            },
-            "metric_config": _metric(measure),
-            "score_details": _score(entry, estimate),
-            "generation_config": _generation(entry, str(self._model()["id"])),
-        }
-
-    def _instances(self) -> Iterator[Json]:
-        shared = {"schema_version": SCHEMA, "evaluation_id": self.id}
-        shared |= {"model_id": self._model()["id"], "interaction_type": "single_turn"}
-        for entry in self.entries:
-            for sample in entry.run.answered:
-                for condition in entry.plan.conditions:
-                    yield shared | _instance(entry, sample, condition)
+def _files(entries: Sequence[Entry], organization: str) -> dict[str, str]:
+    """Return the two files of a model, by their paths in EEE's repository."""
+    run = entries[0].run  # stands for all in what they share
+    is_ours = run.model in BUILT_IN_MODELS
+    now, model = str(int(time.time())), _model(run)
+    shared = {"schema_version": SCHEMA, "evaluation_id": f"{BENCHMARK}/{model['id']}/{now}"}
+    folder = "/".join(re.sub(r"[^\w.-]+", "_", part) for part in model["id"].split("/", 1))
+    stem = f"data/{LIBRARY}/{folder}/{uuid4()}"
+    path = f"{stem}_samples.jsonl"
+    aggregate = shared | {
+        "evaluation_timestamp": run.started_at,
+        "retrieved_timestamp": now,
+        "source_metadata": {
+            "source_name": "Can't Do That Anymore",
+            "source_type": "evaluation_run",
+            "source_organization_name": organization,
+            "evaluator_relationship": "first_party" if is_ours else "third_party",
+        },
+        "eval_library": {"name": LIBRARY, "version": run.versions[LIBRARY]},
+        "model_info": model,
+        "evaluation_results": [
+            _result(entry, MEASURES[name], estimate)
+            for entry in entries
+            for name in RANGES
+            if (estimate := entry.results.get(name))
+        ],
+        "detailed_evaluation_results": {"format": "jsonl", "file_path": path},
+    }
+    lines = (shared | {"model_id": model["id"]} | line for line in chain(*map(_instances, entries)))
+    text = json.dumps(without_folders(aggregate), indent=1, ensure_ascii=False)
+    samples = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    return {f"{stem}.json": f"{text}\n", path: samples}
 
 
-def _texts(facts: Mapping[str, object]) -> dict[str, str]:
-    """Return facts as texts, without empty ones."""
-    return {name: str(value) for name, value in facts.items() if value not in (None, "", (), [])}
+def _model_id(run: Run) -> str:
+    """Return the model with its developer, as far as its name and address tell."""
+    providers = {provider.address: name for name, provider in PROVIDERS.items()}
+    if run.endpoint in providers:
+        return f"{providers[run.endpoint]}/{run.model}"
+    return run.model if "/" in run.model else f"unknown/{run.model}"
+
+
+def _model(run: Run) -> Json:
+    is_ours = run.model in BUILT_IN_MODELS
+    return {
+        "name": run.model,
+        "id": _model_id(run),
+        "developer": _model_id(run).partition("/")[0],
+        "additional_details": {
+            "deployment_type": "self_deployed" if is_ours else "unknown",
+            "model_availability": "open_weights" if is_ours else "unknown",
+            "version": run.version,
+            "tag": str(run.identity.get("tag", "")),
+        },
+    }
 
 
 def _task(entry: Entry) -> str:
     """Return the name of an evaluation: eval, rules, and any form or pool of its own."""
-    form = entry.other_form
-    parts = [entry.eval, entry.category[1], form, entry.pool]
+    parts = [entry.eval, entry.change.identity, entry.other_form, entry.pool]
     return ".".join([BENCHMARK, *(part.replace(" ", "-") for part in parts if part)])
 
 
-def _metric(measure: Measure) -> Json:
-    low, high, less = RANGES[measure.name]
+def _result(entry: Entry, measure: Measure, estimate: Estimate) -> Json:
+    low, high, less_is_better = RANGES[measure.name]
     return {
-        "evaluation_description": measure.meaning,
-        "metric_id": f"{BENCHMARK}.{measure.name}",
-        "metric_name": measure.title,
-        "metric_kind": "relative_change" if measure.relative else "proportion",
-        "metric_unit": "proportion",
-        "lower_is_better": less,
-        "score_type": "continuous",
-        "min_score": low,
-        "max_score": high,
-    }
-
-
-def _score(entry: Entry, estimate: Estimate) -> Json:
-    return {
-        "score": estimate.value,
-        "uncertainty": {
-            "num_samples": estimate.n,
-            "confidence_interval": {
-                "lower": estimate.low,
-                "upper": estimate.high,
-                "confidence_level": 0.95,
-                "method": METHOD,
-            },
+        "evaluation_result_id": f"{_task(entry)}.{measure.name}",
+        "evaluation_name": _task(entry),
+        "source_data": {
+            "dataset_name": f"{entry.words.items}: {origin_text(entry.run)}",
+            "source_type": "url",
+            "url": [PROJECT_URL],
         },
-        "details": _texts({"notes": " | ".join(entry.run.notes)}),
+        "metric_config": {
+            "evaluation_description": measure.meaning,
+            "metric_id": f"{BENCHMARK}.{measure.name}",
+            "metric_name": measure.title,
+            "lower_is_better": less_is_better,
+            "score_type": "continuous",
+            "min_score": low,
+            "max_score": high,
+        },
+        "score_details": {
+            "score": estimate.value,
+            "uncertainty": {
+                "num_samples": estimate.n,
+                "confidence_interval": {
+                    "lower": estimate.low,
+                    "upper": estimate.high,
+                    "confidence_level": 0.95,
+                    "method": METHOD,
+                },
+            },
+            "details": {"notes": " | ".join(entry.run.notes)},
+        },
+        "generation_config": _generation(entry.run),
     }
 
 
-def _generation(entry: Entry, model_id: str) -> Json:
-    run, plan, settings = entry.run, entry.plan, entry.plan.settings
-    changed = next(c for c in plan.conditions if c.name == CHANGED_CONDITION)
-    others = {
-        "wordings": ", ".join(plan.wordings),
-        "form": entry.plan.form.name,
-        "conditions": ", ".join(condition.name for condition in plan.conditions),
-        "reading": plan.reading,
-        "seed": settings.seed,
-        "reasoning_effort": settings.reasoning_effort,
-        "extra_body": settings.extra_body,
-    }
+def _generation(run: Run) -> Json:
+    changed = next(c for c in run.plan.conditions if c.name == CHANGED_CONDITION)
     return {
         "generation_args": {
-            "temperature": None if run.own_temperature else settings.temperature,
+            "temperature": None if run.own_temperature else run.plan.settings.temperature,
             "max_tokens": run.token_limit,
             "reasoning": any(answer.has_reasoning for answer in answers_of(run.samples)),
             "prompt_template": changed.prompts[0].text,
-            "execution_command": command_of(run, model_id),
+            "execution_command": command_of(run, _model_id(run)),
         },
-        "additional_details": _texts(others),
+        "additional_details": {
+            "settings": settings_text(run),
+            "seed": str(run.plan.settings.seed),
+        },
     }
 
 
+def _instances(entry: Entry) -> Iterator[Json]:
+    """Yield each sample under each condition: prompt, reply, the answer read and its score."""
+    for sample in entry.run.answered:
+        for condition in entry.plan.conditions:
+            yield _instance(entry, sample, condition)
+
+
 def _instance(entry: Entry, sample: Sample, condition: Condition) -> Json:
-    """Return a sample under one condition: prompt, reply, the answer read and its score."""
     item, name = sample.item, condition.name
-    details = entry.change.its_habit.details(item)
     reply, answer = sample.replies[name], sample.answers[name]
-    measure, event = OF_CONDITION.get(name, ("", None))
-    raw, reference = _prompt(sample, condition), _references(sample, condition)
+    reference, usage = _references(sample, condition), answer.usage
     is_correct = reply.outcome == "right" if condition.about else reply.answer in reference
-    usage = answer.usage
-    return {
+    line: Json = {
         "evaluation_name": f"{_task(entry)}.{name}",
-        **({"evaluation_result_id": f"{_task(entry)}.{measure}"} if measure else {}),
         "sample_id": f"{item.id}-{sample.draw}",
-        "sample_hash": sha256((raw + "".join(reference)).encode()).hexdigest(),
-        "input": {"raw": raw, "reference": reference},
-        "output": {
-            "raw": [answer.text],
-            **({"reasoning_trace": [answer.reasoning]} if answer.reasoning else {}),
-        },
+        "interaction_type": "single_turn",
+        "input": {"raw": _prompt(sample, condition), "reference": reference},
+        "output": {"raw": [answer.text]},
         "answer_attribution": [
             {
                 "turn_idx": 0,
@@ -265,10 +197,7 @@ def _instance(entry: Entry, sample: Sample, condition: Condition) -> Json:
                 "is_terminal": True,
             }
         ],
-        "evaluation": {
-            "score": float(event.holds(sample) if event else is_correct),
-            "is_correct": is_correct,
-        },
+        "evaluation": {"score": float(is_correct), "is_correct": is_correct},
         "token_usage": {
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,
@@ -278,12 +207,18 @@ def _instance(entry: Entry, sample: Sample, condition: Condition) -> Json:
         "metadata": {
             "condition": name,
             "outcome": reply.outcome,
-            **{key: str(value) for key, value in details.items()},
             "group": str(item.group),
             "usual": " ".join(item.usual),
             "wording": without_folders(entry.plan.wording_of(item)),
         },
     }
+    if answer.reasoning:
+        line["output"]["reasoning_trace"] = [answer.reasoning]
+    if name in OF_CONDITION:
+        measure, event = OF_CONDITION[name]
+        line["evaluation_result_id"] = f"{_task(entry)}.{measure}"
+        line["evaluation"]["score"] = float(event.holds(sample))
+    return line
 
 
 def _prompt(sample: Sample, condition: Condition) -> str:

@@ -271,8 +271,7 @@ def result_row(entry: Entry, why_unranked: Mapping[str, str], out: Path) -> Row:
         "after_change": run.after_change,
         "seed": run.plan.settings.seed,
         "started_at": run.started_at,
-        # Without what differs between runs that share it: who built it when.
-        "dataset": replace(run.dataset, built_now=False, saved_at="", endpoint="").provenance,
+        "dataset": origin_text(run),
         "settings": settings_text(run),
         "versions": ", ".join(f"{name} {version}" for name, version in run.versions.items()),
         "dollars": run.cost.total,
@@ -303,6 +302,11 @@ def comparison_json(ranking: Ranking) -> Row:
         "verdict": ranking.verdict,
         "pairs": list(map(pair_row, ranking.pairs)),
     }
+
+
+def origin_text(run: Run) -> str:
+    """Return where the dataset came from, without who built it when."""
+    return replace(run.dataset, built_now=False, saved_at="", endpoint="").provenance
 
 
 def settings_text(run: Run) -> str:
