@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import BytesIO
 from math import floor, log10
+from operator import itemgetter
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -17,13 +18,13 @@ from matplotlib.ticker import PercentFormatter, StrMethodFormatter, SymmetricalL
 from ..comparison.entries import Entry
 from ..files import atomic_write, file_errors
 from ..formatting import spelled, visible
+from ..metrics.estimates import Estimate
 from ..metrics.measures import reasoning_name
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, UNUSABLE_OUTCOMES, Outcome
 
 # Distinguishable for color-blind readers.
 COLORS = ("#0072b2", "#c44f00", "#009e73", "#b5588c", "#e69f00", "#56b4e9", "#1c1d1f")
-MARKERS = "osD^vP"  # fewer than colors, so that a pair of both repeats only after 42 models
-INK, GRID = "#1c1d1f", "#dedbd2"
+GRID = "#dedbd2"
 FONT = "DejaVu Sans"
 NO_ANSWER = "no answer"
 OUTCOME_COLORS = {
@@ -35,15 +36,11 @@ OUTCOME_COLORS = {
     NO_ANSWER: GRID,
 }
 STYLE: dict[Any, Any] = {  # versions of matplotlib differ in the type of the keys
-    "axes.axisbelow": True,
-    "axes.labelsize": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 10,
     "font.family": FONT,
+    "font.size": 9,
     "grid.color": GRID,
-    "legend.fontsize": 9,
     "savefig.dpi": 160,
     "svg.hashsalt": "cdta",  # reproducible files
     "text.parse_math": False,  # model names may contain dollar signs
@@ -62,25 +59,17 @@ class Plot(Figure):
 
 
 def uptake_chart(entries: Sequence[Entry]) -> Figure:
-    """Plot the rule uptake: a row per model, or a row per rules and a mark per model."""
-    by_rules = len({entry.change.key for entry in entries}) > 1
-    row_of = _rules if by_rules else _label
-    rows, models = _unique(map(row_of, entries)), _unique(map(_label, entries))
-    per_row = len(models) if by_rules else 1
-    figure, [axes] = _panels(len(rows) * (0.3 + 0.12 * per_row), 1)
-    for entry in entries:
-        number = models.index(entry.label) % per_row
-        offset = 0.7 * ((number + 0.5) / per_row - 0.5)
-        _draw_uptake(axes, entry, number, y=rows.index(row_of(entry)) + offset)
-    axes.axvline(0, color=INK, linewidth=1, zorder=0)
+    """Plot the rule uptake: a row per model, and with several rules one per model and rules."""
+    name_of = _label if len(set(map(_rules, entries))) == 1 else _rules_and_label
+    figure, [axes] = _panels(0.42 * len(entries), 1)
+    for row, entry in enumerate(entries):
+        if uptake := entry.results.uptake:
+            axes.errorbar(uptake.value, row, xerr=_reaches(uptake), fmt="o", color=COLORS[0])
+    axes.axvline(0, color="black", linewidth=1, zorder=0)
     axes.update_datalim([(0, 0), (1, 0)])
     axes.xaxis.set_major_formatter(PercentFormatter(1))
     axes.grid(axis="x")
-    _label_rows(axes, rows)
-    if by_rules:
-        for number, model in enumerate(models):
-            axes.plot([], [], _mark(number), color=_color(number), label=_wrapped(model))
-        figure.legend(loc="outside right upper", frameon=False)
+    _label_rows(axes, map(name_of, entries))
     _title(figure, "Rule uptake", entries)
     return figure
 
@@ -96,7 +85,7 @@ def outcome_chart(entries: Sequence[Entry]) -> Figure:
                 end += share
         axes.set(title=f"{condition.title()} rules", xlim=(0, 1))
         axes.xaxis.set_major_formatter(PercentFormatter(1))
-        _label_rows(axes, list(map(_label, entries)))
+        _label_rows(axes, map(_label, entries))
         axes.label_outer()  # panels side by side share their labels
     patches = [Patch(color=color, label=outcome) for outcome, color in OUTCOME_COLORS.items()]
     figure.legend(handles=patches, loc="outside right upper", frameon=False)
@@ -109,18 +98,20 @@ def curve_chart(entries: Sequence[Entry]) -> Figure:
     least = min((tokens for tokens in map(_tokens, entries) if tokens >= 1), default=1.0)
     decade = 10.0 ** floor(log10(least))  # the axis is linear below it, since models may have 0
     figure, [axes] = _panels(2.6, 1)
-    for number, model in enumerate(_unique(entry.model for entry in entries)):
-        line = sorted((e for e in entries if e.model == model and e.results.uptake), key=_tokens)
-        for entry in line:
-            _draw_uptake(axes, entry, number, x=_tokens(entry))
-        values = [entry.results.uptake.value for entry in line if entry.results.uptake]
-        axes.plot(list(map(_tokens, line)), values, color=_color(number), label=_wrapped(model))
+    for number, model in enumerate(dict.fromkeys(entry.model for entry in entries)):
+        color = COLORS[number % len(COLORS)]
+        points = [(_tokens(e), e.results.uptake) for e in entries if e.model == model]
+        line = sorted(((x, uptake) for x, uptake in points if uptake), key=itemgetter(0))
+        values = [uptake.value for _, uptake in line]
+        axes.plot([tokens for tokens, _ in line], values, color=color, label=_wrapped(model))
+        for tokens, uptake in line:
+            axes.errorbar(tokens, uptake.value, yerr=_reaches(uptake), fmt="o", color=color)
     axes.set_xscale("symlog", linthresh=decade, linscale=0.5)
     axes.xaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=decade, subs=[1, 3]))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.set(xlabel="mean reasoning tokens, changed rules")
-    axes.axhline(0, color=INK, linewidth=1, zorder=0)
+    axes.axhline(0, color="black", linewidth=1, zorder=0)
     axes.grid(axis="y")
     figure.legend(loc="outside right upper", frameon=False)
     _title(figure, "Rule uptake by reasoning", entries)
@@ -129,10 +120,9 @@ def curve_chart(entries: Sequence[Entry]) -> Figure:
 
 def has_curve(entries: Sequence[Entry]) -> bool:
     """Whether a model has several efforts with reasoning."""
-    efforts: dict[str, set[str | None]] = {}
-    for entry in entries:
-        efforts.setdefault(entry.model, set()).add(entry.effort)
-    return any(map(_tokens, entries)) and any(len(several) > 1 for several in efforts.values())
+    models = {entry.model for entry in entries}
+    kinds = {(entry.model, entry.effort) for entry in entries}
+    return any(map(_tokens, entries)) and len(kinds) > len(models)
 
 
 def _tokens(entry: Entry) -> float:
@@ -140,23 +130,10 @@ def _tokens(entry: Entry) -> float:
     return tokens.value if tokens else 0.0
 
 
-def _draw_uptake(axes: Axes, entry: Entry, number: int, **place: float) -> None:
-    """Draw a value with its interval; ``place`` is ``y`` if values are on the x-axis, else x."""
-    uptake = entry.results.uptake
-    if not uptake or uptake.low is None or uptake.high is None:
-        return
-    lengths = [[uptake.value - uptake.low], [uptake.high - uptake.value]]
-    style: Any = {"yerr" if "x" in place else "xerr": lengths, "linewidth": 1}
-    style |= {"x": uptake.value, "y": uptake.value} | place
-    axes.errorbar(fmt=_mark(number), color=_color(number), **style)
-
-
-def _color(number: int) -> str:
-    return COLORS[number % len(COLORS)]
-
-
-def _mark(number: int) -> str:
-    return MARKERS[number % len(MARKERS)]
+def _reaches(uptake: Estimate) -> list[list[float]]:
+    """Return how far the interval reaches below and above the value."""
+    low, high = (uptake.value if end is None else end for end in (uptake.low, uptake.high))
+    return [[uptake.value - low], [high - uptake.value]]
 
 
 def _shares(counts: Mapping[Outcome, int]) -> dict[str, float]:
@@ -177,8 +154,8 @@ def _rules(entry: Entry) -> str:
     return entry.change.title + (f" (pool {entry.pool})" if entry.pool else "")
 
 
-def _unique(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))
+def _rules_and_label(entry: Entry) -> str:
+    return f"{_rules(entry)}: {entry.label}"
 
 
 def _wrapped(name: str) -> str:
@@ -194,18 +171,19 @@ def _panels(height: float, n: int) -> tuple[Figure, list[Axes]]:
     return figure, list(figure.subplots(1, n, squeeze=False).flat)
 
 
-def _label_rows(axes: Axes, names: Sequence[str]) -> None:
+def _label_rows(axes: Axes, names: Iterable[str]) -> None:
     """Label the rows of a panel, the first on top."""
-    axes.set_yticks(range(len(names)), list(map(_wrapped, names)))
-    axes.set_ylim(len(names) - 0.4, -0.6)
+    labels = list(map(_wrapped, names))
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
 
 
 def _title(figure: Figure, subject: str, entries: Sequence[Entry]) -> None:
     """Add the title, with the rules and the numbers of samples."""
-    rules = _unique(map(_rules, entries))
-    subject = f"{subject} by rules" if len(rules) > 1 else f"{rules[0]}: {subject.lower()}"
-    counts = sorted({entry.results.n for entry in entries})
-    n = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
+    rules = set(map(_rules, entries))
+    subject = f"{subject} by rules" if len(rules) > 1 else f"{rules.pop()}: {subject.lower()}"
+    counts = [entry.results.n for entry in entries]
+    n = f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
     title = f"{subject} ({entries[0].eval}, n = {n}; 95% intervals)"
     figure.suptitle(fill(title, round(11 * figure.get_figwidth())), size=11, x=0.01, ha="left")
 
