@@ -5,6 +5,7 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from math import floor, log10
+from pathlib import PureWindowsPath
 from typing import Any
 from unicodedata import category
 
@@ -79,11 +80,12 @@ def dollars(amount: float | None) -> str:
 def about_dollars(amount: float) -> str:
     """Format an amount of money that is only known roughly, with two digits.
 
-    >>> about_dollars(0.0981), about_dollars(0.9), about_dollars(1.84), about_dollars(152.3)
-    ('$0.098', '$0.90', '$1.8', '$150')
+    >>> about_dollars(0.0981), about_dollars(0.9), about_dollars(7.12), about_dollars(152.3)
+    ('$0.098', '$0.90', '$7.10', '$150')
     """
     decimals = 1 - floor(log10(amount)) if amount > 0 else 0
-    return f"${round(amount, decimals):,.{max(0, decimals)}f}"
+    shown = 2 if decimals == 1 else max(0, decimals)  # no single digit of cents
+    return f"${round(amount, decimals):,.{shown}f}"
 
 
 def minus(text: str) -> str:
@@ -134,6 +136,16 @@ def join_words(items: Sequence[str], last: str = "and") -> str:
     ('a', 'a, b and c', 'a or b')
     """
     return f" {last} ".join(filter(None, (", ".join(items[:-1]), *items[-1:])))
+
+
+def last_part(name: str) -> str:
+    """Return the name of a model; of one that is a file's path, the last part.
+
+    >>> last_part("/data/models/Qwen3-4B/"), last_part("Qwen/Qwen3-4B")
+    ('Qwen3-4B', 'Qwen/Qwen3-4B')
+    """
+    path = PureWindowsPath(name)  # knows both separators
+    return path.name if path.root else name
 
 
 def visible(text: str) -> str:

@@ -83,7 +83,7 @@ def test_a_run_is_worse_if_its_whole_interval_is_below_the_tolerance(
     check = baseline_check(keeps_habit_in(old), keeps_habit_in(new), tolerance)
     assert check.verdict == verdict
     assert check.difference.value == pytest.approx((old - new) / 100)
-    assert (check.baseline, check.run) == ("m 2026-11-10 10:00", "m 2026-11-17 10:00")
+    assert (check.baseline, check.run) == ("m 2026-11-10 10:00:00", "m 2026-11-17 10:00:00")
 
 
 def test_three_changes_are_not_significant_but_six_are() -> None:

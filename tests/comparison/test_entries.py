@@ -35,11 +35,11 @@ def test_runs_of_one_model_are_entries_of_their_own_named_by_seed_or_time() -> N
     assert [entry.label for entry in named_entries(again)] == [
         "m 2026-11-10 10:00:07",
         "m 2026-11-10 10:00:59",
-        "m 2026-11-17 09:30",
+        "m 2026-11-17 09:30:00",
     ]
     assert [entry.label for entry in named_entries([again[0]] * 2)] == [
-        "m 2026-11-10 10:00:07 #1",
-        "m 2026-11-10 10:00:07 #2",
+        "m #1",
+        "m #2",
     ]
 
 
@@ -48,7 +48,9 @@ def test_each_effort_is_an_entry_under_the_name_of_its_model() -> None:
     runs = [run(effort=effort) for effort in efforts]
     other = run("other", "adapted", effort="none")
     entries = entries_of([*runs, other])
-    assert [(entry.model, entry.effort, entry.label) for entry in entries] == [
+    assert [
+        (entry.model, entry.plan.settings.reasoning_effort, entry.label) for entry in entries
+    ] == [
         ("m", "none", "m effort none"),
         ("m", None, "m default effort"),
         ("m", "high", "m effort high"),

@@ -220,12 +220,12 @@ def run_with_own_home(server: Loopback, out: Path, *options: object) -> Complete
 @pytest.mark.parametrize(
     ("option", "difference"),
     [
-        (("-n", 5), "number of samples"),
+        (("-n", 5), "n;"),
         (("--temperature", 0.5), "temperature"),
         (("--reading", "exact"), "reading"),
-        (("--dataset", "gpt-4-0314"), "positions"),
-        (("--pool", "POOL"), "positions"),
-        (("--base-url", "http://127.0.0.1:64999/v1"), "model, its address or its arguments"),
+        (("--dataset", "gpt-4-0314"), "dataset"),
+        (("--pool", "POOL"), "pool"),
+        (("--base-url", "http://127.0.0.1:64999/v1"), "base url, the model"),
     ],
 )
 def test_a_run_with_different_options_is_refused(

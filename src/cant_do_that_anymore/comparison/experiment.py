@@ -11,13 +11,11 @@ from typing import Any, NamedTuple
 
 from ..client.pricing import FREE, CostLimit, CostLimitReached, cost_limit_for, price_for
 from ..client.session import model_info
-from ..datasets.pools import items_drawn, source_for
-from ..datasets.storage import Dataset, belongs_to
+from ..datasets.pools import source_for
 from ..errors import InvalidInput, NoHabit, Stopped, UserError
 from ..files import safe_name
 from ..habits.base import Change
 from ..habits.catalog import DEFAULT_FORM, changes_named, form_for
-from ..metrics.notes import versions_of
 from ..progress import announce
 from ..providers.base import EFFORTS
 from ..runs.cost import ExpectedCost, estimate
@@ -28,9 +26,10 @@ from ..runs.storage import load_run
 from ..task.plan import plan_for
 from ..task.prompts import ORIGINAL_RULES
 from ..task.spec import Spec
-from ..task.types import Plan
 
 Save = Callable[[Run, Path], None]
+# Options in which a run may differ from the spec that finds it in its folder.
+_WITHOUT_EFFECT = {"max_cost", "max_connections", "price", "keep_looking", "fresh"}
 
 
 class Dimension(NamedTuple):
@@ -225,34 +224,19 @@ def run_or_load(
 
 def _check_matches_spec(run: Run, spec: Spec, folder: Path) -> None:
     """Reject an existing run that does not match the spec."""
-    info = model_info(spec)
-    plan = plan_for(spec, info)
-    identity = json.loads(json.dumps(dict(info.identity)))
-    differences = plan.differences(run.plan) + [
-        name
-        for name, differs in {
-            "number of samples": plan.wanted != run.plan.wanted,
-            "protocol": run.protocol != PROTOCOL,
-            "model, its address or its arguments": identity != run.identity,
-        }.items()
-        if differs
-    ]
-    if not differences and not _has_items_of(spec, plan, run):
-        differences.append(run.words.items)
+    given, saved = (json.loads(json.dumps(each)) for each in (spec.non_defaults, run.options))
+    options = sorted((given.keys() | saved.keys()) - _WITHOUT_EFFECT)
+    differences = [name for name in options if given.get(name) != saved.get(name)]
+    info, pool = model_info(spec), {item.id for item in source_for(spec).items}
+    checks = {
+        "protocol": run.protocol == PROTOCOL,
+        "prompts": run.plan.conditions == plan_for(spec, info).conditions,
+        "the model or its arguments": run.identity == json.loads(json.dumps(dict(info.identity))),
+        run.words.items: pool.issuperset(sample.item.id for sample in run.samples),
+    }
+    differences += [name for name, is_same in checks.items() if not is_same]
     if differences:
+        which = ", ".join(differences).replace("_", " ")
         raise InvalidInput(
-            f"{str(folder)!r} contains a run that differs in {', '.join(differences)}; give "
-            "--out a new folder"
+            f"{str(folder)!r} contains a run that differs in {which}; give --out a new folder"
         )
-
-
-def _has_items_of(spec: Spec, plan: Plan, run: Run) -> bool:
-    """Whether a run has the items of the spec's dataset, or some of the spec's pool."""
-    measured_ids = [sample.item.id for sample in run.samples]
-    source = source_for(spec)
-    if isinstance(source, Dataset):
-        return measured_ids == [item.id for item in items_drawn(source, spec)]
-    same_pool = run.dataset.pool_name == source.label
-    pool = {item.id for item in source.items}
-    own = belongs_to(run.dataset, versions_of(run.samples), run.endpoint)
-    return own and same_pool and pool.issuperset(measured_ids)

@@ -8,12 +8,11 @@ from typing import Any, Literal, NamedTuple
 
 from ..datasets.storage import Dataset
 from ..errors import InvalidInput
-from ..formatting import join_words, percentage, pluralize
+from ..formatting import format_setting, join_words, percentage, pluralize
 from ..metrics.estimates import Estimate
 from ..runs.run import Run
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, UNUSABLE_OUTCOMES
 from .entries import Entry, named_entries
-from .naming import format_value
 from .pairwise import Pair, check_comparable, pairs_of
 
 # A model is not ranked if more of its replies than these shares are unusable, or cut off.
@@ -37,8 +36,8 @@ class Ranking:
         """The rules, and any non-default eval, form or pool, as a heading."""
         first = self.entries[0]
         remark = f" ({first.words.items} from the pool {first.pool})" if first.pool else ""
-        eval_ = "" if first.eval == "all" else f"{first.eval}: "
-        form = f", {first.words.item} shown as {first.form}" if first.other_form else ""
+        eval_ = "" if first.plan.eval == "all" else f"{first.plan.eval}: "
+        form = f", {first.words.item} shown as {first.other_form}" if first.other_form else ""
         title = first.change.title
         if title.split()[0].isalpha() and not eval_:
             title = title[0].upper() + title[1:]
@@ -83,36 +82,25 @@ class Ranking:
 
 def _on_leads(leads: Sequence[Pair]) -> str:
     """Describe the leads of the best model over each other model, by verdict."""
-    behind = _others(lead for lead in leads if lead.sign < 0)
-    equal = _others(lead for lead in leads if lead.verdict == "equivalent")
-    open_ = [lead for lead in leads if lead.verdict == "inconclusive"]
-    ahead = _others(lead for lead in leads if lead.sign > 0)
-    parts = [
-        f"on the items that they share, {names(behind)} {_are(behind)} ahead" if behind else "",
-        f"{names(equal)} {_are(equal)} equivalent to it" if equal else "",
-        f"its lead over {names(_others(open_))} is inconclusive{_size(open_)}" if open_ else "",
-        f"its lead over {names(ahead)} is significant" if ahead else "",
-    ]
-    return "; ".join(filter(None, parts))
+    size = f" ({leads[0].points})" if len(leads) == 1 and leads[0].difference else ""
+    groups = {
+        "on the items that they share, it is behind {}": [p for p in leads if p.sign < 0],
+        "it is equivalent to {}": [p for p in leads if p.verdict == "equivalent"],
+        f"its lead over {{}} is inconclusive{size}": [
+            p for p in leads if p.verdict == "inconclusive"
+        ],
+        "its lead over {} is significant": [p for p in leads if p.sign > 0],
+    }
+    parts = (text.format(_others(group)) for text, group in groups.items() if group)
+    return "; ".join(parts)
 
 
-def _others(leads: Iterable[Pair]) -> list[str]:
-    return [lead.second.label for lead in leads]
-
-
-def _size(leads: Sequence[Pair]) -> str:
-    return f" ({leads[0].points})" if len(leads) == 1 and leads[0].difference else ""
-
-
-def _are(labels: Sequence[str]) -> str:
-    return "is" if len(labels) == 1 else "are"
-
-
-def names(labels: Sequence[str]) -> str:
-    """Join names as in a sentence; of many, the first ones and a count."""
+def _others(leads: Sequence[Pair]) -> str:
+    """Join the other models of leads as in a sentence; of many, the first ones and a count."""
+    labels = [lead.second.label for lead in leads]
     if len(labels) > MAX_NAMED + 1:
-        return join_words([*labels[:MAX_NAMED], f"{len(labels) - MAX_NAMED} others"])
-    return join_words(list(labels))
+        labels[MAX_NAMED:] = [f"{len(labels) - MAX_NAMED} others"]
+    return join_words(labels)
 
 
 def _uptake(entry: Entry) -> Estimate:
@@ -260,43 +248,40 @@ def advice(entries: Sequence[Entry]) -> str:
 def common_dataset(entries: Sequence[Entry]) -> Dataset | None:
     """Return the dataset that all models were evaluated on, or None if it differs."""
     datasets = [entry.run.dataset for entry in entries]
-    same = len({(data.version, data.origin, data.endpoint) for data in datasets}) == 1
-    return datasets[0] if same and len({entry.items for entry in entries}) == 1 else None
+    kinds = {(data.version, data.origin, data.endpoint) for data in datasets}
+    items = {frozenset(sample.item.id for sample in entry.run.samples) for entry in entries}
+    return datasets[0] if len(kinds) == len(items) == 1 else None
+
+
+def settings_of(run: Run) -> dict[str, str]:
+    """Return the settings that may change the numbers of a run, as texts by name; not the seed."""
+    plan = run.plan
+    values = {"wording": plan.wording, "form": plan.form.name, "reading": plan.reading}
+    values |= asdict(plan.settings) | {"seed": None, "temperature": run.temperature_used}
+    return {
+        name.replace("_", " "): format_setting(value)
+        for name, value in values.items()
+        if value not in (None, "")
+    }
 
 
 def differences_in_plan(entries: Sequence[Entry], but: Collection[str] = ()) -> list[str]:
     """Return a note for each setting that differs between models, except those given."""
-    words = entries[0].words
-    settings: dict[str, list[Any]] = {
-        name: [_setting(entry, name) for entry in entries]
-        for name in sorted({n for e in entries for n in entries[0].plan.differences(e.plan)})
-        if name not in ("temperature", "conditions", *but)
-    }
-    settings |= {
-        f"the form of the {words.item}": [entry.plan.form.name for entry in entries],
-        "the temperature used": [entry.run.temperature_used for entry in entries],
-        f"the origin of their {words.items}": [entry.run.dataset.origin for entry in entries],
-    }
+    origin = f"the origin of their {entries[0].words.items}"
+    settings = [settings_of(entry.run) | {origin: entry.run.dataset.origin} for entry in entries]
     notes = [] if _same_prompts(entries) else ["these runs used different prompts"]
-    for setting, values in settings.items():
-        texts = [format_value(value) for value in values]
+    for name in sorted({name for each in settings for name in each if name not in but}):
+        texts = [each.get(name, "default") for each in settings]
         if len(set(texts)) > 1:
             pairs = zip(entries, texts, strict=True)
             by_model = "; ".join(f"{entry.label}: {text}" for entry, text in pairs)
-            notes.append(f"these runs differ in {setting} ({by_model})")
+            notes.append(f"these runs differ in {name} ({by_model})")
     return [f"{note}, which may explain a difference" for note in notes]
-
-
-def _setting(entry: Entry, name: str) -> Any:
-    plan, attribute = entry.plan, name.replace(" ", "_")
-    if attribute == "change":
-        return plan.change.identity
-    return getattr(plan if hasattr(plan, attribute) else plan.settings, attribute)
 
 
 def _same_prompts(entries: Sequence[Entry]) -> bool:
     """Whether all models got the same prompts under each condition that they share."""
     prompts: dict[str, set[object]] = {}
     for condition in (condition for entry in entries for condition in entry.plan.conditions):
-        prompts.setdefault(condition.name, set()).add((condition.prompts, condition.form.identity))
+        prompts.setdefault(condition.name, set()).add(condition.prompts)
     return all(len(different) == 1 for different in prompts.values())

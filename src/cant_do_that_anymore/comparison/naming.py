@@ -1,81 +1,89 @@
 """Unique display names for the models of runs and of experiments."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ..formatting import format_setting, last_part
 from ..providers.access import split_address
 from ..providers.base import Effort
 from ..providers.catalog import info_by_name
 from ..runs.run import Run
-from ..task.conditions import KNOWS_FORBIDDEN
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
+from ..task.spec import OPTIONS
+
+# Options that cannot change an answer, or that lists of runs show in columns of their own.
+_UNNAMED = {
+    *("model", "base_url", "tag", "rules", "n", "select_effort"),
+    *("max_cost", "max_connections", "price", "keep_looking", "fresh"),
+}
 
 
-def unique_names(*levels: Sequence[str]) -> list[str]:
-    """Return a unique name per item: the first of its names that no other item has.
+def told_apart(
+    names: Sequence[str], facts: Iterable[Sequence[str]], kinds: Sequence[str] = ()
+) -> list[str]:
+    """Return names that are unique: those that are not get facts that differ, or else a number.
 
-    Each level has one name per item, shorter ones first. Names that several items share in the last
-    level are numbered.
+    Args:
+        names: one per item.
+        facts: what may be added to the names, one sequence after the other until they are unique.
+        kinds: items of different kinds may share a name.
 
-    >>> unique_names(["a", "b", "b"], ["a 1", "b 1", "b 2"]), unique_names(["a", "b", "a"])
-    (['a', 'b 1', 'b 2'], ['a #1', 'b', 'a #2'])
+    >>> told_apart(["a", "b", "b"], [["", "", ""], [" 1", " 2", " 3"]])
+    ['a', 'b 2', 'b 3']
+    >>> told_apart(["a", "a"], [])
+    ['a #1', 'a #2']
     """
-    last = list(levels[-1])
-    while len(set(last)) < len(last):
-        last = [
-            f"{name} #{last[: index + 1].count(name)}" if last.count(name) > 1 else name
-            for index, name in enumerate(last)
+    kinds = kinds or [""] * len(names)
+    for additions in facts:
+        ambiguous = _ambiguous(names, additions, kinds)
+        names = [
+            f"{name}{addition}" if name in ambiguous else name
+            for name, addition in zip(names, additions, strict=True)
         ]
-    levels = (*levels[:-1], last)
-    names = [
-        next(name for level, name in zip(levels, of_item, strict=True) if level.count(name) == 1)
-        for of_item in zip(*levels, strict=True)
+    totals, seen = Counter(zip(names, kinds, strict=True)), Counter[tuple[str, str]]()
+    numbered = []
+    for named in zip(names, kinds, strict=True):
+        seen[named] += 1
+        numbered.append(f"{named[0]} #{seen[named]}" if totals[named] > 1 else named[0])
+    return numbered
+
+
+def _ambiguous(names: Sequence[str], additions: Sequence[str], kinds: Sequence[str]) -> set[str]:
+    """Return the names that several items of one kind have, if the additions to them differ."""
+    additions_to: dict[str, set[str]] = {}
+    for name, addition in zip(names, additions, strict=True):
+        additions_to.setdefault(name, set()).add(addition)
+    counts = Counter(zip(names, kinds, strict=True))
+    return {name for (name, _), n in counts.items() if n > 1 and len(additions_to[name]) > 1}
+
+
+def run_names(runs: Sequence[Run], efforts: Sequence[str]) -> list[str]:
+    """Return a display name per run, the same for all efforts of a model."""
+    facts = zip(*map(_facts, runs), strict=True)
+    return told_apart([last_part(run.model) for run in runs], facts, efforts)
+
+
+def _facts(run: Run) -> list[str]:
+    """Return what may distinguish a run from others of its model, as additions to its name."""
+    options = OPTIONS.keys() - {"seed", "reasoning_effort"}
+    texts = [
+        *(str(run.identity.get("tag", "")), run.endpoint, f"({run.version})", f"({run.model})"),
+        *(option_text(name, run.options.get(name)) for name in sorted(options)),
+        *(f"seed {run.plan.settings.seed}", run.started_at.replace("T", " ").removesuffix("Z")),
     ]
-    return names if len(set(names)) == len(names) else last
+    return [f" {text}" if text else "" for text in texts]
 
 
-def model_names(runs: Sequence[Run]) -> list[str]:
-    """Return a display name per run: the requested one, unless other models share it.
-
-    Else it is the model's version, with settings if several share that.
-    """
-    return unique_names([run.model for run in runs], _versions_with_settings(runs))
-
-
-def _versions_with_settings(runs: Sequence[Run]) -> list[str]:
-    names = []
-    for run in runs:
-        same = [_facts(other) for other in runs if other.version == run.version]
-        columns = zip(_facts(run), *same, strict=True)
-        differing = (text for text, *texts in columns if len(set(texts)) > 1)
-        names.append(" ".join((run.version, *filter(None, differing))))
-    return names
-
-
-def _facts(run: Run) -> Iterator[str]:
-    """Yield what may distinguish runs of one version, except the effort, as texts."""
-    plan = run.plan
-    yield run.model
-    yield run.endpoint
-    yield str(run.identity.get("tag", ""))
-    yield plan.eval
-    every_run = {STANDARD_CONDITION, CHANGED_CONDITION, *plan.interventions}
-    others = [c.name for c in plan.conditions if c.name not in every_run]
-    is_diagnosed = KNOWS_FORBIDDEN in others
-    yield "diagnosed" if is_diagnosed else " ".join(("with", *others)) * bool(others)
-    yield "with interventions" if plan.interventions else ""
-    yield f"{plan.wording} wording"
-    yield f"{plan.form.name} form"
-    yield f"{plan.reading} reading"
-    yield f"protocol {run.protocol}"
-    yield f"on {run.dataset.origin} {run.words.items} {run.dataset.pool}".strip()
-    at_effort = plan.select_effort if run.dataset.asked else None
-    yield f"selected at {format_effort(at_effort)}" if at_effort else ""
-    for field in fields(plan.settings):
-        if field.name != "reasoning_effort" and not field.metadata.get("incidental"):
-            value = getattr(plan.settings, field.name)
-            yield f"{field.name.replace('_', ' ')} {format_value(value)}"
+def option_text(name: str, value: Any) -> str:
+    """Return what tells a run with this option from one without, such as its wording."""
+    if name in _UNNAMED or value is None:
+        return ""
+    if name == "eval":
+        return str(value)
+    if name == "interventions":
+        return f"{len(value)} interventions"
+    title = name.replace("_", " ")
+    return title if value is True else f"{title} {format_setting(value)}"
 
 
 def format_effort(effort: Effort | None) -> str:
@@ -85,13 +93,6 @@ def format_effort(effort: Effort | None) -> str:
     ('effort none', 'default effort')
     """
     return f"effort {effort}" if effort else "default effort"
-
-
-def format_value(value: object) -> str:
-    """Format a setting; None is the default of the model or the provider."""
-    if isinstance(value, tuple):
-        return ", ".join(map(str, value))
-    return f"{value:g}" if isinstance(value, float) else "default" if value is None else str(value)
 
 
 # Display name of a server's only model.
@@ -118,7 +119,7 @@ def models_by_name(
     Raises:
         InvalidInput: if a model has two addresses, or one that is invalid or contains a secret.
     """
-    named_models: list[ModelFields] = []
+    models: list[ModelFields] = []
     for model in given:
         model_fields = dict(model) if isinstance(model, dict) else {"model": model}
         address = model_fields.get("base_url") or base_url
@@ -126,17 +127,14 @@ def models_by_name(
         if url:
             info_by_name(_SERVED, url)  # rejects addresses that must not be printed or saved
         model_fields["base_url"] = url.rstrip("/") if url else None
-        if model_fields not in named_models:
-            named_models.append(model_fields)
-    names = unique_names(*zip(*map(_titles, named_models), strict=True))
-    return dict(zip(names, named_models, strict=True))
+        if model_fields not in models:
+            models.append(model_fields)
+    addresses = [f"@{each['base_url']}" if each["base_url"] else "" for each in models]
+    names = [each["model"] or _SERVED for each in models]
+    return dict(zip(told_apart(names, [addresses, list(map(_own, models))]), models, strict=True))
 
 
-def _titles(model_fields: ModelFields) -> tuple[str, str, str]:
-    """Return the possible names, shortest first."""
-    name = model_fields["model"] or _SERVED
-    with_url = f"{name}@{model_fields['base_url']}" if model_fields["base_url"] else name
-    own = (
-        f"{key}={model_fields[key]}" for key in sorted(model_fields.keys() - {"model", "base_url"})
-    )
-    return name, with_url, " ".join((with_url, *own))
+def _own(model_fields: ModelFields) -> str:
+    """Return the settings of a model that has its own."""
+    own = sorted(model_fields.keys() - {"model", "base_url"})
+    return "".join(f" {key}={model_fields[key]}" for key in own)

@@ -113,7 +113,7 @@ def _model(run: Run) -> Json:
 
 def _task(entry: Entry) -> str:
     """Return the name of an evaluation: eval, rules, and any form or pool of its own."""
-    parts = [entry.eval, entry.change.identity, entry.other_form, entry.pool]
+    parts = [entry.plan.eval, entry.change.identity, entry.other_form, entry.pool]
     return ".".join([BENCHMARK, *(part.replace(" ", "-") for part in parts if part)])
 
 

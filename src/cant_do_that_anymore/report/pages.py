@@ -148,7 +148,7 @@ def charts(ranked: Sequence[Ranking]) -> dict[str, tuple[Chart, Sequence[Entry]]
     entries = list(chain(*(ranking.entries for ranking in ranked)))
     by_eval: dict[str, list[Entry]] = {}
     for entry in entries:
-        by_eval.setdefault(entry.eval, []).append(entry)
+        by_eval.setdefault(entry.plan.eval, []).append(entry)
     several = {n: group for n, group in by_eval.items() if len({e.change.key for e in group}) > 1}
     by_rules = {f"rules-{name}": (uptake_chart, group) for name, group in several.items()}
     return {**by_rules, **dict(chain(*map(_charts, ranked)))}
@@ -157,7 +157,7 @@ def charts(ranked: Sequence[Ranking]) -> dict[str, tuple[Chart, Sequence[Entry]]
 def _charts(ranking: Ranking) -> Iterator[tuple[str, tuple[Chart, Sequence[Entry]]]]:
     """Yield the plots of one leaderboard; the curve needs a model with several efforts."""
     group, first = ranking.entries, ranking.entries[0]
-    names = (first.eval, first.change.key, *filter(None, (first.other_form, first.pool)))
+    names = (first.plan.eval, first.change.key, *filter(None, (first.other_form, first.pool)))
     suffix = "-".join(map(safe_name, names))
     plots: dict[str, Chart] = {"curve": curve_chart} if has_curve(group) else {}
     for kind, chart in (plots | {"outcomes": outcome_chart, "uptake": uptake_chart}).items():

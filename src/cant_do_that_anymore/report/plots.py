@@ -121,7 +121,7 @@ def curve_chart(entries: Sequence[Entry]) -> Figure:
 def has_curve(entries: Sequence[Entry]) -> bool:
     """Whether a model has several efforts with reasoning."""
     models = {entry.model for entry in entries}
-    kinds = {(entry.model, entry.effort) for entry in entries}
+    kinds = {(entry.model, entry.plan.settings.reasoning_effort) for entry in entries}
     return any(map(_tokens, entries)) and len(kinds) > len(models)
 
 
@@ -184,7 +184,7 @@ def _title(figure: Figure, subject: str, entries: Sequence[Entry]) -> None:
     subject = f"{subject} by rules" if len(rules) > 1 else f"{rules.pop()}: {subject.lower()}"
     counts = [entry.results.n for entry in entries]
     n = f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
-    title = f"{subject} ({entries[0].eval}, n = {n}; 95% intervals)"
+    title = f"{subject} ({entries[0].plan.eval}, n = {n}; 95% intervals)"
     figure.suptitle(fill(title, round(11 * figure.get_figwidth())), size=11, x=0.01, ha="left")
 
 

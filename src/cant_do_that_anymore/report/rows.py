@@ -9,9 +9,9 @@ from typing import Any, TypedDict
 from urllib.parse import quote
 
 from ..comparison.entries import Entry
-from ..comparison.leaderboard import Ranking, differences_in_plan
+from ..comparison.leaderboard import Ranking, differences_in_plan, settings_of
 from ..comparison.pairwise import Pair
-from ..formatting import amount, dollars, duration, format_setting, join_words, rounded
+from ..formatting import amount, dollars, duration, join_words, rounded
 from ..habits.words import ANY_HABIT, Words
 from ..metrics.measures import SHARE_AFTER, SHARE_BEFORE, UPTAKE, reasoning_name
 from ..providers.base import Answer, add_costs
@@ -134,7 +134,7 @@ DIAGNOSIS_HEADINGS = ("knows the rule", "the rule's effect", "a reminder", "othe
 
 def diagnosis_cells(entries: Sequence[Entry]) -> list[list[str]]:
     """Return the diagnoses of entries as text: the headings, and a line for each that has one."""
-    diagnosed = [entry for entry in entries if entry.is_diagnosed]
+    diagnosed = [entry for entry in entries if entry.results.diagnosis]
     if not diagnosed:
         return []
     rows = ([entry.label, *_findings(entry)] for entry in diagnosed)
@@ -167,7 +167,7 @@ def wording_cells(entries: Sequence[Entry]) -> list[list[str]]:
     )
     if not names:
         return []
-    facets = [(e.label, e.eval, e.change.key, e.other_form or "") for e in entries]
+    facets = [(e.label, e.plan.eval, e.change.key, e.other_form or "") for e in entries]
     varying = [place for place in range(4) if len({facet[place] for facet in facets}) > 1]
     headings = [", ".join(filter(None, (facet[n] for n in varying))) for facet in facets]
     rows = [[name, *(_of_wording(entry, name) for entry in entries)] for name in names]
@@ -265,7 +265,7 @@ def result_row(entry: Entry, why_unranked: Mapping[str, str], out: Path) -> Row:
         "version": run.version,
         "endpoint": run.endpoint,
         **category(entry),
-        "reasoning_effort": entry.effort,
+        "reasoning_effort": entry.plan.settings.reasoning_effort,
         "unranked": why_unranked.get(entry.label),
         **results_json(run.results),
         "after_change": run.after_change,
@@ -311,14 +311,8 @@ def origin_text(run: Run) -> str:
 
 def settings_text(run: Run) -> str:
     """Return all settings of a run except the seed, as text."""
-    plan = run.plan
-    others = [
-        f"{name.replace('_', ' ')} {format_setting(value)}"
-        for name, value in ({"reading": plan.reading} | asdict(plan.settings)).items()
-        if name != "seed" and value not in (None, "") and value is not False
-    ]
-    fixed = [f"wording {plan.wording}", f"form {plan.form.name}"]
-    return "; ".join([*fixed, *others, f"protocol {run.protocol}"])
+    settings = (f"{name} {text}" for name, text in settings_of(run).items())
+    return "; ".join([*settings, f"protocol {run.protocol}"])
 
 
 def _report_link(run: Run, out: Path) -> str | None:
@@ -343,7 +337,7 @@ def measure_rows(entries: Sequence[Entry]) -> list[Row]:
 
 def sample_rows(entry: Entry) -> list[Row]:
     """Return one row per sample: item, usual answers, and each reply with its outcome."""
-    return [_sample_row(entry, sample) for sample in entry.samples]
+    return [_sample_row(entry, sample) for sample in entry.run.samples]
 
 
 def _sample_row(entry: Entry, sample: Sample) -> Row:
