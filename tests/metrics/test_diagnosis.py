@@ -24,7 +24,7 @@ from cant_do_that_anymore.habits.chess.rules import (
 )
 from cant_do_that_anymore.metrics.diagnosis import knowing
 from cant_do_that_anymore.providers.base import Answer
-from cant_do_that_anymore.report.sentences import explanation, finding_sentence, findings
+from cant_do_that_anymore.report.sentences import explanation, finding_sentence
 from cant_do_that_anymore.runs.cost import estimate
 from cant_do_that_anymore.runs.identity import PROBES
 from cant_do_that_anymore.runs.run import Run
@@ -66,7 +66,7 @@ from testing import (
 )
 
 N = 40
-CLAIMS = re.compile(r"reacts|It tells|It is wrong|raises|lowers|suffer, too|leaves it|gives ")
+CLAIMS = re.compile(r"reacts|better than|worse than|raises|lowers|lower under|higher under")
 """What a sentence says only of an effect that is not 0."""
 
 
@@ -76,8 +76,8 @@ def diagnose(respond: Callable[[Body], str], n: int = N, **options: Any) -> Run:
 
 def answers_in(run: Run) -> str:
     """The answers to all questions, by initial, after checking that none claims too much."""
-    for _, finding, sentence in findings(run):
-        estimate = finding.estimate
+    for name, finding in run.results.diagnosis.items():
+        estimate, sentence = finding.estimate, finding_sentence(run, name)
         claims = bool(CLAIMS.search(sentence))
         assert claims == bool(estimate and estimate.sign), sentence
         assert finding.answer == "Can't tell" or claims
@@ -141,11 +141,10 @@ def test_a_planted_model_gets_the_right_answers(
 
 def test_what_is_said_of_a_perfect_model(perfect_run: Run) -> None:
     assert explanation(perfect_run).startswith(
-        "It reacts to this rule, not just to any change of the prompt, and follows it in 100% "
-        "[91%, 100%] of the cases: its share of usual moves is 100 points [82, 100] lower under "
-        "this rule than under a placebo rule. It tells moves that are legal now from those that "
-        "are not 100 points [82, 100] better than guessing. A reminder makes no detectable "
-        "difference"
+        "It reacts to this rule, not just to any change of the prompt: its share of usual moves is "
+        "100 points [82, 100] lower under this rule than under a placebo rule. It is 100 points "
+        "[82, 100] better than guessing at telling which moves are legal now. A reminder makes no "
+        "detectable difference"
     )
 
 
@@ -200,7 +199,7 @@ def test_knowledge_needs_more_than_half_of_what_guessing_lacks() -> None:
         return run.results.diagnosis["knowledge"].answer, finding_sentence(run, "knowledge")
 
     assert [answers(right)[0] for right in (10, 40, 100, 130)] == ["No", "No", "Can't tell", "Yes"]
-    assert answers(40)[1].startswith("It tells moves that are legal now from those that are not 20")
+    assert answers(40)[1].startswith("It is only 20 points")
 
 
 @pytest.mark.parametrize("family", [ReasoningServer, Tagged, OpenAI])

@@ -127,11 +127,8 @@ def test_summary_and_report_give_the_same_diagnosis() -> None:
         report, output = (" ".join(text.split()) for text in (page(run), printed(summary(run))))
         assert bool(explanation(run)) == (name != "no diagnosis")
         assert str(escape(explanation(run))) in report and explanation(run) in output
-        rows = [
-            f"{question} {finding.answer}: {sentence}"
-            for question, finding, sentence in findings(run)
-        ]
-        assert all(str(escape(sentence)) in report for _, _, sentence in findings(run))
+        rows = [f"{question} {finding.answer}" for question, finding in findings(run)]
+        assert all(row.partition("?")[0] in report for row in rows)
         outputs += [f"# {name}", explanation(run), *rows, ""]
     snapshot("diagnosis", "\n".join(outputs))
 

@@ -1,11 +1,21 @@
 """The sentences that sum up a run: its headline, its diagnosis, what helps."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import ceil
 from statistics import NormalDist
+from typing import NamedTuple
 
 from ..datasets.no_habit import MIN_LEGAL_SHARE
-from ..formatting import amount, in_points, join_words, minus, percentage, pluralize, rounded
+from ..formatting import (
+    amount,
+    in_points,
+    join_words,
+    last_part,
+    minus,
+    percentage,
+    pluralize,
+    rounded,
+)
 from ..metrics.diagnosis import QUESTIONS, Finding
 from ..metrics.estimates import REACH, Estimate
 from ..metrics.interventions import MAX_UNUSABLE, Effect
@@ -15,6 +25,7 @@ from ..metrics.measures import (
     SHARE_BEFORE,
     reasoning_name,
 )
+from ..metrics.notes import WEAK_HABIT
 from ..metrics.score_interval import Cell, score_limits
 from ..runs.run import Run
 from ..task.conditions import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, REMINDED
@@ -23,12 +34,10 @@ from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, UNUSABLE_OUTCOME
 
 def headline(run: Run) -> str:
     """Return the sentences that sum up the run: the habit under both rules, the rule uptake."""
-    words, change = run.words, run.plan.change
+    words, change, model = run.words, run.plan.change, last_part(run.version)
     if not run.answered:
         n_asked = pluralize(len(run.samples), words.item)
-        return (
-            f"{run.version} was asked about {n_asked}, but answered all requests for none of them."
-        )
+        return f"{model} was asked about {n_asked}, but answered all requests for none of them."
     before, after = (rounded(run[name].value) for name in (SHARE_BEFORE, SHARE_AFTER))
     comma = "," if words.as_usual == "as usual" else ""
     when = f"when {change.title[0].lower()}{change.title[1:]}"
@@ -36,10 +45,8 @@ def headline(run: Run) -> str:
     n += f" of the pool {run.dataset.pool_name}" if run.dataset.pool_name else ""
     habit = f"{change.habit_label} in" if run.plan.eval == "all_diagonal" else words.does
     preposition = habit.rpartition(" ")[2]
-    return (
-        f"{run.version} {habit} {before} of {n} {words.as_usual}{comma} and {preposition} {after} "
-        f"{when}. {uptake_sentence(run)}"
-    )
+    shares = f"{model} {habit} {before} of {n} {words.as_usual}{comma} and {preposition} {after}"
+    return f"{shares} {when}. {uptake_sentence(run)}"
 
 
 def uptake_sentence(run: Run) -> str:
@@ -56,7 +63,7 @@ def uptake_sentence(run: Run) -> str:
     number = f"rule uptake {uptake.as_share}{f', {shares}' if shares else ''}"
     if uptake.sign < 0:
         return f"It breaks the new rule more often when it is told the rule: {number}."
-    return f"There is no evidence that it follows the new rule: {number}.{_only_above(uptake)}"
+    return f"There is no evidence that it follows the new rule: {number}.{_only_above([uptake])}"
 
 
 def _cannot(run: Run) -> str:
@@ -74,10 +81,11 @@ def shares_text(shares: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {rounded(share)}" for name, share in shares.items())
 
 
-def _only_above(estimate: Estimate) -> str:
-    """Say how large an effect must be to show, if that is more than a few points."""
-    ends = (end for end in (estimate.low, estimate.high) if end is not None)
-    reach = max((abs(end - estimate.value) for end in ends), default=0.0)
+def _only_above(estimates: Iterable[Estimate | None]) -> str:
+    """Say how large an effect must be to show where none does, if more than a few points."""
+    silent = [e for e in estimates if e and not e.sign]
+    ends = [(e.value, end) for e in silent for end in (e.low, e.high) if end is not None]
+    reach = max((abs(end - value) for value, end in ends), default=0.0)
     if not REACH < reach < 1:
         return ""
     return f" Only effects above {in_points(reach, signed=False)} points would show."
@@ -101,21 +109,22 @@ def wording_sentence(run: Run) -> str:
         return f"Measured with one wording, {run.plan.wording}."
     if not wordings:
         return f"{n} wordings, with too few samples to compare them."
-    spread = wordings.spread
-    values = {name: estimate.value for name, estimate in wordings.by_wording.items()}
-    lowest, highest = min(values, key=lambda n: values[n]), max(values, key=lambda n: values[n])
-    if values[lowest] == values[highest]:
-        same, n = rounded(values[lowest]), len(values)
-        return f"The rule uptake is {same} in each of {n} wordings that show the habit."
-    ends = f"{rounded(values[lowest])} ({lowest}) to {rounded(values[highest])} ({highest})"
-    chance, size = "", f"is {spread.as_points.replace('+', '')}"
-    if not spread.sign:
-        most = in_points(spread.high or 0.0, signed=False)
-        chance, size = ", which chance alone can explain", f"is at most {most} points"
-    return (
-        f"By wording, the rule uptake ranges from {ends}{chance}: the standard deviation between "
-        f"wordings {size}."
-    )
+    by_value = sorted(wordings.by_wording.items(), key=lambda item: item[1].value)
+    (lowest, low), *_, (highest, high) = by_value
+    if low.value == high.value:
+        return f"The rule uptake is {rounded(low.value)} in each of {n} wordings."
+    ends = f"from {rounded(low.value)} ({lowest}) to {rounded(high.value)} ({highest})"
+    # With a weak habit, a few would-be violations decide the value of a wording: its interval is
+    # too narrow.
+    if wordings.spread.sign and run[SHARE_BEFORE].value >= WEAK_HABIT:
+        size = f": the standard deviation between wordings is {_size(wordings.spread)}"
+    else:
+        most = in_points(wordings.spread.high or 0.0, signed=False)
+        size = (
+            ", which chance alone can explain: the standard deviation between wordings is at most "
+            f"{most} points"
+        )
+    return f"By wording, the rule uptake ranges {ends}{size}."
 
 
 # What went wrong under the changed rules, by outcome.
@@ -135,106 +144,121 @@ def failures_of(run: Run) -> dict[Outcome, str]:
     return {outcome: run.words.fill(text) for outcome, text in _FAILURES.items()}
 
 
+class Voice(NamedTuple):
+    """How to speak of a finding of the diagnosis.
+
+    Attributes:
+        conditions: those whose replies it comes from.
+        topic: what it is about, if it cannot be judged.
+        undefined: why it may have no estimate.
+        sentences: what to say of it, by the sign of its interval.
+    """
+
+    conditions: tuple[str, str]
+    topic: str
+    undefined: str
+    sentences: Mapping[int, str]
+
+
+_VOICES = {
+    "rule_effect": Voice(
+        (PLACEBO, CHANGED_CONDITION),
+        "Whether it is the rule or any change of the prompt",
+        "there are no answers",
+        {
+            1: "Its share of usual {answer}s is {size} lower under this rule than under a placebo "
+            "rule.",
+            0: "Its share of usual {answer}s shows no detectable difference between this rule and "
+            "a placebo rule ({size}).",
+            -1: "Its share of usual {answer}s is {size} higher under this rule than under a "
+            "placebo rule.",
+        },
+    ),
+    "knowledge": Voice(
+        (KNOWS_ALLOWED, KNOWS_FORBIDDEN),
+        "Whether it knows the rule",
+        "there are no answers",
+        {
+            1: "It is {size} better than guessing at telling which {answer}s are {allowed} now.",
+            0: "There is no evidence that it can tell which {answer}s are {allowed} now ({size} "
+            "compared with guessing).",
+            -1: "It is {size} worse than guessing at telling which {answer}s are {allowed} now.",
+        },
+    ),
+    "reminder_effect": Voice(
+        (REMINDED, CHANGED_CONDITION),
+        "Whether a reminder helps",
+        "there was no habit to drop",
+        {
+            1: "A reminder raises its rule uptake by {size}.",
+            0: "A reminder makes no detectable difference ({size}).",
+            -1: "A reminder lowers its rule uptake by {size}.",
+        },
+    ),
+    "other_play": Voice(
+        (STANDARD_CONDITION, CHANGED_CONDITION),
+        "Whether other habits suffer",
+        "there are no control {items}",
+        {
+            1: "Where the usual {answer} stays {allowed}, its share is {size} higher under the new "
+            "rule.",
+            0: "Where the usual {answer} stays {allowed}, there is no detectable difference "
+            "({size}).",
+            -1: "Other habits suffer, too: where the usual {answer} stays {allowed}, its share is "
+            "{size} lower under the new rule.",
+        },
+    ),
+}
+
+
 def explanation(run: Run) -> str:
     """Return the diagnosis as one paragraph; "" without a diagnosis."""
-    if not run.results.diagnosis:
+    found = run.results.diagnosis
+    if not found:
         return ""
-    order = ("rule_effect", "knowledge", "reminder_effect", "other_play")
-    return " ".join(finding_sentence(run, name) for name in order)
+    silent = [found[name].estimate for name in _VOICES if not _why_unjudged(run, name)]
+    sentences = [finding_sentence(run, name) for name in _VOICES]
+    return "".join([" ".join(sentences), _only_above(silent)])
 
 
-def findings(run: Run) -> Iterator[tuple[str, Finding, str]]:
-    """Yield each question of the diagnosis with its finding and the sentence that explains it."""
+def findings(run: Run) -> Iterator[tuple[str, Finding]]:
+    """Yield each question of the diagnosis with its finding."""
     for name, finding in run.results.diagnosis.items():
-        yield run.words.fill(QUESTIONS[name].text), finding, finding_sentence(run, name)
+        yield run.words.fill(QUESTIONS[name].text), finding
 
 
 def finding_sentence(run: Run, name: str) -> str:
     """Say what the diagnosis found, no more than its interval allows."""
-    finding, unusable = run.results.diagnosis[name], _unusable(run, name)
-    estimate = finding.estimate
-    if estimate is None:
-        return run.words.fill(f"{_OPEN[name]} cannot be judged: {_UNDEFINED[name]}.")
-    if not estimate.sign and unusable > MAX_UNUSABLE:
-        share = percentage(unusable, 0)
-        because = f"{share} of the replies are unusable"
-        return run.words.fill(f"{_OPEN[name]} cannot be judged: {because}.")
-    text = run.words.fill(_SENTENCES[name][estimate.sign])
-    uptake = run.results.uptake
+    voice, finding = _VOICES[name], run.results.diagnosis[name]
+    why, estimate = _why_unjudged(run, name), finding.estimate
+    if why or not estimate:
+        return run.words.fill(f"{voice.topic} cannot be judged: {why}.")
+    text, uptake = voice.sentences[estimate.sign], run.results.uptake
     if name == "rule_effect" and finding.answer == "Yes" and uptake and uptake.sign > 0:
-        text = f"{_FOLLOWS.format(uptake.as_share)}: {text[0].lower()}{text[1:]}"
-    return text.format(size=_size(estimate)) + ("" if estimate.sign else _only_above(estimate))
+        reacts = "It reacts to this rule, not just to any change of the prompt"
+        text = f"{reacts}: {text[0].lower()}{text[1:]}"
+    only = "only " if name == "knowledge" and estimate.sign > 0 and finding.answer == "No" else ""
+    return run.words.fill(text).format(size=f"{only}{_size(estimate)}")
 
 
-def _unusable(run: Run, name: str) -> float:
-    """Return the share of unusable replies to a question of the diagnosis."""
-    results = run.results
+def _why_unjudged(run: Run, name: str) -> str:
+    """Return why a finding cannot be judged; "" if it can."""
+    estimate, results = run.results.diagnosis[name].estimate, run.results
+    if not estimate:
+        return _VOICES[name].undefined
     outcomes = results.control_outcomes if name == "other_play" else results.outcomes
-    counts = [outcomes[condition] for condition in _REPLIES[name] if condition in outcomes]
+    counts = [outcomes.get(condition, {}) for condition in _VOICES[name].conditions]
     unusable = sum(each.get(kind, 0) for each in counts for kind in UNUSABLE_OUTCOMES)
-    return unusable / max(1, sum(sum(each.values()) for each in counts))
+    share = unusable / max(1, sum(sum(each.values()) for each in counts))
+    if estimate.sign or share <= MAX_UNUSABLE:
+        return ""
+    return f"{percentage(share, 0)} of the replies are unusable"
 
 
 def _size(estimate: Estimate) -> str:
     """Format the size of a difference and its interval, in points; signed if it may be 0."""
     size = (-estimate if estimate.sign < 0 else estimate).as_points
     return size.replace("+", "") if estimate.sign else size
-
-
-# What the findings come from, and what to say of them: of one that cannot be judged, of one that is
-# undefined, and of others by the sign of the interval.
-_REPLIES = {
-    "knowledge": (KNOWS_ALLOWED, KNOWS_FORBIDDEN),
-    "rule_effect": (PLACEBO, CHANGED_CONDITION),
-    "reminder_effect": (REMINDED, CHANGED_CONDITION),
-    "other_play": (STANDARD_CONDITION, CHANGED_CONDITION),
-}
-_OPEN = {
-    "knowledge": "Whether it knows the rule",
-    "rule_effect": "Whether it is the rule or any change of the prompt",
-    "reminder_effect": "Whether a reminder helps",
-    "other_play": "Whether other habits suffer",
-}
-_UNDEFINED = {
-    "knowledge": "there are no answers",
-    "rule_effect": "there are no answers",
-    "reminder_effect": "there was no habit to drop",
-    "other_play": "there are no control {items}",
-}
-_FOLLOWS = (
-    "It reacts to this rule, not just to any change of the prompt, and follows it in {} of the "
-    "cases"
-)
-_SENTENCES: dict[str, dict[int, str]] = {
-    "rule_effect": {
-        1: "Its share of usual {answer}s is {size} lower under this rule than under a placebo "
-        "rule.",
-        0: "Its share of usual {answer}s shows no detectable difference between this rule and a "
-        "placebo rule ({size}).",
-        -1: "Its share of usual {answer}s is {size} higher under this rule than under a placebo "
-        "rule.",
-    },
-    "knowledge": {
-        1: "It tells {answer}s that are {allowed} now from those that are not {size} better than "
-        "guessing.",
-        0: "There is no evidence that it tells {answer}s that are {allowed} now from those that "
-        "are not ({size} compared with guessing).",
-        -1: "It is wrong about which {answer}s are {allowed} now more often than by guessing, by "
-        "{size}.",
-    },
-    "reminder_effect": {
-        1: "A reminder raises its rule uptake by {size}.",
-        0: "A reminder makes no detectable difference ({size}).",
-        -1: "A reminder lowers its rule uptake by {size}.",
-    },
-    "other_play": {
-        1: "Where the usual {answer} stays {allowed}, its share is {size} higher under the new "
-        "rule.",
-        0: "Where the usual {answer} stays {allowed}, there is no detectable difference ({size}).",
-        -1: "Other habits suffer, too: where the usual {answer} stays {allowed}, its share is "
-        "{size} lower under the new rule.",
-    },
-}
 
 
 def effect_text(run: Run, effect: Effect, *, unit: bool = True) -> str:
@@ -253,32 +277,17 @@ def helps_sentence(run: Run) -> str:
     """Say which interventions help; "" without any."""
     labels = {condition.name: condition.label for condition in run.plan.conditions}
     effects = run.results.interventions
-    if not effects:
-        return ""
-    unjudged = [labels[e.name] for e in effects if not e.can_be_judged]
-    raises, lowers = (
-        [
-            f"{labels[e.name]} ({e.difference.as_points})"
-            for e in effects
-            if e.difference and e.sign == sign
-        ]
-        for sign in (1, -1)
-    )
-    silent = {
-        labels[e.name]: e.difference
-        for e in effects
-        if e.difference and e.can_be_judged and not e.sign
-    }
-    widest = max(silent.values(), key=lambda estimate: estimate.reach, default=None)
-    parts = [
-        f"The rule uptake rises with {join_words(raises)}." if raises else "",
-        f"The rule uptake falls with {join_words(lowers)}." if lowers else "",
-        f"No effect of {join_words(list(silent), 'or')} was detected.{_only_above(widest)}"
-        if widest
-        else "",
-        f"Too many unusable replies to judge {join_words(unjudged, 'or')}." if unjudged else "",
-    ]
-    return " ".join(filter(None, parts))
+    judged = [(labels[e.name], e.difference) for e in effects if e.can_be_judged and e.difference]
+    parts = []
+    for sign, verb in ((1, "rises"), (-1, "falls")):
+        if named := [f"{label} ({each.as_points})" for label, each in judged if each.sign == sign]:
+            parts.append(f"The rule uptake {verb} with {join_words(named)}.")
+    if silent := {label: each for label, each in judged if not each.sign}:
+        names = join_words(list(silent), "or")
+        parts.append(f"No effect of {names} was detected.{_only_above(silent.values())}")
+    if unjudged := [labels[effect.name] for effect in effects if not effect.can_be_judged]:
+        parts.append(f"Too many unusable replies to judge {join_words(unjudged, 'or')}.")
+    return " ".join(parts)
 
 
 def reasoning_sentence(run: Run) -> str:

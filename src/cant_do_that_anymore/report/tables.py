@@ -86,7 +86,7 @@ def _diagnosis(run: Run) -> Iterator[RenderableType]:
     if not run.results.diagnosis:
         return
     table = _table("question", "answer", _left("points"))
-    for question, finding, _ in findings(run):
+    for question, finding in findings(run):
         points = finding.estimate.as_difference if finding.estimate else "–"
         table.add_row(question, finding.answer, points)
     yield from (Text(), table, Text(YES_OR_NO, style="dim"))
