@@ -72,7 +72,7 @@ def test_a_key_is_hidden_as_it_is_quoted_or_in_base64(encoded: str) -> None:
     model = ServerModel(server_info("m", ADDRESS), Access("CDTA_API_KEY", ODD_KEY))
     message = {"content": f"e2e4 {encoded}.", "reasoning_content": f"I saw {encoded}."}
     body = {"model": f"m {encoded}", "choices": [{"message": message, "finish_reason": "stop"}]}
-    answer = model.answer_in(Response(200, None, json.dumps(body).encode()), (), 512)
+    answer = model.answer_in(Response(200, None, json.dumps(body).encode()), 512)
     error = model.fault(Response(401, None, json.dumps({"error": f"what, {encoded}?"}).encode()))
     for text in (answer.text, answer.reasoning, answer.version, str(error)):
         assert "***" in text
@@ -92,7 +92,7 @@ def test_a_header_with_the_model_name_does_not_hide_the_name() -> None:
     model = ServerModel(server_info("long-name-7b", ADDRESS), access)
     message = {"content": f"e2e4 {ODD_KEY}"}
     body = {"model": "long-name-7b", "choices": [{"message": message, "finish_reason": "stop"}]}
-    answer = model.answer_in(Response(200, None, json.dumps(body).encode()), (), 512)
+    answer = model.answer_in(Response(200, None, json.dumps(body).encode()), 512)
     assert (answer.version, answer.text) == ("long-name-7b", "e2e4 ***")
 
 

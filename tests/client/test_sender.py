@@ -62,8 +62,7 @@ class Scripted(Model):
         self.sent.append((settings.max_tokens, adjustments))
         if message := self.rejection(settings, adjustments):
             raise RequestRejected(message, message)
-        answer = self.answers.pop(0) if self.answers else SHORT
-        return replace(answer, adjustments=adjustments)
+        return self.answers.pop(0) if self.answers else SHORT
 
 
 def limits(*answers: Answer, settings: Settings = SETTINGS, info: ModelInfo = INFO) -> list[int]:

@@ -10,7 +10,7 @@ from cant_do_that_anymore.client.session import create_model, model_info
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.providers.catalog import info_by_name, model_named
-from cant_do_that_anymore.providers.http import proxy_for
+from cant_do_that_anymore.providers.openai_api import proxy_for
 from testing import (
     POOL,
     Body,

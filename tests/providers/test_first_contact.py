@@ -119,25 +119,14 @@ STREAM = 'data: {"choices": [{"delta": {"content": "e2"}}]}\n\ndata: [DONE]\n\n'
 
 
 @pytest.mark.usefixtures("no_retry_delay")
-@pytest.mark.parametrize(
-    ("status", "text", "detail"),
-    [
-        (200, STREAM, "an event stream"),
-        (200, f": processing\n\n{STREAM}", "an event stream"),
-        (400, "This model only support stream mode", "HTTP 400: This model only support stream"),
-        (400, "stream=false is not supported", "HTTP 400: stream=false is not supported"),
-        (422, "'stream' must be true", "HTTP 422: 'stream' must be true"),
-    ],
-)
-def test_stream_only_servers_fail_early(status: int, text: str, detail: str, serve: Serve) -> None:
+@pytest.mark.parametrize("text", [STREAM, f": processing\n\n{STREAM}"])
+def test_stream_only_servers_fail_early(text: str, serve: Serve) -> None:
     async def stream(request: Body, _: int) -> web.Response:
-        if status != 200:
-            return error(status, text)
         return web.Response(text=text, content_type="text/event-stream")
 
     server = serve(habit, fault=stream)
     done = cdta("run", "--base-url", server.url, "--quiet", code=1)
-    assert f"{server.url} only streams ({detail}" in done.stderr
+    assert f"{server.url} only streams" in done.stderr
     assert """try --extra-body '{"stream": false}'""" in done.stderr
     assert len(server.requests) == 1
     suggested = ("--extra-body", '{"stream": false}')

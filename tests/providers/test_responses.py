@@ -75,7 +75,7 @@ def with_indices(*indices: int | None) -> Body:
 
 PARTS = [{"type": "text", "text": "e2"}, {"type": "output_text", "text": "e"}, {"text": "4"}]
 ANSWERS: list[tuple[Any, dict[str, Any]]] = [
-    (ending("stop"), {"stop_reason": "stop", "text": "e2e4", "version": "m-1", "adjustments": ()}),
+    (ending("stop"), {"stop_reason": "stop", "text": "e2e4", "version": "m-1"}),
     (ending("stop", ""), {"stop_reason": "stop", "text": ""}),
     (ending("length"), {"stop_reason": "length", "text": "e2e4"}),
     (ending("content_filter"), {"stop_reason": "refused"}),
@@ -311,7 +311,7 @@ def test_some_unusual_statuses_are_answers(adapter: str, answer: Callable[..., A
     created = answer(lambda: web.json_response(reply(), status=201), adapter)
     assert created.text == "e2e4"
     cut_off = answer(refusal(400, "Could not finish the message because"), adapter)
-    assert (cut_off.text, cut_off.stop_reason, cut_off.adjustments) == ("", "length", ())
+    assert (cut_off.text, cut_off.stop_reason) == ("", "length")
     if adapter == OWN:  # Inspect's providers detect it themselves
         assert answer(refusal(400, code="content_filter")).stop_reason == "refused"
 
@@ -373,7 +373,7 @@ def test_a_megabyte_of_tags_or_lines_is_split_quickly() -> None:
 
 def test_the_text_of_a_base_model_is_not_split() -> None:
     body = {"choices": [{"text": "<think>a</think>e2e4", "finish_reason": "stop"}], "model": "v1"}
-    answer = parse_completion(json.dumps(body).encode(), "completions", "served")
+    answer = parse_completion(json.dumps(body).encode(), "served", is_chat=False)
     assert (answer.text, answer.reasoning, answer.version) == ("<think>a</think>e2e4", "", "v1")
 
 

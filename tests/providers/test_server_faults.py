@@ -16,7 +16,7 @@ from cant_do_that_anymore.client import client
 from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
 from cant_do_that_anymore.habits.base import Message
 from cant_do_that_anymore.habits.chess.rules import STANDARD
-from cant_do_that_anymore.providers import http, openai_api
+from cant_do_that_anymore.providers import openai_api
 from cant_do_that_anymore.providers.base import Question, Settings
 from cant_do_that_anymore.providers.catalog import model_named
 from faults import FAULTS, error
@@ -183,7 +183,7 @@ def test_a_long_answer_has_a_longer_timeout(serve: Serve, monkeypatch: pytest.Mo
     run_on(server, 1, max_tokens=8_000)
     assert len(server.requests) == 2
     address = socket.getaddrinfo("127.0.0.1", 80, type=socket.SOCK_STREAM)[0]
-    with http.keepalive_socket(address) as connection:
+    with openai_api.keepalive_socket(address) as connection:
         assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         assert connection.type == socket.SOCK_STREAM
 
@@ -276,9 +276,3 @@ def test_a_late_answer_is_not_the_answer_to_the_next_question(quick: int) -> Non
     """It arrives during the next request, so no data is waiting when that takes a connection."""
     expected = [str(number) for number in range(quick + 5)]
     assert asyncio.run(Echo(repeats_from=quick).answers(quick + 5)) == expected
-
-
-def test_too_many_open_files_is_not_reported_as_a_missing_server() -> None:
-    message = str(http.unreachable("http://127.0.0.1:1/v1", OSError(24, "Too many open files")))
-    assert "--max-connections" in message
-    assert "no server answers" not in message

@@ -92,7 +92,7 @@ class Sender:
                 continue
             if form is not known:
                 self._form = form
-            answer = _with_limit(answer, limit, wanted)
+            answer = _as_sent(answer, form, limit, wanted)
             return _first_line_of(answer) if base_tokens else answer
 
     def learn(self, answer: Answer, settings: Settings) -> bool:
@@ -141,10 +141,11 @@ def _first_line_of(answer: Answer) -> Answer:
     return replace(answer, text=line, stop_reason="stop") if end else answer
 
 
-def _with_limit(answer: Answer, limit: int, wanted: int) -> Answer:
-    """Return an answer with the token limit that was sent, and whether that is less than wanted."""
+def _as_sent(answer: Answer, form: Form, limit: int, wanted: int) -> Answer:
+    """Return an answer with the form and the token limit of its request."""
     smaller = (SMALLER_LIMIT,) if limit < wanted else ()
-    return replace(answer, limit=limit, adjustments=(*answer.adjustments, *smaller))
+    made = (*form.adjustments, *answer.adjustments, *smaller)
+    return replace(answer, limit=limit, adjustments=made)
 
 
 def _had_room(answer: Answer, limit: int) -> bool:

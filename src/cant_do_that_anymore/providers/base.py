@@ -22,7 +22,6 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: tuple[Effort, ...] = get_args(Effort)  # lowest first
 # What is left out of a request or sent differently; see `request_fields`.
 Adjustments = tuple[str, ...]
-Api = Literal["chat", "completions"]
 StopReason = Literal["stop", "length", "refused", "error"]
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from ..errors import InvalidInput, shortlist, unknown_value
 from ..interrupts import run_interruptible
 from .access import Access, normalize_address, resolve_headers, split_address
-from .base import BASE_MODEL_TOKENS, Api, Model, ModelInfo
+from .base import BASE_MODEL_TOKENS, Model, ModelInfo
 from .chain_of_thought import THINKING_TOKENS, ChainOfThought, with_chain_of_thought
 from .local import RandomModel
 from .request_fields import STOP_SEQUENCES
@@ -111,7 +111,7 @@ def server_info(
     name: str,
     address: str,
     *,
-    api: Api = "chat",
+    is_base: bool = False,
     provider: str = "",
     tag: str = "",
 ) -> ModelInfo:
@@ -120,20 +120,20 @@ def server_info(
     Raises:
         InvalidInput: if the address is invalid.
     """
-    endpoint, is_chat = normalize_address(address), api == "chat"
+    endpoint = normalize_address(address)
     return ModelInfo(
-        name=name if is_chat else f"{TEXT_PREFIX}{name}",
+        name=f"{TEXT_PREFIX}{name}" if is_base else name,
         identity={
             "name": name,
             "endpoint": endpoint,
-            "api": api,
-            "stop": [] if is_chat else list(STOP_SEQUENCES),
+            "api": "completions" if is_base else "chat",
+            "stop": list(STOP_SEQUENCES) if is_base else [],
             **({"tag": tag} if tag else {}),
         },
         endpoint=endpoint,
         provider=provider,
-        max_tokens=None if is_chat else BASE_MODEL_TOKENS,
-        may_reason=is_chat,
+        max_tokens=BASE_MODEL_TOKENS if is_base else None,
+        may_reason=not is_base,
         price_query={"model_ref": name, "provider_api_url": endpoint},
     )
 
@@ -235,11 +235,11 @@ class Name:
             name = self.model or _only_model_at(self.base_url, self._access(service))
         else:
             name = str(self.model).partition("/")[2]
-        base_model = self.provider == "openai" and name.startswith(OPENAI_BASE_MODELS)
+        is_openais = self.provider == "openai" and name.startswith(OPENAI_BASE_MODELS)
         return server_info(
             name,
             os.environ.get(service.address_variable) or service.address,
-            api="completions" if self.as_text or base_model else "chat",
+            is_base=self.as_text or is_openais,
             provider=self.provider,
             tag=self.tag,
         )

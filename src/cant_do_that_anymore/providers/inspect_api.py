@@ -184,7 +184,7 @@ class InspectAdapter(Model):
         except Exception as raised:  # every provider raises its own exceptions
             fault = _unwrap(raised)
             if OUT_OF_TOKENS.decode() in str(fault):
-                return Answer(stop_reason="length", version=self._version, adjustments=adjustments)
+                return Answer(stop_reason="length", version=self._version)
             if isinstance(fault, _BAD_BODY):
                 raise TransientError(f"not a completion ({fault})", maybe_billed=True) from None
             if error := self._error(fault):

@@ -1,22 +1,24 @@
-"""Client for OpenAI-compatible servers: chat and text completions over one HTTP session."""
+"""Adapter for OpenAI-compatible servers: chat and text completions over one HTTP session."""
 
 import json
 import re
+import socket
+import sys
 from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
-from ..errors import UserError, nearest, shortlist
+from ..errors import UserError, error_reason, nearest, shortlist
 from .access import Access, Redactor, url_for
 from .base import (
     REPLY_TOKENS,
     Adjustments,
     Answer,
-    Api,
     Model,
     ModelInfo,
     Question,
@@ -25,7 +27,6 @@ from .base import (
     TransientError,
     Usage,
 )
-from .http import keepalive_socket, proxy_for, unreachable
 from .request_fields import (
     NO_TEMPERATURE,
     RENAMED_LIMIT,
@@ -43,11 +44,14 @@ from .responses import (
 MAX_RESPONSE_SECONDS = 1800  # some models reason for ten minutes and more
 TIMEOUT = aiohttp.ClientTimeout(total=600, sock_connect=30)
 LONG_TIMEOUT = aiohttp.ClientTimeout(total=MAX_RESPONSE_SECONDS, sock_connect=30)
+LIST_TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=30)  # for ``/models``
+KEEPALIVE_SECONDS = 60  # routers drop connections that are idle for some minutes
+MAX_RESPONSE_BYTES = 2**25
 OVERLOAD_STATUSES = {429, 503, 529}
 # A gateway timed out: the answer may have been generated and billed.
 GATEWAY_TIMEOUT_STATUSES = {408, 499, 504, 524}
 # These and all from 500 on say nothing about the request itself.
-TRANSIENT_STATUSES = {409, 425, *GATEWAY_TIMEOUT_STATUSES}
+TRANSIENT_STATUSES = {409, 425, *OVERLOAD_STATUSES, *GATEWAY_TIMEOUT_STATUSES}
 # Only these say that the request is wrong; a failing server sends all kinds of messages.
 REJECTED_STATUSES = {400, 422}
 ACCESS_STATUSES = {401, 403}
@@ -57,14 +61,8 @@ OUT_OF_TOKENS = b"Could not finish the message"
 RESPONSES_API = b"v1/responses"
 # How an event stream starts; some servers first send a comment.
 EVENT_STREAM = re.compile(rb"\s*(data|event|id|retry)?:")
-# Messages of servers that reject requests without streaming.
-_STREAMS_ONLY = re.compile(
-    r"\bstream.*(only|must|enable|require|support|false|true)|only.*\bstream"
-)
 # Messages of servers that reject the token limit with another status than 400.
 _TOO_LARGE = re.compile(r"request too large|fewer max_tokens")
-MAX_RESPONSE_BYTES = 2**25
-LIST_TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=30)  # for ``/models``
 
 
 class ServerModel(Model):
@@ -72,28 +70,24 @@ class ServerModel(Model):
 
     def __init__(self, info: ModelInfo, access: Access) -> None:
         self.info = info
-        self._model_name = str(info.identity["name"])
-        self._api: Api = "completions" if info.identity["api"] == "completions" else "chat"
+        self.path = "/completions" if info.is_base else "/chat/completions"
+        self._name = str(info.identity["name"])
         self._access = access
-        self._redact = Redactor(*access.secrets, shown=self._model_name)
+        self._redact = Redactor(*access.secrets, shown=self._name)
         self._has_answered = False
-        self._suggestion = ""
         self._session: aiohttp.ClientSession | None = None
-        self.path = "/chat/completions" if self._api == "chat" else "/completions"
 
     async def answer(
         self, question: Question, settings: Settings, adjustments: Adjustments = ()
     ) -> Answer:
         """Send one request to the server."""
-        timeout = LONG_TIMEOUT if (settings.max_tokens or 0) > REPLY_TOKENS else TIMEOUT
-        request = self.request(question, settings, adjustments)
+        limit = settings.max_tokens or 0
+        timeout = LONG_TIMEOUT if limit > REPLY_TOKENS else TIMEOUT
+        request = self._request(question, settings, adjustments)
         response = await self.send("POST", self.path, timeout=timeout, json=request)
         if response.status == 404:
-            with suppress(UserError):
-                served = await self.models_served()
-                if served and self._model_name not in served:
-                    self._suggestion = f"; {nearest(self._model_name, served)}"
-        return self.answer_in(response, adjustments, settings.max_tokens or 0)
+            raise await self._not_found(response)
+        return self.answer_in(response, limit)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -132,21 +126,21 @@ class ServerModel(Model):
         """Return a warning if the server lists models, but not this one."""
         with suppress(UserError):
             listed = await self.models_served()
-            names = (self._model_name, f"{self._model_name}:latest")  # Ollama adds the tag
+            names = (self._name, f"{self._name}:latest")  # Ollama adds the tag
             if listed and not any(fnmatchcase(name, card) for card in listed for name in names):
                 return [
-                    f"{self.info.endpoint} does not list {self._model_name!r}, so another model "
-                    f"may answer in its name; it lists {shortlist(listed)}"
+                    f"{self.info.endpoint} does not list {self._name!r}, so another model may "
+                    f"answer in its name; it lists {shortlist(listed)}"
                 ]
         return []
 
-    def request(
+    def _request(
         self, question: Question, settings: Settings, adjustments: Adjustments
     ) -> dict[str, Any]:
         """Build the request body for a question, settings and adjustments."""
         messages = arranged(question.messages, adjustments)
-        request: dict[str, Any] = {"model": self._model_name}
-        if self._api == "completions":
+        request: dict[str, Any] = {"model": self._name}
+        if self.info.is_base:
             request |= {"prompt": as_text(messages), "stop": list(STOP_SEQUENCES)}
         else:
             request["messages"] = [{"role": m.role, "content": m.content} for m in messages]
@@ -156,16 +150,10 @@ class ServerModel(Model):
         request[limit] = settings.max_tokens
         if settings.reasoning_effort:
             request["reasoning_effort"] = settings.reasoning_effort
-        extra: dict[str, Any] = json.loads(settings.extra_body) if settings.extra_body else {}
-        return request | extra
+        return request | json.loads(settings.extra_body or "{}")
 
     async def send(
-        self,
-        method: str,
-        path: str,
-        *,
-        timeout: aiohttp.ClientTimeout,
-        **body: Any,
+        self, method: str, path: str, *, timeout: aiohttp.ClientTimeout, **body: Any
     ) -> Response:
         """Send one request to a path of the server.
 
@@ -174,11 +162,9 @@ class ServerModel(Model):
             UserError: if the server never answered, or redirects.
         """
         url = url_for(self.info.endpoint, path)
-        request = self._client().request(
-            method, url, timeout=timeout, allow_redirects=False, **body
-        )
+        options = {"timeout": timeout, "allow_redirects": False, **body}
         try:
-            async with request as response:
+            async with self._client().request(method, url, **options) as response:
                 if 300 <= response.status < 400 and "Location" in response.headers:
                     raise self._redirect(urljoin(url, response.headers["Location"]), path)
                 received = bytearray()
@@ -190,91 +176,107 @@ class ServerModel(Model):
                         )
                 retry_after = parse_retry_after(response.headers.get("Retry-After"))
                 return Response(response.status, retry_after, bytes(received))
-        except (aiohttp.InvalidURL, UnicodeError) as fault:  # the address is invalid
-            raise unreachable(self.info.endpoint, fault) from None
-        except (aiohttp.ClientError, TimeoutError, OSError) as fault:
-            not_sent = isinstance(fault, aiohttp.ClientConnectorError)
-            if not self._has_answered and not_sent:
-                raise unreachable(self.info.endpoint, fault) from None
-            message = f"{type(fault).__name__}: {self.redacted_excerpt(str(fault))}"
-            raise TransientError(message, maybe_billed=not not_sent) from None
+        except (aiohttp.ClientError, TimeoutError, OSError, UnicodeError) as fault:
+            # The last two are invalid addresses.
+            not_sent = (aiohttp.ClientConnectorError, aiohttp.InvalidURL, UnicodeError)
+            was_sent = not isinstance(fault, not_sent)
+            if not (was_sent or self._has_answered):
+                raise self._unreachable(fault) from None
+            message = f"{type(fault).__name__}: {self._excerpt(str(fault))}"
+            raise TransientError(message, maybe_billed=was_sent) from None
+
+    def _unreachable(self, fault: Exception) -> UserError:
+        return UserError(
+            f"no server answers at {self.info.endpoint} ({error_reason(fault)}); start it or "
+            "correct the address, then run the same command again"
+        )
 
     def _redirect(self, url: str, path: str) -> UserError:
         """Return the error for a redirect, with the address to use instead of the endpoint."""
         parts = urlsplit(url)
         target = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
-        address = self.redacted_excerpt(target.geturl().removesuffix(path))
         return UserError(
-            f"{self.info.endpoint} redirects to {address}; no request was sent there. If you "
-            "trust it, use it as --base-url"
+            f"{self.info.endpoint} redirects to "
+            f"{self._excerpt(target.geturl().removesuffix(path))}; no request was sent there. If "
+            "you trust it, use it as --base-url"
         )
 
-    def answer_in(self, response: Response, adjustments: Adjustments, limit: int) -> Answer:
-        """Parse the response to a request sent with these adjustments and this token limit.
+    async def _not_found(self, response: Response) -> UserError:
+        """Return the error for HTTP 404, with the model or the address that was probably meant."""
+        refused = self._refused(response)
+        if self.info.provider == "openai" and RESPONSES_API in response.body:
+            return UserError(f"{refused}; use Inspect AI: --model inspect/openai/{self.info.name}")
+        with suppress(UserError):
+            served = await self.models_served()
+            if served and self._name not in served:
+                refused += f"; {nearest(self._name, served)}"
+        return UserError(refused + self._v1_hint)
+
+    def answer_in(self, response: Response, limit: int) -> Answer:
+        """Parse the response to a request with this token limit.
 
         Raises:
             RequestRejected, TransientError, UserError: if it contains no answer.
         """
         if response.is_success:
-            try:
-                answer = parse_completion(response.body, self._api, self._model_name)
-            except ValueError:
-                if EVENT_STREAM.match(response.body) and not self._has_answered:
-                    raise self._streams_only("an event stream") from None
-                received = self.redacted_excerpt(error_message(response.body)) or "an empty body"
-                message = f"the response is not a completion: {received}"
-                raise TransientError(message, maybe_billed=True) from None
-            self._has_answered = True
-            if not answer.text.strip() and answer.usage.output_tokens >= limit > 0:
-                answer = replace(answer, stop_reason="length")  # some servers call it "stop"
-            answer = self._redact.in_answer(answer)
-            return replace(answer, adjustments=adjustments) if adjustments else answer
+            return self._completion_in(response, limit)
         if response.status == 400 and b'"content_filter"' in response.body:  # as a code, not prose
-            return Answer(stop_reason="refused", adjustments=adjustments)
+            return Answer(stop_reason="refused")
         if response.status == 400 and OUT_OF_TOKENS in response.body:
-            used = Usage(1, limit, limit)  # all of it, but the prompt's tokens are not told
-            return Answer(stop_reason="length", usage=used, adjustments=adjustments)
+            # All were used, but the prompt's tokens are not told.
+            return Answer(stop_reason="length", usage=Usage(1, limit, limit))
         raise self.fault(response)
+
+    def _completion_in(self, response: Response, limit: int) -> Answer:
+        try:
+            answer = parse_completion(response.body, self._name, is_chat=not self.info.is_base)
+        except ValueError:
+            if EVENT_STREAM.match(response.body) and not self._has_answered:
+                raise UserError(
+                    f"{self.info.endpoint} only streams, and cdta reads whole responses; try "
+                    """--extra-body '{"stream": false}', or inspect eval with -M stream=true"""
+                ) from None
+            received = self._excerpt(error_message(response.body)) or "an empty body"
+            message = f"the response is not a completion: {received}"
+            raise TransientError(message, maybe_billed=True) from None
+        self._has_answered = True
+        if not answer.text.strip() and answer.usage.output_tokens >= limit > 0:
+            answer = replace(answer, stop_reason="length")  # some servers call it "stop"
+        return self._redact.in_answer(answer)
 
     def fault(self, response: Response) -> TransientError | UserError | RequestRejected:
         """Convert an unsuccessful response to an error."""
-        status, retry_after = response.status, response.retry_after
+        status, endpoint = response.status, self.info.endpoint
+        refused, message = self._refused(response), self._message(response)
         words = error_message(response.body)
-        excerpt = self.redacted_excerpt(words)
-        message = f"HTTP {status}: {excerpt}" if excerpt else f"HTTP {status}"
-        refused = f"{self.info.endpoint} refuses {self.info.name!r} ({message})"
         if status in {402, 413, 429} and _TOO_LARGE.search(words.lower()):
             return RequestRejected(refused, words)
         if status == 402 or b"insufficient_quota" in response.body:
-            return UserError(f"{self.info.endpoint} requires payment ({message})")
-        if status in OVERLOAD_STATUSES:
-            return TransientError(message, retry_after=retry_after, overloaded=True)
+            return UserError(f"{endpoint} requires payment ({message})")
         if status >= 500 or status in TRANSIENT_STATUSES:
-            maybe_billed = status in GATEWAY_TIMEOUT_STATUSES
-            return TransientError(message, retry_after=retry_after, maybe_billed=maybe_billed)
+            return TransientError(
+                message,
+                retry_after=response.retry_after,
+                overloaded=status in OVERLOAD_STATUSES,
+                maybe_billed=status in GATEWAY_TIMEOUT_STATUSES,
+            )
         if status in ACCESS_STATUSES:
-            problem, advice = "needs a key, and none was sent", ""
-            if self._access.sent:
-                problem, advice = "refuses the key", " to a valid one"
             variable = self._access.key_variable
-            return UserError(f"{self.info.endpoint} {problem} ({message}); set {variable}{advice}")
-        if status == 404:
-            if self.info.provider == "openai" and RESPONSES_API in response.body:
-                return UserError(
-                    f"{refused}; use Inspect AI: --model inspect/openai/{self.info.name}"
-                )
-            return UserError(refused + self._suggestion + self._v1_hint)
-        if status not in REJECTED_STATUSES:
-            return RequestRejected(refused)
-        if _STREAMS_ONLY.search(words.lower()) and "max_tokens" not in words:
-            return self._streams_only(message)
-        return RequestRejected(refused, words)
+            if self._access.sent:
+                refusal = f"{endpoint} refuses the key ({message})"
+                return UserError(f"{refusal}; set {variable} to a valid one")
+            return UserError(
+                f"{endpoint} needs a key, and none was sent ({message}); set {variable}"
+            )
+        return RequestRejected(refused, words if status in REJECTED_STATUSES else "")
 
-    def _streams_only(self, received: str) -> UserError:
-        return UserError(
-            f"{self.info.endpoint} only streams ({received}), and cdta reads whole responses; try "
-            """--extra-body '{"stream": false}', or inspect eval with -M stream=true"""
-        )
+    def _message(self, response: Response) -> str:
+        """Return the status and the error message of a response."""
+        excerpt = self._excerpt(error_message(response.body))
+        return f"HTTP {response.status}: {excerpt}" if excerpt else f"HTTP {response.status}"
+
+    def _refused(self, response: Response) -> str:
+        return f"{self.info.endpoint} refuses {self.info.name!r} ({self._message(response)})"
 
     @property
     def _v1_hint(self) -> str:
@@ -284,20 +286,48 @@ class ServerModel(Model):
 
     def _client(self) -> aiohttp.ClientSession:
         if not self._session:
+            # Without TLS, connecting is cheap, and late data on a connection that is used again
+            # would be read as the response to the next request.
+            has_tls = self.info.endpoint.startswith("https:")
+            connector = aiohttp.TCPConnector(
+                limit=0, socket_factory=keepalive_socket, force_close=not has_tls
+            )
             self._session = aiohttp.ClientSession(
-                # Without TLS, connecting is cheap, and late data on a connection that is used again
-                # would be read as the response to the next request.
-                connector=aiohttp.TCPConnector(
-                    limit=0,
-                    socket_factory=keepalive_socket,
-                    force_close=not self.info.endpoint.startswith("https:"),
-                ),
-                headers=self._access.sent,
-                timeout=TIMEOUT,
-                proxy=proxy_for(self.info.endpoint),
+                connector=connector, headers=self._access.sent, proxy=proxy_for(self.info.endpoint)
             )
         return self._session
 
-    def redacted_excerpt(self, text: str) -> str:
+    def _excerpt(self, text: str) -> str:
         """Redact and shorten a server's message for display."""
         return self._redact(text)[:300]
+
+
+def keepalive_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """Create a socket with TCP keep-alive, for responses that take minutes to start.
+
+    On Linux it begins to connect. On one machine that takes no time, so asyncio, which connects it
+    again, need not wait until it is connected.
+    """
+    connection = socket.socket(*address[:3])
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL"):
+        if hasattr(socket, name):  # not on all platforms
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), KEEPALIVE_SECONDS)
+    if sys.platform == "linux":  # elsewhere, a connected socket cannot be connected again
+        connection.setblocking(False)
+        connection.connect_ex(address[4])
+    return connection
+
+
+def proxy_for(address: str) -> str | None:
+    """Return the proxy that the environment sets for an address, or None for loopback addresses.
+
+    Proxy passwords come from the proxy's address only; a ``.netrc`` file is ignored.
+    """
+    parts = urlsplit(address)
+    host = parts.hostname or ""
+    is_loopback = host in ("localhost", "::1") or host.startswith("127.")
+    if is_loopback or proxy_bypass(host):
+        return None
+    proxies = getproxies()
+    return proxies.get(parts.scheme) or proxies.get("all")

@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import isnan
 from typing import Any, NamedTuple
 
-from .base import MAX_PLAUSIBLE_TOKENS, Answer, Api, StopReason, Usage
+from .base import MAX_PLAUSIBLE_TOKENS, Answer, StopReason, Usage
 
 # Longer reasoning is cut: nothing reads further, and a run keeps all its answers in memory.
 MAX_REASONING = 20_000  # characters
@@ -167,7 +167,7 @@ class Response(NamedTuple):
         return 200 <= self.status < 300
 
 
-def parse_completion(body: bytes, api: Api, served_as: str) -> Answer:
+def parse_completion(body: bytes, served_as: str, *, is_chat: bool) -> Answer:
     """Parse the body of a successful response.
 
     Raises:
@@ -179,13 +179,13 @@ def parse_completion(body: bytes, api: Api, served_as: str) -> Answer:
             raise ValueError("the server reports an error")
         choices = reply["choices"]
         choice = next((choice for choice in choices if choice.get("index") == 0), choices[0])
-        message = choice["message"] if api == "chat" else {"content": choice["text"]}
+        message = choice["message"] if is_chat else {"content": choice["text"]}
         refusal = message.get("refusal")
         text = _join_content(message.get("content")) or refusal or ""
         if not isinstance(text, str):
             raise ValueError("the reply is not text")
         reasoning = ""
-        if api == "chat":
+        if is_chat:
             reasoning, text = split_reasoning(text)
             reasoning = reasoning_in(message) or reasoning
         return Answer(
