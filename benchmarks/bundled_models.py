@@ -18,7 +18,7 @@ from cant_do_that_anymore.habits.chess.forms import MOVES
 from cant_do_that_anymore.habits.chess.position import Position, shipped_pool
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.base import Question, Settings
-from cant_do_that_anymore.providers.pocket import (
+from cant_do_that_anymore.providers.bundled import (
     BATCH,
     POCKET,
     POCKET_RULES,

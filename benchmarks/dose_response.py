@@ -17,7 +17,7 @@ from markdown_tables import print_heading, print_row
 
 from cant_do_that_anymore import Run, Spec, evaluate
 from cant_do_that_anymore.formatting import rounded
-from cant_do_that_anymore.providers import pocket
+from cant_do_that_anymore.providers import bundled
 
 SAMPLES = 300
 HELD_OUT_RULES = ("bishops-as-rooks", "pawns-one-step")
@@ -27,8 +27,8 @@ HEADINGS = ("dose", "habit", "rule uptake", *FINDINGS, "by wording", "spread", *
 
 def evaluate_reader(folder: Path, **options: Any) -> Run:
     """Evaluate the reader in a folder."""
-    pocket.load_network.cache_clear()
-    with patch.object(pocket, "DATA", folder):
+    bundled.load_network.cache_clear()
+    with patch.object(bundled, "DATA", folder):
         return evaluate(Spec(model="cdta/reader", n=SAMPLES, **options), quiet=True)
 
 

@@ -41,8 +41,8 @@ from cant_do_that_anymore.providers.base import (
     Settings,
     Usage,
 )
+from cant_do_that_anymore.providers.bundled import RandomModel
 from cant_do_that_anymore.providers.catalog import PROVIDERS, Provider
-from cant_do_that_anymore.providers.local import RandomModel
 from cant_do_that_anymore.report import rows
 from cant_do_that_anymore.report.rows import measure_rows
 from cant_do_that_anymore.report.run_page import page

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from cant_do_that_anymore import shipped_pool
-from cant_do_that_anymore.providers import pocket
-from cant_do_that_anymore.providers.pocket import NO_TEXT, POCKET, READER, Logits, Tokens
+from cant_do_that_anymore.providers import bundled
+from cant_do_that_anymore.providers.bundled import NO_TEXT, POCKET, READER, Logits, Tokens
 from testing import Body, Run, checksum, is_changed, measure, moves_in, serving
 
 # Processors, batches and versions of onnxruntime change scores by less (docs/pocket.md).
@@ -112,14 +112,14 @@ def test_reader_runs_match_despite_float_differences(
         random = np.random.default_rng(crc32(repr((text, game)).encode()))
         return scores + random.uniform(-TOLERANCE, TOLERANCE, scores.shape).astype(np.float32)
 
-    class NoisyNetwork(pocket.Network):
+    class NoisyNetwork(bundled.Network):
         def scores(self, positions: Sequence[Tokens], text: Tokens = NO_TEXT) -> Logits:
             rows = zip(super().scores(positions, text), positions, strict=True)
             return np.stack([with_noise(row, text, game) for row, game in rows])
 
-    exact, noisy = pocket.Network(), NoisyNetwork()
+    exact, noisy = bundled.Network(), NoisyNetwork()
     for network, evals in ((exact, EVALS), (noisy, ("all_small", "all_diagonal"))):
-        monkeypatch.setattr(pocket, "load_network", lambda network=network: network)
+        monkeypatch.setattr(bundled, "load_network", lambda network=network: network)
         monkeypatch.setenv("CDTA_HOME", str(tmp_path / type(network).__name__))
         check(READER, golden, *evals)
         noisy.cache = {key: with_noise(scores, *key) for key, scores in exact.cache.items()}

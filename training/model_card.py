@@ -15,7 +15,7 @@ import chess
 from cant_do_that_anymore.files import DATA
 from cant_do_that_anymore.habits.chess.position import Position, shipped_pool
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, STANDARD, Rules
-from cant_do_that_anymore.providers.pocket import load_network
+from cant_do_that_anymore.providers.bundled import load_network
 
 TRAINING = Path(__file__).parent
 CARD = TRAINING.parent / "docs" / "pocket.md"

@@ -19,7 +19,7 @@ import numpy as np
 from games import HELD_OUT_RULES, vocabulary
 
 from cant_do_that_anymore.habits.chess.rules import CATALOG, STANDARD, PieceSwap, Rules, placebo_of
-from cant_do_that_anymore.providers.pocket import Tokenizer
+from cant_do_that_anymore.providers.bundled import Tokenizer
 from cant_do_that_anymore.task.prompts import DEFAULT_WORDING, SHIPPED_WORDINGS, shipped_wording
 
 PHRASES = tomllib.loads((Path(__file__).parent / "phrases.toml").read_text())

@@ -13,8 +13,8 @@ from cant_do_that_anymore.habits.base import Message
 from cant_do_that_anymore.habits.chess.position import Position
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.providers.base import Answer, Question, Request, Settings, local_info
+from cant_do_that_anymore.providers.bundled import RandomModel
 from cant_do_that_anymore.providers.catalog import server_info
-from cant_do_that_anymore.providers.local import RandomModel
 
 QUESTION = Question(STANDARD, Position(0, ("e2e4",), ()), (Message("user", "e2e4"),))
 REQUEST = Request(QUESTION, "measuring", "standard")

@@ -12,7 +12,7 @@ from cant_do_that_anymore.errors import Incomplete, NoHabit
 from cant_do_that_anymore.formatting import dollars
 from cant_do_that_anymore.habits.base import Pool
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS
-from cant_do_that_anymore.providers.local import RandomModel
+from cant_do_that_anymore.providers.bundled import RandomModel
 from planted_models import habit, habit_in_every_fifth, habit_in_every_second
 from run_builders import plan_of
 from testing import POOL, Body, Serve, Spec, cdta, evaluate, measure, moves_in, positions

@@ -12,7 +12,7 @@ from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.habits.base import Pool
 from cant_do_that_anymore.habits.chess import rule_pool
 from cant_do_that_anymore.habits.chess.position import Position, write_positions
-from cant_do_that_anymore.providers.local import RandomModel
+from cant_do_that_anymore.providers.bundled import RandomModel
 from cant_do_that_anymore.task.plan import plan_for
 from custom_rules import NoEnPassant
 from testing import POOL, USUAL, Loopback, Serve, Spec, cdta, measure, moves_in, positions

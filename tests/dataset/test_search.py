@@ -14,7 +14,7 @@ from cant_do_that_anymore.habits.base import Pool
 from cant_do_that_anymore.habits.chess.habit import CHESS
 from cant_do_that_anymore.habits.chess.rules import rules_named
 from cant_do_that_anymore.providers.base import Answer, Request, local_info
-from cant_do_that_anymore.providers.local import RandomModel
+from cant_do_that_anymore.providers.bundled import RandomModel
 from cant_do_that_anymore.task.plan import plan_for
 from cant_do_that_anymore.task.prompts import Prompt
 from testing import POOL as SHIPPED

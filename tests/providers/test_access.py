@@ -68,7 +68,7 @@ def test_headers_stay_secret(server: Loopback, home: Path, monkeypatch: pytest.M
         (SECRET, "a header must be NAME=VALUE or NAME=env:VARIABLE; one has no ="),
         (f"a b={SECRET}", "'a b' is not a valid header name"),
         (f"X={SECRET}\n", "the header X contains characters"),
-        ("X=env:NOT_THERE", "the header X needs the variable NOT_THERE, which is not set"),
+        ("X=env:NOT_THERE", "the header X needs NOT_THERE, which is not set"),
     ],
 )
 def test_the_error_for_a_bad_header_hides_its_value(header: str, message: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from cant_do_that_anymore.habits.chess.position import Position, shipped_pool
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, STANDARD, rules_named
 from cant_do_that_anymore.providers.base import Answer
-from cant_do_that_anymore.providers.pocket import CANNOT_READ
+from cant_do_that_anymore.providers.bundled import CANNOT_READ
 from cant_do_that_anymore.task.conditions import QUESTIONS, conditions_for
 from cant_do_that_anymore.task.prompts import answers_for, shipped_wording
 from cant_do_that_anymore.task.scorer import allowed_answer, forbidden_answer

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 from ..providers.base import Model, ModelInfo
 from ..providers.catalog import Name, parse_name
@@ -24,8 +23,8 @@ def create_model(spec: Spec) -> Model:
 
 def _name_in(spec: Spec) -> Name:
     """Parse the model's name. A server may serve a single model, which needs no name."""
-    name = parse_name(spec.model or (None if spec.base_url else DEFAULT_MODEL), spec.base_url)
-    return replace(name, tag=spec.tag, headers=spec.header)
+    model = spec.model or (None if spec.base_url else DEFAULT_MODEL)
+    return parse_name(model, spec.base_url, spec.tag, spec.header)
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Access to a server: addresses, keys, headers, and their redaction. It imports no HTTP client."""
+"""Access to a server: its address, key and headers, and their redaction. No HTTP client is used."""
 
 import os
 import re
@@ -12,54 +12,12 @@ from ..errors import InvalidInput
 from .base import Answer
 
 _NAME_AT_URL = re.compile(r"(.*?)@(https?://.*)", re.DOTALL)
+_NAME_AT_HOST = re.compile(r"(.*)@([\w.-]+:\d+(?:/.*)?)")
 _API_VERSION = "api-version"  # the only allowed query parameter: Azure needs it in every request
 _API_CALL = re.compile(r"/(chat/completions|completions|responses)$")
-_NAME_AT_HOST = re.compile(r"(.*)@([\w.-]+:\d+(?:/.*)?)")
-
-
-def normalize_address(address: str) -> str:
-    """Return the address without its final slash; runs store it, so it must contain no secret.
-
-    >>> normalize_address("https://a.example/v1/?api-version=2024-10-21")
-    'https://a.example/v1?api-version=2024-10-21'
-
-    Raises:
-        InvalidInput: if it is not a server's address, or contains a user, query or fragment, or
-            the path of an API call.
-    """
-    try:
-        parts = urlsplit(address)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        parts.netloc.encode("idna")  # fails if a label of the host name is empty or too long
-        usable = usable and address.isprintable() and " " not in address
-        query = parse_qs(parts.query, keep_blank_values=True)
-    except ValueError:
-        usable = False
-    if not usable:
-        shown = re.sub("(?<=//)[^/]*@", "", address)  # without a password
-        raise InvalidInput(f"not the address of a server: {shown!r}; try http://localhost:8000/v1")
-    if "@" in parts.netloc or query.keys() - {_API_VERSION} or parts.fragment:
-        raise InvalidInput(
-            f"the address of {parts.hostname} may contain no user name, password or query except "
-            f"{_API_VERSION}; put the key into an environment variable"
-        )
-    path = parts.path.rstrip("/")
-    normalized = parts._replace(path=_API_CALL.sub("", path)).geturl()
-    if _API_CALL.search(path):
-        raise InvalidInput(
-            f"{address!r} is the address of an API call; give that of the server: {normalized}"
-        )
-    return normalized
-
-
-def url_for(address: str, path: str) -> str:
-    """Return the URL of a path below a server's address, with its query.
-
-    >>> url_for("https://a.example/v1?api-version=1", "/models")
-    'https://a.example/v1/models?api-version=1'
-    """
-    base, _, query = address.partition("?")
-    return base + path + (f"{'&' if '?' in path else '?'}{query}" if query else "")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+ENV_PREFIX = "env:"  # marks a header value that is the name of an environment variable
+MIN_KEY_LENGTH = 8  # shorter values, such as EMPTY, are not keys and may be part of any word
 
 
 def split_address(name: str | None, base_url: str | None = None) -> tuple[str | None, str | None]:
@@ -83,26 +41,57 @@ def split_address(name: str | None, base_url: str | None = None) -> tuple[str | 
     return match[1] or None, match[2]
 
 
-ENV_PREFIX = "env:"  # marks a header value that is the name of an environment variable
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+def normalize_address(address: str) -> str:
+    """Return the address without its final slash; runs store it, so it must contain no secret.
+
+    >>> normalize_address("https://a.example/v1/?api-version=2024-10-21")
+    'https://a.example/v1?api-version=2024-10-21'
+
+    Raises:
+        InvalidInput: if it is not a server's address, or contains a user, query or fragment, or
+            the path of an API call.
+    """
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        parts.netloc.encode("idna")  # fails if a label of the host name is empty or too long
+    except ValueError:
+        usable = False
+    if not usable or " " in address or not address.isprintable():
+        shown = re.sub("(?<=//)[^/]*@", "", address)  # without a password
+        raise InvalidInput(f"not the address of a server: {shown!r}; try http://localhost:8000/v1")
+    query = parse_qs(parts.query, keep_blank_values=True)
+    if "@" in parts.netloc or query.keys() - {_API_VERSION} or parts.fragment:
+        raise InvalidInput(
+            f"the address of {parts.hostname} may contain no user name, password or query except "
+            f"{_API_VERSION}; put the key into an environment variable"
+        )
+    path = parts.path.rstrip("/")
+    normalized = parts._replace(path=_API_CALL.sub("", path)).geturl()
+    if _API_CALL.search(path):
+        raise InvalidInput(
+            f"{address!r} is the address of an API call; give that of the server: {normalized}"
+        )
+    return normalized
+
+
+def url_for(address: str, path: str) -> str:
+    """Return the URL of a path below a server's address, with its query.
+
+    >>> url_for("https://a.example/v1?api-version=1", "/models")
+    'https://a.example/v1/models?api-version=1'
+    """
+    parts = urlsplit(address)
+    return parts._replace(path=parts.path + path).geturl()
 
 
 @dataclass(frozen=True)
 class Access:
-    """An API key, its environment variable, and extra headers.
-
-    Raises:
-        InvalidInput: if the key has characters that no key can have.
-    """
+    """An API key, its environment variable, and extra headers."""
 
     key_variable: str
     key: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "key", self.key.strip())
-        if not _is_printable_ascii(self.key):
-            raise InvalidInput(f"{self.key_variable} contains characters that a key cannot have")
 
     @property
     def sent(self) -> dict[str, str]:
@@ -110,52 +99,45 @@ class Access:
         key = {"Authorization": f"Bearer {self.key}"} if self.key else {}
         return {**key, **self.headers}
 
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """The values to redact."""
-        return (self.key, *self.headers.values())
+
+def key_in(variable: str) -> str:
+    """Return the key in an environment variable, or "" if it is not set.
+
+    Raises:
+        InvalidInput: if the key has characters that no key can have.
+    """
+    key = os.environ.get(variable, "").strip()
+    if not _is_printable_ascii(key):
+        raise InvalidInput(f"{variable} contains characters that a key cannot have")
+    return key
 
 
-def validate_headers(headers: Iterable[str]) -> tuple[str, ...]:
-    """Validate headers given as ``NAME=VALUE``.
+def resolve_headers(headers: Iterable[str]) -> dict[str, str]:
+    """Return headers given as ``NAME=VALUE`` or ``NAME=env:VARIABLE``, with their values.
 
     Raises:
         InvalidInput: if one is invalid; the message does not contain its value.
     """
+    resolved = {}
     for header in headers:
         name, equals, value = header.partition("=")
         if not equals:
             raise InvalidInput("a header must be NAME=VALUE or NAME=env:VARIABLE; one has no =")
         if not _HEADER_NAME.fullmatch(name):
             raise InvalidInput(f"{name!r} is not a valid header name")
+        if value.startswith(ENV_PREFIX):
+            variable = value.removeprefix(ENV_PREFIX)
+            value = os.environ.get(variable, "").strip()
+            if not value:
+                raise InvalidInput(f"the header {name} needs {variable}, which is not set")
         if not _is_printable_ascii(value):
             raise InvalidInput(f"the header {name} contains characters that a header cannot have")
-    return tuple(headers)
-
-
-def resolve_headers(headers: Iterable[str]) -> dict[str, str]:
-    """Return header values by name, reading ``env:VARIABLE`` from the environment.
-
-    Raises:
-        InvalidInput: if a variable is not set, or its value is invalid in a header.
-    """
-    resolved = dict(header.split("=", 1) for header in headers)
-    for name, value in resolved.items():
-        variable = value.removeprefix(ENV_PREFIX)
-        if variable == value:
-            continue
-        if not os.environ.get(variable):
-            raise InvalidInput(f"the header {name} needs the variable {variable}, which is not set")
-        resolved[name] = os.environ[variable].strip()
-        validate_headers([f"{name}={resolved[name]}"])
+        resolved[name] = value
     return resolved
 
 
 def _is_printable_ascii(text: str) -> bool:
     return text.isascii() and text.isprintable()
-
-
-MIN_KEY_LENGTH = 8  # shorter values, such as EMPTY, are not keys and may be part of any word
 
 
 class Redactor:
@@ -166,8 +148,11 @@ class Redactor:
     """
 
     def __init__(self, *keys: str, shown: str = "") -> None:
-        secrets = [key for key in keys if len(key) >= MIN_KEY_LENGTH and key not in shown]
-        self._forms = [form for key in secrets for form in _encodings(key)]
+        self._forms: list[str] = []
+        for key in keys:
+            if len(key) >= MIN_KEY_LENGTH and key not in shown:
+                packed = b64encode(key.encode()).decode().rstrip("=")
+                self._forms += [key, quote(key, safe=""), quote(key), packed]
 
     def __call__(self, text: str) -> str:
         """Redact the keys in a text."""
@@ -179,12 +164,6 @@ class Redactor:
         """Redact the keys in all texts of an answer."""
         if not self._forms:
             return answer
-        names = ("text", "reasoning", "version", "fingerprint", "error")
+        names = ("text", "reasoning", "version", "fingerprint")
         texts: dict[str, Any] = {name: self(getattr(answer, name)) for name in names}
         return replace(answer, **texts)
-
-
-def _encodings(key: str) -> tuple[str, ...]:
-    """Return the key in the encodings in which a server may send it back."""
-    packed = b64encode(key.encode()).decode().rstrip("=")
-    return key, quote(key, safe=""), quote(key), packed

@@ -175,7 +175,6 @@ class ModelInfo:
         provider: the provider in the model's name, or "" for the user's own server.
         connections: the concurrency limit; None if it is found by trying.
         max_tokens: the token limit of a reply; None if the answers show what is enough.
-        may_reason: whether it may turn out to be a reasoning model.
         thinking_tokens: the token limit of a chain of thought, which takes a request of its own; 0
             for none.
         is_local: whether it answers on this machine and for nothing.
@@ -189,7 +188,6 @@ class ModelInfo:
     provider: str = ""
     connections: int | None = None
     max_tokens: int | None = None
-    may_reason: bool = True
     thinking_tokens: int = 0
     is_local: bool = False
     only_habit: str = ""
@@ -199,6 +197,11 @@ class ModelInfo:
     def is_base(self) -> bool:
         """Whether it is a base model."""
         return self.max_tokens == BASE_MODEL_TOKENS
+
+    @property
+    def may_reason(self) -> bool:
+        """Whether it may turn out to be a reasoning model."""
+        return not (self.max_tokens or self.thinking_tokens)
 
     @property
     def requests_per_answer(self) -> int:
@@ -213,7 +216,6 @@ def local_info(name: str, connections: int, only_habit: str = "", **identity: ob
         identity={"name": name, **identity},
         connections=connections,
         max_tokens=REPLY_TOKENS,
-        may_reason=False,
         is_local=True,
         only_habit=only_habit,
     )

@@ -20,14 +20,22 @@ from dataclasses import dataclass, replace
 
 from ..errors import InvalidInput, shortlist, unknown_value
 from ..interrupts import run_interruptible
-from .access import Access, normalize_address, resolve_headers, split_address
+from .access import Access, key_in, normalize_address, resolve_headers, split_address
 from .base import BASE_MODEL_TOKENS, Model, ModelInfo
 from .chain_of_thought import THINKING_TOKENS, ChainOfThought, with_chain_of_thought
-from .local import RandomModel
 from .request_fields import STOP_SEQUENCES
 
 # Packages of providers, and the extras of this package that install them and Inspect AI.
 EXTRAS = {"anthropic": "anthropic", "google-genai": "google", "openai": "openai"}
+SERVER_KEY_VARIABLE = "CDTA_API_KEY"
+# Names of OpenAI's base models start like this; they need no ``completions/`` prefix.
+OPENAI_BASE_MODELS = ("gpt-3.5-turbo-instruct", "gpt-4-base", "babbage-", "davinci-")
+TEXT_PROVIDER = "openai-api-completions"  # Inspect's provider of base models: one user message
+TEXT_PREFIX = "completions/"  # marks a base model, which gets one text over the completions API
+INSPECT_PREFIX = "inspect/"
+_THINKING = re.compile(r"^cot(?:-(\d+))?/")
+# Providers that Inspect AI and the price list name differently.
+_PRICE_LIST_NAMES = {"grok": "x-ai", "azureai": "azure"}
 
 
 def _openai_api(info: ModelInfo, access: Access) -> Model:
@@ -67,6 +75,17 @@ PROVIDERS = {
 }
 
 
+def _bundled(name: str) -> Model:
+    from .bundled import load_bundled  # imports numpy
+
+    return load_bundled(name)
+
+
+BUILT_IN_MODELS: dict[str, Callable[[str], Model]] = dict.fromkeys(
+    ("cdta/reader", "cdta/pocket", "cdta/pocket-rules", "cdta/random"), _bundled
+)
+
+
 def suggest_full_name(name: str) -> str:
     """Return the name with its provider if the price list of a large one has the model, else "".
 
@@ -82,39 +101,7 @@ def suggest_full_name(name: str) -> str:
     return ""
 
 
-SERVER_KEY_VARIABLE = "CDTA_API_KEY"
-# Names of OpenAI's base models start like this; they need no ``completions/`` prefix.
-OPENAI_BASE_MODELS = ("gpt-3.5-turbo-instruct", "gpt-4-base", "babbage-", "davinci-")
-TEXT_PROVIDER = "openai-api-completions"  # Inspect's provider of base models: one user message
-TEXT_PREFIX = "completions/"  # marks a base model, which gets one text over the completions API
-INSPECT_PREFIX = "inspect/"
-_THINKING = re.compile(r"cot(?:-(\d+))?/")
-# Providers that Inspect AI and the price list name differently.
-_PRICE_LIST_NAMES = {"grok": "x-ai", "azureai": "azure"}
-
-
-def _pocket(name: str) -> Model:
-    from .pocket import PocketModel  # loads the network and its runtime
-
-    return PocketModel(name)
-
-
-BUILT_IN_MODELS: dict[str, Callable[[str], Model]] = {
-    "cdta/reader": _pocket,
-    "cdta/pocket": _pocket,
-    "cdta/pocket-rules": _pocket,
-    "cdta/random": lambda _: RandomModel(),
-}
-
-
-def server_info(
-    name: str,
-    address: str,
-    *,
-    is_base: bool = False,
-    provider: str = "",
-    tag: str = "",
-) -> ModelInfo:
+def server_info(name: str, address: str, *, is_base: bool = False, provider: str = "") -> ModelInfo:
     """Return what is known about a model on a server, by its name there.
 
     Raises:
@@ -128,24 +115,21 @@ def server_info(
             "endpoint": endpoint,
             "api": "completions" if is_base else "chat",
             "stop": list(STOP_SEQUENCES) if is_base else [],
-            **({"tag": tag} if tag else {}),
         },
         endpoint=endpoint,
         provider=provider,
         max_tokens=BASE_MODEL_TOKENS if is_base else None,
-        may_reason=not is_base,
         price_query={"model_ref": name, "provider_api_url": endpoint},
     )
 
 
 def inspect_info(
-    name: str, base_url: str = "", model_args: Mapping[str, object] | None = None, tag: str = ""
+    name: str, base_url: str = "", model_args: Mapping[str, object] | None = None
 ) -> ModelInfo:
     """Return what is known about an Inspect model from its name, address and arguments alone."""
     provider, service, *_ = name.split("/")
     vendor = service if provider.startswith("openai-api") else provider
     variable = f"{vendor.upper().replace('-', '_')}_BASE_URL"
-    is_chat = provider != TEXT_PROVIDER
     return ModelInfo(
         name=name,
         identity={
@@ -154,12 +138,10 @@ def inspect_info(
             "api": "inspect",
             "stop": list(STOP_SEQUENCES),
             "model_args": {key: str(value) for key, value in (model_args or {}).items()},
-            **({"tag": tag} if tag else {}),
         },
         endpoint=base_url,
         provider=provider,
-        max_tokens=None if is_chat else BASE_MODEL_TOKENS,
-        may_reason=is_chat,
+        max_tokens=BASE_MODEL_TOKENS if provider == TEXT_PROVIDER else None,
         price_query={
             "model_ref": name.partition("/")[2],
             "provider_id": _PRICE_LIST_NAMES.get(provider, provider),
@@ -172,26 +154,26 @@ class Name:
     """The parsed name of a model.
 
     Attributes:
-        model: the name without prefixes; with a ``base_url``, None for the server's only model.
+        model: the name without prefixes; with a ``base_url``, "" for the server's only model.
         as_text: whether to use the completions API.
         by_inspect: whether to use Inspect AI although this package has an adapter.
-        thinking_tokens: the token limit of the chain of thought; None for no chain of thought.
+        thinking_tokens: the token limit of the chain of thought; 0 for no chain of thought.
         tag: distinguishes models behind the same name and address.
         headers: extra HTTP headers, as ``NAME=VALUE`` or ``NAME=env:VARIABLE``.
     """
 
-    model: str | None
-    base_url: str | None = None
+    model: str
+    base_url: str = ""
     as_text: bool = False
     by_inspect: bool = False
-    thinking_tokens: int | None = None
+    thinking_tokens: int = 0
     tag: str = ""
     headers: tuple[str, ...] = ()
 
     @property
     def provider(self) -> str:
         """The part before the first slash, or "" if there is none or a base URL is set."""
-        first, slash, _ = (self.model or "").partition("/")
+        first, slash, _ = self.model.partition("/")
         return first if slash and not self.base_url else ""
 
     def load(self) -> Model:
@@ -200,55 +182,52 @@ class Name:
         Raises:
             InvalidInput: if there is no such model, or a key is missing.
         """
-        if service := self._provider():
-            model = service.load(self._server_info(service), self._access(service))
+        if server := self._server():
+            model = server.load(self._inner_info(), self._access(server))
+        elif self.model in BUILT_IN_MODELS:
+            model = BUILT_IN_MODELS[self.model](self.model)
         else:
-            model = self._built_in_model() or self._inspect_model()
+            model = self._inspect_model()
         return ChainOfThought(model, self.thinking_tokens) if self.thinking_tokens else model
 
     def info(self) -> ModelInfo:
         """Return the information about the model that needs no key and no request."""
-        if service := self._provider():
-            info = self._server_info(service)
-        else:
-            own = self._built_in_model()
-            info = own.info if own else inspect_info(str(self.model), tag=self.tag)
+        info = self._inner_info()
         return with_chain_of_thought(info, self.thinking_tokens) if self.thinking_tokens else info
 
-    def _provider(self) -> Provider | None:
+    def _inner_info(self) -> ModelInfo:
+        """Return the information about the model without a chain of thought."""
+        if self.model in BUILT_IN_MODELS and not self.base_url:
+            return BUILT_IN_MODELS[self.model](self.model).info
+        server = self._server()
+        info = self._server_info(server) if server else inspect_info(self.model)
+        tag = {"tag": self.tag} if self.tag else {}
+        return replace(info, identity={**info.identity, **tag})
+
+    def _server(self) -> Provider | None:
         """Return the server or the provider that needs no Inspect AI, if it is one."""
         if self.base_url:
             return Provider(self.base_url, "", SERVER_KEY_VARIABLE)
-        another_service = self.provider == "openai" and str(self.model).count("/") > 1
+        another_service = self.provider == "openai" and self.model.count("/") > 1
         return None if another_service or self.by_inspect else PROVIDERS.get(self.provider)
 
-    def _access(self, service: Provider) -> Access:
-        key = os.environ.get(service.key_variable, "")
-        if not key and not self.base_url:
-            raise InvalidInput(f"{self.model} needs a key: set {service.key_variable}")
-        values = ((name, os.environ.get(variable)) for name, variable in service.headers)
-        headers = {name: value for name, value in values if value}
-        return Access(service.key_variable, key, headers | resolve_headers(self.headers))
-
-    def _server_info(self, service: Provider) -> ModelInfo:
-        if self.base_url:
-            name = self.model or _only_model_at(self.base_url, self._access(service))
-        else:
-            name = str(self.model).partition("/")[2]
+    def _server_info(self, server: Provider) -> ModelInfo:
+        name = self.model.removeprefix(f"{self.provider}/")
         is_openais = self.provider == "openai" and name.startswith(OPENAI_BASE_MODELS)
         return server_info(
-            name,
-            os.environ.get(service.address_variable) or service.address,
+            name or _only_model_at(self.base_url, self._access(server)),
+            os.environ.get(server.address_variable) or server.address,
             is_base=self.as_text or is_openais,
             provider=self.provider,
-            tag=self.tag,
         )
 
-    def _built_in_model(self) -> Model | None:
-        create = BUILT_IN_MODELS.get(self.model or "")
-        if create and (self.tag or self.headers):
-            raise InvalidInput(f"{self.model} runs on this machine; leave out --tag and --header")
-        return create(str(self.model)) if create else None
+    def _access(self, server: Provider) -> Access:
+        key = key_in(server.key_variable)
+        if not key and not self.base_url:
+            raise InvalidInput(f"{self.model} needs a key: set {server.key_variable}")
+        values = ((name, os.environ.get(variable)) for name, variable in server.headers)
+        headers = {name: value for name, value in values if value}
+        return Access(server.key_variable, key, headers | resolve_headers(self.headers))
 
     def _inspect_model(self) -> Model:
         try:
@@ -258,48 +237,63 @@ class Name:
             raise InvalidInput(
                 f"{self.model} needs Inspect AI: pip install 'cant-do-that-anymore[{extra}]'"
             ) from None
-        return HostedModel(
-            inspect_info(str(self.model), tag=self.tag), resolve_headers(self.headers)
-        )
+        return HostedModel(self._inner_info(), resolve_headers(self.headers))
 
 
-def parse_name(name: str | None, base_url: str | None = None) -> Name:
+def parse_name(
+    name: str | None, base_url: str | None = None, tag: str = "", headers: tuple[str, ...] = ()
+) -> Name:
     """Parse a model's name.
 
     Args:
         name: the name, in a form that the module's docstring lists.
         base_url: the address of an OpenAI-compatible server, including ``/v1``.
+        tag: distinguishes models behind the same name and address.
+        headers: extra HTTP headers.
 
     Raises:
         InvalidInput: if no such model can exist.
     """
-    name, base_url = split_address(name, base_url)
-    thinking = _THINKING.match(name or "")
-    if thinking and name:
-        inner = parse_name(name[thinking.end() :], base_url)
-        return replace(inner, thinking_tokens=int(thinking[1] or THINKING_TOKENS))
-    if base_url and not base_url.startswith(("http://", "https://")):
-        raise InvalidInput(
-            f"--base-url is not an http address: {base_url!r} (try http://{base_url})"
-        )
-    if not base_url and name is None:
-        raise InvalidInput("no model was given; try --model openai/gpt-4o")
-    if name and name.startswith(INSPECT_PREFIX) and not base_url:
-        return replace(parse_name(name.removeprefix(INSPECT_PREFIX)), by_inspect=True)
-    bare = name.removeprefix(TEXT_PREFIX) if name else None
-    parsed = Name(bare, base_url, as_text=bare != name)
-    if base_url or bare in BUILT_IN_MODELS:
-        return parsed
-    if parsed.provider in ("", "cdta"):
-        if full_name := "" if parsed.provider else suggest_full_name(str(bare)):
-            raise InvalidInput(f"unknown model: {name!r} (did you mean {full_name!r}?)")
-        raise unknown_value("model", str(name), [*BUILT_IN_MODELS, "PROVIDER/MODEL"])
-    if parsed.as_text and parsed.provider not in PROVIDERS:
-        raise InvalidInput(
-            f"{name!r}: {TEXT_PREFIX} works only with {', '.join(PROVIDERS)} and servers given by "
-            "--base-url"
-        )
+    bare, address = split_address(name, base_url)
+    address = normalize_address(address) if address else ""
+    bare = bare or ""
+    thinking = _THINKING.match(bare)
+    bare = _THINKING.sub("", bare)
+    by_inspect = bare.startswith(INSPECT_PREFIX) and not address
+    bare = bare.removeprefix(INSPECT_PREFIX) if by_inspect else bare
+    parsed = Name(
+        bare.removeprefix(TEXT_PREFIX),
+        address,
+        as_text=bare.startswith(TEXT_PREFIX),
+        by_inspect=by_inspect,
+        thinking_tokens=int(thinking[1] or THINKING_TOKENS) if thinking else 0,
+        tag=tag,
+        headers=headers,
+    )
+    if not address:
+        _check_exists(parsed)
     return parsed
+
+
+def _check_exists(name: Name) -> None:
+    """Check that a name is that of a built-in model, or that its provider may be one.
+
+    Raises:
+        InvalidInput: if it is not.
+    """
+    if name.model in BUILT_IN_MODELS:
+        if name.tag or name.headers:
+            raise InvalidInput(f"{name.model} runs on this machine; leave out --tag and --header")
+        return
+    if not name.provider and (full_name := suggest_full_name(name.model)):
+        raise InvalidInput(f"unknown model: {name.model!r} (did you mean {full_name!r}?)")
+    if name.provider in ("", "cdta"):
+        raise unknown_value("model", name.model, [*BUILT_IN_MODELS, "PROVIDER/MODEL"])
+    if name.as_text and name.provider not in PROVIDERS:
+        raise InvalidInput(
+            f"{TEXT_PREFIX}{name.model}: {TEXT_PREFIX} works only with {', '.join(PROVIDERS)} and "
+            "servers given by --base-url"
+        )
 
 
 def model_named(name: str | None, base_url: str | None = None) -> Model:

@@ -38,7 +38,6 @@ def with_chain_of_thought(inner: ModelInfo, thinking_tokens: int = THINKING_TOKE
         name=name,
         identity={**inner.identity, **thinking},
         provider="",
-        may_reason=False,
         thinking_tokens=thinking_tokens,
     )
 

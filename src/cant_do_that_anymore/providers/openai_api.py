@@ -73,7 +73,7 @@ class ServerModel(Model):
         self.path = "/completions" if info.is_base else "/chat/completions"
         self._name = str(info.identity["name"])
         self._access = access
-        self._redact = Redactor(*access.secrets, shown=self._name)
+        self._redact = Redactor(access.key, *access.headers.values(), shown=self._name)
         self._has_answered = False
         self._session: aiohttp.ClientSession | None = None
 
@@ -150,7 +150,8 @@ class ServerModel(Model):
         request[limit] = settings.max_tokens
         if settings.reasoning_effort:
             request["reasoning_effort"] = settings.reasoning_effort
-        return request | json.loads(settings.extra_body or "{}")
+        extra: dict[str, Any] = json.loads(settings.extra_body or "{}")
+        return request | extra
 
     async def send(
         self, method: str, path: str, *, timeout: aiohttp.ClientTimeout, **body: Any

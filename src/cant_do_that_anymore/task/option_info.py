@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import InvalidInput, unknown_value
 from ..habits.base import Habit
-from ..providers.access import validate_headers
+from ..providers.access import resolve_headers
 from ..providers.base import Settings
 
 MODEL, TASK, LIMITS = "Model", "Task", "Limits and cost"
@@ -65,7 +65,8 @@ def parse_headers(value: Any) -> Any:
     """Return headers as a list of texts, validated."""
     headers = (value,) if isinstance(value, str) else value
     if isinstance(headers, list | tuple) and all(isinstance(header, str) for header in headers):
-        return validate_headers(headers)
+        resolve_headers(headers)
+        return tuple(headers)
     return headers
 
 

@@ -2,6 +2,7 @@
 
 ``cdta/reader`` reads the messages. ``cdta/pocket`` gets the moves only, so no prompt can affect it.
 ``cdta/pocket-rules`` does the same, restricted to legal moves. docs/pocket.md is the model card.
+``cdta/random`` gives random answers and needs no network.
 """
 
 import asyncio
@@ -16,7 +17,6 @@ from random import Random
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-import onnxruntime  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from ..errors import UserError
@@ -90,6 +90,8 @@ class Network:
     """
 
     def __init__(self) -> None:
+        import onnxruntime  # type: ignore[import-untyped]  # takes long
+
         about, packed = _load_files()
         self.moves: list[str] = about["moves"]
         self.replies = [*self.moves, "yes", "no"]
@@ -161,6 +163,20 @@ class _Batch:
 
     evaluation: asyncio.Task[Logits]
     positions: list[Tokens] = field(default_factory=list)
+
+
+class RandomModel(Model):
+    """Gives a seeded, uniformly random answer: a legal move, or one of three answers."""
+
+    info = local_info("cdta/random", connections=64)
+
+    async def answer(
+        self, question: Question, settings: Settings, adjustments: Adjustments = ()
+    ) -> Answer:
+        """Give one answer, or none if there is none; yes or no to questions about an answer."""
+        choices = ["yes", "no"] if question.about else question.rules.guesses(question.item)
+        text = Random(settings.seed).choice(choices) if choices else ""
+        return Answer(text, version=self.info.name)
 
 
 class PocketModel(Model):
@@ -238,3 +254,8 @@ def _pick(replies: Sequence[str], scores: Logits, settings: Settings) -> str:
     likelihoods = np.exp(relative / settings.temperature).cumsum()
     threshold = Random(settings.seed).random() * likelihoods[-1]
     return replies[int(likelihoods.searchsorted(threshold, side="right"))]
+
+
+def load_bundled(name: str) -> Model:
+    """Create the bundled model of that name."""
+    return RandomModel() if name == RandomModel.info.name else PocketModel(name)

@@ -19,10 +19,9 @@ from cant_do_that_anymore.files import DATA
 from cant_do_that_anymore.habits.base import Message
 from cant_do_that_anymore.habits.chess.position import Position, shipped_pool
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, CATALOG, STANDARD, Rules
-from cant_do_that_anymore.providers import pocket as module
+from cant_do_that_anymore.providers import bundled as module
 from cant_do_that_anymore.providers.base import Answer, Question, Settings
-from cant_do_that_anymore.providers.catalog import model_named
-from cant_do_that_anymore.providers.pocket import (
+from cant_do_that_anymore.providers.bundled import (
     BATCH,
     POCKET,
     POCKET_RULES,
@@ -33,6 +32,7 @@ from cant_do_that_anymore.providers.pocket import (
     Tokens,
     load_network,
 )
+from cant_do_that_anymore.providers.catalog import model_named
 from cant_do_that_anymore.task.conditions import question
 from custom_rules import KnightsJumpFurther
 
