@@ -54,10 +54,7 @@ class Settings:
     """
 
     # Files with a setting that is unknown here are refused: it may change answers.
-    __pydantic_config__: ClassVar[Mapping[str, object]] = {
-        "extra": "forbid",
-        "allow_inf_nan": False,
-    }
+    __pydantic_config__: ClassVar = {"extra": "forbid", "allow_inf_nan": False}
 
     temperature: float | None = 1.0
     max_tokens: int | None = None
@@ -247,39 +244,40 @@ class Model(ABC):
         return
 
 
+@dataclass(eq=False)
 class RequestRejected(Exception):
     """The server rejected a request (HTTP 400).
 
     Attributes:
+        message: what happened, for the user.
         server_message: what the server said, from which `request_fields` picks adjustments.
     """
 
-    def __init__(self, message: str, server_message: str = "") -> None:
-        super().__init__(message)
-        self.server_message = server_message
+    message: str
+    server_message: str = ""
+
+    def __str__(self) -> str:
+        return self.message
 
 
+@dataclass(eq=False)
 class TransientError(Exception):
     """A failed request that is worth a retry.
 
     Attributes:
+        message: what happened.
         retry_after: seconds to wait, if the server said so.
         overloaded: whether less concurrency would help.
         maybe_billed: whether the answer may have been generated and billed without arriving.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        retry_after: float | None = None,
-        overloaded: bool = False,
-        maybe_billed: bool = False,
-    ) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
-        self.overloaded = overloaded
-        self.maybe_billed = maybe_billed
+    message: str
+    retry_after: float | None = None
+    overloaded: bool = False
+    maybe_billed: bool = False
+
+    def __str__(self) -> str:
+        return self.message
 
 
 Purpose = Literal["selection", "measuring"]

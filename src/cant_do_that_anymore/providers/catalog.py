@@ -25,8 +25,8 @@ from .base import BASE_MODEL_TOKENS, Model, ModelInfo
 from .chain_of_thought import THINKING_TOKENS, ChainOfThought, with_chain_of_thought
 from .request_fields import STOP_SEQUENCES
 
-# Packages of providers, and the extras of this package that install them and Inspect AI.
-EXTRAS = {"anthropic": "anthropic", "google-genai": "google", "openai": "openai"}
+# Providers for which an extra of this package installs their package and Inspect AI.
+EXTRAS = ("anthropic", "google", "openai")
 SERVER_KEY_VARIABLE = "CDTA_API_KEY"
 # Names of OpenAI's base models start like this; they need no ``completions/`` prefix.
 OPENAI_BASE_MODELS = ("gpt-3.5-turbo-instruct", "gpt-4-base", "babbage-", "davinci-")
@@ -233,7 +233,7 @@ class Name:
         try:
             from .inspect_api import HostedModel  # takes 2 s to import
         except ModuleNotFoundError:
-            extra = self.provider if self.provider in EXTRAS.values() else "inspect"
+            extra = self.provider if self.provider in EXTRAS else "inspect"
             raise InvalidInput(
                 f"{self.model} needs Inspect AI: pip install 'cant-do-that-anymore[{extra}]'"
             ) from None

@@ -8,7 +8,6 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
@@ -19,8 +18,6 @@ from inspect_ai.model import (
     ChatMessageUser,
     ContentReasoning,
     GenerateConfig,
-    ModelAPI,
-    ModelCall,
     ModelOutput,
     ModelUsage,
     get_model,
@@ -44,8 +41,9 @@ from .base import (
     TransientError,
     Usage,
 )
-from .catalog import BUILT_IN_MODELS, EXTRAS, PROVIDERS, TEXT_PROVIDER
+from .catalog import BUILT_IN_MODELS, PROVIDERS, TEXT_PROVIDER
 from .openai_api import (
+    ACCESS_STATUSES,
     GATEWAY_TIMEOUT_STATUSES,
     MAX_RESPONSE_SECONDS,
     OUT_OF_TOKENS,
@@ -61,15 +59,13 @@ from .request_fields import (
     as_text,
     user_first,
 )
-from .responses import MAX_REASONING, is_error, split_reasoning, thinking_tokens
+from .responses import MAX_REASONING, split_reasoning, thinking_tokens
 
 _STOP_REASONS: dict[str, StopReason] = {
     "max_tokens": "length",
     "model_length": "length",
     "content_filter": "refused",
 }
-
-
 _CLASSES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
 
 
@@ -151,13 +147,8 @@ def _usage(usage: ModelUsage | None, reasoning: str, text: str) -> Usage:
 
 
 _NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "ClientConnectorError"}
-_PACKAGE = re.compile(rf"pip install (?:--upgrade )?({'|'.join(EXTRAS)})\b(?!=)")
 # What Inspect's providers raise for a malformed response body, such as one with null choices.
 _BAD_BODY = (TypeError, LookupError, AttributeError, ValidationError)
-
-
-# The provider calls, request and response, made for the current question.
-_CALLS: ContextVar[list[ModelCall]] = ContextVar("calls")
 
 
 class InspectAdapter(Model):
@@ -169,14 +160,11 @@ class InspectAdapter(Model):
         self._name = name
         self._version = version  # for answers that do not tell
         self._options: dict[str, Any] = {}  # settings of every request
-        _watch_calls(model.api)
 
     async def answer(
         self, question: Question, settings: Settings, adjustments: Adjustments = ()
     ) -> Answer:
         """Send one request through Inspect."""
-        calls: list[ModelCall] = []
-        _CALLS.set(calls)
         chat = _chat_for(self._name, question, settings.seed, adjustments)
         config = _config_for(self._name, settings, adjustments).model_copy(update=self._options)
         try:
@@ -187,25 +175,18 @@ class InspectAdapter(Model):
                 return Answer(stop_reason="length", version=self._version)
             if isinstance(fault, _BAD_BODY):
                 raise TransientError(f"not a completion ({fault})", maybe_billed=True) from None
-            if error := self._error(fault):
-                raise error from None
-            raise
-        answer = _answer_in(output)
-        if calls and is_error(calls[-1].response or {}):
-            raise TransientError("the provider reports an error", maybe_billed=True)
-        has_request = config.temperature is not None and calls
-        if has_request and not _has_temperature(calls[-1].request):
-            adjustments = (*adjustments, NO_TEMPERATURE)
-        return self._received(replace(answer, adjustments=adjustments), chat, output)
+            raise self._error(fault) from None
+        return self._received(_answer_in(output), chat, output)
 
-    def _error(self, fault: Exception) -> Exception | None:
-        """Return a provider's exception as an error of `Model.answer`; None to raise it as it is.
+    def _error(self, fault: Exception) -> Exception:
+        """Return a provider's exception as an error of `Model.answer`, or as it is.
 
         Here, only a rejection of the request is one.
         """
+        if _status(fault) not in REJECTED_STATUSES:
+            return fault
         words = f"{type(fault).__name__}: {fault}"
-        rejected = RequestRejected(f"{self._name} cannot answer ({fault})", words)
-        return rejected if _status(fault) in REJECTED_STATUSES else None
+        return RequestRejected(f"{self._name} cannot answer ({fault})", words)
 
     def _received(self, answer: Answer, chat: list[ChatMessage], output: ModelOutput) -> Answer:
         """Return the answer, after taking note of it."""
@@ -228,8 +209,7 @@ class HostedModel(InspectAdapter):
                 "it, or give --base-url"
             ) from None
         except Exception as problem:  # Inspect raises its own ones for missing keys and packages
-            message = _PACKAGE.sub(_extra, _plain(str(problem)))
-            raise InvalidInput(f"cannot use {name!r}: {message}") from None
+            raise InvalidInput(f"cannot use {name!r}: {_plain(str(problem))}") from None
         info = replace(info, endpoint=model.api.base_url or "")
         super().__init__(info, model, name, name.partition("/")[2])
         self._options = {"max_connections": 1000, "extra_headers": dict(headers) or None}
@@ -248,61 +228,30 @@ class HostedModel(InspectAdapter):
         await self._model.api.aclose()
 
     def _error(self, fault: Exception) -> Exception:
-        api = self._model.api
-        status = _status(fault)
+        api, status = self._model.api, _status(fault)
         words = f"{type(fault).__name__}: {fault}"
         message = _plain(self._redact(words))
-        if api.is_auth_failure(fault) or status in (401, 403):
+        refused = f"{self.info.name} cannot answer ({message})"
+        if api.is_auth_failure(fault) or status in ACCESS_STATUSES:
             return UserError(f"the provider of {self.info.name} refuses the key ({message})")
+        message_and_code = f"{message} {getattr(fault, 'code', '')}"
+        if status in (402, 404) or "insufficient_quota" in message_and_code:
+            return UserError(refused)
         decision = api.should_retry(fault)
         overloaded = status in OVERLOAD_STATUSES or getattr(decision, "kind", "") == "rate_limit"
-        message_and_code = f"{message} {getattr(fault, 'code', '')}"
-        out_of_credit = status == 402 or "insufficient_quota" in message_and_code
-        if (decision or overloaded) and not out_of_credit:
-            retry_after = getattr(decision, "retry_after", None)
+        if decision or overloaded:
             answered = isinstance(status, int)
-            maybe_billed = status in GATEWAY_TIMEOUT_STATUSES if answered else _was_sent(fault)
             return TransientError(
-                message, retry_after=retry_after, overloaded=overloaded, maybe_billed=maybe_billed
+                message,
+                retry_after=getattr(decision, "retry_after", None),
+                overloaded=overloaded,
+                maybe_billed=status in GATEWAY_TIMEOUT_STATUSES if answered else _was_sent(fault),
             )
-        refused = f"{self.info.name} cannot answer ({message})"
-        if out_of_credit or status == 404:
-            return UserError(refused)
         return RequestRejected(refused, words if status in REJECTED_STATUSES else "")
-
-
-def _watch_calls(api: ModelAPI) -> None:
-    """Record the raw requests and responses of a provider's API.
-
-    Some of Inspect's providers drop settings and only log it, or ignore errors.
-    """
-    generate = api.generate
-    if hasattr(generate, "watched"):
-        return
-
-    async def recording(*args: Any, **kwargs: Any) -> Any:
-        result = await generate(*args, **kwargs)
-        if isinstance(result, tuple) and (calls := _CALLS.get(None)) is not None:
-            calls.append(result[1])
-        return result
-
-    recording.watched = True  # type: ignore[attr-defined]
-    api.generate = recording  # type: ignore[method-assign]
-
-
-def _has_temperature(request: object) -> bool:
-    """Whether a request contains a temperature at any depth."""
-    if isinstance(request, dict):
-        return "temperature" in request or any(map(_has_temperature, request.values()))
-    return False
 
 
 def _status(fault: Exception) -> object:
     return getattr(fault, "status_code", None) or getattr(fault, "code", None)
-
-
-def _extra(match: re.Match[str]) -> str:
-    return f"pip install 'cant-do-that-anymore[{EXTRAS[match[1]]}]'"
 
 
 def _plain(text: str) -> str:

@@ -3,9 +3,8 @@
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from email.utils import parsedate_to_datetime
-from itertools import pairwise
 from math import isnan
 from typing import Any, NamedTuple
 
@@ -26,81 +25,67 @@ _MARK = re.compile(r"<\|(?:start|end|return|channel|message)\|>")
 
 
 def split_reasoning(text: str) -> tuple[str, str]:
-    """Split a text into its reasoning and the reply after it.
+    """Split a text into its reasoning and the reply, which is the last part outside of tags.
 
     Many chat templates put the opening tag into the prompt, so the text may have only the closing
-    tag. After a tag that opens at the start of a line and never closes, everything is reasoning. If
-    nothing follows the reasoning, the reply is the text before it, or else between two parts of it.
+    tag. After a tag that opens at the start of a line and never closes, everything is reasoning.
 
     >>> split_reasoning("<think>The bishop?</think>c1g5")
     ('The bishop?', 'c1g5')
     """
     if _CHANNEL.search(text):
         return _split_channels(text)
-    closings = [tag for tag in _TAG.finditer(text) if tag[1]]
-    opened = _OPENED.search(text)
-    if not closings:
-        return (text[opened.end() :].strip(), text[: opened.start()]) if opened else ("", text)
-    first, last = closings[0], closings[-1]
-    unfinished, after = split_reasoning(text[last.end() :])
-    reasoning, before = text[: last.start()], ""
-    if opened and opened.start() < first.start():
-        before = text[: opened.start()]
-        if not (before.strip() and after.strip()):
-            reasoning = text[opened.end() : last.start()]
-    reply = after if after.strip() else before
-    if not reply.strip():
-        reasoning, reply = _split_interleaved(reasoning.strip())
-    return _join_parts(reasoning.strip(), unfinished), reply
+    tags = _tags_in(text)
+    if not tags:
+        return "", text
+    starts = [0, *(tag.end() for tag in tags)]
+    ends = [*(tag.start() for tag in tags), len(text)]
+    parts = [text[start:end] for start, end in zip(starts, ends, strict=True)]
+    is_opened = [False, *(not tag[1] for tag in tags)]
+    is_closed = [*(bool(tag[1]) for tag in tags), False]
+    replies = [
+        n for n, part in enumerate(parts) if part.strip() and not (is_opened[n] or is_closed[n])
+    ]
+    reply = parts.pop(replies[-1]) if replies else ""
+    return _join_parts(parts), reply
 
 
-def _split_interleaved(text: str) -> tuple[str, str]:
-    """Split interleaved reasoning into the reasoning and the text between its parts."""
-    parts = _TAG.split(text)
-    closings = parts[1::2]
-    between = [bool(tag and not following) for tag, following in pairwise((None, *closings, text))]
-    pieces = list(zip(parts[::2], between, strict=True))
-    reasoning, reply = ([part for part, is_reply in pieces if is_reply == kind] for kind in (0, 1))
-    return _join_parts(*reasoning), _join_parts(*reply)
-
-
-def _join_parts(*parts: str) -> str:
-    return "\n".join(part for part in parts if part.strip())
+def _tags_in(text: str) -> list[re.Match[str]]:
+    """Return the tags in a text; one that never closes counts only at the start of a line."""
+    tags = list(_TAG.finditer(text))
+    last_closing = max((tag.start() for tag in tags if tag[1]), default=-1)
+    at_line_start = {tag.end() for tag in _OPENED.finditer(text)}
+    return [tag for tag in tags if tag.start() <= last_closing or tag.end() in at_line_start]
 
 
 def _split_channels(text: str) -> tuple[str, str]:
     """Split a text with channels: the final channel is the reply, all others are reasoning."""
     _, *parts = _CHANNEL.split(text)
     channels = list(zip(parts[::2], (_MARK.split(part)[0] for part in parts[1::2]), strict=True))
-    reasoning = "\n".join(content.strip() for name, content in channels if name != "final")
+    reasoning = _join_parts(content for name, content in channels if name != "final")
     return reasoning, "".join(content for name, content in channels if name == "final")
+
+
+def _join_parts(parts: Iterable[str]) -> str:
+    return "\n".join(part.strip() for part in parts if part.strip())
 
 
 def reasoning_in(message: Mapping[str, Any]) -> str:
     """Return the reasoning in the fields that servers use for it."""
-    for field in ("reasoning_content", "reasoning"):
-        text = "\n".join(_texts([{"text": message.get(field)}, message.get(field)]))
-        if text.strip():
-            return text
-    details, content = message.get("reasoning_details"), message.get("content")
-    parts = [*(details if isinstance(details, list) else ())]
-    parts += [part for part in content if _is_reasoning(part)] if isinstance(content, list) else []
-    return "\n".join(_texts(parts))
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    fields = [message.get(name) for name in ("reasoning_content", "reasoning", "reasoning_details")]
+    fields.append([part for part in parts if part.get("type") in ("thinking", "reasoning")])
+    return next(filter(None, map(_text_in, fields)), "")
 
 
-def _is_reasoning(part: Any) -> bool:
-    return isinstance(part, dict) and part.get("type") in ("thinking", "reasoning")
-
-
-def _texts(parts: Iterable[Any]) -> Iterator[str]:
-    """Yield the texts in the parts of a message, which some servers nest."""
-    for part in parts:
-        for name in ("text", "summary", "thinking", "reasoning") if isinstance(part, dict) else ():
-            inner = part.get(name)
-            if isinstance(inner, list):
-                yield from _texts(inner)
-            elif isinstance(inner, str):
-                yield inner
+def _text_in(value: Any) -> str:
+    """Return the text in a part of a message, which some servers nest."""
+    if isinstance(value, dict):
+        value = [value.get(name) for name in ("text", "summary", "thinking", "reasoning")]
+    if isinstance(value, list):
+        return _join_parts(map(_text_in, value))
+    return value if isinstance(value, str) and value.strip() else ""
 
 
 def token_count(counts: Mapping[str, Any], *names: str) -> int | None:
