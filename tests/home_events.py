@@ -90,12 +90,12 @@ def bytes_in(folder: Path) -> str:
 
 
 def keys_in(cache: Path) -> frozenset[str]:
-    """The keys of the answers in a cache."""
+    """The keys of the answers in a cache, with their namespaces."""
     if not cache.exists():
         return frozenset()
     with closing(sqlite3.connect(cache)) as database:
         tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        rows = (database.execute(f"SELECT key FROM {table}") for (table,) in tables)
+        rows = (database.execute(f"SELECT key || namespace FROM {table}") for (table,) in tables)
         return frozenset(key for (key,) in chain(*rows))
 
 

@@ -57,13 +57,12 @@ def test_everything_that_can_change_the_answer_changes_the_key(cache: Cache, pat
     keys |= {cache.key(REQUEST, other) for other in settings}
     with closing(Cache(path, OTHER)) as of_other_model:
         keys.add(of_other_model.key(REQUEST, SETTINGS))
-    cache.start_namespace("m-2", [])
-    keys.add(cache.key(REQUEST, SETTINGS))
-    assert len(keys) == len(requests) + len(settings) + 2
+    assert len(keys) == len(requests) + len(settings) + 1
 
 
 def save(cache: Cache, answer: Answer) -> Answer:
-    return cache.save(REQUEST, SETTINGS, answer, None)
+    (saved,) = cache.save([(REQUEST, SETTINGS, answer, None)])
+    return saved
 
 
 @pytest.mark.parametrize(
@@ -88,13 +87,23 @@ def test_answers_survive_with_the_limit_of_the_newest(cache: Cache, path: Path) 
     assert (cache.is_empty, cache.token_limit(None)) == (True, None)
     answer = Answer("e7e5", version="m-1", adjustments=("no system",), cost=0.1, fingerprint="f")
     for number, limit in enumerate((32_768, 512)):
-        cache.save(replace(REQUEST, draw=number), SETTINGS, answer, limit)
+        cache.save([(replace(REQUEST, draw=number), SETTINGS, answer, limit)])
     with closing(Cache(path, MODEL)) as again:
         assert (again.is_empty, again.token_limit(None)) == (False, 512)
         assert again.token_limit("high") is None
         assert again.answer(REQUEST, SETTINGS) == answer
     with closing(Cache(path, OTHER)) as of_other_model:
         assert of_other_model.is_empty
+
+
+def test_another_version_has_answers_of_its_own(cache: Cache) -> None:
+    others = [replace(REQUEST, draw=number) for number in range(2)]
+    save(cache, COMPLETE)
+    cache.save([(each, SETTINGS, replace(COMPLETE, version="m-2"), None) for each in others[1:]])
+    cache.start_namespace("m-2")
+    assert [bool(cache.answer(each, SETTINGS)) for each in others] == [False, True]
+    cache.start_namespace("m-1")
+    assert [bool(cache.answer(each, SETTINGS)) for each in others] == [True, False]
 
 
 def test_only_bundled_models_get_a_seed_of_each_request() -> None:
@@ -115,7 +124,7 @@ def test_a_damaged_file_ends_in_one_sentence(path: Path) -> None:
     path.unlink()
     with closing(Cache(path, MODEL)) as cache:
         save(cache, COMPLETE)
-        cache._database.execute("UPDATE answers_4 SET answer = '{'")
+        cache._database.execute("UPDATE answers_5 SET answer = '{'")
         with pytest.raises(UserError, match=r"may be damaged"):
             cache.answer(REQUEST, SETTINGS)
 

@@ -2,8 +2,7 @@
 
 import json
 import sqlite3
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache
@@ -28,11 +27,11 @@ CHECKPOINT_PAGES = 10_000
 # So a few answers of another version, before a run was interrupted, prove nothing.
 MIN_ANSWERS_OF_VERSION, MIN_ANSWERS_TO_COMPARE = 3, 20
 
-_TABLE = "answers_4"  # the number is that of the format
+_TABLE = "answers_5"  # the number is that of the format
 _SCHEMA = f"""
     CREATE TABLE IF NOT EXISTS {_TABLE} (
-        key TEXT PRIMARY KEY, model TEXT NOT NULL, namespace TEXT NOT NULL, version TEXT NOT NULL,
-        effort TEXT, token_limit INTEGER, answer TEXT NOT NULL
+        key TEXT NOT NULL, model TEXT NOT NULL, namespace TEXT NOT NULL, version TEXT NOT NULL,
+        effort TEXT, token_limit INTEGER, answer TEXT NOT NULL, PRIMARY KEY (key, namespace)
     );
     CREATE INDEX IF NOT EXISTS {_TABLE}_of_model ON {_TABLE} (model, namespace, version);
 """
@@ -62,9 +61,9 @@ class Cache:
 
     def __init__(self, path: Path | str, model: ModelInfo) -> None:
         self._path = path
-        self._identity = dict(model.identity)
-        self._model = digest(self._identity)
-        self._settings_digest = cache(self._digest_settings)
+        identity = dict(model.identity)
+        self._model = digest(identity)
+        self._digest_with = cache(lambda settings: digest([identity, settings.non_defaults]))
         try:
             if isinstance(path, Path):
                 path.touch(0o600)
@@ -94,40 +93,37 @@ class Cache:
 
     def key(self, request: Request, settings: Settings) -> str:
         """Return the key of an answer: a digest of everything that can change it."""
-        parts = f"{self._settings_digest(settings, self.namespace)} {request.id}"
-        return sha256(parts.encode()).hexdigest()
+        return sha256(f"{self._digest_with(settings)} {request.id}".encode()).hexdigest()
 
     def answer(self, request: Request, settings: Settings) -> Answer | None:
         """Return the cached answer to a request, if there is one."""
         return self._get(self.key(request, settings))
 
-    def save(
+    def save(self, arrived: Iterable[Arrived]) -> list[Answer]:
+        """Save answers in one transaction, and return those that count.
+
+        An earlier answer stays, unless it was cut off at a lower token limit.
+        """
+        self._execute("BEGIN IMMEDIATE")
+        try:
+            return [self._save(*each) for each in arrived]
+        finally:
+            self._execute("COMMIT")
+
+    def _save(
         self, request: Request, settings: Settings, answer: Answer, token_limit: int | None
     ) -> Answer:
-        """Save an answer with the limit that is settled by now, and return the one that counts.
-
-        An earlier one stays, unless it was cut off at a lower token limit.
-        """
-        key, effort = self.key(request, settings), settings.reasoning_effort
-        text = json.dumps(answer.to_json())
-        version = json.dumps(answer.version)  # a server may send what is no text for SQLite
-        row = key, self._model, self.namespace, version, effort, token_limit, text
-        values = f"INTO {_TABLE} VALUES (?, ?, ?, ?, ?, ?, ?)"
-        if self._execute(f"INSERT OR IGNORE {values} RETURNING key", *row):
-            return answer
+        key = self.key(request, settings)
         earlier = self._get(key)
         if earlier and not (earlier.stop_reason == "length" and earlier.limit < answer.limit):
             return earlier
-        self._execute(f"REPLACE {values}", *row)
+        version = json.dumps(answer.version)  # a server may send what is no text for SQLite
+        self._execute(
+            f"REPLACE INTO {_TABLE} VALUES (?, ?, ?, ?, ?, ?, ?)",
+            *(key, self._model, self.namespace, version),
+            *(settings.reasoning_effort, token_limit, json.dumps(answer.to_json())),
+        )
         return answer
-
-    def save_all(self, arrived: Iterable[Arrived]) -> list[Answer]:
-        """Save answers in one transaction, which takes half the time; returns as `save` does."""
-        self._execute("BEGIN IMMEDIATE")
-        try:
-            return [self.save(*each) for each in arrived]
-        finally:
-            self._execute("COMMIT")
 
     def known_versions(self) -> set[str]:
         """Return the versions in the namespace, if it has enough answers to compare with."""
@@ -140,44 +136,37 @@ class Cache:
             return set()
         return {json.loads(name) for name, count in counts if count >= MIN_ANSWERS_OF_VERSION}
 
-    def start_namespace(self, version: str, answered: Sequence[tuple[Request, Settings]]) -> None:
-        """Switch to the namespace of a version, and move these answers there."""
-        before, version = [self.key(*pair) for pair in answered], json.dumps(version)
+    def start_namespace(self, version: str) -> None:
+        """Switch to the namespace of a version, and move its answers there from the present one."""
+        version, present = json.dumps(version), self.namespace
         namespaces = self._execute(
             f"SELECT namespace FROM {_TABLE} WHERE model = ? AND version = ? AND namespace != ? "
             "GROUP BY namespace ORDER BY COUNT(*) DESC LIMIT 1",
-            *(self._model, version, self.namespace),
+            *(self._model, version, present),
         )
         self.namespace = namespaces[0][0] if namespaces else version
-        for old, pair in zip(before, answered, strict=True):
-            self._execute(
-                f"UPDATE OR IGNORE {_TABLE} SET key = ?, namespace = ? WHERE key = ?",
-                *(self.key(*pair), self.namespace, old),
-            )
-            self._execute(f"DELETE FROM {_TABLE} WHERE key = ?", old)
+        of_version = "WHERE model = ? AND namespace = ? AND version = ?"
+        self._execute(
+            f"UPDATE OR IGNORE {_TABLE} SET namespace = ? {of_version}",
+            *(self.namespace, self._model, present, version),
+        )
+        self._execute(f"DELETE FROM {_TABLE} {of_version}", self._model, present, version)
 
     def close(self) -> None:
         """Close the file."""
         self._database.close()
 
     def _use_wal(self) -> None:
-        """Switch to a write-ahead log; SQLite does not wait for another process that does so."""
-        give_up = time.monotonic() + LOCK_TIMEOUT
-        while True:
-            try:
-                self._database.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
-                    raise
-                time.sleep(0.01)
-            else:
-                return
-
-    def _digest_settings(self, settings: Settings, namespace: str) -> str:
-        return digest([self._identity, namespace, settings.non_defaults])
+        """Switch to a write-ahead log, unless another process that does so locks the file."""
+        try:
+            self._database.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
 
     def _get(self, key: str) -> Answer | None:
-        rows = self._execute(f"SELECT answer FROM {_TABLE} WHERE key = ?", key)
+        query = f"SELECT answer FROM {_TABLE} WHERE key = ? AND namespace = ?"
+        rows = self._execute(query, key, self.namespace)
         try:
             return Answer.from_json(rows[0][0]) if rows else None
         except InvalidInput as error:
@@ -192,8 +181,7 @@ class Cache:
     def _unusable(self, error: Exception) -> UserError:
         """Return the error for a file that cannot be used."""
         cause = f"the cache {str(self._path)!r} cannot be used ({error_reason(error)[:80]})"
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if isinstance(error, OSError) or code in _DISK_ERRORS:
+        if isinstance(error, OSError | sqlite3.OperationalError):  # not about the content
             return UserError(
                 f"{cause}; free some space, or set CDTA_HOME to a folder on a local disk that you "
                 "can write to. Earlier answers are safe: run the same command again"
@@ -202,13 +190,6 @@ class Cache:
             f"{cause}; it may be damaged: save what is readable with sqlite3 FILE .recover, or set "
             "CDTA_HOME to another folder"
         )
-
-
-# SQLite's errors that say nothing about the content of the file.
-_DISK_ERRORS = {
-    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR),
-    *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY),
-}
 
 
 @contextmanager

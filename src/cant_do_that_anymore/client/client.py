@@ -8,7 +8,7 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import TypeVar
 
@@ -17,9 +17,8 @@ from ..formatting import duration, pluralize
 from ..providers.base import Answer, Model, Request, RequestRejected, Settings, TransientError
 from .cache import Arrived, Cache, with_request_seed
 from .limiter import Limiter
-from .pricing import CostLimit, Price
+from .pricing import CostLimit, Price, Spending
 from .sender import Sender
-from .spending import Spending
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -77,7 +76,9 @@ class Client:
         self.n_new = 0
         self.remarks: list[str] = []
         self._senders: dict[str | None, Sender] = {}
-        self._limiter = Limiter(connections or model.info.connections)
+        self._limiter = Limiter(
+            connections or model.info.connections, self.spending.affordable_answers
+        )
         self._arrived: list[Arrived] = []
         self._saved: list[Answer] = []
         self._open: dict[str, asyncio.Task[Answer]] = {}
@@ -88,8 +89,7 @@ class Client:
         self._is_unproven = not model.info.is_local
         self._has_answered = not cache.is_empty
         self._known_versions = cache.known_versions()
-        self._of_other_version: list[tuple[Request, Settings]] = []
-        self._failures_in_a_row = self._from_cache = 0
+        self._n_of_other_version = self._failures_in_a_row = self._from_cache = 0
         self._last_logged = -LOG_WAIT_AFTER
 
     async def answers(
@@ -121,11 +121,9 @@ class Client:
                 if self._is_unproven and self._open:
                     await asyncio.wait(started)
                 while started and (started[0].done() or len(started) >= ahead()):
-                    yield await self._result(started[0])
-                    started.popleft()
+                    yield await self._result(started.popleft())
             while started:
-                yield await self._result(started[0])
-                started.popleft()
+                yield await self._result(started.popleft())
         except asyncio.CancelledError:
             interrupted = True
             raise
@@ -157,7 +155,6 @@ class Client:
         if saved := self._cached(request, settings):
             self._from_cache += 1
             self.spending.compare(saved)
-            self._limiter.affordable = self.spending.answers_left
             future = asyncio.get_running_loop().create_future()
             future.set_result(saved)
             return future
@@ -190,7 +187,9 @@ class Client:
         """Send for an answer and save it."""
         try:
             answer = await self._ask(request, settings)
-            self._is_unproven = self._is_unproven and bool(answer.error)
+            if answer.error:
+                self._count_failure(answer.error)
+                return answer
             return await self._save(request, settings, answer)
         except (UserError, StartOver) as error:  # raised by `answers`
             self._error = self._error or error
@@ -204,16 +203,13 @@ class Client:
             StartOver: if it shows that earlier answers were cut off too early, or that another
                 model answers than the one whose answers are cached.
         """
-        if answer.error:
-            self._count_failure(answer.error)
-            return answer
         self._failures_in_a_row = 0
         self.n_new += 1
-        has_risen = self._sender(settings).learn(answer, settings)
-        limit = None if settings.max_tokens else self._sender(settings).limit
-        has_changed = self._is_other_version(request, settings, answer)
-        saved = await self._save_together((request, settings, answer, limit))
-        self._is_unproven = self._is_unproven or has_risen
+        sender = self._sender(settings)
+        has_risen = sender.learn(answer, settings)
+        self._is_unproven = has_risen
+        has_changed = self._is_other_version(answer.version)
+        saved = await self._save_together((request, settings, answer, sender.limit))
         if has_risen or has_changed:
             raise StartOver
         return saved
@@ -224,31 +220,29 @@ class Client:
         group.append(arrived)
         await asyncio.sleep(0)
         if group is self._arrived:
-            self._saved, self._arrived = self.cache.save_all(group), []
+            self._saved, self._arrived = self.cache.save(group), []
         return self._saved[place]
 
-    def _is_other_version(self, request: Request, settings: Settings, answer: Answer) -> bool:
+    def _is_other_version(self, version: str) -> bool:
         """Compare the first answers of the command with the versions of the cached ones.
 
         Returns whether all of them are of other versions, which count from now on.
         """
-        if not self._known_versions or not answer.version:
-            return False
-        self._of_other_version.append((request, settings))
-        if answer.version in self._known_versions:
+        if version in self._known_versions:
             self._known_versions = set()  # the model still answers as it did
-        elif len(self._of_other_version) == ANSWERS_TO_COMPARE:
-            self.switch_version(answer.version, self._of_other_version)
-            return True
-        return False
+        if not (version and self._known_versions):
+            return False
+        self._n_of_other_version += 1
+        if self._n_of_other_version < ANSWERS_TO_COMPARE:
+            return False
+        self.switch_version(version)
+        return True
 
-    def switch_version(
-        self, version: str, answered: Sequence[tuple[Request, Settings]] = ()
-    ) -> None:
-        """Use the cached answers of a version from now on, with these answers moved to them."""
+    def switch_version(self, version: str) -> None:
+        """Use the cached answers of a version from now on."""
         earlier = ", ".join(sorted(self._known_versions))
         self._known_versions = set()
-        self.cache.start_namespace(version, answered)
+        self.cache.start_namespace(version)
         self.remarks.append(
             f"{self.model.info.name} now answers as {version}; cached answers of {earlier} do not "
             "count"
@@ -279,7 +273,8 @@ class Client:
             waited = time.monotonic() - started
             out_of_patience = failures >= MAX_FAILED_ATTEMPTS or waited > REQUEST_DEADLINE
             delay = backoff_seconds(attempts, fault.retry_after)
-            self._log_wait(fault, waited + delay)
+            if waited + delay >= LOG_WAIT_AFTER:
+                self._log_wait(fault, delay)
             if out_of_patience or await self._stopped_within(delay):
                 return Answer(stop_reason="error", error=str(fault))
             attempts += 1
@@ -301,24 +296,24 @@ class Client:
             return Answer(stop_reason="error", error=str(rejected))
         self._has_answered = True
         self._limiter.on_success()
-        answer = self.spending.paid(request, answer)
-        self._limiter.affordable = self.spending.answers_left
-        return answer
+        return self.spending.paid(request, answer)
 
-    def _log_wait(self, fault: TransientError, waited: float) -> None:
+    def _log_wait(self, fault: TransientError, delay: float) -> None:
         """Log the reason for a long wait, at most once per `LOG_WAIT_AFTER` seconds."""
         now = time.monotonic()
-        if waited >= LOG_WAIT_AFTER and now - self._last_logged >= LOG_WAIT_AFTER:
+        if now - self._last_logged >= LOG_WAIT_AFTER:
             self._last_logged = now
-            retry_after = fault.retry_after
-            advice = f", which asks to wait {duration(retry_after)}" if retry_after else ""
-            log.warning("waiting for %s%s (%s)", self.model.info.name, advice, fault)
+            log.warning("waiting %s for %s (%s)", duration(delay), self.model.info.name, fault)
 
     async def _finish(self, *, interrupted: bool) -> None:
         """Send nothing new, and wait for what is in flight, so that it is saved."""
         tasks = list(self._open.values())
-        if interrupted:
-            self._on_interrupt()
+        if interrupted and self._limiter.in_flight:
+            log.warning(
+                "finishing %s in flight, for at most %s; press Ctrl-C again to stop at once",
+                pluralize(self._limiter.in_flight, "request"),
+                duration(MAX_FINISHING),
+            )
         self._stop()
         try:
             if tasks:
@@ -331,15 +326,6 @@ class Client:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _on_interrupt(self) -> None:
-        """Log what happens after Ctrl-C."""
-        if n := self._limiter.in_flight:
-            log.warning(
-                "finishing %s in flight, for at most %s; press Ctrl-C again to stop at once",
-                pluralize(n, "request"),
-                duration(MAX_FINISHING),
-            )
 
     def _stop(self) -> None:
         """Send no more requests; those in flight go on."""

@@ -6,6 +6,7 @@ Once a server was overloaded, the limit recovers by one per round of answers (AI
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable
 from math import inf
 
 FIRST_LIMIT, MAX_LIMIT = 8, 256
@@ -24,10 +25,12 @@ class Limiter:
 
     Attributes:
         in_flight: how many requests are in flight.
-        affordable: how many may be in flight at most, by what is left to spend.
     """
 
-    def __init__(self, fixed: int | None = None) -> None:
+    def __init__(
+        self, fixed: int | None = None, affordable: Callable[[], float] = lambda: inf
+    ) -> None:
+        self._affordable = affordable
         self._max = fixed or MAX_LIMIT
         self._limit = float(fixed or FIRST_LIMIT)
         self._may_double = fixed is None
@@ -37,12 +40,11 @@ class Limiter:
         self._closed_until = 0.0
         self._last_halved = 0.0
         self.in_flight = 0
-        self.affordable: float = inf
 
     @property
     def limit(self) -> int:
         """How many requests may be in flight now."""
-        return int(min(self._limit, self.affordable))
+        return int(min(self._limit, self._affordable()))
 
     async def __aenter__(self) -> float:
         turn = asyncio.get_running_loop().create_future()

@@ -1,11 +1,13 @@
-"""What an answer costs, and how much a command may spend."""
+"""What an answer costs, and how much a command may spend: a limit stops it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 from ..errors import Incomplete, InvalidInput
+from ..formatting import dollars, pluralize
 from ..habits.base import Message
-from ..providers.base import Answer, ModelInfo, Usage
+from ..providers.base import Answer, ModelInfo, Request, Usage, add_costs
 from ..task.spec import Spec
 
 MILLION = 1_000_000
@@ -84,7 +86,7 @@ def cost_limit_for(spec: Spec, model: ModelInfo) -> CostLimit:
 def price_for(spec: Spec, model: ModelInfo) -> Price | None:
     """Return the price that the spec sets, or else the model's list price; None if unknown."""
     if spec.price:
-        return Price(*(float(dollars) / MILLION for dollars in spec.price))
+        return Price(*(float(price) / MILLION for price in spec.price))
     return FREE if model.is_local else _list_price(model)
 
 
@@ -95,14 +97,14 @@ def _list_price(model: ModelInfo) -> Price | None:
 
     query: dict[str, Any] = dict(model.price_query)
 
-    def dollars(*kinds: str) -> float:
+    def price_of(*kinds: str) -> float:
         tokens = Tokens(**dict.fromkeys(kinds, _TOKENS_PRICED))
         return float(calc_price(tokens, **query).total_price)
 
     try:
-        request = dollars()
+        request = price_of()
         given, written, cached, reasoning = (
-            (dollars(*kinds) - request) / _TOKENS_PRICED
+            (price_of(*kinds) - request) / _TOKENS_PRICED
             for kinds in (
                 ("input_tokens",),
                 ("output_tokens",),
@@ -121,6 +123,80 @@ def unknown_price_note(model: ModelInfo) -> str:
         f"{model.name} is not in the price list, so its cost is unknown and not limited; set "
         "--price IN,OUT"
     )
+
+
+class Spending:
+    """Pays for answers, within the limit of a command.
+
+    Attributes:
+        limit: what the command may spend, and has spent.
+        total: the dollars that this client spent; None if unknown.
+    """
+
+    def __init__(self, limit: CostLimit, price: Price | None, requests_per_answer: int) -> None:
+        self.limit = limit
+        self.total: float | None = None if price is None else 0.0
+        self._price, self._requests = price, requests_per_answer
+        self._dearest = 0.0  # of all answers so far, new or cached
+        self._lost = 0
+
+    def check(self, in_flight: int) -> None:
+        """Stop if so many answers, at the dearest so far, pass the limit.
+
+        Raises:
+            CostLimitReached: if they do.
+        """
+        if self.limit.spent + in_flight * self._dearest > self.limit.limit:
+            raise CostLimitReached("stopped at the cost limit")
+
+    def affordable_answers(self) -> float:
+        """Return how many more answers are affordable, but at least one: `check` judges that."""
+        if not self._dearest:
+            return inf
+        return max(1.0, (self.limit.limit - self.limit.spent) / self._dearest)
+
+    def paid(self, request: Request, answer: Answer) -> Answer:
+        """Pay for an answer, and return it with its cost, if its tokens are counted."""
+        if is_counted(answer) or self._price == FREE:
+            self._pay(self._cost_of(answer.usage))
+            return replace(answer, cost=self._cost_of(answer.usage) if self._price else None)
+        self._pay(self._cost_of(rough_usage(request.question.messages, answer)))
+        self.total = None
+        return answer
+
+    def pay_for_lost(self) -> None:
+        """Pay for an answer that got lost and may have been billed, as for the dearest."""
+        self._lost += 1
+        self._pay(self._dearest)
+
+    def compare(self, cached: Answer) -> None:
+        """Compare the cost of a cached answer with the dearest."""
+        self._remember(self._cost_of(cached.usage))
+
+    @property
+    def facts(self) -> list[str]:
+        """What the command has spent, for a progress line; nothing if that is free or unknown."""
+        return [f"{dollars(self.limit.spent)} spent"] if self.total else []
+
+    @property
+    def notes(self) -> list[str]:
+        """How lost answers are counted, if there are any."""
+        lost = f"{pluralize(self._lost, 'answer')} got lost in transit and may have been billed"
+        counted = "; each counts like the dearest that arrived" if self.total else ""
+        return [lost + counted] if self._lost else []
+
+    def _cost_of(self, usage: Usage) -> float:
+        """Return what an answer costs by its tokens; 0 if the price is unknown."""
+        return self._price.of(usage, self._requests) if self._price else 0.0
+
+    def _pay(self, amount: float) -> None:
+        self.limit.spent += amount
+        self.total = add_costs(self.total, amount)
+        self._remember(amount)
+
+    def _remember(self, cost: float) -> None:
+        self._dearest = max(self._dearest, cost)
+        self.limit.dearest = max(self.limit.dearest, cost)
 
 
 def is_counted(answer: Answer) -> bool:
