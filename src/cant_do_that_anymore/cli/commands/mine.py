@@ -72,8 +72,8 @@ def mine_command(
     """
     if output and output.resolve() in {Path(name).resolve() for name in inputs}:
         raise InvalidInput(f"{output} is one of the inputs; give another file for the positions")
-    wanted = mining.MiningCriteria(rules_named(rules), not first, min_elo)
-    results = mining.mine(inputs, wanted, unique=unique, limit=limit, jobs=jobs, cluster=cluster)
+    wanted = mining.MiningCriteria(rules_named(rules), not first, min_elo, unique)
+    results = mining.mine(inputs, wanted, limit=limit, jobs=jobs, cluster=cluster)
     tally = _Tally()
     prints_positions = output is None and sys.stdout.isatty()
     with _output(output) as file:

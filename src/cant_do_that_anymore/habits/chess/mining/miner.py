@@ -29,15 +29,13 @@ from .inputs import check_input
 from .openings import Openings
 from .pgn import Block, Damaged, Game, is_plain, moves_of, read_blocks, tags_of
 
-Item = TypeVar("Item")
 Result = TypeVar("Result")
-Handle = TypeVar("Handle")
 
 _QUEUED_PER_WORKER = 3  # enough to keep a worker busy, few enough for the memory
 
 
 def map_processes(
-    work: Callable[[Item], Result], items: Iterable[Item], jobs: int
+    work: Callable[[Any], Result], items: Iterable[Any], jobs: int
 ) -> Generator[Result, None, None]:
     """``map(work, items)`` in ``jobs`` processes; with one job, in this process.
 
@@ -63,7 +61,7 @@ def map_processes(
 
 
 def map_cluster(
-    work: Callable[[Item], Result], items: Iterable[Item], address: str
+    work: Callable[[Any], Result], items: Iterable[Any], address: str
 ) -> Generator[Result, None, None]:
     """``map(work, items)`` on the Ray cluster at ``address``, or ``auto``.
 
@@ -102,12 +100,12 @@ def map_cluster(
 
 
 def _map_in_order(
-    submit: Callable[[Item], Handle],
-    wait: Callable[[Handle], Result],
-    items: Iterable[Item],
+    submit: Callable[[Any], Any],
+    wait: Callable[[Any], Result],
+    items: Iterable[Any],
     workers: int,
 ) -> Generator[Result, None, None]:
-    handles: deque[Handle] = deque()
+    handles: deque[Any] = deque()
     for item in items:
         handles.append(submit(item))
         if len(handles) >= _QUEUED_PER_WORKER * workers:
@@ -157,11 +155,13 @@ class MiningCriteria:
         rules: the changed rules, which define the usual moves.
         every: take every usual move of a game, not only the first.
         min_elo: the minimum rating of both players.
+        unique: skip positions whose moves so far occurred before, in the same order.
     """
 
     rules: Rules
     every: bool = False
     min_elo: int = 0
+    unique: bool = True
 
 
 class MinedPosition(NamedTuple):
@@ -196,7 +196,6 @@ def mine(
     inputs: Sequence[str],
     wanted: MiningCriteria,
     *,
-    unique: bool = True,
     limit: int | None = None,
     jobs: int = 1,
     cluster: str | None = None,
@@ -206,7 +205,6 @@ def mine(
     Args:
         inputs: files, ``-`` for standard input, and URLs, compressed or not.
         wanted: which positions to take from which games.
-        unique: skip positions whose moves so far occurred before, in the same order.
         limit: stop after this many positions.
         jobs: the number of processes.
         cluster: the address of a Ray cluster to use instead, or ``auto``.
@@ -218,28 +216,28 @@ def mine(
     check_forbids_something(wanted.rules)
     for name in inputs:
         check_input(name)
-    work, blocks = partial(mine_block, wanted=wanted, unique=unique), read_blocks(inputs)
+    work, blocks = partial(mine_block, wanted=wanted), read_blocks(inputs)
     results = map_cluster(work, blocks, cluster) if cluster else map_processes(work, blocks, jobs)
-    left = limit
+    found = 0
     with closing(results), closing(_digest_table()) as seen:
         for mined in results:
-            positions = [p for p in mined.found if not unique or _is_new(p.digest, seen)][:left]
+            positions = [p for p in mined.found if not wanted.unique or _is_new(p.digest, seen)]
+            if limit is not None:
+                positions = positions[: limit - found]
+            found += len(positions)
             yield replace(mined, found=positions)
-            if left is not None:
-                left -= len(positions)
-                if not left:
-                    return
+            if found == limit:
+                return
 
 
-def mine_block(block: Block, wanted: MiningCriteria, *, unique: bool = False) -> MiningResult:
-    """Find the wanted positions in a block of games, repeated ones once if ``unique``."""
+def mine_block(block: Block, wanted: MiningCriteria) -> MiningResult:
+    """Find the wanted positions in a block of games."""
     positions: list[MinedPosition] = []
-    seen: set[bytes] | None = set() if unique else None
     skipped: Counter[str] = Counter()
     damages = {0: block.lost} if block.lost else {}
+    seen: set[bytes] = set()
     for index, game in enumerate(block.games, block.index):
-        reason = _reason_to_skip(block.text, game, wanted)
-        if reason:
+        if reason := _reason_to_skip(block.text, game, wanted):
             skipped[reason] += 1
             continue
         try:
@@ -253,20 +251,20 @@ def mine_block(block: Block, wanted: MiningCriteria, *, unique: bool = False) ->
 
 
 def _positions(
-    text: bytes, game: Game, index: int, wanted: MiningCriteria, seen: set[bytes] | None
+    text: bytes, game: Game, index: int, wanted: MiningCriteria, seen: set[bytes]
 ) -> list[MinedPosition]:
+    """Return the wanted positions of a game; of a unique one, only if it is not among ``seen``."""
     positions: list[MinedPosition] = []
     moves: list[str] = []
     source = None
     for uci, usual in _openings(wanted.rules).follow(moves_of(text, game)):
         if usual:
             digest = blake2b(" ".join(moves).encode(), digest_size=16).digest()
-            if seen is None or digest not in seen:
+            if not (wanted.unique and digest in seen):
                 source = source or _source(tags_of(text, game))
                 position = Position(index, tuple(moves), (uci,), source)
                 positions.append(MinedPosition(json.dumps(position.to_json()), digest))
-            if seen is not None:
-                seen.add(digest)
+            seen.add(digest)
             if not wanted.every:
                 break
         moves.append(uci)

@@ -181,7 +181,7 @@ def _letter(figurine: "re.Match[bytes]") -> bytes:
 
 
 def _share_of_all(source: Source, number: int, inputs: int) -> float | None:
-    return (number + source.done / source.size) / inputs if source.size else None
+    return None if source.share is None else (number + source.share) / inputs
 
 
 def _split_input(chunks: Iterator[bytes]) -> Iterator[Block]:
