@@ -84,7 +84,7 @@ def drawn(dataset: Dataset, spec: Spec) -> list[tuple[int, Item]]:
     if spec.max_samples:
         Random(CUT_SEED).shuffle(numbers)
         numbers = numbers[: spec.max_samples]
-    return [(number, change.checked(chosen[number], items)) for number in numbers]
+    return [(number, change.checked(chosen[number])) for number in numbers]
 
 
 def items_drawn(dataset: Dataset, spec: Spec) -> list[Item]:

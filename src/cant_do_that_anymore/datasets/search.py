@@ -60,7 +60,7 @@ class SelectionConfig:
         Raises:
             InvalidInput: if the item is invalid under the rules.
         """
-        return self.request_about(self.plan.change.checked(self.ordered[number], self.pool.items))
+        return self.request_about(self.plan.change.checked(self.ordered[number]))
 
     def request_about(self, item: Item) -> Request:
         """Return the request about an item."""

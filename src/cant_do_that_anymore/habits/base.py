@@ -20,8 +20,6 @@ Role = Literal["system", "user", "assistant"]
 AnswerOutcome = Literal["usual", "forbidden", "adapted", "legal", "illegal"]
 # The statement of a change in a wording; what it says is so now, and what is not so any more.
 STATEMENTS = CHANGE, NOW, NO_LONGER = ("{change}", "{now}", "{no_longer}")
-# Length of the digests that identify pools.
-DIGEST_LENGTH = 12
 # The pool's order is the same for all models and runs, so that datasets can only grow.
 ORDER_SEED = 20_220_722
 
@@ -187,13 +185,12 @@ class Change(ABC):
         """Whether a text mentions a usual answer."""
         return any(re.search(rf"(?<!\w){re.escape(usual)}(?!\w)", text) for usual in item.usual)
 
-    def checked(self, item: Any, among: Sequence[Any] = ()) -> Any:
+    def checked(self, item: Any) -> Any:
         """Return an item if it is possible, and its usual answers are usual under these rules.
 
         Raises:
-            InvalidInput: if not; for the first such item of ``among``, if given.
+            InvalidInput: with the file and line, if not.
         """
-        del among
         return item
 
 
@@ -217,7 +214,7 @@ class Pool:
     @cached_property
     def digest(self) -> str:
         """Digest of the items."""
-        return digest_of_pool(" ".join(item.id for item in self.items).encode())
+        return sha256(" ".join(item.id for item in self.items).encode()).hexdigest()[:12]
 
     @cached_property
     def in_seeded_order(self) -> Sequence[Any]:
@@ -225,11 +222,6 @@ class Pool:
         if self.shuffled:
             return self.items
         return Random(ORDER_SEED).sample(self.items, len(self.items))
-
-
-def digest_of_pool(lines: bytes) -> str:
-    """Return a digest that identifies a pool."""
-    return sha256(lines).hexdigest()[:DIGEST_LENGTH]
 
 
 class Habit(ABC):

@@ -131,9 +131,8 @@ class QuestionChange(Change):
         """Return the texts of the change, without its items."""
         return {name: getattr(self, name) for name in ("answer", *_TEXTS)}
 
-    def checked(self, item: QuestionItem, among: Sequence[Any] = ()) -> QuestionItem:
+    def checked(self, item: QuestionItem) -> QuestionItem:
         """Return an item of a pool or dataset, in which equal answers are written alike."""
-        del among
         checked = self._normalized(item)
         if checked.is_control and not item.is_control:
             raise InvalidInput(f"{item.where}: the usual answer stays right")

@@ -63,7 +63,7 @@ def test_written_items_are_read_back(tmp_path: Path, name: str) -> None:
         ({**GOOD, "next_filtered_moves": []}, "no usual move"),
         ({**GOOD, "previous_moves": ["e2e5"]}, "move 1, 'e2e5', is not legal"),
         ({**GOOD, "previous_moves": ["e2e4", "zz"]}, "move 2 is not a UCI move"),
-        ({**GOOD, "previous_moves": ["e2e4", 7]}, "move 2 is not a UCI move"),
+        ({**GOOD, "previous_moves": ["e2e4", 7]}, "not a position as one JSON object"),
         ({**GOOD, "next_filtered_moves": ["c8h3"]}, "'c8h3' is impossible there"),
         ({**GOOD, "next_filtered_moves": ["g8f6"]}, "'g8f6' is not a usual move"),
         (KING_INTO_CHECK, "'e2e3' is not a usual move: it is not one of the bishop moves"),

@@ -8,7 +8,7 @@ An example; the original's older key names can be read as well::
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
@@ -19,8 +19,8 @@ from typing import Any, BinaryIO, Self, cast
 
 import chess
 
-from ...errors import InvalidInput, error_reason
-from ...files import DATA, atomic_write
+from ...errors import InvalidInput
+from ...files import DATA, atomic_write, file_errors
 from .rules import STANDARD, Rules, board_after, move_on, resolve_rules
 
 
@@ -96,21 +96,17 @@ class Position:
         if not isinstance(fields, dict):
             raise ValueError("not a JSON object")
         usual = fields.get("next_filtered_moves") or fields.get("special_move") or []
-        moves = fields["previous_moves"]
-        game, source = fields["game_idx"], fields.get("source")
-        if type(game) is not int:
-            raise ValueError(f"not the number of a game: {shortened(game)}")
-        if not isinstance(source, str | None):
-            raise ValueError(f"not text: {shortened(source)}")
         usuals = [usual] if isinstance(usual, str) else usual
-        if not isinstance(moves, list) or not isinstance(usuals, list):
-            raise ValueError(f"not lists of moves: {shortened(moves)}, {shortened(usuals)}")
-        for number, uci in enumerate([*moves, *usuals], 1):
-            if not isinstance(uci, str):
-                raise InvalidInput(
-                    f"move {number} is not a UCI move such as 'e2e4': {shortened(uci)}"
-                )
+        game, moves, source = fields["game_idx"], fields["previous_moves"], fields.get("source")
+        if type(game) is not int or not isinstance(source, str | None):
+            raise ValueError("not the number of a game and a text")
+        if not (_are_texts(moves) and _are_texts(usuals)):
+            raise ValueError("not lists of moves")
         return cls(game, tuple(moves), tuple(usuals), source)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 @lru_cache(maxsize=2048)
@@ -141,27 +137,28 @@ def parse_positions(path: Path) -> list[Position]:
     Raises:
         InvalidInput: with file, line and reason, at the first line that is not a position.
     """
+    opener = gzip.open if path.suffix == ".gz" else open
+    problems = (OSError, EOFError, zlib.error)
+    with file_errors("read", path, error=InvalidInput, caught=problems), opener(path, "rb") as file:
+        lines = cast(BinaryIO, file).readlines()
     return [
-        replace(_parse_line(line, where), where=where)
-        for where, line in _numbered_lines(path)
+        _parse_line(line, f"{path}, line {number}")
+        for number, line in enumerate(lines, 1)
         if line.strip()
     ]
 
 
-def checked(position: Position, rules: Rules, among: Sequence[Position] = ()) -> Position:
+def checked(position: Position, rules: Rules) -> Position:
     """Check that a position's moves are possible and its usual moves usual.
 
     Raises:
-        InvalidInput: with file, line and reason, if they are not under ``rules``; for the first
-            such position of ``among``, if given.
+        InvalidInput: with file, line and reason, if they are not under ``rules``.
     """
     if not position.where:
         return position
     try:
         _check_moves(position, rules)
     except InvalidInput as problem:
-        for other in among:
-            checked(other, rules)
         raise InvalidInput(f"{position.where}: {problem}") from None
     return replace(position, where="")
 
@@ -172,12 +169,7 @@ def write_positions(path: Path, positions: Iterable[Position]) -> None:
     The write is atomic.
     """
     with atomic_write(path) as file, gzip_if_named(path, file) as out:
-        out.writelines(position_lines(positions))
-
-
-def position_lines(positions: Iterable[Position]) -> Iterator[bytes]:
-    """Yield the lines of a file of positions."""
-    return (json.dumps(position.to_json()).encode() + b"\n" for position in positions)
+        out.writelines(json.dumps(p.to_json()).encode() + b"\n" for p in positions)
 
 
 @cache
@@ -212,29 +204,17 @@ def gzip_if_named(path: Path, file: BinaryIO) -> AbstractContextManager[BinaryIO
     return gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
 
 
-def _numbered_lines(path: Path) -> Iterator[tuple[str, bytes]]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(path, "rb") as file:
-            for number, line in enumerate(cast(BinaryIO, file), 1):
-                yield f"{path}, line {number}", line
-    except (OSError, EOFError, zlib.error) as problem:
-        raise InvalidInput(f"cannot read {path}: {error_reason(problem)}") from None
-
-
 def _parse_line(line: bytes, where: str) -> Position:
     try:
         position = Position.from_json(json.loads(line))
     except KeyError as missing:
         raise InvalidInput(f"{where}: the key {missing} is missing") from None
-    except InvalidInput as problem:
-        raise InvalidInput(f"{where}: {problem}") from None
     except ValueError:
         text = shortened(line.decode("utf-8", "replace").strip())
         raise InvalidInput(f"{where}: not a position as one JSON object: {text}") from None
     if not position.usual:
         raise InvalidInput(f"{where}: no usual move ('next_filtered_moves' is missing or empty)")
-    return position
+    return replace(position, where=where)
 
 
 def _check_moves(position: Position, rules: Rules) -> None:

@@ -138,11 +138,11 @@ class Rules(Change):
         moves = named_moves(text, item.board(), STANDARD).values() if text else ()
         return any(move is not None and move.uci() in item.usual for move in moves)
 
-    def checked(self, item: "Position", among: Sequence["Position"] = ()) -> "Position":
+    def checked(self, item: "Position") -> "Position":
         """Return a position whose moves are possible and whose usual moves are usual."""
         from ..position import checked
 
-        return checked(item, self, among)
+        return checked(item, self)
 
     def forbids(self, board: chess.Board, move: chess.Move) -> bool:
         """Whether ``move`` is legal under the standard rules and illegal under these."""
