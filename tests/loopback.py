@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from aiohttp import web
 
-from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, placebo_of
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.openai_api import ServerModel
 from cant_do_that_anymore.providers.responses import Response
 
@@ -224,4 +224,4 @@ def is_changed(request: Body) -> bool:
 
 def is_placebo(request: Body) -> bool:
     """Whether the prompt states the placebo of the default rules."""
-    return placebo_of(BISHOPS_AS_KNIGHTS).statement in str(request)
+    return BISHOPS_AS_KNIGHTS.placebo_change.statement in str(request)

@@ -12,7 +12,6 @@ from cant_do_that_anymore.habits.chess.rules import (
     BISHOPS_AS_KNIGHTS,
     STANDARD,
     board_after,
-    placebo_of,
 )
 from loopback import Body, is_changed, is_placebo, moves_in, queried_move
 
@@ -86,7 +85,7 @@ def usual_move(moves: tuple[str, ...]) -> str:
 @cache
 def legal_under_both(moves: tuple[str, ...]) -> tuple[str, ...]:
     """Moves legal under both rules and the placebo, so that positions can be controls."""
-    board, placebo = board_after(moves), placebo_of(BISHOPS_AS_KNIGHTS)
+    board, placebo = board_after(moves), BISHOPS_AS_KNIGHTS.placebo_change
     legal = sorted(move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(board))
     pairs = ((uci, chess.Move.from_uci(uci)) for uci in legal)
     both = (u for u, m in pairs if STANDARD.is_legal(board, m) and placebo.is_legal(board, m))

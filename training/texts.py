@@ -18,7 +18,7 @@ from random import Random
 import numpy as np
 from games import HELD_OUT_RULES, vocabulary
 
-from cant_do_that_anymore.habits.chess.rules import CATALOG, STANDARD, PieceSwap, Rules, placebo_of
+from cant_do_that_anymore.habits.chess.rules import CATALOG, STANDARD, PieceSwap, Rules
 from cant_do_that_anymore.providers.bundled import Tokenizer
 from cant_do_that_anymore.task.prompts import DEFAULT_WORDING, SHIPPED_WORDINGS, shipped_wording
 
@@ -191,7 +191,7 @@ def heldout_texts(seed: int) -> dict[str, str]:
         for name, wording in WORDINGS.items():
             texts[f"{name} {key}"] = wording.changed_prompt(rules)
         plain = WORDINGS[DEFAULT_WORDING]
-        texts[f"placebo {key}"] = plain.changed_prompt(placebo_of(rules))
+        texts[f"placebo {key}"] = plain.changed_prompt(rules.placebo_change)
         texts[f"reminded {key}"] = f"{texts[f'plain {key}']} {plain.reminder_prompt(rules)}"
         question = plain.question.format(move=QUERIED, answers="yes or no")
         texts[f"asked {key}"] = f"{texts[f'plain {key}']} {question}"

@@ -20,7 +20,6 @@ from cant_do_that_anymore.habits.chess.rules import (
     BISHOPS_AS_KNIGHTS,
     STANDARD,
     board_after,
-    placebo_of,
 )
 from cant_do_that_anymore.metrics.diagnosis import knowing
 from cant_do_that_anymore.providers.base import Answer
@@ -243,7 +242,7 @@ def test_controls_are_habits_that_stay_legal(perfect_run: Run) -> None:
     for control, position in zip(perfect_run.controls, controls, strict=True):
         (habit,) = position.usual
         board, move = position.board(), chess.Move.from_uci(habit)
-        for rules in (STANDARD, BISHOPS_AS_KNIGHTS, placebo_of(BISHOPS_AS_KNIGHTS)):
+        for rules in (STANDARD, BISHOPS_AS_KNIGHTS, BISHOPS_AS_KNIGHTS.placebo_change):
             assert rules.is_legal(board, move)
         assert tuple(control.replies) == CONTROL_CONDITIONS
         assert position.moves not in sampled
@@ -368,9 +367,8 @@ def test_a_wording_for_a_single_change_cannot_state_a_placebo(tmp_path: Path) ->
     )
     run = measure("cdta/random", wording=str(file), diagnose=True, n=5)
     conditions = {condition.name: condition for condition in run.plan.conditions}
-    assert (
-        conditions["placebo"].prompts[0].text == f"Play. {placebo_of(BISHOPS_AS_KNIGHTS).statement}"
-    )
+    placebo = BISHOPS_AS_KNIGHTS.placebo_change
+    assert conditions["placebo"].prompts[0].text == f"Play. {placebo.statement}"
     assert conditions["reminded"].prompts[0].added == f"Note: {BISHOPS_AS_KNIGHTS.statement}"
     question = conditions["knows_forbidden"].question(run.samples[0].item)
     assert question.messages[-1].content.split("\n\n")[-1].startswith(f"{question.about}? ")

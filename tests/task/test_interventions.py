@@ -23,7 +23,6 @@ from cant_do_that_anymore.habits.chess.rules import (
     CATALOG,
     STANDARD,
     Rules,
-    placebo_of,
 )
 from cant_do_that_anymore.metrics.estimates import difference
 from cant_do_that_anymore.metrics.interventions import Effect, effects_of
@@ -108,7 +107,7 @@ def test_the_worked_example_is_right_and_about_another_piece(rules: Rules) -> No
     ((fen, usual, reply),) = re.findall(
         r"of that game, (.+) in FEN, the usual move (\w+) would .* reply was (\w+)\.$", text
     )
-    board, placebo = chess.Board(fen), placebo_of(rules)
+    board, placebo = chess.Board(fen), rules.placebo_change
     assert placebo.statement in text
     assert placebo.is_habit(board, chess.Move.from_uci(usual))
     assert placebo.is_legal(board, chess.Move.from_uci(reply))

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from ..errors import unknown_value
+from ..errors import InvalidInput, unknown_value
 from ..files import DATA
 from .words import Words
 
@@ -150,6 +150,18 @@ class Change(ABC):
     def forbids_something(self) -> bool:
         """Whether the rules forbid a usual answer, so that there is a habit to break."""
         return True
+
+    def check_forbids_something(self) -> None:
+        """Check that there is a habit to break.
+
+        Raises:
+            InvalidInput: if these rules forbid nothing.
+        """
+        if not self.forbids_something:
+            raise InvalidInput(
+                f"{self.key} forbids no move that was legal before, so there is no habit to drop; "
+                "choose other rules (see cdta rules)"
+            )
 
     @property
     def statements(self) -> tuple[str, str, str]:

@@ -284,11 +284,7 @@ class Spec:
             InvalidInput: if the key is unknown, or the rules cannot be measured.
         """
         change = resolve_change(self.rules)
-        if not change.forbids_something:
-            raise InvalidInput(
-                f"{change.key} forbids no move that was legal before, so there is no habit to "
-                "drop; choose other rules (see cdta rules)"
-            )
+        change.check_forbids_something()
         return change
 
 

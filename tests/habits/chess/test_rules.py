@@ -16,7 +16,6 @@ from cant_do_that_anymore.habits.chess.rules import (
     STANDARD,
     Rules,
     board_after,
-    placebo_of,
     rules_named,
 )
 from pgn_styles import random_positions
@@ -184,13 +183,13 @@ def test_every_pair_of_pieces_has_rules() -> None:
     assert len(CATALOG) == 1 + 4 * 3 + len(RESTRICTIONS)
     without_effect = [rules.key for rules in CHANGES if not rules.forbids_something]
     assert without_effect == ["bishops-as-queens", "rooks-as-queens"]
-    assert placebo_of(rules_named("knights-as-queens")) == rules_named("rooks-as-bishops")
+    assert rules_named("knights-as-queens").placebo_change == rules_named("rooks-as-bishops")
 
 
 @every_change
 def test_a_placebo_forbids_other_moves_in_a_statement_of_similar_length(rules: Rules) -> None:
     """The usual moves stay legal, except for checks and pins that only the placebo causes."""
-    placebo = placebo_of(rules)
+    placebo = rules.placebo_change
     assert placebo.forbids_something and placebo != rules
     if rules.forbids_something:
         assert 0.75 < len(placebo.statement) / len(rules.statement) < 1.35

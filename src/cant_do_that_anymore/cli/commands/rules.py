@@ -30,8 +30,7 @@ def rules_command(name: str | None, as_json: bool) -> None:
     """
     several = changes_named(name) if name else changes_named("all")
     changes = list(several.values()) or [resolve_change(name)]
-    if not changes[0].forbids_something:
-        raise InvalidInput(f"{name!r} forbids nothing, so there is nothing to show")
+    changes[0].check_forbids_something()
     if as_json:
         click.echo(json.dumps([_entry(change) for change in changes], indent=2))
         return

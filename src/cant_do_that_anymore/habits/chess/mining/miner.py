@@ -24,7 +24,7 @@ import chess
 
 from ....errors import Incomplete, InvalidInput
 from ..position import Position
-from ..rules import Rules, check_forbids_something
+from ..rules import Rules
 from .inputs import check_input
 from .openings import Openings
 from .pgn import Block, Damaged, Game, is_plain, moves_of, read_blocks, tags_of
@@ -213,7 +213,7 @@ def mine(
         InvalidInput: if an input does not exist or the rules forbid nothing.
         Incomplete: if the workers fail.
     """
-    check_forbids_something(wanted.rules)
+    wanted.rules.check_forbids_something()
     for name in inputs:
         check_input(name)
     work, blocks = partial(mine_block, wanted=wanted), read_blocks(inputs)

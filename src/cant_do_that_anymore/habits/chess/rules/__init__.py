@@ -6,10 +6,9 @@ from ....errors import InvalidInput, unknown_value
 from .base import STANDARD as STANDARD
 from .base import Rules as Rules
 from .base import board_after as board_after
-from .base import check_forbids_something as check_forbids_something
 from .base import copy_as as copy_as
 from .base import move_on as move_on
-from .custom import check_rules, digest_of
+from .custom import check_rules
 from .restrictions import KnightsCannotJump, NoCastling, PawnsOneStep
 from .swaps import PLURALS
 from .swaps import PieceSwap as PieceSwap
@@ -34,7 +33,8 @@ def rules_named(key: str) -> Rules:
         InvalidInput: if no rules have that key.
     """
     if key not in CATALOG:
-        raise unknown_value("rules", key, CATALOG)
+        changes = (rules.key for rules in CATALOG.values() if rules.forbids_something)
+        raise unknown_value("rules", key, changes)
     return CATALOG[key]
 
 
@@ -57,21 +57,3 @@ def resolve_rules(rules: Rules | str) -> Rules:
     if rules.key in CATALOG:
         raise InvalidInput(f"the key {rules.key!r} is in the catalog; give your rules another key")
     return rules
-
-
-def placebo_of(rules: Rules) -> Rules:
-    """Return the rules that a placebo prompt states: the rules' own placebo, or else no castling.
-
-    >>> placebo_of(BISHOPS_AS_KNIGHTS).statement[:43]
-    'All rooks now move exactly as knights do. R'
-    """
-    return rules.placebo or NoCastling()
-
-
-def identity_of(rules: Rules) -> str:
-    """Return the name of rules in cache keys, files and folders: the key, if in the catalog.
-
-    User-defined rules may change under the same key, so a digest is added to theirs.
-    """
-    in_catalog = CATALOG.get(rules.key) == rules
-    return rules.key if in_catalog else f"{rules.key}-{digest_of(rules)}"

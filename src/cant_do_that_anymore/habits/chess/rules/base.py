@@ -22,24 +22,11 @@ _Board = TypeVar("_Board", bound=chess.Board)
 class Rules(Change):
     """A set of rules; equal rules compare equal, in every process.
 
+    Subclasses have a ``key``, a ``title`` and a ``statement`` (see `Change`).
+
     >>> STANDARD.is_legal(chess.Board(), chess.Move.from_uci("f1g3"))
     False
     """
-
-    @property
-    @abstractmethod
-    def key(self) -> str:
-        """The name in options and files."""
-
-    @property
-    @abstractmethod
-    def title(self) -> str:
-        """The name in reports."""
-
-    @property
-    @abstractmethod
-    def statement(self) -> str:
-        """The text for the prompt: what has changed, and then what is illegal now."""
 
     @property
     def placebo(self) -> "Rules | None":
@@ -71,16 +58,18 @@ class Rules(Change):
     @property
     def placebo_change(self) -> "Rules":
         """The rules' own placebo, or else no castling."""
-        from . import placebo_of
+        from .restrictions import NoCastling
 
-        return placebo_of(self)
+        return self.placebo or NoCastling()
 
     @property
     def identity(self) -> str:
-        """The key; with a digest, if the rules are the user's own."""
-        from . import identity_of
+        """The key; with a digest, if the rules are the user's own: those may change."""
+        from . import CATALOG
+        from .custom import digest_of
 
-        return identity_of(self)
+        in_catalog = CATALOG.get(self.key) == self
+        return self.key if in_catalog else f"{self.key}-{digest_of(self)}"
 
     @abstractmethod
     def view(self, board: chess.Board) -> chess.Board:
@@ -184,19 +173,6 @@ STANDARD = Standard()
 def legal_moves_of(view: chess.Board, board: chess.Board) -> Iterator[chess.Move]:
     """Yield the legal moves of a view of ``board`` that capture no king."""
     return view.generate_legal_moves(to_mask=chess.BB_ALL & ~board.kings)
-
-
-def check_forbids_something(rules: Rules) -> None:
-    """Reject rules without a habit to break.
-
-    Raises:
-        InvalidInput: if they forbid nothing.
-    """
-    if not rules.forbids_something:
-        raise InvalidInput(
-            f"{rules.key} forbids no move that was legal before, so there is no habit to drop; "
-            "choose other rules (see cdta rules)"
-        )
 
 
 def copy_as(kind: type[_Board], board: chess.Board) -> _Board:
