@@ -83,11 +83,12 @@ def test_shipped_items_are_right(key: str) -> None:
 
 BAD_FILES = {
     HEAD: "'dozens.jsonl' (No such file",
-    f"titel = 'x'\n{HEAD}": "unknown key in own.toml: 'titel' (did you mean 'title'",
-    HEAD.replace("now =", "# now ="): "own.toml is missing the key 'now'",
-    HEAD.replace("no_longer", "# "): "own.toml is missing the key 'no_longer'",
-    HEAD.replace('"number"', '"numbr"'): "unknown 'answer' in own.toml: 'numbr'",
-    HEAD.replace('"dozens.jsonl"', "[]"): "own.toml has no items; give at least one whose usual",
+    f"titel = 'x'\n{HEAD}": "own.toml: unknown key: 'titel' (did you mean 'title'",
+    HEAD.replace("now =", "# now ="): "own.toml: the key 'now' is missing",
+    HEAD.replace("no_longer", "# "): "own.toml: the key 'no_longer' is missing",
+    HEAD.replace('"number"', '"numbr"'): "own.toml: unknown answer of own: 'numbr'",
+    HEAD.replace('"dozens.jsonl"', "[]"): "own.toml: own has no item whose usual answer",
+    HEAD.replace('"dozens.jsonl"', "3"): "'items' of own must be a list, not 3",
     HEAD.replace('"You count things."', '" "'): "'task' of own must be a text, not ' '",
     '"': "cannot read the change 'own.toml'",
 }
@@ -98,7 +99,8 @@ BAD_LINES = {
     '{"question": "4 dozen eggs", "usual": 48, "right": "many"}': "'many' is not a number",
     ITEM.replace("right", "rihgt"): "'rihgt' (did you mean 'right'?)",
     ITEM: "the same question as items.jsonl, line 1, '3 dozen eggs'",
-    ITEM[:-1]: "an item must be an object with a question",
+    ITEM.replace("3 dozen", "3  dozen "): "the same question as items.jsonl, line 1",
+    ITEM[:-1]: "not a JSON object: Expecting ',' delimiter",
     "[]": "an item must be an object with a question, not []",
 }
 
@@ -255,5 +257,9 @@ def test_changes_from_python(dozens: Path) -> None:
     for items in ([], [{"question": "q", "usual": 1, "right": 1}]):
         with pytest.raises(InvalidInput, match="no item whose usual answer becomes wrong"):
             measure("cdta/random", rules=replace(change, items=items))
+    with pytest.raises(InvalidInput, match="'items' of mine must be a list, not None"):
+        replace(own, items=None)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="unknown rules"):
         Spec(rules="base-10")
+    with pytest.raises(InvalidInput, match="several rules; give one: base-9, minus-means-plus"):
+        Spec(rules="arithmetic")

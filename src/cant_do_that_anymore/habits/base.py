@@ -336,13 +336,12 @@ class Habit(ABC):
         return new
 
     @abstractmethod
+    def examples(self, change: Any) -> Iterable[Any]:
+        """Return items for readers; none if the change forbids nothing."""
+
     def example(self, change: Any) -> Any:
         """Return an item for showing prompts, or None if the change forbids nothing."""
-
-    def examples(self, change: Any) -> Iterable[Any]:
-        """Return items for readers."""
-        example = self.example(change)
-        return [example] if example else []
+        return next(iter(self.examples(change)), None)
 
     @abstractmethod
     def worked_example(self, change: Any) -> str:

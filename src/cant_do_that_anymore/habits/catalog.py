@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import InvalidInput, unknown_value
-from ..validation import parse
+from ..errors import InvalidInput, shortlist, unknown_value
 from .base import Change, Form, Habit
 from .chess.habit import CHESS
 from .chess.rules import CATALOG, resolve_rules
@@ -13,6 +12,7 @@ from .questions import (
     QuestionChange,
     Questions,
     UsualMeaning,
+    change_from,
     read_change,
     shipped_change,
     shipped_keys,
@@ -53,8 +53,10 @@ def resolve_change(value: Any) -> Change:
         value = read_change(value)
     if isinstance(value, str) and value in shipped_keys():
         return shipped_change(value)
+    if isinstance(value, str) and (several := changes_named(value)):
+        raise InvalidInput(f"{value!r} stands for several rules; give one: {shortlist([*several])}")
     if isinstance(value, str) and value not in CATALOG:
-        raise unknown_value("rules", value, [*CATALOG, *shipped_keys(), "FILE.toml"])
+        raise unknown_value("rules", value, [*changes_named(ALL), "FILE.toml"])
     if not isinstance(value, QuestionChange):
         return resolve_rules(value)
     if value.identity != value.key and value.key in (*CATALOG, *shipped_keys()):
@@ -94,5 +96,6 @@ def restored_change(saved: Any) -> Change:
         of, identity = restored_change(saved[0]), saved[1]
         return of.standard if identity == of.standard.identity else of.placebo_change
     if isinstance(saved, dict):
-        return parse(QuestionChange, saved | {"items": []}, "the saved change")
+        texts = {name: text for name, text in saved.items() if name != "key"}
+        return change_from(texts | {"items": []}, saved.get("key", ""))
     return resolve_change(saved)

@@ -92,19 +92,20 @@ def read_items(path: Path) -> list[QuestionItem]:
     """
     with file_errors("read the items", path, error=InvalidInput, caught=(OSError, ValueError)):
         lines = path.read_text(encoding="utf-8-sig").split("\n")
-    items = []
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            items.append(item_at(f"{path}, line {number}", _parsed(line)))
+    items = [
+        item_at(f"{path}, line {number}", _parsed(line, f"{path}, line {number}"))
+        for number, line in enumerate(lines, 1)
+        if line.strip()
+    ]
     check_distinct(items)
     return items
 
 
-def _parsed(line: str) -> Any:
+def _parsed(line: str, where: str) -> Any:
     try:
         return json.loads(line)
-    except (ValueError, RecursionError):
-        return line
+    except (ValueError, RecursionError) as problem:
+        raise InvalidInput(f"{where}: not a JSON object: {problem}") from None
 
 
 def item_at(where: str, values: Any) -> QuestionItem:
@@ -132,9 +133,7 @@ def check_distinct(items: Sequence[QuestionItem]) -> None:
     """
     places: dict[str, str] = {}
     for item in items:
-        if item.question in places:
-            raise InvalidInput(
-                f"{item.where}: the same question as {places[item.question]}, "
-                f"{shortened(item.question)}"
-            )
-        places[item.question] = item.where
+        question = " ".join(item.question.split())
+        if place := places.get(question):
+            raise InvalidInput(f"{item.where}: the same question as {place}, {shortened(question)}")
+        places[question] = item.where

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from ..errors import InvalidInput, unknown_value
 from ..files import DATA, file_errors
-from ..validation import parse
 from .answers import AnswerKind, normalized, read_answer
-from .base import STATEMENTS, Change, Form, Habit, Message, Pool
+from .base import Change, Form, Habit, Message, Pool
 from .question_items import QuestionItem, check_distinct, item_at, item_from, read_items
 from .words import Words
 
@@ -23,8 +22,69 @@ SHIPPED_FOLDER = DATA / "questions"
 USUAL_RATES = (0.4, 0.9, 1.0)
 
 
+class Meaning(Change):
+    """What questions mean: after a change, before it, or under its placebo."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def of(self) -> "QuestionChange":
+            """The change."""
+
+    @property
+    def its_habit(self) -> "Questions":
+        """The habit of the change."""
+        return _habit_named(self.of.habit or self.of.key)
+
+    @property
+    def standard(self) -> "UsualMeaning":
+        """The usual meaning."""
+        return UsualMeaning(self.of, "standard", "As usual", "")
+
+    @property
+    def placebo_change(self) -> "UsualMeaning":
+        """The usual meaning, with the statement of the placebo."""
+        change = self.of
+        if not change.placebo:
+            raise InvalidInput(
+                f"{change.key} has no placebo, which a diagnosis needs: a similar change that "
+                "leaves the usual answers right; add the key 'placebo' to its file"
+            )
+        return UsualMeaning(change, f"{change.identity}-placebo", "Placebo", change.placebo)
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The texts that a wording may contain, by placeholder."""
+        return {TASK: self.of.task, REPLY: self.of.reply, **super().texts}
+
+    def allows(self, answer: str, item: QuestionItem) -> bool:
+        """Whether an answer is right."""
+        return answer in self.examples(item)
+
+    def read(self, reply: str, item: QuestionItem, *, exact: bool, cut_off: bool) -> str | None:
+        """Return the answer that a reply gives."""
+        if exact:
+            return reply.strip() or None
+        if cut_off:  # whatever answers it names on the way
+            return None
+        return read_answer(
+            reply,
+            question=item.question,
+            usual=item.usual,
+            right=item.right,
+            answer=self.of.answer,
+            changed=self is self.of,
+        )
+
+    def guesses(self, item: QuestionItem) -> Sequence[str]:
+        """Return a usual and a right answer, and the usual one of another item."""
+        others = self.of.items or [item]
+        other = others[int(item.id, 16) % len(others)]
+        return [item.usual[0], item.right[0], other.usual[0]]
+
+
 @dataclass(frozen=True, kw_only=True)
-class QuestionChange(Change):
+class QuestionChange(Meaning):
     """A change of what a kind of question means, with its items: what a TOML file holds.
 
     Attributes:
@@ -43,8 +103,6 @@ class QuestionChange(Change):
         InvalidInput: if it cannot be used.
     """
 
-    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
-
     title: str
     task: str
     reply: str
@@ -57,13 +115,14 @@ class QuestionChange(Change):
     key: str = "own"
 
     def __post_init__(self) -> None:
-        for name in _TEXTS:
-            text = getattr(self, name)
-            if not isinstance(text, str) or (not text.strip() and name not in _OPTIONAL):
+        for name, text in self.to_json().items():
+            if not isinstance(text, str) or not (text.strip() or name in _OPTIONAL):
                 raise InvalidInput(f"{name!r} of {self.key} must be a text, not {text!r}")
         if self.answer not in get_args(AnswerKind):
             raise unknown_value(f"answer of {self.key}", self.answer, get_args(AnswerKind))
-        items = tuple(item_at(f"item {n} of {self.key}", i) for n, i in enumerate(self.items, 1))
+        if not isinstance(self.items, list | tuple):
+            raise InvalidInput(f"'items' of {self.key} must be a list, not {self.items!r}")
+        items = [item_at(f"item {n} of {self.key}", item) for n, item in enumerate(self.items, 1)]
         check_distinct(items)
         object.__setattr__(self, "items", tuple(map(self._normalized, items)))
 
@@ -85,10 +144,10 @@ class QuestionChange(Change):
         )
         return replace(item, usual=usual, right=right)
 
-    @cached_property
-    def its_habit(self) -> "Questions":
-        """The habit that it belongs to."""
-        return Questions(self.habit or self.key)
+    @property
+    def of(self) -> "QuestionChange":
+        """This change."""
+        return self
 
     @property
     def statement(self) -> str:
@@ -100,11 +159,6 @@ class QuestionChange(Change):
         """The statement and its two parts."""
         return self.statement, self.now, self.no_longer
 
-    @property
-    def texts(self) -> Mapping[str, str]:
-        """The texts that a wording may contain, by placeholder."""
-        return {TASK: self.task, REPLY: self.reply, **super().texts}
-
     @cached_property
     def identity(self) -> str:
         """The key; with a digest of the texts, if the change is the user's own."""
@@ -112,24 +166,9 @@ class QuestionChange(Change):
         is_shipped = self.key in shipped_keys() and shipped_change(self.key) == self
         return self.key if is_shipped else f"{self.key}-{sha256(texts.encode()).hexdigest()[:8]}"
 
-    @cached_property
-    def standard(self) -> "Change":
-        """The usual meaning."""
-        return UsualMeaning(self, "standard", "As usual", "")
-
-    @property
-    def placebo_change(self) -> "Change":
-        """The usual meaning, with the statement of the placebo."""
-        if not self.placebo:
-            raise InvalidInput(
-                f"{self.key} has no placebo, which a diagnosis needs: a similar change that leaves "
-                "the usual answers right; add the key 'placebo' to its file"
-            )
-        return UsualMeaning(self, f"{self.identity}-placebo", "Placebo", self.placebo)
-
     def to_json(self) -> dict[str, str]:
         """Return the texts of the change, without its items."""
-        return {name: getattr(self, name) for name in ("answer", *_TEXTS)}
+        return {name: getattr(self, name) for name in (*_REQUIRED, *_OPTIONAL, "key")}
 
     def checked(self, item: QuestionItem) -> QuestionItem:
         """Return an item of a pool or dataset, in which equal answers are written alike."""
@@ -138,32 +177,18 @@ class QuestionChange(Change):
             raise InvalidInput(f"{item.where}: the usual answer stays right")
         return checked
 
-    def allows(self, answer: str, item: QuestionItem) -> bool:
-        """Whether an answer is right after the change."""
-        return answer in item.right
-
-    def read(self, reply: str, item: QuestionItem, *, exact: bool, cut_off: bool) -> str | None:
-        """Return the answer that a reply gives after the change."""
-        return _read(self, reply, item, changed=True, exact=exact, cut_off=cut_off)
-
     def examples(self, item: QuestionItem) -> Sequence[str]:
         """Return the right answers after the change."""
         return item.right
 
-    def guesses(self, item: QuestionItem) -> Sequence[str]:
-        """Return a usual and a right answer, and the usual one of another item."""
-        others = self.items or [item]
-        other = others[int(item.id, 16) % len(others)]
-        return [item.usual[0], item.right[0], other.usual[0]]
 
-
-_TEXTS = ("title", "task", "reply", "now", "no_longer", "placebo", "habit", "key")
+# The texts of a change.
+_REQUIRED = ("title", "task", "reply", "now", "no_longer", "answer")
 _OPTIONAL = ("placebo", "habit")
-_REQUIRED = ("title", "task", "reply", "now", "no_longer", "answer", "items")
 
 
 @dataclass(frozen=True)
-class UsualMeaning(Change):
+class UsualMeaning(Meaning):
     """The rules under which the usual answers are right: before a change, or a placebo."""
 
     of: QuestionChange
@@ -172,63 +197,13 @@ class UsualMeaning(Change):
     statement: str
 
     @property
-    def its_habit(self) -> "Questions":
-        """The habit of the change."""
-        return self.of.its_habit
-
-    @property
-    def standard(self) -> Change:
-        """The rules before the change."""
-        return self.of.standard
-
-    @property
-    def placebo_change(self) -> Change:
-        """The placebo of the change."""
-        return self.of.placebo_change
-
-    @property
-    def texts(self) -> Mapping[str, str]:
-        """The texts of the change, with the whole statement in place of any part."""
-        return {**self.of.texts, **dict.fromkeys(STATEMENTS, self.statement)}
-
-    def allows(self, answer: str, item: QuestionItem) -> bool:
-        """Whether an answer is a usual one."""
-        return answer in item.usual
-
-    def read(self, reply: str, item: QuestionItem, *, exact: bool, cut_off: bool) -> str | None:
-        """Return the answer that a reply gives."""
-        return _read(self.of, reply, item, changed=False, exact=exact, cut_off=cut_off)
+    def statements(self) -> tuple[str, str, str]:
+        """The whole statement in place of any part."""
+        return self.statement, self.statement, self.statement
 
     def examples(self, item: QuestionItem) -> Sequence[str]:
         """Return the usual answers."""
         return item.usual
-
-    def guesses(self, item: QuestionItem) -> Sequence[str]:
-        """Return a usual and a right answer, and the usual one of another item."""
-        return self.of.guesses(item)
-
-
-def _read(
-    change: QuestionChange,
-    reply: str,
-    item: QuestionItem,
-    *,
-    changed: bool,
-    exact: bool,
-    cut_off: bool,
-) -> str | None:
-    if exact:
-        return reply.strip() or None
-    if cut_off:  # whatever answers it names on the way
-        return None
-    return read_answer(
-        reply,
-        question=item.question,
-        usual=item.usual,
-        right=item.right,
-        answer=change.answer,
-        changed=changed,
-    )
 
 
 def _show_question(item: QuestionItem) -> list[Message]:
@@ -276,12 +251,13 @@ class Questions(Habit):
     def pool(self, change: QuestionChange, name: str = "", *, quiet: bool = True) -> Pool:
         """Return the items of a change, without its controls."""
         del quiet
-        if not any(self.examples(change)):
+        items = list(self.examples(change))
+        if not items:
             raise InvalidInput(f"{change.key} has no item whose usual answer becomes wrong")
         if name:
             option = "--eval all_diagonal" if name == "diagonal" else f"--pool {name}"
             raise InvalidInput(f"{option} is for chess, not for {change.key}; leave it out")
-        return Pool(change.key, list(self.examples(change)))
+        return Pool(change.key, items)
 
     def usual_rates(self, pool: str) -> Sequence[float]:
         """Return how often small models give the usual answers to the shipped questions."""
@@ -299,10 +275,6 @@ class Questions(Habit):
         """Return an item from its JSON object."""
         return item_from(line)
 
-    def example(self, change: QuestionChange) -> QuestionItem:
-        """Return the first item of a change."""
-        return next(self.examples(change))
-
     def examples(self, change: QuestionChange) -> Iterator[QuestionItem]:
         """Yield the items of a change."""
         return (item for item in change.items if not item.is_control)
@@ -310,7 +282,7 @@ class Questions(Habit):
     def worked_example(self, change: QuestionChange) -> str:
         """Return an example from another shipped change."""
         other = shipped_change(next(key for key in shipped_keys() if key != change.key))
-        item = self.example(other)
+        item = next(self.examples(other))
         return (
             "Here is a worked example of another task, in which another rule was changed: "
             f'"{other.statement}" The question was "{item.question}". The usual answer, '
@@ -322,6 +294,11 @@ class Questions(Habit):
         return f"{item.question}\nRight after the change: {' or '.join(item.right)}."
 
 
+@cache
+def _habit_named(name: str) -> Questions:
+    return Questions(name)
+
+
 def read_change(path: Path) -> QuestionChange:
     """Read a change from a TOML file, with its items.
 
@@ -330,26 +307,31 @@ def read_change(path: Path) -> QuestionChange:
     """
     with file_errors("read the change", path, error=InvalidInput, caught=(OSError, ValueError)):
         values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    if "key" in values:  # it is the file's name
-        valid = (*_REQUIRED, *_OPTIONAL)
-        raise unknown_value(f"key in {path}", "key", valid)
-    given, source = values.get("items"), path
-    if isinstance(given, str):
-        source = path.parent / given
-        values["items"] = read_items(source)
-    elif given is not None:
-        listed = given if isinstance(given, list) else [given]
-        values["items"] = [item_at(f"{path}, item {n}", item) for n, item in enumerate(listed, 1)]
+    items = values.get("items")
     try:
-        change = parse(QuestionChange, values | {"key": path.stem}, str(path))
+        if isinstance(items, str):
+            values["items"] = read_items(path.parent / items)
+        change = change_from(values, path.stem)
+        _ = change.its_habit.pool(change)  # it has items
     except InvalidInput as problem:
-        text = str(problem)
-        is_named = any(str(file) in text for file in (path, source))
-        raise InvalidInput(text if is_named else f"{path}: {text}") from None
-    if all(item.is_control for item in change.items):
-        what = "no item" if change.items else "no items; give at least one"
-        raise InvalidInput(f"{source} has {what} whose usual answer becomes wrong")
+        raise InvalidInput(f"{path}: {problem}") from None
     return change
+
+
+def change_from(values: Mapping[str, Any], key: str) -> QuestionChange:
+    """Return the change with this key, and with the texts and items of a file.
+
+    Raises:
+        InvalidInput: if it cannot be used.
+    """
+    required = (*_REQUIRED, "items")
+    for name in values:
+        if name not in (*required, *_OPTIONAL):
+            raise unknown_value("key", name, (*required, *_OPTIONAL))
+    for name in required:
+        if name not in values:
+            raise InvalidInput(f"the key {name!r} is missing")
+    return QuestionChange(key=key, **values)
 
 
 @cache

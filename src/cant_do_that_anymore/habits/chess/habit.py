@@ -84,9 +84,10 @@ class Chess(Habit):
         """Return positions with other game numbers where theirs already mean another game."""
         return renumbered(new, existing)
 
-    def example(self, change: Rules) -> Position | None:
+    def examples(self, change: Rules) -> list[Position]:
         """Return a position of a famous game."""
-        return example_of(change)
+        example = example_of(change)
+        return [example] if example else []
 
     def worked_example(self, change: Rules) -> str:
         """Return an example from another game, whose changed rule is the placebo."""
