@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from dataclasses import replace
-from itertools import count, pairwise, product
+from itertools import pairwise, product
 from math import sqrt
 from pathlib import Path
 from random import Random
@@ -149,7 +149,6 @@ def test_spread_interval_matches_the_closed_form_for_equal_errors() -> None:
         assert sqrt(max(0.0, variance)) == pytest.approx(end, abs=1e-6)
 
 
-CALLS = count()
 TEXTS = {"standard": "Chess. {position}.", "changed": "Chess. {change} {position}."}
 
 
@@ -213,11 +212,10 @@ def test_custom_forms_that_differ_late_in_a_game_have_other_identities(tmp_path:
         ({"name": "a@b"}, "must be a text without '@', not 'a@b'"),  # it would get no digest
         ({"name": ""}, "must be a text without '@', not ''"),
         ({"description": None}, "needs a description .*, not None"),
-        ({"render": lambda _: None}, "must return messages with text, .* not None"),
+        ({"render": lambda _: None}, r"must return messages with text, .* not \[\]"),
         ({"render": lambda _: []}, r"must return messages with text, .* not \[\]"),
         ({"render": lambda _: "e2e4"}, r"must return messages with text, .* not \['e', "),
         ({"render": lambda _: [Message("user", 5)]}, "must return messages with text"),  # type: ignore[arg-type]
-        ({"render": lambda _: [Message("user", str(next(CALLS)))]}, "other messages when"),
     ],
 )
 def test_forms_that_cannot_work_are_refused(fields: dict[str, Any], message: str) -> None:

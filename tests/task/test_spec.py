@@ -83,7 +83,7 @@ def test_a_number_beyond_a_bound_is_refused(name: str, bound: Ge | Gt | Le | Lt)
         ({"form": "fenn"}, "unknown form: 'fenn' (did you mean 'fen'?)"),
         ({"conditions": ["placeboo"]}, "unknown condition: 'placeboo' (did you mean 'placebo'?)"),
         ({"pool": "comon"}, "unknown pool: 'comon' (did you mean 'common'?)"),
-        ({"pool": "gone.jsonl"}, "cannot read gone.jsonl: No such file or directory"),
+        ({"pool": "gone.jsonl"}, "cannot read 'gone.jsonl' (No such file or directory)"),
         (
             {"conditions": ["changed", "standard"]},
             ("the conditions of a run must start with 'standard' and "),
@@ -117,7 +117,7 @@ def test_an_invalid_spec_is_refused_without_showing_secrets(
     ("dataset", "message"),
     [
         ("gpt-4", "unknown dataset: 'gpt-4' (did you mean 'gpt-4-0314'?)"),
-        ("gone.jsonl", "cannot read gone.jsonl: No such file or directory"),
+        ("gone.jsonl", "cannot read 'gone.jsonl' (No such file or directory)"),
     ],
 )
 def test_a_dataset_that_does_not_exist_is_refused(dataset: str, message: str) -> None:

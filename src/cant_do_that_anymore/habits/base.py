@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from ..errors import InvalidInput, unknown_value
+from ..errors import InvalidInput
 from ..files import DATA
 from .words import Words
 
@@ -278,19 +278,13 @@ class Habit(ABC):
         """The default form."""
         return next(iter(self.forms.values()))
 
+    @abstractmethod
     def form_named(self, value: Any) -> Form:
-        """Return a form by its name, or one of the user's own.
+        """Return a form that is not the default, by its name, or one of the user's own.
 
         Raises:
             InvalidInput: if there is no such form, or the user's own cannot work.
         """
-        if value not in self.forms:
-            raise unknown_value("form", str(value), self.forms)
-        return self.forms[value]
-
-    def saved_form(self, identity: str) -> Form:
-        """Return the form of a saved run."""
-        return self.form_named(identity)
 
     @abstractmethod
     def pool(self, change: Any, name: str = "", *, quiet: bool = True) -> Pool:
@@ -322,17 +316,14 @@ class Habit(ABC):
 
     def controls(self, change: Any) -> Sequence[Any] | None:
         """Return the control items of a change; None if controls come from the search."""
-        del change
         return None
 
     def as_control(self, item: Any, answer: str) -> Any:
         """Return an item to which a model gave an answer that stays right as a control."""
-        del answer
         return item
 
     def regrouped(self, new: Sequence[Any], existing: Sequence[Any]) -> Sequence[Any]:
         """Return new items whose groups mean no other group of existing items."""
-        del existing
         return new
 
     @abstractmethod
@@ -353,7 +344,6 @@ class Habit(ABC):
 
     def label(self, item: Any, answer: str) -> str:
         """Return an answer as readers know it."""
-        del item
         return answer
 
     def details(self, item: Any) -> dict[str, Any]:
@@ -363,12 +353,11 @@ class Habit(ABC):
 
     def named_answers(self, text: str, item: Any, change: Any) -> dict[str, str]:
         """Return the answers that a text names, by how it writes them."""
-        del text, item, change
         return {}
 
     def picture(self, change: Any, item: Any) -> Any:
         """Return a picture of a change for reports, or None; the item is used if it has none."""
-        del change, item
+        return None
 
     def definitions(self) -> str:
         """Return what its pictures and scripts need within the report, as SVG."""
@@ -376,7 +365,6 @@ class Habit(ABC):
 
     def other_changes(self, given: Sequence[tuple[Any, str]], change: Any) -> Mapping[str, float]:
         """Return the shares of these answers that other changes forbid, by their keys."""
-        del given, change
         return {}
 
 

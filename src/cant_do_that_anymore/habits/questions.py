@@ -219,14 +219,7 @@ class Questions(Habit):
     has_one_right_answer = True
     words = Words(
         item="question",
-        answer="answer",
-        verb="gives",
-        past="gave",
-        place="to",
         as_usual="as usual",
-        allowed="right",
-        disallowed="wrong",
-        group="group",
         cannot="Only {share} of its answers are right as usual",
         hopeless="this model can't do this task; try another one (see cdta rules)",
         labels={"adapted": "right answer", "illegal": "another answer"},
@@ -250,7 +243,6 @@ class Questions(Habit):
 
     def pool(self, change: QuestionChange, name: str = "", *, quiet: bool = True) -> Pool:
         """Return the items of a change, without its controls."""
-        del quiet
         items = list(self.examples(change))
         if not items:
             raise InvalidInput(f"{change.key} has no item whose usual answer becomes wrong")

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
 class Words:
-    """How screens speak of a habit.
+    """How screens speak of a habit; by default, of any.
 
     Attributes:
         item: one item.
@@ -22,18 +22,18 @@ class Words:
         labels: names of outcomes, where the outcome's own name does not fit.
     """
 
-    item: str
-    answer: str
-    verb: str
-    past: str
-    place: str
-    as_usual: str
-    allowed: str
-    disallowed: str
-    group: str
-    cannot: str
-    hopeless: str
-    labels: Mapping[str, str]
+    item: str = "item"
+    answer: str = "answer"
+    verb: str = "gives"
+    past: str = "gave"
+    place: str = "to"
+    as_usual: str = "under standard rules"
+    allowed: str = "right"
+    disallowed: str = "wrong"
+    group: str = "group"
+    cannot: str = ""
+    hopeless: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def items(self) -> str:
@@ -70,17 +70,4 @@ class Words:
 
 
 # How screens speak of several habits at once.
-ANY_HABIT = Words(
-    item="item",
-    answer="answer",
-    verb="gives",
-    past="gave",
-    place="to",
-    as_usual="under standard rules",
-    allowed="right",
-    disallowed="wrong",
-    group="group",
-    cannot="",
-    hopeless="",
-    labels={},
-)
+ANY_HABIT = Words()

@@ -57,7 +57,7 @@ def saved_plan(
         InvalidInput, LookupError: if the values are not those of a run.
     """
     habit = change.its_habit
-    form = habit.saved_form(options["form"]) if "form" in options else habit.form
+    form = habit.form_named(options["form"]) if "form" in options else habit.form
     names = options.get("interventions", ())
     conditions = {name: entry.condition(name, change, form, names) for name, entry in saved.items()}
     if missing := {STANDARD_CONDITION, CHANGED_CONDITION} - conditions.keys():

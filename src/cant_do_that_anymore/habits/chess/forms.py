@@ -25,13 +25,6 @@ def _random_game(plies: int = 80) -> tuple[str, ...]:
     return tuple(move.uci() for move in board.move_stack)
 
 
-def _rendered(form: Form) -> list[Any]:
-    """Return the description of a form, and the turns of every position of a game."""
-    game = _random_game()
-    positions = [Position(0, game[:ply], ()) for ply in range(len(game) + 1)]
-    return [form.description, *(list(form.render(position)) for position in positions)]
-
-
 def _moves(position: Position) -> Iterable[Message]:
     """Return the moves so far, one per turn: the side to move is the assistant."""
     roles: tuple[Role, Role] = ("assistant", "user")
@@ -97,12 +90,16 @@ FORMS: dict[str, Form] = {
 def form_named(value: Any) -> Form:
     """Return a form by its name, or one of your own.
 
+    One of your own that a saved run names with its digest cannot be rendered again.
+
     Raises:
         InvalidInput: if there is no such form, or your own cannot work.
     """
     if isinstance(value, Form):
         return value if value.digest or value in FORMS.values() else _own(value)
-    if not isinstance(value, str) or value not in FORMS:
+    if "@" in str(value):
+        return _lost(value)
+    if value not in FORMS:
         raise unknown_value("form", str(value), FORMS)
     return FORMS[value]
 
@@ -116,30 +113,22 @@ def _own(form: Form) -> Form:
             f"the form {form.name!r} needs a description (a clause of the prompt), not "
             f"{form.description!r}"
         )
-    turns = form.render(Position(0, _random_game(), ()))
-    listed = list(turns) if isinstance(turns, Iterable) else []
-    if not listed or not all(
-        isinstance(message, Message) and isinstance(message.content, str) for message in listed
-    ):
+    game = _random_game()
+    rendered: list[Any] = [form.description]
+    for ply in range(len(game) + 1):
+        turns = form.render(Position(0, game[:ply], ()))
+        rendered.append(list(turns) if isinstance(turns, Iterable) else [])
+    *_, last = rendered
+    if not last or not all(isinstance(m, Message) and isinstance(m.content, str) for m in last):
         raise InvalidInput(
             f"render of the form {form.name!r} must return messages with text, such as "
-            f"[Message('user', 'e2e4')], not {shortened(listed or turns)}"
-        )
-    rendered = _rendered(form)
-    if rendered != _rendered(form):
-        raise InvalidInput(
-            f"render of the form {form.name!r} returns other messages when it is called again "
-            "for the same position; it must depend on the position alone"
+            f"[Message('user', 'e2e4')], not {shortened(last)}"
         )
     return replace(form, digest=sha256(repr(rendered).encode()).hexdigest()[:8])
 
 
 @cache
-def saved_form(identity: str) -> Form:
-    """Return the form of a saved run; one of the user's own cannot be rendered again."""
-    if "@" not in identity:
-        return form_named(identity)
-
+def _lost(identity: str) -> Form:
     def render(_: Position) -> Iterable[Message]:
         raise InvalidInput(f"the form {identity!r} of this run is not one of {', '.join(FORMS)}")
 

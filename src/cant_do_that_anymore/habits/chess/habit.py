@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from ..base import Form, Habit, Pool
 from ..words import Words
-from .forms import FORMS, form_named, saved_form
+from .forms import FORMS, form_named
 from .move_names import named_moves
 from .notation import draw_board, notate, notate_game
 from .picture import RulePicture, pieces, rule_picture
@@ -35,13 +35,11 @@ class Chess(Habit):
         verb="plays",
         past="played",
         place="in",
-        as_usual="under standard rules",
         allowed="legal",
         disallowed="illegal",
         group="game",
         cannot="Only {share} of its moves are legal",
         hopeless="this model can't play chess; try --rules base-9",
-        labels={},
     )
     script = "board.js"
 
@@ -53,10 +51,6 @@ class Chess(Habit):
     def form_named(self, value: Any) -> Form:
         """Return a form by its name, or one of the user's own."""
         return form_named(value)
-
-    def saved_form(self, identity: str) -> Form:
-        """Return the form of a saved run."""
-        return saved_form(identity)
 
     def pool(self, change: Rules, name: str = "", *, quiet: bool = True) -> Pool:
         """Return the original's positions, or those of the bundled games or of datasets."""

@@ -22,7 +22,7 @@ _Board = TypeVar("_Board", bound=chess.Board)
 class Rules(Change):
     """A set of rules; equal rules compare equal, in every process.
 
-    Subclasses have a ``key``, a ``title`` and a ``statement`` (see `Change`).
+    Subclasses have a ``key``, a ``title`` (of reports) and a ``statement`` (of the prompt).
 
     >>> STANDARD.is_legal(chess.Board(), chess.Move.from_uci("f1g3"))
     False
