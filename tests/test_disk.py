@@ -164,14 +164,14 @@ def test_only_the_user_can_read_the_home(server: Loopback, home: Path) -> None:
     assert {oct(folder.stat().st_mode & 0o777) for folder in folders} == {"0o700"}
 
 
-def test_a_damaged_dataset_is_moved_aside(server: Loopback, home: Path) -> None:
+def test_a_damaged_dataset_is_built_again(server: Loopback, home: Path) -> None:
     run = ["run", *pool_options(server), "--quiet"]
     cdta(*run, code=0)
     for _ in range(2):  # the dataset built in its place, too
         next(home.glob("datasets/m.*/dataset.json")).write_text("{")
         assert "is damaged" in message_from("dataset", "list", code=0)
         message = message_from(*run, code=0)
-        assert "is damaged" in message and "moved to" in message
+        assert "is damaged" in message and "it is built again" in message
 
 
 def test_a_home_locked_by_another_process_gives_a_one_sentence_error(

@@ -61,13 +61,11 @@ def advised(error: CostLimitReached) -> float:
     return float(amount)
 
 
-@pytest.mark.parametrize(
-    ("dataset", "longer_after"), [(None, 10**9), (None, 300), (positions(200), 100)]
-)
+@pytest.mark.parametrize("dataset", [None, positions(200)])
 def test_the_limit_holds_and_typing_what_the_message_says_finishes_the_run(
-    dataset: Path | None, longer_after: int, serve: Serve
+    dataset: Path | None, serve: Serve
 ) -> None:
-    server = serve(Ledger(habit_in_every_fifth, longer_after=longer_after, delay=0.002))
+    server = serve(Ledger(habit_in_every_fifth, delay=0.002))
     few: dict[str, Any] = {"price": USER_PRICE, "max_connections": CONNECTIONS}
     spec = Spec(model="m", base_url=server.url, dataset=dataset, n=100, **few)
     evaluate(replace(spec, n=10), quiet=True)  # shows how often it has the habit

@@ -107,5 +107,5 @@ def test_progress_and_total(serve: Serve, priced: None, capsys: pytest.CaptureFi
     assert f": 20/20, 0 s left, {dollars(run.cost.spent)} spent, " in lines[-1]
     assert "spent" not in unpriced[-1]
     again = evaluate(spec).cost
-    assert again.total == pytest.approx(run.cost.total)
+    assert again.total == pytest.approx(run.cost.total, rel=0.05)  # but for those in flight
     assert again.spent is not None and again.spent < run.cost.spent / 10  # one identity check

@@ -36,7 +36,7 @@ def test_an_estimate_leads_with_one_figure_and_a_narrow_range() -> None:
     assert 0.5 < expected.dollars < 1
     done = cdta("estimate", "--model", "openai/gpt-4o", "--eval", "all_small", code=0)
     first, *_ = done.stdout.split(" (between $")
-    assert first == "openai/gpt-4o, all_small: about $0.71"
+    assert first == "openai/gpt-4o, all_small: about $0.73"
     assert "is assumed to reply without reasoning" in " ".join(done.stdout.split())
 
 

@@ -170,7 +170,7 @@ class Search:
         if answer.stop_reason == "error":
             self._count_failure(answer.error)
         else:
-            self.add_cost(answer)
+            self._cost = add_costs(self._cost, answer.cost)
         if first_replies:
             first_replies.observe(answer, usable=score.usable, baseline=True)
 
@@ -181,10 +181,6 @@ class Search:
                 f"{self._failed} of the {self.searched} requests to build the dataset have no "
                 f"answer (the last: {error})"
             )
-
-    def add_cost(self, answer: Answer) -> None:
-        """Count the cost of an answer."""
-        self._cost = add_costs(self._cost, answer.cost)
 
     def dataset(self, version: str) -> Dataset:
         """Return the dataset that was found.

@@ -15,7 +15,6 @@ from collections.abc import Hashable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import takewhile
 
 from ..client.cache import Cache
 from ..client.client import Client
@@ -79,17 +78,33 @@ async def select_items(
         await _ask_candidates(dataset, plan.wanted, config, client)
     is_sampled = dataset.asked and NO_TEMPERATURE in first.adjustments
     notes = [OWN_TEMPERATURE_NOTE] if is_sampled else []
-    return replace(drawn_from(dataset, spec, config, client.cache), notes=notes)
+    return replace(_drawn_from(dataset, spec, config, client.cache), notes=notes)
 
 
-def drawn_from(dataset: Dataset, spec: Spec, config: SelectionConfig, cache: Cache) -> Selection:
-    """Draw items and controls from a dataset whose answers are cached."""
+def known_selection(
+    spec: Spec, plan: Plan, source: Dataset | Pool, model: ModelInfo, cache: Cache
+) -> Selection | None:
+    """Return the items of a run if that takes no request, else None.
+
+    Before the first answer names the version of the model, that in its name counts.
+    """
+    if isinstance(source, Dataset):
+        return Selection(source, items_drawn(source, spec), [])
+    config = SelectionConfig(model, source, plan)
+    first = cache.answer(config.request(0), config.settings)
+    version = first.version if first else model.name.rpartition("/")[2]
+    dataset = known_dataset(version, spec, config)
+    return _drawn_from(dataset, spec, config, cache) if dataset else None
+
+
+def _drawn_from(dataset: Dataset, spec: Spec, config: SelectionConfig, cache: Cache) -> Selection:
+    """Draw items, and controls from the answers that are cached."""
     items = items_drawn(dataset, spec)
-    controls = controls_for(dataset, items, config, cache) if spec.diagnose else []
+    controls = _controls_for(dataset, items, config, cache) if spec.diagnose else []
     return Selection(dataset, items, controls)
 
 
-def controls_for(
+def _controls_for(
     dataset: Dataset, samples: Sequence[Item], config: SelectionConfig, cache: Cache
 ) -> list[Item]:
     """Return as many controls as samples, or as many as there are, in a fixed order.
@@ -214,18 +229,10 @@ async def _build_dataset(
                     break
     if not search.done:
         raise NoHabit(_hopeless(version, search, client, spec))
-    for answer in _unneeded_answers(search, client.cache):
-        search.add_cost(answer)
     built = search.dataset(version)
     if not spec.fresh and not built.failed:
         save_dataset(built, config.digest, config.facts, config.plan.change.its_habit)
     return built
-
-
-def _unneeded_answers(search: Search, cache: Cache) -> Iterator[Answer]:
-    """Yield the answers to requests that were in flight when the last position was found."""
-    answers = (cache.answer(request, search.config.settings) for request in search.requests())
-    return (answer for answer in takewhile(bool, answers) if answer)
 
 
 def _facts(search: Search, client: Client) -> list[str]:

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ..errors import InvalidInput, UserError, error_reason, unknown_value
+from ..errors import InvalidInput, error_reason, unknown_value
 from ..files import atomic_dir, atomic_write_text, file_errors, home, safe_name
 from ..formatting import pluralize
 from ..habits.base import Change, Habit, Item
@@ -22,15 +22,6 @@ from ..validation import parse
 log = logging.getLogger(__name__)
 
 ITEMS_FILE = "items.jsonl"
-
-
-def _move_away(folder: Path) -> str:
-    try:
-        target = home("damaged") / f"{folder.name}-{time.time_ns()}"
-        folder.rename(target)
-    except (OSError, UserError):  # harmless where it is
-        return "it is built again"
-    return f"it was moved to {target}"
 
 
 def _digest(items: Iterable[Item]) -> str:
@@ -58,8 +49,7 @@ class Dataset:
         asked: how many requests it took to find them, if known.
         failed: how many of those have no answer.
         pool_ended: whether the pool holds no more for this model.
-        cost: what the requests to find them cost in US dollars, also those that were in flight when
-            the last one was found; None if unknown.
+        cost: what the requests to find them cost in US dollars; None if unknown.
         endpoint: the address of the model, if it has one.
         saved_at: when the dataset was saved.
         built_now: whether the current run built it.
@@ -131,7 +121,7 @@ def notes_on_dataset(dataset: Dataset) -> list[str]:
 def saved_dataset(version: str, digest: str, change: Change) -> Dataset | None:
     """Return the dataset of a model version for these rules, by the digest of its config.
 
-    One that is damaged is moved away: its answers are cached, so it can be built again.
+    One that is damaged does not count: its answers are cached, so it can be built again.
     """
     folder = _folder(version, digest)
     if not folder.exists():
@@ -140,7 +130,7 @@ def saved_dataset(version: str, digest: str, change: Change) -> Dataset | None:
         dataset, _ = _load(folder)
         return replace(dataset, items=[change.checked(item) for item in dataset.items])
     except InvalidInput as error:
-        log.warning("%s; %s", error, _move_away(folder))
+        log.warning("%s; it is built again", error)
         return None
 
 

@@ -17,9 +17,8 @@ from inspect_ai.model import Model, get_model
 from ..client.cache import open_cache
 from ..client.client import from_cache_again
 from ..client.pricing import CostLimit, cost_limit_for
-from ..datasets.pools import drawn
-from ..datasets.search import SelectionConfig
-from ..datasets.selection import Selection, drawn_from, known_dataset, select_items
+from ..datasets.pools import items_drawn
+from ..datasets.selection import Selection, known_selection, select_items
 from ..datasets.storage import Dataset
 from ..habits.base import Change, Pool
 from ..habits.catalog import saved_change
@@ -91,7 +90,7 @@ class SearchedSamples(SampleSource):
     async def _select(self, spec: Spec, size: int, limits: list[CostLimit]) -> Selection:
         """Select the items of a step; all steps share a limit."""
         with inspect_terms():
-            if selection := known_selection(spec, get_model(), self._available):
+            if selection := selection_of_task(spec, get_model(), self._available):
                 return selection
             model = TaskModel(get_model())
             if not limits:
@@ -105,22 +104,19 @@ class SearchedSamples(SampleSource):
                 )
 
 
-def known_selection(
+def selection_of_task(
     spec: Spec, task_model: Model | None, available: Dataset | Pool
 ) -> Selection | None:
     """Return the items of the task if that takes no request to the model, else None."""
     if isinstance(available, Pool) and task_model and str(task_model).startswith(MOCK):
         available = Dataset("", available.name, list(available.items))
     if isinstance(available, Dataset):
-        return Selection(available, [item for _, item in drawn(available, spec)], [])
+        return Selection(available, items_drawn(available, spec), [])
     if not task_model:
         return None
-    model = TaskModel(task_model)
-    config = SelectionConfig(model.info, available, plan_for(spec, model.info))
-    with open_cache(model.info) as cache:
-        first = cache.answer(config.request(0), config.settings)
-        dataset = known_dataset(first.version, spec, config) if first else None
-        return drawn_from(dataset, spec, config, cache) if dataset else None
+    info = TaskModel(task_model).info
+    with open_cache(info) as cache:
+        return known_selection(spec, plan_for(spec, info), available, info, cache)
 
 
 def inspect_samples(

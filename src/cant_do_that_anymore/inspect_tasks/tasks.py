@@ -27,7 +27,7 @@ from cant_do_that_anymore.inspect_tasks.dataset import (
     PlannedDataset,
     SearchedSamples,
     inspect_samples,
-    known_selection,
+    selection_of_task,
 )
 from cant_do_that_anymore.inspect_tasks.scorer import habit
 from cant_do_that_anymore.inspect_tasks.solver import every_condition
@@ -68,7 +68,7 @@ def _task(eval: Eval, arguments: Arguments) -> Task:
         model = active_model()
         spec = spec_for(eval, arguments, model)
         available, change = source_for(spec), spec.change
-        selection = known_selection(spec, model, available)
+        selection = selection_of_task(spec, model, available)
         habit_task = Task(
             dataset=inspect_samples(selection, change)
             if selection

@@ -1,25 +1,23 @@
 """What a run is expected to cost: requests, tokens, dollars and seconds, before it starts.
 
-Cached answers tell how often the model has the habit and how long its answers are. Without any, the
-rates of other models and a rough count of tokens have to do. All figures are means. The only range
-comes from the share of items that qualify, since that decides how many have to be searched.
+All figures are means. Cached answers tell how often the model has the habit and how long its
+answers are. Without any, the rates of other models and a rough count of tokens have to do. The only
+range comes from the share of items that qualify, since that decides how many have to be searched.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from statistics import NormalDist, fmean, median
-from typing import NamedTuple
 
 from ..client.cache import Cache, open_cache
 from ..client.pricing import price_for, rough_tokens, unknown_price_note
 from ..client.session import model_info
-from ..datasets.pools import items_drawn, source_for
+from ..datasets.pools import source_for
 from ..datasets.search import Search, SelectionConfig
-from ..datasets.selection import controls_for, known_dataset
-from ..datasets.storage import Dataset
+from ..datasets.selection import known_selection
 from ..formatting import about_dollars, duration, percentage, pluralize
-from ..habits.base import Item
+from ..habits.base import Item, Pool
 from ..metrics.score_interval import Cell, score_limits
 from ..providers.base import Answer, Effort, ModelInfo, Request, Usage
 from ..task.plan import plan_for
@@ -36,13 +34,11 @@ MEAN_REASONING_TOKENS: dict[Effort | None, int] = {
     **dict.fromkeys((None, "medium"), 2_100),
     **dict.fromkeys(("high", "xhigh", "max"), 5_900),
 }
-# Models that reason unless they are told not to, and those whose names continue these.
+# Models that reason unless they are told not to, by how their names begin.
 KNOWN_REASONING_MODELS = (
     *("o1", "o3", "o4", "gpt-5", "grok-3-mini", "grok-4", "gemini-2.5-pro"),
     *("deepseek-r1", "deepseek-reasoner"),
 )
-# If so many of the latest answers are so much longer than all on average, only they count.
-LATEST_ANSWERS, LONGER_FACTOR = 8, 1.5
 # Requests whose prompts are counted.
 MAX_COUNTED = 50
 # Other models count like so many items beside those that were searched.
@@ -97,143 +93,63 @@ class ExpectedCost:
             return "cost unknown"
         if self.dollars == 0:
             return "free"
+        about = f"about {about_dollars(self.dollars)}"
         if self.dollars_low == self.dollars_high:
-            return f"about {about_dollars(self.dollars)}"
+            return about
         low, high = about_dollars(self.dollars_low), about_dollars(self.dollars_high)
-        return (
-            f"about {about_dollars(self.dollars)} (between {low} and {high}, depending on how "
-            f"often {self.model} has the habit)"
-        )
-
-
-class _Tokens(NamedTuple):
-    """Mean tokens of an answer and its prompt."""
-
-    input: float
-    output: float
-    reasoning: float
+        depends = f"depending on how often {self.model} has the habit"
+        return f"{about} (between {low} and {high}, {depends})"
 
 
 @dataclass
-class _Step:
-    """The requests for one purpose: those to send, those like them, and the cached answers.
+class _Rest:
+    """What is left of a run: requests to send, and the search, if that is not finished.
 
-    The answers of a step that ``follows`` another are not expected to be shorter than the latest
-    there.
+    The answers are the cached ones. The examples are the requests about an item still to be found.
     """
 
-    effort: Effort | None
-    follows: bool = False
+    answers: list[Answer] = field(default_factory=list)
     to_send: list[Request] = field(default_factory=list)
     examples: list[Request] = field(default_factory=list)
-    cached: list[Answer] = field(default_factory=list)
-
-    @property
-    def used(self) -> list[Usage]:
-        """The tokens of the cached answers, as far as they are counted."""
-        return [answer.usage for answer in self.cached if answer.usage.output_tokens]
-
-    def usage(self, other: "_Step", spec: Spec, info: ModelInfo) -> tuple[_Tokens, str]:
-        """Return the tokens that an answer is expected to take, and what that is based on."""
-        alike = other.used if self.effort == other.effort else []
-        used = self.used or alike
-        if not used:
-            return _assumed((self.to_send or self.examples)[:MAX_COUNTED], self.effort, spec, info)
-        latest = [used[-LATEST_ANSWERS:], alike[-LATEST_ANSWERS:] if self.follows else []]
-        longest = max(map(_mean_tokens, filter(None, latest)), key=lambda mean: mean.output)
-        mean = _mean_tokens(used)
-        if longest.output > LONGER_FACTOR * mean.output:
-            mean = longest
-        cached = pluralize(len(used), "cached answer")
-        return mean, f"{mean.output:,.0f} tokens per answer, judging by {cached}"
-
-
-def _mean_tokens(used: Sequence[Usage]) -> _Tokens:
-    return _Tokens(
-        fmean(usage.input_tokens for usage in used),
-        fmean(usage.output_tokens for usage in used),
-        fmean(usage.thinking_tokens for usage in used),
-    )
-
-
-def _assumed(
-    requests: Sequence[Request], effort: Effort | None, spec: Spec, info: ModelInfo
-) -> tuple[_Tokens, str]:
-    """Return the tokens of an answer as they may be, as long as none is cached, and say why."""
-    reasoning, basis = _assumed_reasoning(effort, info)
-    n = max(1, len(requests))
-    given = sum(rough_tokens(request.question.messages) for request in requests) / n
-    if info.thinking_tokens:  # two requests, the second with the reasoning
-        given = 2 * given + reasoning
-    room = sum(request.tokens for request in requests) / (2 * n)  # for reasons in the reply
-    return _Tokens(given, reasoning + room + (spec.max_tokens or ANSWER_TOKENS), reasoning), basis
-
-
-def _assumed_reasoning(effort: Effort | None, info: ModelInfo) -> tuple[float, str]:
-    if info.thinking_tokens:
-        return info.thinking_tokens / 4, "a quarter of the tokens allowed for thinking aloud"
-    if not info.may_reason:
-        return 0.0, ""
-    name, try_first = info.name.rpartition("/")[2], "to measure that, start with -n 10"
-    is_known = any(
-        name == known or name.startswith(f"{known}-") for known in KNOWN_REASONING_MODELS
-    )
-    if effort == "none" or not (effort or is_known):
-        return 0.0, f"{name} is assumed to reply without reasoning; {try_first}"
-    tokens = MEAN_REASONING_TOKENS[effort]
-    as_usual = f"in {tokens:,} tokens, as usual at {effort or 'medium'} effort"
-    return tokens, f"{name} is assumed to reason {as_usual}; {try_first}"
-
-
-@dataclass
-class _Replay:
-    """A run as far as its answers are cached; with a search, unless its items are known."""
-
-    selecting: _Step
-    measuring: _Step
     search: Search | None = None
 
+    def requests(self, rate: float, *, searches: bool) -> float:
+        """Return how many requests are left if such a share of items qualifies."""
+        if not self.search:
+            return len(self.to_send)
+        missing = min(self.search.target - len(self.search.hits), self.search.left * rate)
+        searched = missing / rate if searches else 0.0
+        return searched + missing * len(self.examples) + len(self.to_send)
 
-def _replay(spec: Spec, plan: Plan, info: ModelInfo, cache: Cache) -> _Replay:
-    replay = _Replay(_Step(plan.select_effort), _Step(plan.settings.reasoning_effort, follows=True))
-    source, controls = source_for(spec), list[Item]()
-    if isinstance(source, Dataset):
-        items = items_drawn(source, spec)
-    else:
-        config = SelectionConfig(info, source, plan)
-        if dataset := _existing_dataset(spec, config, cache):
-            items = items_drawn(dataset, spec)
-            controls = controls_for(dataset, items, config, cache) if spec.diagnose else []
-        else:
-            replay.search = _search(spec, config, cache, replay.selecting)
-            items = replay.search.hits
-            first = [plan.change.checked(config.ordered[0])]
-            replay.measuring.examples = _measuring_requests(first, first * spec.diagnose, plan)
-    for request in _measuring_requests(items, controls, plan):
+
+def _rest_of(spec: Spec, plan: Plan, info: ModelInfo, cache: Cache) -> _Rest:
+    """Go through a run as far as its answers are cached."""
+    rest, source = _Rest(), source_for(spec)
+    selection = known_selection(spec, plan, source, info, cache)
+    if selection:
+        requests = _measuring_requests(selection.items, selection.controls, plan)
+    elif isinstance(source, Pool):
+        search = rest.search = _search(SelectionConfig(info, source, plan), cache, rest)
+        requests = _measuring_requests(search.hits, [], plan)
+        first = [plan.change.checked(search.config.ordered[0])]
+        rest.examples = _measuring_requests(first, first if spec.diagnose else [], plan)
+    for request in requests:
         if answer := cache.answer(request, plan.settings):
-            replay.measuring.cached.append(answer)
+            rest.answers.append(answer)
         else:
-            replay.measuring.to_send.append(request)
-    return replay
+            rest.to_send.append(request)
+    return rest
 
 
-def _existing_dataset(spec: Spec, config: SelectionConfig, cache: Cache) -> Dataset | None:
-    """Return the dataset of the version that answered first, or else of that in the name."""
-    first = cache.answer(config.request(0), config.settings)
-    name = str(config.model.identity["name"])
-    return known_dataset(first.version if first else name.rpartition("/")[2], spec, config)
-
-
-def _search(spec: Spec, config: SelectionConfig, cache: Cache, step: _Step) -> Search:
-    """Search the pool up to the first position without a cached answer."""
+def _search(config: SelectionConfig, cache: Cache, rest: _Rest) -> Search:
+    """Search the pool up to the first item without a cached answer."""
     search = Search(config, config.plan.wanted)
     for request in search.requests():
         answer = cache.answer(request, config.settings)
-        if not answer or search.done or search.gives_up(spec):
+        if not answer or search.done:
             break
-        step.cached.append(answer)
+        rest.answers.append(answer)
         search.observe(answer)
-    step.examples = list(islice(search.requests(), MAX_COUNTED))
     return search
 
 
@@ -242,6 +158,41 @@ def _measuring_requests(
 ) -> list[Request]:
     trials = trials_for(items, controls, plan)
     return [request for trial, conditions in trials for request in trial.requests(conditions)]
+
+
+def _mean_usage(rest: _Rest, plan: Plan, info: ModelInfo) -> tuple[Usage, str]:
+    """Return the tokens that an answer is expected to take, and what that is based on."""
+    used = [answer.usage for answer in rest.answers if answer.usage.output_tokens]
+    if used:
+        mean = Usage(
+            round(fmean(usage.input_tokens for usage in used)),
+            round(fmean(usage.output_tokens for usage in used)),
+            round(fmean(usage.thinking_tokens for usage in used)),
+        )
+        answers = pluralize(len(used), "cached answer")
+        return mean, f"{mean.output_tokens:,} tokens per answer, judging by {answers}"
+    reasoning, basis = _assumed_reasoning(plan.settings.reasoning_effort, info)
+    left = rest.search.requests() if rest.search else rest.to_send
+    prompts = [rough_tokens(request.question.messages) for request in islice(left, MAX_COUNTED)]
+    given = sum(prompts) // max(1, len(prompts))
+    if info.thinking_tokens:  # two requests, the second with the reasoning
+        given = 2 * given + reasoning
+    reply = plan.settings.max_tokens or ANSWER_TOKENS
+    return Usage(given, reasoning + reply, reasoning), basis
+
+
+def _assumed_reasoning(effort: Effort | None, info: ModelInfo) -> tuple[int, str]:
+    """Return the tokens of reasoning as they may be, as long as no answer is cached."""
+    if info.thinking_tokens:
+        return info.thinking_tokens // 4, "a quarter of the tokens allowed for thinking aloud"
+    if not info.may_reason:
+        return 0, ""
+    name, try_first = info.name.rpartition("/")[2], "to measure that, start with -n 10"
+    if effort == "none" or not (effort or name.startswith(KNOWN_REASONING_MODELS)):
+        return 0, f"{name} is assumed to reply without reasoning; {try_first}"
+    tokens = MEAN_REASONING_TOKENS[effort]
+    as_usual = f"in {tokens:,} tokens, as usual at {effort or 'medium'} effort"
+    return tokens, f"{name} is assumed to reason {as_usual}; {try_first}"
 
 
 def _hit_rates(search: Search) -> tuple[tuple[float, float, float], str]:
@@ -278,59 +229,43 @@ def expected_cost(
         measures: whether it measures the positions, and does not only find them.
         built: the datasets that earlier runs of the command build; that of the run is added.
     """
-    replay, price = _replay(spec, plan, info, cache), price_for(spec, info)
-    selecting, measuring = replay.selecting, replay.measuring
-    to_select, select_basis = selecting.usage(measuring, spec, info)
-    to_measure, measure_basis = measuring.usage(selecting, spec, info)
-    search = replay.search if replay.search and not replay.search.done else None
-    gave_up = search is not None and search.gives_up(spec)
-    built = set() if built is None else built
-    searches = search is not None and not gave_up and search.config.digest not in built
+    rest, price = _rest_of(spec, plan, info, cache), price_for(spec, info)
+    each, each_basis = _mean_usage(rest, plan, info)
+    if not measures:
+        rest.to_send, rest.examples = [], []
+    search, built = rest.search, set() if built is None else built
+    searches = search is not None and search.config.digest not in built
     if search:
         built.add(search.config.digest)
-    measures = measures and not gave_up
-
-    def at(rate: float) -> tuple[float, Usage, float | None]:
-        """Return the requests, their tokens and their cost at a hit rate."""
-        missing = min(search.target - len(search.hits), search.left * rate) if search else 0.0
-        n_select = missing / rate * searches
-        n_measure = (len(measuring.to_send) + missing * len(measuring.examples)) * measures
-        pairs = zip(to_select, to_measure, strict=True)
-        usage = Usage(*(round(n_select * first + n_measure * last) for first, last in pairs))
-        requests = n_select + n_measure
-        sent = round(requests * info.requests_per_answer)
-        return requests, usage, price.of(usage, sent) if price else None
-
-    rates, basis = _hit_rates(search) if search else ((1.0, 1.0, 1.0), "")
-    requests, usage, dollars = at(rates[0])
-    costs = [at(rate)[2] for rate in rates]
+    rates, rates_basis = _hit_rates(search) if search else ((1.0, 1.0, 1.0), "")
+    requests, most, fewest = (rest.requests(rate, searches=searches) for rate in rates)
+    dollars = price.of(each, info.requests_per_answer) if price else None
     assumptions = [
-        "the search found too few items and ended; see --keep-looking" if gave_up else "",
-        basis if searches else "",
-        select_basis if searches else "",
-        measure_basis if requests and measures else "",
+        rates_basis if searches and requests else "",
+        each_basis if requests else "",
         "" if price else unknown_price_note(info),
     ]
+    output_tokens = requests * each.output_tokens
     return ExpectedCost(
         model=spec.model or info.name,
         eval=spec.eval,
         requests=round(requests),
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        dollars=dollars,
-        dollars_low=min(costs, key=lambda amount: amount or 0.0),
-        dollars_high=max(costs, key=lambda amount: amount or 0.0),
-        seconds=_seconds(requests, usage, spec, info),
-        cached=len(selecting.cached) + len(measuring.cached),
-        assumptions=tuple(dict.fromkeys(filter(None, assumptions))),
+        input_tokens=round(requests * each.input_tokens),
+        output_tokens=round(output_tokens),
+        dollars=None if dollars is None else requests * dollars,
+        dollars_low=None if dollars is None else fewest * dollars,
+        dollars_high=None if dollars is None else most * dollars,
+        seconds=_seconds(requests, output_tokens, spec, info),
+        cached=len(rest.answers),
+        assumptions=tuple(filter(None, assumptions)),
     )
 
 
-def _seconds(requests: float, usage: Usage, spec: Spec, info: ModelInfo) -> float:
+def _seconds(requests: float, output_tokens: float, spec: Spec, info: ModelInfo) -> float:
     """Return how long requests are expected to take."""
     if info.is_local:
         return BUNDLED_SECONDS * requests
-    in_turn = max(SECONDS_PER_ANSWER * requests, usage.output_tokens / TOKENS_PER_SECOND)
+    in_turn = max(SECONDS_PER_ANSWER * requests, output_tokens / TOKENS_PER_SECOND)
     return in_turn / (spec.max_connections or TYPICAL_CONNECTIONS)
 
 
