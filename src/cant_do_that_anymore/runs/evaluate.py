@@ -101,7 +101,6 @@ async def _evaluate(
         started_at=started_at,
         seconds=round(time.monotonic() - started, 2),
         cost=cost_of(everything, dataset, model.info.endpoint, client.spending.total),
-        cached=not spec.fresh,
     )
 
 

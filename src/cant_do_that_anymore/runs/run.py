@@ -57,9 +57,9 @@ def cost_of(samples: Samples, dataset: Dataset, endpoint: str, spent: float | No
     return Cost(None if total is None else max(total, spent or 0.0), spent)
 
 
-@dataclass(frozen=True)
-class Run:
-    """The evaluation of one model on one dataset under one plan.
+@dataclass(frozen=True, kw_only=True)
+class RunFacts:
+    """What is known about a run besides its samples.
 
     Attributes:
         model: the requested name; ``version`` is the name in all its answers, or else the requested
@@ -68,12 +68,10 @@ class Run:
         identity: everything about the model that can change an answer.
         options: the options that are not the defaults, as plain values.
         dataset: the source of the items.
-        samples: every item with all its answers.
-        seconds: the time it took; cached answers take none.
         notes: warnings and remarks for readers of the numbers, one sentence each.
-        folder: the folder of the run, if it was saved.
-        cached: whether its answers are cached elsewhere, so that they need not be requested again.
-        controls: items whose usual answer stays right, with their answers; only in a diagnosis.
+        started_at: when it started, in UTC.
+        seconds: the time it took; cached answers take none.
+        cost: what its answers cost.
         protocol: runs of different protocols cannot be compared.
         versions: of the software that computed the run.
     """
@@ -81,21 +79,34 @@ class Run:
     model: str
     version: str
     endpoint: str
-    identity: Mapping[str, object]
+    identity: Mapping[str, Any]
     options: Mapping[str, Any]
-    plan: Plan
     dataset: Dataset
-    samples: list[Sample] = field(repr=False)
-    results: Results
     notes: list[str]
     started_at: str
     seconds: float
     cost: Cost = field(default_factory=Cost)
-    folder: Path | None = field(default=None, compare=False)
-    cached: bool = field(default=True, compare=False)
-    controls: list[Sample] = field(repr=False, default_factory=list)
     protocol: str = PROTOCOL
     versions: dict[str, str] = field(default_factory=versions_here)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(RunFacts):
+    """The evaluation of one model on one dataset under one plan.
+
+    Attributes:
+        plan: everything that decides whether scores are comparable.
+        samples: every item with all its answers.
+        results: all numbers.
+        controls: items whose usual answer stays right, with their answers; only in a diagnosis.
+        folder: the folder of the run, if it was saved.
+    """
+
+    plan: Plan
+    samples: list[Sample] = field(repr=False)
+    results: Results
+    controls: list[Sample] = field(repr=False, default_factory=list)
+    folder: Path | None = field(default=None, compare=False)
 
     def __getitem__(self, name: str) -> Estimate:
         return self.results[name]

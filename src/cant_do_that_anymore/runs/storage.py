@@ -11,11 +11,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
-from ..datasets.storage import Dataset
 from ..errors import Interrupted, InvalidInput
-from ..files import atomic_dir, atomic_write, atomic_write_text, file_errors
+from ..files import atomic_dir, atomic_write_text, file_errors
 from ..habits.base import Change
 from ..habits.catalog import resolve_change, restored_change, saved_change
 from ..metrics.compute import Results, compute
@@ -27,7 +26,7 @@ from ..task.plan import saved_plan
 from ..task.samples import Trial
 from ..task.types import STANDARD_CONDITION, Condition, Outcome, Plan, Sample
 from ..validation import parse
-from .run import Cost, Run
+from .run import Run, RunFacts
 
 # Version of the file format; other versions are rejected.
 FORMAT = 6
@@ -36,26 +35,15 @@ RERUN_ADVICE = "run its command again; cached answers are used"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunFile:
+class RunFile(RunFacts):
     """The values of ``run.json`` that are read; all others are computed from the samples."""
 
     __pydantic_config__: ClassVar[Mapping[str, bool]] = {"allow_inf_nan": False}
 
-    protocol: str
-    model: str
-    version: str
-    endpoint: str
-    identity: dict[str, Any]
-    options: dict[str, Any]
-    notes: list[str]
-    started_at: str
-    seconds: float
-    versions: dict[str, str]
+    format: Literal[6]
     rules: str
     change: Any
     conditions: dict[str, SavedCondition]
-    dataset: Dataset
-    cost: Cost
     rule_uptake: Estimate | None
     outcomes: dict[str, dict[Outcome, int]]
     control_outcomes: dict[str, dict[Outcome, int]]
@@ -83,47 +71,41 @@ def _total(outcomes: Mapping[str, Mapping[Outcome, int]]) -> int:
     return sum(outcomes.get(STANDARD_CONDITION, {}).values())
 
 
-# The values of ``run.json`` that are fields of a run under the same name.
-_OF_RUN = (
-    *("protocol", "model", "version", "endpoint", "identity", "options"),
-    *("notes", "started_at", "seconds", "versions"),
-)
-
-
 def save_run(run: Run, folder: Path) -> None:
     """Save the run; the folder appears under its name only when it is complete.
 
     Raises:
         UserError: if it cannot be written.
     """
-    files = {SAMPLES_FILE: run.samples, **({CONTROLS_FILE: run.controls} if run.controls else {})}
     with writing_run(run, folder), atomic_dir(folder) as temporary:
-        for name, samples in files.items():
-            with atomic_write(temporary / name) as file:
-                file.writelines(sample_line(sample).encode() for sample in samples)
+        atomic_write_text(temporary / SAMPLES_FILE, "".join(map(sample_line, run.samples)))
+        if run.controls:
+            atomic_write_text(temporary / CONTROLS_FILE, "".join(map(sample_line, run.controls)))
         atomic_write_text(temporary / RUN_JSON, json.dumps(run_json(run), indent=2) + "\n")
 
 
 def writing_run(run: Run, folder: Path) -> AbstractContextManager[None]:
     """Return a context that reports an ``OSError`` as a folder that cannot be written."""
     resume = "Run the same command again with another --out"
-    error = partial(Interrupted, resume=resume, cached=run.cached)
+    error = partial(Interrupted, resume=resume, cached="fresh" not in run.options)
     return file_errors("write the run to", folder, error=error)
 
 
 def run_json(run: Run) -> dict[str, Any]:
     """Return everything about a run except its samples, ready for JSON."""
-    plan, dataset = run.plan, asdict(replace(run.dataset, items=[]))
+    plan = run.plan
+    dataset = asdict(replace(run.dataset, items=[]))
+    del dataset["items"]
     return {
         "format": FORMAT,
-        **{name: getattr(run, name) for name in _OF_RUN},
+        **{item.name: getattr(run, item.name) for item in fields(RunFacts)},
         "rules": plan.change.identity,
         "change": saved_change(plan.change),
         "conditions": {
             condition.name: condition.saved(plan.wordings) for condition in plan.conditions
         },
         "temperature": run.temperature_used,
-        "dataset": dataset | {"items": None, "provenance": run.dataset.provenance},
+        "dataset": {**dataset, "provenance": run.dataset.provenance},
         **results_json(run.results),
         "after_change": run.after_change,
         "cost": asdict(run.cost),
@@ -133,18 +115,12 @@ def run_json(run: Run) -> dict[str, Any]:
 def results_json(results: Results) -> dict[str, Any]:
     """Return all numbers of a run, ready for JSON; a measure that is undefined is null."""
     parts = asdict(results)
-    counts = ("n", "groups", "failed", "usage", "outcomes", "control_outcomes")
-    if_any = {
-        "wordings": parts["wordings"],
-        "diagnosis": {name: _finding(finding) for name, finding in parts["diagnosis"].items()},
-        "interventions": {effect.pop("name"): effect for effect in parts["interventions"]},
-    }
-    return {
-        **dict.fromkeys(MEASURES),
-        **parts["estimates"],
-        **{name: parts[name] for name in counts},
-        **{name: value for name, value in if_any.items() if value},
-    }
+    parts["diagnosis"] = {name: _finding(value) for name, value in parts["diagnosis"].items()}
+    parts["interventions"] = {effect.pop("name"): effect for effect in parts["interventions"]}
+    for name in ("wordings", "diagnosis", "interventions"):
+        if not parts[name]:
+            del parts[name]
+    return {**dict.fromkeys(MEASURES), **parts.pop("estimates"), **parts}
 
 
 def _finding(finding: dict[str, Any]) -> dict[str, Any]:
@@ -176,24 +152,13 @@ def read_run_json(folder: Path) -> RunFile:
     """
     path = folder / RUN_JSON
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
+        content = path.read_bytes()
     except OSError as error:
         raise InvalidInput(
             f"{str(folder)!r} is not a run folder ({error.strerror}: {RUN_JSON})"
         ) from None
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{path} is damaged: {error}") from None
-    if not isinstance(facts, dict):
-        raise InvalidInput(f"{path} is damaged: it is not a JSON object")
-    if facts.get("format") != FORMAT:
-        raise InvalidInput(
-            f"{path} was written by another version of this program (format "
-            f"{facts.get('format')!r}, not {FORMAT}); run it again"
-        )
-    if isinstance(dataset := facts.get("dataset"), dict):
-        dataset["items"] = []
     with _naming(path):
-        return replace(parse(RunFile, facts, "the file"), folder=folder)
+        return replace(parse(RunFile, content, "the file"), folder=folder)
 
 
 @contextmanager
@@ -221,20 +186,17 @@ def load_run(folder: Path | str, rules: Change | None = None) -> Run:
     with _naming(folder / RUN_JSON):
         plan = saved_plan(change, file.options, file.conditions)
     samples = _read_samples(folder / SAMPLES_FILE, plan, plan.conditions, file.n_samples)
-    n_controls, of_controls = _total(file.control_outcomes), control_conditions(plan)
-    controls = (
-        _read_samples(folder / CONTROLS_FILE, plan, of_controls, n_controls) if n_controls else []
-    )
-    results = compute(samples, controls, plan)
+    controls = list[Sample]()
+    if n_controls := _total(file.control_outcomes):
+        path, of_controls = folder / CONTROLS_FILE, control_conditions(plan)
+        controls = _read_samples(path, plan, of_controls, n_controls)
     return Run(
-        **{name: getattr(file, name) for name in _OF_RUN},
+        **{item.name: getattr(file, item.name) for item in fields(RunFacts)},
         plan=plan,
-        dataset=file.dataset,
         samples=samples,
-        results=results,
-        cost=file.cost,
-        folder=folder,
         controls=controls,
+        results=compute(samples, controls, plan),
+        folder=folder,
     )
 
 
