@@ -7,9 +7,8 @@ from math import ceil, floor, log10
 from ..client.client import Client
 from ..client.pricing import FREE, CostLimit, CostLimitReached, price_for
 from ..client.session import open_client
-from ..formatting import about_dollars, dollars, join_words
+from ..formatting import about_dollars, dollars
 from ..providers.base import Model
-from ..task.prompts import ORIGINAL_RULES
 from ..task.spec import Spec
 from ..task.types import Plan
 from .cost import ExpectedCost, expected_cost
@@ -46,15 +45,14 @@ def check_affordable(expected: Sequence[ExpectedCost], limit: CostLimit, spec: S
     """Stop before anything is sent if even the low end of the expected cost passes the limit.
 
     Raises:
-        CostLimitReached: if it does; the message says what would be enough, or cheaper.
+        CostLimitReached: if it does; the message says what would be enough.
     """
     low, middle = _sum(cost.dollars_low for cost in expected), _sum(c.dollars for c in expected)
     if limit.spent + low > limit.limit:
         raise CostLimitReached(
             f"nothing was sent, because this is expected to cost about {about_dollars(middle)}, "
             f"more than the limit of {dollars(limit.limit)}; use --max-cost "
-            f"{_sufficient(expected, limit, spec)}, or make it cheaper with "
-            f"{_cheaper(expected, spec)}"
+            f"{_sufficient(expected, limit, spec)}, or a smaller -n"
         )
 
 
@@ -82,12 +80,3 @@ def _sufficient(expected: Sequence[ExpectedCost], limit: CostLimit, spec: Spec) 
         amount += limit.spent
     unit = 10.0 ** (floor(log10(max(amount, 0.001))) - 1)
     return f"{ceil(amount / unit) * unit:.12g}"
-
-
-def _cheaper(expected: Sequence[ExpectedCost], spec: Spec) -> str:
-    """Return the options that make a run cheaper."""
-    searches = any(cost.dollars_low != cost.dollars_high for cost in expected)
-    has_common = spec.change.identity == ORIGINAL_RULES and spec.pool is None
-    options = ["--pool common"] if searches and has_common else []
-    options += ["--eval all_small"] if spec.eval == "all" and spec.n is None else []
-    return join_words([*options, "a smaller -n"], "or")

@@ -10,7 +10,7 @@ from glob import glob
 from itertools import chain, count
 from pathlib import Path
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, shortlist
 from ..files import PARTIAL, check_new_dir, file_errors, home, safe_name
 from .run import Run
 from .storage import RUN_JSON, RunFile, read_run_json, writing_run
@@ -62,8 +62,6 @@ def check_writable(out: Path | None) -> None:
 
 LATEST_RUN = "latest"
 _NEARBY = (RUN_JSON, f"*/{RUN_JSON}", f"*/*/{RUN_JSON}")
-# At most this many runs are listed if a name is ambiguous.
-_MAX_LISTED = 5
 
 
 def find_run(name: str | Path) -> Path:
@@ -75,9 +73,8 @@ def find_run(name: str | Path) -> Path:
     folders = _matching_runs(name)
     if len(folders) == 1:
         return folders[0]
-    examples = ", ".join(str(run) for run in folders[:_MAX_LISTED])
-    others = f" and {len(folders) - _MAX_LISTED} more" if len(folders) > _MAX_LISTED else ""
-    raise InvalidInput(f"{str(name)!r} matches {len(folders)} runs; name one: {examples}{others}")
+    listed = shortlist([str(folder) for folder in folders])
+    raise InvalidInput(f"{str(name)!r} matches {len(folders)} runs; name one: {listed}")
 
 
 def find_runs(names: Iterable[str | Path]) -> list[Path]:
