@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cant_do_that_anymore import ConditionTemplate, Form, Message
+from cant_do_that_anymore import Form, Message
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.runs.lookup import check_free, new_run_dir
 from cant_do_that_anymore.runs.storage import FORMAT, load_run, run_json, save_run
@@ -66,12 +66,10 @@ def question_file(folder: Path) -> Path:
 
 
 FORM = Form("backwards", "You get moves", lambda p: [Message("user", " ".join(p.moves[::-1]))])
-SLOWLY = ConditionTemplate(added=lambda *_: "Slowly!", tokens=30, name="slowly")
 OF_SERVER: dict[str, dict[str, Any]] = {
     "all wordings": {"wording": "all", "dataset": positions(24)},
     "a diagnosis": {"diagnose": True, "pool": positions(40), "dataset": None, "n": 6},
     "interventions": {"interventions": ["reminded", "legal-moves", "check-first"]},
-    "an own intervention": {"interventions": SLOWLY},
     "own texts": {"wording": {"standard": "Play {position}.", "changed": "Play. {change}"}},
     "a base model": {"model": "completions/m", "reading": "exact", "max_tokens": 9},
     "settings": {"temperature": 0.5, "seed": 5, "extra_body": {"top_k": 3}},

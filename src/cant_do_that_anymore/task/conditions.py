@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..errors import InvalidInput, unknown_value
-from ..habits.base import Change, Form, Habit, Item
+from ..habits.base import Change, Form, Item
 from ..habits.catalog import form_for, resolve_change
 from ..providers.base import Question
 from .prompts import ALL, DEFAULT_WORDING, Prompt, Wording, parse_wording, wordings_named
@@ -51,7 +51,6 @@ class ConditionTemplate:
             0 for that of the run.
         label: what it does, for sentences on interventions.
         asks: what it asks for, if that does not follow from the label.
-        name: its name, if it is not in `CONDITIONS`.
     """
 
     rules: Callable[[Change], Change] = lambda change: change
@@ -63,7 +62,25 @@ class ConditionTemplate:
     tokens: int = 0
     label: str = ""
     asks: str = ""
-    name: str = ""
+
+    def condition(
+        self, name: str, change: Change, prompts: Iterable[Prompt], form: Form
+    ) -> "Condition":
+        """Return the condition for a rule change with these prompts."""
+        words = change.its_habit.words
+        label = words.fill(self.label)
+        with_help = f"a {{answer}} under the changed rules, with help: {label}"
+        return Condition(
+            name=name,
+            rules=self.rules(change),
+            prompts=tuple(prompts),
+            read=judge_last_line if self.tokens else self.read,
+            about=self.about,
+            form=form,
+            tokens=self.tokens,
+            label=label or name,
+            asks=words.fill(self.asks or (with_help if label else "")),
+        )
 
 
 def _placebo_text(wording: Wording, change: Change, form: Form) -> str:
@@ -127,82 +144,45 @@ def interventions() -> list[str]:
     return [name for name, template in CONDITIONS.items() if template.label]
 
 
-def without_meaning(habit: Habit) -> set[str]:
-    """Return the interventions that make no sense for a habit."""
-    return {LISTED} - habit.help_texts.keys()
-
-
-def parse_interventions(value: Any) -> tuple[str | ConditionTemplate, ...]:
+def parse_interventions(value: Any) -> tuple[str, ...]:
     """Return interventions given as a list, as names between commas, or as "all".
 
     Names come in the order of the table, so that runs do not differ in the order in which they are
     given.
 
     Raises:
-        InvalidInput: if one is unknown, or cannot be an intervention.
+        InvalidInput: if one is unknown.
     """
     given = value if isinstance(value, list | tuple) else [value] if value else []
-    names: list[Any] = []
-    own: dict[str, ConditionTemplate] = {}
-    for item in given:
-        if not isinstance(item, ConditionTemplate):
-            names += item.split(",") if isinstance(item, str) else [item]
-        elif own.setdefault(item.name, item) != item:
-            raise InvalidInput(f"two interventions are named {item.name!r}; give each its own name")
-    for template in own.values():
-        _check_intervention(template)
-    if ALL in names or True in names:
-        return ALL, *own.values()
+    if True in given:  # in an experiment file
+        return (ALL,)
+    names = [name for text in given for name in str(text).split(",")]
+    if ALL in names:
+        return (ALL,)
     for name in names:
         if name not in interventions():
-            raise unknown_value("intervention", str(name), [*interventions(), ALL])
-    return *(name for name in CONDITIONS if name in names), *own.values()
+            raise unknown_value("intervention", name, [*interventions(), ALL])
+    return tuple(name for name in CONDITIONS if name in names)
 
 
-def _check_intervention(template: ConditionTemplate) -> None:
-    """Check that a template of the user's own can be an intervention.
-
-    Raises:
-        InvalidInput: if it cannot.
-    """
-    asks_for_answer = not template.about and template.read is judge
-    under_change = template.rules is ConditionTemplate.rules
-    if not template.name or template.name in CONDITIONS or not (asks_for_answer and under_change):
-        raise InvalidInput(
-            f"{template.name!r} cannot be an intervention: it must ask for a move under the "
-            f"changed rules and have a name that is not one of {', '.join(CONDITIONS)}"
-        )
-    if not isinstance(template.tokens, int) or template.tokens < 0:
-        raise InvalidInput(
-            f"tokens of the intervention {template.name!r} must be a whole number from 0, not "
-            f"{template.tokens!r}"
-        )
-
-
-def interventions_for(
-    change: Change, given: Sequence[str | ConditionTemplate]
-) -> tuple[str | ConditionTemplate, ...]:
+def interventions_for(change: Change, given: Sequence[str]) -> tuple[str, ...]:
     """Return interventions with those that ``all`` stands for.
 
     Raises:
         InvalidInput: if one makes no sense for the habit of the change.
     """
-    without = without_meaning(change.its_habit)
-    if senseless := without.intersection(name for name in given if isinstance(name, str)):
+    senseless = {LISTED} - change.its_habit.help_texts.keys()
+    if ALL in given:
+        return tuple(name for name in interventions() if name not in senseless)
+    if found := senseless.intersection(given):
         raise InvalidInput(
-            f"the intervention {min(senseless)!r} is for chess, not for {change.key}; leave it out"
+            f"the intervention {min(found)!r} is for chess, not for {change.key}; leave it out"
         )
-    if ALL not in given:
-        return tuple(given)
-    all_of_habit = (name for name in interventions() if name not in without)
-    return (*all_of_habit, *(item for item in given if item != ALL))
+    return tuple(given)
 
 
 def conditions_for(
-    names: Iterable[str | ConditionTemplate],
-    change: Change,
-    *wordings: Wording,
-    form: Form | None = None,
+    names: Iterable[str], change: Change, *wordings: Wording, form: Form | None = None
 ) -> tuple[Condition, ...]:
     """Return the conditions of those names, each with its prompt in every wording.
 
@@ -210,27 +190,28 @@ def conditions_for(
         InvalidInput: if a name is unknown, or a wording does not fit.
     """
     shown = form or change.its_habit.form
-    return tuple(
-        condition_named(
-            template,
-            template.rules(change),
-            [_prompt(template, wording, change, shown) for wording in wordings],
-            shown,
-        )
-        for template in map(_template, names)
-    )
+    conditions = []
+    for name in names:
+        template = _template(name)
+        prompts = [_prompt(template, wording, change, shown) for wording in wordings]
+        conditions.append(template.condition(name, change, prompts, shown))
+    return tuple(conditions)
+
+
+def _template(name: str) -> ConditionTemplate:
+    """Return the template of that name.
+
+    Raises:
+        InvalidInput: if there is none.
+    """
+    if name not in CONDITIONS:
+        raise unknown_value("condition", name, CONDITIONS)
+    return CONDITIONS[name]
 
 
 def _prompt(template: ConditionTemplate, wording: Wording, change: Change, form: Form) -> Prompt:
-    """Return the texts of a condition in one wording.
-
-    Raises:
-        InvalidInput: if a function of the template returns no text.
-    """
+    """Return the texts of a condition in one wording."""
     text, added = template.text(wording, change, form), template.added(wording, change)
-    for field, value in (("text", text), ("added", added)):
-        if not isinstance(value, str):
-            raise InvalidInput(f"{field} of {template.name!r} must return a text, not {value!r}")
     return Prompt(text, added, wording.role, template.again(change))
 
 
@@ -253,43 +234,6 @@ def question(
     shown = form_for(change, form) if form else None
     (resolved,) = conditions_for([condition], change, *wordings, form=shown)
     return resolved.question(item)
-
-
-def condition_named(
-    name: str | ConditionTemplate, rules: Change, prompts: Iterable[Prompt], form: Form
-) -> Condition:
-    """Return the condition of that name or template with these rules, prompts and form.
-
-    Raises:
-        InvalidInput: if the condition is unknown.
-    """
-    template, words = _template(name), rules.its_habit.words
-    label = words.fill(template.label)
-    helped = f"a {{answer}} under the changed rules, with help: {label}"
-    return Condition(
-        template.name,
-        rules,
-        tuple(prompts),
-        judge_last_line if template.tokens else template.read,
-        template.about,
-        form,
-        template.tokens,
-        label or template.name,
-        words.fill(template.asks or (helped if label else "")),
-    )
-
-
-def _template(name: str | ConditionTemplate) -> ConditionTemplate:
-    """Return a template with its name.
-
-    Raises:
-        InvalidInput: if there is none of that name.
-    """
-    if isinstance(name, ConditionTemplate):
-        return name
-    if name not in CONDITIONS:
-        raise unknown_value("condition", name, CONDITIONS)
-    return replace(CONDITIONS[name], name=name)
 
 
 def control_conditions(plan: Plan) -> tuple[Condition, ...]:
@@ -325,8 +269,8 @@ class SavedCondition:
     def condition(
         self, name: str, change: Change, form: Form, interventions: Collection[str]
     ) -> Condition:
-        """Return the condition with this name; interventions may be the user's own."""
-        own = name in interventions and name not in CONDITIONS
-        template = ConditionTemplate(name=name) if own else _template(name)
+        """Return the condition with this name; an intervention may be missing in the table."""
+        is_own = name in interventions and name not in CONDITIONS
+        template = ConditionTemplate() if is_own else _template(name)
         template = replace(template, tokens=self.tokens)
-        return condition_named(template, template.rules(change), self.prompts.values(), form)
+        return template.condition(name, change, self.prompts.values(), form)

@@ -38,12 +38,11 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
     if len(wordings) > 1:
         plain = shipped_wording(DEFAULT_WORDING, change)
         (selection,) = conditions_for([STANDARD_CONDITION], change, plain, form=form)
-    names = (i if isinstance(i, str) else i.name for i in spec.interventions)
     return _plan(
         spec,
         wordings=tuple(wording.name for wording in wordings),
         conditions=conditions_for(spec.all_conditions, change, *wordings, form=form),
-        interventions=tuple(sorted(names)),
+        interventions=tuple(sorted(spec.interventions)),
         selection=selection,
     )
 

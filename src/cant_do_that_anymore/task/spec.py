@@ -23,7 +23,6 @@ from ..validation import check
 from .conditions import (
     DIAGNOSIS_CONDITIONS,
     MOST_REQUESTS,
-    ConditionTemplate,
     check_conditions,
     interventions,
     interventions_for,
@@ -99,7 +98,7 @@ class Spec:
         form: how the position is shown: a name, or a `Form` of your own.
         conditions: the conditions to measure; a diagnosis adds its own.
         reading: how replies are read: ``lenient``, or ``exact`` as in the original.
-        interventions: what may help: names, ``all``, or a `ConditionTemplate` with a name.
+        interventions: what may help: names, or ``all``.
         diagnose: also ask why the habit stays: under all conditions of a diagnosis, with controls.
         n: how many positions to draw; at most ``max_samples`` of them are measured.
         reasoning_effort: the reasoning effort to request; None for the model's default.
@@ -177,7 +176,7 @@ class Spec:
         "",
         f"Diagnose why the habit stays: up to {MOST_REQUESTS} requests per sample instead of 2.",
     )
-    interventions: str | Sequence[str | ConditionTemplate] = option(
+    interventions: str | Sequence[str] = option(
         (),
         TASK,
         "I,...",
@@ -271,7 +270,7 @@ class Spec:
         return DEFAULT_SAMPLES[self.eval] if self.n is None else self.n
 
     @property
-    def all_conditions(self) -> tuple[str | ConditionTemplate, ...]:
+    def all_conditions(self) -> tuple[str, ...]:
         """All conditions of the run."""
         of_diagnosis = DIAGNOSIS_CONDITIONS if self.diagnose else ()
         return tuple(dict.fromkeys((*self.conditions, *of_diagnosis, *self.interventions)))
@@ -294,7 +293,7 @@ def _plain(value: Any) -> Any:
         return list(map(_plain, value))
     if isinstance(value, Change | Form):
         return value.identity
-    if isinstance(value, Wording | ConditionTemplate):
+    if isinstance(value, Wording):
         return value.name
     return str(value) if isinstance(value, Path) else value
 
