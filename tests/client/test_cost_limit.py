@@ -227,12 +227,6 @@ def test_oaieval_has_no_limit_unless_it_is_given(server: Loopback, tmp_path: Pat
     assert "(in oaieval: --completion_args max_cost=..., --max_samples)" in error
 
 
-@pytest.mark.parametrize("field", ["best_of", "service_tier", "models", "search_parameters"])
-def test_fields_that_multiply_the_cost_are_refused_with_a_limit(field: str) -> None:
-    with pytest.raises(InvalidInput, match=f"'{field}'"):
-        Spec(model="openai/gpt-4o", max_cost=1.0, extra_body={field: 3})
-
-
 @pytest.mark.parametrize(
     ("hides_usage", "is_known"),
     [

@@ -203,11 +203,6 @@ def test_killed_run_resumes_with_eval_retry(tmp_path: Path) -> None:
             "pool=common -T rules=no-castling",
             "the pool 'common' is for bishops-as-knights, not for no-castling; leave out --pool",
         ),
-        (
-            "cdta/random",
-            'max_cost=1 --extra-body {"tools":[]}',
-            "--max-cost cannot limit requests with 'tools' in --extra-body",
-        ),
         ("cdta/random", "smaples=3", "unknown argument: 'smaples' (did you mean 'samples'"),
         ("cdta/random", f"seed={2**63}", f"-T seed={2**63} is not valid: seed must be less than "),
     ],

@@ -28,6 +28,7 @@ class OptionInfo:
         constraints: what a value must fulfil, such as ``Ge(1)`` of annotated_types.
         parse: converts and checks a value, before its type and constraints are checked.
         without_value: the value of the option if it is given without one.
+        secret: whether its value is shown nowhere.
     """
 
     heading: str
@@ -36,21 +37,15 @@ class OptionInfo:
     constraints: tuple[Any, ...] = ()
     parse: Callable[[Any], Any] | None = None
     without_value: str | None = None
+    secret: bool = False
 
 
 def option(
-    default: Any,
-    heading: str,
-    metavar: str,
-    help: str,
-    *constraints: Any,
-    parse: Callable[[Any], Any] | None = None,
-    secret: bool = False,
-    without_value: str | None = None,
+    default: Any, heading: str, metavar: str, help: str, *constraints: Any, **more: Any
 ) -> Any:
-    """Return a field of `Spec` that users can set; a ``secret`` one is shown nowhere."""
-    info = OptionInfo(heading, metavar, help, constraints, parse, without_value)
-    return field(default=default, repr=not secret, metadata={"option": info})
+    """Return a field of `Spec` that users can set, with ``more`` fields of its metadata."""
+    info = OptionInfo(heading, metavar, help, constraints, **more)
+    return field(default=default, repr=not info.secret, metadata={"option": info})
 
 
 # Fields of a request body that the client sets itself, or that must be absent. The settings are

@@ -10,7 +10,7 @@ from ..providers.base import ModelInfo
 from .conditions import SavedCondition, conditions_for
 from .prompts import DEFAULT_WORDING, shipped_wording, wordings_named
 from .spec import SETTINGS, Spec
-from .types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Plan
+from .types import CHANGED_CONDITION, STANDARD_CONDITION, Plan
 
 # The options from which a saved plan is restored; its prompts are saved themselves.
 RESTORED = (*("eval", "reading", "n", "max_samples", "select_effort"), *SETTINGS)
@@ -38,8 +38,8 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
     if len(wordings) > 1:
         plain = shipped_wording(DEFAULT_WORDING, change)
         (selection,) = conditions_for([STANDARD_CONDITION], change, plain, form=form)
-    return _plan(
-        spec,
+    return Plan(
+        **_options(spec),
         wordings=tuple(wording.name for wording in wordings),
         conditions=conditions_for(spec.all_conditions, change, *wordings, form=form),
         interventions=tuple(sorted(spec.interventions)),
@@ -64,31 +64,22 @@ def saved_plan(
     wordings = tuple(saved[STANDARD_CONDITION].prompts)
     if not wordings or any(tuple(entry.prompts) != wordings for entry in saved.values()):
         raise LookupError("the conditions have different wordings")
-    return _plan(
-        Spec(rules=change, **{name: options[name] for name in RESTORED if name in options}),
+    spec = Spec(rules=change, **{name: options[name] for name in RESTORED if name in options})
+    return Plan(
+        **_options(spec),
         wordings=wordings,
         conditions=tuple(conditions.values()),
         interventions=tuple(sorted(names)),
     )
 
 
-def _plan(
-    spec: Spec,
-    *,
-    wordings: tuple[str, ...],
-    conditions: tuple[Condition, ...],
-    interventions: tuple[str, ...],
-    selection: Condition | None = None,
-) -> Plan:
-    return Plan(
-        eval=spec.eval,
-        reading=spec.reading,
-        settings=spec.settings,
-        select_effort=spec.select_effort or spec.reasoning_effort,
-        wanted=min(spec.n_items, spec.max_samples or spec.n_items),
-        change=spec.change,
-        wordings=wordings,
-        conditions=conditions,
-        interventions=interventions,
-        selection=selection,
-    )
+def _options(spec: Spec) -> dict[str, Any]:
+    """Return the fields of a plan that come from the options alone."""
+    return {
+        "eval": spec.eval,
+        "reading": spec.reading,
+        "settings": spec.settings,
+        "select_effort": spec.select_effort or spec.reasoning_effort,
+        "wanted": min(spec.n_items, spec.max_samples or spec.n_items),
+        "change": spec.change,
+    }

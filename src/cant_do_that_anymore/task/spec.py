@@ -4,7 +4,6 @@ A new option is one field here, and the place where it acts: the commands, exper
 Inspect tasks and ``oaieval`` take it from its metadata.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
@@ -54,11 +53,6 @@ DEFAULT_MODEL = "cdta/reader"
 DEFAULT_SEED = 20_220_722
 # Settings, which are fields of the spec under the same names.
 SETTINGS = [item.name for item in fields(Settings)]
-# Fields of a request body that can make a request cost more than its tokens at the model's price.
-UNBOUNDED_FIELDS = {
-    *("best_of", "models", "plugins", "service_tier", "tools"),
-    *("search_parameters", "web_search", "web_search_options"),
-}
 DEFAULT_SAMPLES: dict[Eval, int] = {"all": 1000, "all_small": 100, "all_diagonal": 1000}
 
 
@@ -233,13 +227,6 @@ class Spec:
             raise InvalidInput("give a pool or a dataset, not both")
         check_pool(self.pool, change.its_habit)
         self._check_pool_fits(change)
-        body = json.loads(str(self.extra_body) or "{}")
-        for name in sorted(UNBOUNDED_FIELDS & body.keys()):
-            if self.max_cost is not None:
-                raise InvalidInput(
-                    f"--max-cost cannot limit requests with {name!r} in --extra-body, which can "
-                    "cost more than their tokens; leave out one of the two"
-                )
 
     def _check_pool_fits(self, change: Change) -> None:
         pool, habit = str(self.pool), change.its_habit
