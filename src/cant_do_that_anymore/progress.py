@@ -159,4 +159,5 @@ def announce(title: str) -> None:
 
 def _stream() -> TextIO:
     """Return where progress is displayed: notebooks show standard error in red."""
-    return sys.stdout if "ipykernel" in sys.modules else sys.stderr
+    in_notebook = type(sys.stderr).__module__.startswith("ipykernel")
+    return sys.stdout if in_notebook else sys.stderr

@@ -94,6 +94,6 @@ def test_an_experiment_does_not_reuse_a_run_on_another_pool(tmp_path: Path) -> N
         for first, second in ((None, "common"), ("common", None)):
             out = tmp_path / str(first)
             run_or_load(replace(spec, pool=first), out, save_run, quiet=True)
-            with pytest.raises(InvalidInput, match="differs in positions"):
+            with pytest.raises(InvalidInput, match="differs in pool"):
                 run_or_load(replace(spec, pool=second), out, save_run, quiet=True)
             run_or_load(replace(spec, pool=first), out, save_run, quiet=True)

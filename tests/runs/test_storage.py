@@ -39,7 +39,7 @@ def test_a_saved_run_is_read_back_unchanged(run: Run, folder: Path) -> None:
     loaded = load_run(folder)
     assert (loaded.samples, loaded.plan) == (run.samples, run.plan)
     assert run_json(loaded) == run_json(run)
-    assert run_json(loaded)["format"] == 6  # any other number makes all earlier runs unreadable
+    assert run_json(loaded)["format"] == 7  # any other number makes all earlier runs unreadable
     assert sorted(path.name for path in folder.iterdir()) == ["run.json", "samples.jsonl"]
 
 
@@ -99,7 +99,7 @@ def test_a_saved_run_gives_the_same_numbers(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("edit", "error"),
     [
-        (lambda data: data.update(format=5), "another version: 'format' in .* must be 6, not 5"),
+        (lambda data: data.update(format=5), "another version: 'format' in .* must be 7, not 5"),
         (lambda data: data["cost"].update(total="x"), "'cost.total' in .* a valid number, not 'x'"),
         (lambda data: data["options"].update(eval={}), "eval must be 'all', 'all_small' or"),
         (lambda data: data.update(identity=5), "'identity' in .* a valid dictionary, not 5"),

@@ -83,7 +83,7 @@ def option_text(name: str, value: Any) -> str:
     if name == "interventions":
         return f"{len(value)} interventions"
     title = name.replace("_", " ")
-    return title if value is True else f"{title} {format_setting(value)}"
+    return title if value is True else f"{title} {last_part(format_setting(value))}"
 
 
 def format_effort(effort: Effort | None) -> str:

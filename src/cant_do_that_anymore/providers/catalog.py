@@ -212,7 +212,7 @@ class Name:
         return None if another_service or self.by_inspect else PROVIDERS.get(self.provider)
 
     def _server_info(self, server: Provider) -> ModelInfo:
-        name = self.model.removeprefix(f"{self.provider}/")
+        name = self.model.removeprefix(f"{self.provider}/") if self.provider else self.model
         is_openais = self.provider == "openai" and name.startswith(OPENAI_BASE_MODELS)
         return server_info(
             name or _only_model_at(self.base_url, self._access(server)),

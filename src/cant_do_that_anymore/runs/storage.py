@@ -29,7 +29,7 @@ from ..validation import parse
 from .run import Run, RunFacts
 
 # Version of the file format; other versions are rejected.
-FORMAT = 6
+FORMAT = 7
 RUN_JSON, SAMPLES_FILE, CONTROLS_FILE = "run.json", "samples.jsonl", "controls.jsonl"
 RERUN_ADVICE = "run its command again; cached answers are used"
 
@@ -40,7 +40,7 @@ class RunFile(RunFacts):
 
     __pydantic_config__: ClassVar[Mapping[str, bool]] = {"allow_inf_nan": False}
 
-    format: Literal[6]
+    format: Literal[7]
     rules: str
     change: Any
     conditions: dict[str, SavedCondition]

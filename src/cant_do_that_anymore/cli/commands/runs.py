@@ -3,9 +3,10 @@
 import json
 import sys
 import webbrowser
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ...api.functions import load
+from ...comparison.naming import option_text
 from ...errors import UserError
 from ...files import home
-from ...formatting import format_setting, visible
+from ...formatting import visible
 from ...report.html import PAGE_NAME
 from ...report.pages import INDEX
 from ...runs.lookup import LATEST_RUN, find_run, find_runs, known_folders, readable_runs
@@ -53,8 +55,6 @@ def _page_of(name: str) -> Path:
 
 PIPE_WIDTH = 200  # columns; a file or a pipe has no width
 STAMP = len("2026-11-19T173059")
-# Options that are columns of their own, or change no answer.
-NOT_LISTED = {"model", "base_url", "tag", "rules", "n", "max_cost", "max_connections", "price"}
 # The values of ``run.json`` that ``--json`` prints.
 IN_JSON = (
     *("started_at", "model", "version", "endpoint", "rules", "options", "rule_uptake"),
@@ -99,7 +99,7 @@ def _print(runs: Sequence[RunFile], screen: Console) -> None:
         table.add_row(
             Text(stamp if is_stamp else name),
             _cut(" ".join(filter(None, (run.model, run.tag)))),
-            _cut(", ".join((*_options(run), run.rules))),
+            _cut(", ".join((*filter(None, starmap(option_text, run.options.items())), run.rules))),
             Text(f"{run.n_samples:,}"),
             Text(uptake),
         )
@@ -108,19 +108,6 @@ def _print(runs: Sequence[RunFile], screen: Console) -> None:
 
 def _cut(text: str) -> Text:
     return Text(text, no_wrap=True, overflow="ellipsis")
-
-
-def _options(run: RunFile) -> Iterator[str]:
-    """Yield what distinguishes a run from one without options, such as its wording."""
-    for name, value in run.options.items():
-        if name == "eval":
-            yield str(value)
-        elif name == "interventions":
-            yield f"{len(value)} interventions"
-        elif value is True:
-            yield name.replace("_", " ")
-        elif name not in NOT_LISTED:
-            yield f"{name.replace('_', ' ')} {format_setting(value)}"
 
 
 def _json(run: RunFile) -> dict[str, Any]:
