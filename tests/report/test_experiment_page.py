@@ -21,7 +21,7 @@ from cant_do_that_anymore.providers.base import Effort, Settings
 from cant_do_that_anymore.report import pages
 from cant_do_that_anymore.report.formats.csv import as_csv
 from cant_do_that_anymore.report.pages import experiment_page, write
-from cant_do_that_anymore.report.rows import Document, build_document
+from cant_do_that_anymore.report.rows import Row, build_document
 from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.storage import load_run
 from reasoning_servers import HABITS_KEPT, effort_server
@@ -56,8 +56,8 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def document(experiment: Path) -> Document:
-    document: Document = json.loads((experiment / "results.json").read_text())
+def document(experiment: Path) -> Row:
+    document: Row = json.loads((experiment / "results.json").read_text())
     return document
 
 
@@ -78,13 +78,13 @@ def test_report_is_readable_and_accessible_on_any_screen(page: Page) -> None:
 
 
 def test_report_states_the_question_and_the_verdict_first(
-    page: Page, experiment: Path, document: Document
+    page: Page, experiment: Path, document: Row
 ) -> None:
     lede = page.locator(".lede")
     assert lede.inner_text() == document["verdicts"][0]["verdict"]
     title = page.locator("h1").inner_text()
     assert title == page.title() == document["title"]
-    assert title == "Do yielding and stubborn follow a new chess rule?"
+    assert title == "Do yielding and stubborn follow a new rule?"
     run = load_run(next(experiment.glob("*/run.json")).parent)
     assert page.locator("#made pre").all_text_contents() == [
         c.prompts[0].text for c in run.plan.conditions
@@ -118,7 +118,7 @@ def test_the_table_works_without_scripts(browser: Browser, experiment: Path) -> 
     assert page.locator("button").count() == 0
 
 
-def test_rows_link_to_the_reports_of_their_runs(opened: OpenPage, document: Document) -> None:
+def test_rows_link_to_the_reports_of_their_runs(opened: OpenPage, document: Row) -> None:
     page = opened.page
     rows = page.locator("table.board-of tbody tr").all()
     for row, result in zip(rows, document["results"], strict=True):

@@ -16,7 +16,7 @@ from ..report.every_eval_ever import export
 from ..report.formats.csv import as_flat
 from ..report.html import PAGE_NAME, write_text
 from ..report.notebook import comparison_html, rankings_html, run_html, run_line
-from ..report.rows import build_document, measure_rows, pair_row, sample_rows
+from ..report.rows import build_document, measure_rows, pair_row, sample_row
 from ..report.run_page import write_page
 from ..report.sentences import headline
 from ..runs import run as results
@@ -63,7 +63,7 @@ class Result(ABC):
         if rows == "pairs":
             return _frame([as_flat(pair_row(pair)) for rank in ranked for pair in rank.pairs])
         if rows == "samples":
-            return _frame([row for entry in entries for row in sample_rows(entry)])
+            return _frame([sample_row(e, sample) for e in entries for sample in e.run.samples])
         raise unknown_value("rows", rows, ("measures", "pairs", "samples"))
 
     def plot(self, name: str = "") -> "Figure":

@@ -65,10 +65,10 @@ def run_names(runs: Sequence[Run], efforts: Sequence[str]) -> list[str]:
 
 def _facts(run: Run) -> list[str]:
     """Return what may distinguish a run from others of its model, as additions to its name."""
-    options = OPTIONS.keys() - {"seed", "reasoning_effort"}
+    options = (name for name in OPTIONS if name not in ("seed", "reasoning_effort"))
     texts = [
         *(str(run.identity.get("tag", "")), run.endpoint, f"({run.version})", f"({run.model})"),
-        *(option_text(name, run.options.get(name)) for name in sorted(options)),
+        *(option_text(name, run.options.get(name)) for name in options),
         *(f"seed {run.plan.settings.seed}", run.started_at.replace("T", " ").removesuffix("Z")),
     ]
     return [f" {text}" if text else "" for text in texts]

@@ -53,6 +53,11 @@ class Pair:
         return self.difference.sign if self.difference else 0
 
     @property
+    def lead(self) -> str:
+        """Whose lead over whom it is."""
+        return f"{self.first.label} over {self.second.label}"
+
+    @property
     def points(self) -> str:
         """The difference with its interval, in points."""
         return self.difference.as_points if self.difference else "–"

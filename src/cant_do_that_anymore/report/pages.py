@@ -16,7 +16,6 @@ from .html import render
 from .plots import Chart, curve_chart, has_curve, outcome_chart, save_chart, uptake_chart
 from .rows import (
     UPTAKE_COLUMN,
-    Document,
     Row,
     build_document,
     columns_of,
@@ -32,7 +31,7 @@ from .tables import CHANCE
 INDEX, TABLE, DOCUMENT = "index.html", "results.csv", "results.json"
 
 
-def experiment_page(ranked: Sequence[Ranking], document: Document) -> str:
+def experiment_page(ranked: Sequence[Ranking], document: Row) -> str:
     """Render the report of an experiment."""
     return render("experiment.html", **_parts(ranked, document))
 
@@ -42,7 +41,7 @@ def comparison_page(ranking: Ranking, out: Path) -> str:
     return render("comparison.html", **_parts([ranking], build_document([ranking], out)))
 
 
-def _parts(ranked: Sequence[Ranking], document: Document) -> dict[str, object]:
+def _parts(ranked: Sequence[Ranking], document: Row) -> dict[str, object]:
     """Return the template variables of both kinds of reports."""
     entries, results = list(chain(*(r.entries for r in ranked))), document["results"]
     days = sorted({row["started_at"][:10] for row in results})
@@ -124,7 +123,7 @@ def _labels_by_value(results: Sequence[Row], name: str) -> dict[str, list[str]]:
     return {value: list(same) for value, same in labels.items()}
 
 
-def write(ranked: Sequence[Ranking], document: Document, out: Path) -> list[Path]:
+def write(ranked: Sequence[Ranking], document: Row, out: Path) -> list[Path]:
     """Write tables, plots and report into a folder, and return the files in that order.
 
     Raises:

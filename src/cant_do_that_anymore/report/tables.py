@@ -1,26 +1,26 @@
 """Tables for the terminal: runs, experiments, comparisons."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 
 from rich.console import Group, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
-from ..comparison.entries import Entry
-from ..comparison.leaderboard import Ranking, advice, heading, verdicts
-from ..formatting import dollars, duration, format_setting, minus, number, percentage, rounded
+from ..comparison.leaderboard import Ranking, advice, heading, settings_of, verdicts
+from ..formatting import dollars, duration, minus, number, percentage, rounded
 from ..metrics.measures import LENGTHS, ORIGINAL
 from ..runs.run import Run
-from ..task.types import CHANGED_CONDITION, OUTCOMES, Outcome
+from ..task.types import OUTCOMES, Outcome
 from .rows import (
-    Document,
-    columns_of,
+    Cells,
+    Row,
     diagnosis_cells,
     group_notes,
+    leaderboard_cells,
     pair_cells,
+    points_text,
+    share_text,
     wording_cells,
-    words_of,
 )
 from .sentences import (
     effect_text,
@@ -33,10 +33,11 @@ from .sentences import (
     wording_sentence,
 )
 
-# Tables without lines, and their columns.
-_table = partial(Table, box=None, pad_edge=False, header_style="bold")
-_left, _right = partial(Column, no_wrap=True), partial(Column, no_wrap=True, justify="right")
-MOST_WITH_SHARES = 3  # conditions that fit in a line with their shares; with more, only counts
+MANY_COLUMNS = 7  # stand closer together
+MOST_WITH_SHARES = 3  # conditions that fit beside each other with their shares
+# Columns of sentences; all others but the first are aligned to the right.
+_TEXT_COLUMNS = ("answer", "effect in points")
+_NOT_IN_FOOTER = ("wording", "form", "reading", "max tokens")
 YES_OR_NO = (
     "“Yes” and “No” need an interval on one side of 0; for knowing the rule, also on one side of "
     "50 points."
@@ -54,15 +55,16 @@ def summary(run: Run, *, verbose: bool = False) -> RenderableType:
         *_paragraph(explanation(run)),
         *_paragraph(f"{wording_sentence(run)} {size_sentence(run)}".strip()),
         *_paragraph(reasoning_sentence(run)),
-        *_by_wording(run),
-        *_diagnosis(run),
-        *_what_helps(run),
-        Text(),
-        _outcomes(run),
-        *(_original(run) if verbose else ()),
+        *_table(_by_wording(run)),
+        *_table(_diagnosis(run)),
+        *([Text(YES_OR_NO, style="dim")] if run.results.diagnosis else ()),
+        *_paragraph(helps_sentence(run)),
+        *_table(_what_helps(run)),
+        *_table(_outcomes(run)),
+        *(_table(_original(run)) if verbose else ()),
         Text(),
         Text(_footer(run), style="dim"),
-        *(Text(f"note: {note}", style="yellow") for note in run.notes),
+        *_notes(run.notes),
     )
 
 
@@ -70,52 +72,69 @@ def _paragraph(sentence: str) -> list[Text]:
     return [Text(), Text(sentence)] if sentence else []
 
 
-def _by_wording(run: Run) -> Iterator[RenderableType]:
-    """Yield the table of rule uptake by wording, highest first, if there are several."""
-    if not run.results.wordings:
+def _notes(notes: Sequence[str]) -> Iterator[Text]:
+    for note in notes:
+        yield Text(f"note: {note}", style="yellow")
+
+
+def _table(cells: Cells) -> Iterator[RenderableType]:
+    """Yield a table without lines, below an empty line; nothing for a table without rows."""
+    if not cells[1:]:
         return
-    table = _table(_left("wording"), _right("samples"), _left("rule uptake"))
-    by_name = run.results.wordings.by_wording
-    for name in sorted(by_name, key=lambda name: -by_name[name].value):
-        table.add_row(name, number(by_name[name].n), by_name[name].as_share)
+    (first, *titles), *rows = cells
+    columns = (
+        Column(title, justify="left" if title in _TEXT_COLUMNS else "right", overflow="fold")
+        for title in titles
+    )
+    table = Table(
+        Column(first, overflow="fold"),
+        *columns,
+        box=None,
+        pad_edge=False,
+        padding=(0, 2 if len(titles) < MANY_COLUMNS else 1, 0, 0),
+        header_style="bold",
+    )
+    for row in rows:
+        table.add_row(*map(Text, row))
     yield from (Text(), table)
 
 
-def _diagnosis(run: Run) -> Iterator[RenderableType]:
-    """Yield the questions of a diagnosis with their answers and numbers, if there is one."""
-    if not run.results.diagnosis:
-        return
-    table = _table("question", "answer", _left("points"))
-    for question, finding in findings(run):
-        points = finding.estimate.as_difference if finding.estimate else "–"
-        table.add_row(question, finding.answer, points)
-    yield from (Text(), table, Text(YES_OR_NO, style="dim"))
+def _by_wording(run: Run) -> Cells:
+    """Return the rule uptake by wording, highest first."""
+    by_name = run.results.wordings.by_wording if run.results.wordings else {}
+    ordered = sorted(by_name.items(), key=lambda item: -item[1].value)
+    rows = ([name, number(estimate.n), estimate.as_share] for name, estimate in ordered)
+    return [["wording", "samples", "rule uptake"], *rows]
 
 
-def _what_helps(run: Run) -> Iterator[RenderableType]:
-    """Yield the interventions with their effects, if there are any."""
-    if not run.results.interventions:
-        return
-    counted = [_right("tokens")] if run.results.usage.output_tokens else []  # not bundled models
-    table = _table("intervention", _left("rule uptake"), "effect in points", *counted)
-    uptake = run.results.uptake
-    table.add_row("(none)", uptake.as_share if uptake else "–")
-    for effect in run.results.interventions:
-        own = effect.rule_uptake.as_share if effect.rule_uptake and effect.can_be_judged else "–"
-        extra = [minus(f"{effect.extra_tokens:+,.0f}")] if counted else []
-        table.add_row(effect.name, own, effect_text(run, effect, unit=False), *extra)
-    yield from (Text(), Text(helps_sentence(run)), Text(), table)
+def _diagnosis(run: Run) -> Cells:
+    """Return the questions of a diagnosis with their answers and numbers."""
+    rows = ([text, found.answer, points_text(found.estimate)] for text, found in findings(run))
+    return [["question", "answer", "points"], *rows]
 
 
-def _original(run: Run) -> Iterator[RenderableType]:
-    """Yield the numbers of the original eval, under its own names."""
-    table = _table(_left("OpenAI Evals"), _right("value"), _left("95% interval"))
+def _what_helps(run: Run) -> Cells:
+    """Return the interventions with their effects."""
+    effects, without = run.results.interventions, share_text(run.results.uptake)
+    rows = [["(none)", without, "", ""]] if effects else []
+    for effect in effects:
+        uptake = share_text(effect.rule_uptake if effect.can_be_judged else None)
+        tokens = minus(f"{effect.extra_tokens:+,.0f}")
+        rows.append([effect.name, uptake, effect_text(run, effect, unit=False), tokens])
+    cells = [["intervention", "rule uptake", "effect in points", "tokens"], *rows]
+    is_counted = run.results.usage.output_tokens  # not by bundled models
+    return cells if is_counted else [row[:-1] for row in cells]
+
+
+def _original(run: Run) -> Cells:
+    """Return the numbers of the original eval, under its own names."""
+    cells = [["OpenAI Evals", "value", "95% interval"]]
     for name in (*(measure.name for measure in ORIGINAL), *LENGTHS):
         if estimate := run.results.get(name):
             ends = estimate.low, estimate.high
             interval = "" if None in ends else f"[{number(ends[0])}, {number(ends[1])}]"
-            table.add_row(name, number(estimate.value), interval)
-    yield from (Text(), table)
+            cells.append([name, number(estimate.value), interval])
+    return cells
 
 
 def outcomes_in(counts: Mapping[str, Mapping[Outcome, int]]) -> list[Outcome]:
@@ -123,66 +142,53 @@ def outcomes_in(counts: Mapping[str, Mapping[Outcome, int]]) -> list[Outcome]:
     return [outcome for outcome in OUTCOMES if any(count.get(outcome) for count in counts.values())]
 
 
-def _outcomes(run: Run) -> Table:
-    if run.plan.interventions:  # too many conditions for columns
-        return _outcomes_by_row(run)
-    table = _table("outcome")
-    roomy = len(run.plan.conditions) <= MOST_WITH_SHARES
+def possible_counts(run: Run) -> dict[str, dict[Outcome, int]]:
+    """Return the number of replies per outcome that is possible, by condition.
+
+    Without a change of the rules, none are right only after it or wrong only after it.
+    """
+    counts = {}
     for condition in run.plan.conditions:
-        title = condition.name.replace("_", "\n")
-        if condition.name == CHANGED_CONDITION and roomy:
-            title = condition.rules.key
-        table.add_column(title, justify="right")
-        if roomy:
-            table.add_column("", justify="right")
-    counts = run.results.outcomes
-    for outcome in outcomes_in(counts):
-        cells = [_cells(count.get(outcome), len(run.samples)) for count in counts.values()]
-        table.add_row(
-            run.words.label(outcome), *(cell for pair in cells for cell in pair[: 1 + roomy])
-        )
-    return table
+        is_changed = condition.rules != condition.rules.standard
+        counts[condition.name] = {
+            outcome: n
+            for outcome, n in run.results.outcomes[condition.name].items()
+            if is_changed or outcome not in ("forbidden", "adapted")
+        }
+    return counts
 
 
-def _outcomes_by_row(run: Run) -> Table:
-    counts = run.results.outcomes
+def _outcomes(run: Run) -> Cells:
+    """Return the outcomes by condition; with many conditions, one row for each."""
+    counts = possible_counts(run)
     outcomes = outcomes_in(counts)
-    labels = map(run.words.label, outcomes)
-    table = _table("condition", *(Column(label, justify="right") for label in labels))
-    for name, count in counts.items():
-        table.add_row(name, *(number(count.get(outcome), "") for outcome in outcomes))
-    return table
+    if len(counts) > MOST_WITH_SHARES:
+        rows = (
+            [name, *(number(n.get(outcome)) for outcome in outcomes)] for name, n in counts.items()
+        )
+        return [["condition", *map(run.words.label, outcomes)], *rows]
+    titles = (name.replace("_", " ") for name in counts)
+    cells = [["outcome", *titles]]
+    for outcome in outcomes:
+        numbers = (_with_share(n.get(outcome), len(run.samples)) for n in counts.values())
+        cells.append([run.words.label(outcome), *numbers])
+    return cells
 
 
-def _cells(count: int | None, n: int) -> tuple[str, str]:
-    """Format a count and its share; both are empty if the outcome is impossible."""
-    return ("", "") if count is None else (number(count), rounded(count / n))
+def _with_share(count: int | None, n: int) -> str:
+    return "–" if count is None else f"{number(count)} {rounded(count / n):>5}"
 
 
 def _footer(run: Run) -> str:
     usage = run.results.usage
     cached, given = usage.cached_tokens, usage.input_tokens
     share = f" ({percentage(cached / given, 0)} cached)" if cached and given else ""
-    tokens = f"{given:,} tokens in{share}, {usage.output_tokens:,} out"
-    dataset = f"dataset: {run.dataset.provenance}"
-    parts = [dataset, _sampling(run), tokens, _cost(run), duration(run.seconds)]
-    return "; ".join(filter(None, parts))
-
-
-def _sampling(run: Run) -> str:
-    """Return temperature, token limit and seed, and other settings that are not defaults."""
-    settings = run.plan.settings
-    always = {
-        "temperature": f"temperature {format_setting(run.temperature_used)}",
-        "max_tokens": f"at most {run.token_limit:,} tokens",
-        "seed": f"seed {settings.seed}",
-    }
-    others = [
-        f"{name.replace('_', ' ')} {format_setting(value)}"
-        for name, value in settings.non_defaults.items()
-        if name not in always
-    ]
-    return ", ".join((*always.values(), *others))
+    tokens = f"{given:,} tokens in{share}, {usage.output_tokens:,} out" if given else ""
+    shown = settings_of(run).items()
+    settings = ", ".join(f"{name} {text}" for name, text in shown if name not in _NOT_IN_FOOTER)
+    limit, seed = f"at most {run.token_limit:,} tokens", f"seed {run.plan.settings.seed}"
+    parts = [f"dataset: {run.dataset.provenance}", settings, limit, seed, tokens, _cost(run)]
+    return "; ".join(filter(None, [*parts, duration(run.seconds)]))
 
 
 def _cost(run: Run) -> str:
@@ -193,55 +199,34 @@ def _cost(run: Run) -> str:
     return f"{dollars(run.cost.total)} in total{now}"
 
 
-def experiment_table(ranked: Sequence[Ranking], document: Document) -> RenderableType:
+def experiment_table(ranked: Sequence[Ranking], document: Row) -> RenderableType:
     """Return the verdicts, a leaderboard for each ranking, and the totals."""
     return Group(
         *(Text(line, style="bold") for line in verdicts(ranked)),
+        *(part for ranking in ranked for part in _of_ranking(ranking)),
         Text(),
-        *(part for ranking in ranked for part in (*_of_ranking(ranking), Text())),
         _totals(document),
     )
 
 
 def _of_ranking(ranking: Ranking) -> Iterator[RenderableType]:
-    yield Text(ranking.title, style="bold")
-    yield _leaderboard(ranking)
-    yield from _cells_table(diagnosis_cells(ranking.entries))
-    yield from _cells_table(wording_cells(ranking.entries))
-    for note in group_notes(ranking.entries):
-        yield Text(f"note: {note}", style="yellow")
+    entries = ranking.entries
+    yield from (Text(), Text(ranking.title, style="bold"))
+    for cells in (
+        leaderboard_cells(entries, in_terminal=True),
+        diagnosis_cells(entries),
+        wording_cells(entries),
+    ):
+        yield from _table(cells)
+    yield from _notes(group_notes(entries))
 
 
-def _leaderboard(ranking: Ranking) -> Table:
-    """Return a table that fits 80 columns."""
-    entries: Sequence[Entry] = ranking.entries
-    columns, fill = columns_of(entries, in_terminal=True), words_of(entries).fill
-    headings = (_right(fill(column.title)) for column in columns)
-    table = _table(Column("model", overflow="fold"), *headings, padding=(0, 2, 0, 0))
-    for entry in entries:
-        style = "yellow" if entry.label in ranking.why_unranked else ""
-        table.add_row(Text(entry.label), *(c.text(entry) for c in columns), style=style)
-    return table
-
-
-def _cells_table(cells: Sequence[Sequence[str]]) -> Iterator[RenderableType]:
-    """Yield a table of texts; the first line has the headings, the first column names."""
-    if not cells:
-        return
-    (name, *titles), *rows = cells
-    headings = (Column(title, justify="right", overflow="fold") for title in titles)
-    table = _table(Column(name, overflow="fold"), *headings, padding=(0, 2, 0, 0))
-    for first, *rest in rows:
-        table.add_row(Text(first), *rest)
-    yield from (Text(), table)
-
-
-def _totals(document: Document) -> Text:
+def _totals(document: Row) -> Text:
     """Return the line with total tokens, time and cost."""
     total = document["total"]
-    took, spent = duration(total["seconds"]), total["spent_dollars"]
-    cost = f", {dollars(spent)} spent" if spent else ""
-    return Text(f"All answers: {total['tokens']:,} tokens; all runs: {took}{cost}.", style="dim")
+    tokens = f"All answers: {total['tokens']:,} tokens. " if total["tokens"] else ""
+    cost = f", {dollars(total['spent_dollars'])} spent" if total["spent_dollars"] else ""
+    return Text(f"{tokens}All runs: {duration(total['seconds'])}{cost}.", style="dim")
 
 
 def comparison_table(ranking: Ranking) -> RenderableType:
@@ -251,11 +236,11 @@ def comparison_table(ranking: Ranking) -> RenderableType:
         Text(ranking.verdict, style="bold"),
         Text(),
         Text(heading(models), style="bold"),
-        *_cells_table(pair_cells(ranking)),
+        *_table(pair_cells(ranking)),
         Text(CHANCE, style="dim"),
         Text(),
         Text(f"Each model on all its {models[0].words.items}", style="bold"),
-        _leaderboard(ranking),
+        *_table(leaderboard_cells(models, in_terminal=True)),
         *_paragraph(advice(models)),
-        *(Text(f"note: {note}", style="yellow") for note in group_notes(models)),
+        *_notes(group_notes(models)),
     )
