@@ -24,7 +24,7 @@ from ..formatting import (
     rounded,
     visible,
 )
-from .svg import Mark, dot, intervals, scale, stack
+from .svg import dot, scale, stack
 
 _ASSETS = files("cant_do_that_anymore") / "report" / "assets"
 
@@ -50,7 +50,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= FILTERS | {"digest": _digest}
-    environment.globals |= {f.__name__: f for f in (asset, dot, intervals, scale, stack, Mark)}
+    environment.globals |= {f.__name__: f for f in (asset, dot, scale, stack)}
     environment.globals |= {"number": number, "plain": format_setting}
     return environment
 

@@ -1,16 +1,14 @@
 """HTML reports of experiments and comparisons, with their tables and plots."""
 
 import json
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking, advice, heading
 from ..files import atomic_write_text, file_errors, safe_name
 from ..formatting import pluralize
-from ..providers.base import EFFORTS
-from ..task.types import CHANGED_CONDITION, OUTCOMES, STANDARD_CONDITION
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
 from .formats.csv import as_csv
 from .html import render
 from .plots import Chart, curve_chart, has_curve, outcome_chart, save_chart, uptake_chart
@@ -26,7 +24,7 @@ from .rows import (
 )
 from .run_page import example_of
 from .svg import axis_over
-from .tables import CHANCE
+from .tables import CHANCE, outcomes_in
 
 INDEX, TABLE, DOCUMENT = "index.html", "results.csv", "results.json"
 
@@ -43,11 +41,13 @@ def comparison_page(ranking: Ranking, out: Path) -> str:
 
 def _parts(ranked: Sequence[Ranking], document: Row) -> dict[str, object]:
     """Return the template variables of both kinds of reports."""
-    entries, results = list(chain(*(r.entries for r in ranked))), document["results"]
+    entries, results = [e for ranking in ranked for e in ranking.entries], document["results"]
     days = sorted({row["started_at"][:10] for row in results})
-    first, words = entries[0], words_of(entries)
-    n_models = len({json.dumps(entry.run.identity, default=str) for entry in entries})
-    rows = iter(results)
+    first, words, rows = entries[0], words_of(entries), iter(results)
+    n_models = len({(entry.run.model, entry.run.endpoint) for entry in entries})
+    rules: dict[str, Row] = {}
+    for entry in entries:
+        rules.setdefault(entry.change.key, _rule(entry))
     return {
         "document": document,
         "boards": [_board(ranking, rows) for ranking in ranked],
@@ -55,25 +55,19 @@ def _parts(ranked: Sequence[Ranking], document: Row) -> dict[str, object]:
         "uptake": UPTAKE_COLUMN,
         "uptake_axis": axis_over(entry.results.uptake for entry in entries),
         "lead_axis": axis_over([p.difference for r in ranked for p in r.pairs], " points"),
-        "diagnosed": diagnosis_cells(entries),
-        "wordings": wording_cells(entries),
         "words": words,
-        "rules": _rules(entries),
+        "rules": list(rules.values()),
         "definitions": first.change.its_habit.definitions(),
         "standard_prompt": _prompt(first, STANDARD_CONDITION),
         "size": f"{pluralize(n_models, 'model')}, {pluralize(len(entries), 'run')}",
-        "outcomes": [o for o in OUTCOMES if any(_counts(entry).get(o) for entry in entries)],
+        "outcomes": outcomes_in({entry.label: _counts(entry) for entry in entries}),
         "counts": _counts,
-        "efforts": (*EFFORTS, None),
         "chance": CHANCE,
         "dates": " to ".join(dict.fromkeys((days[0], days[-1]))),
         "in_common": {
-            title: _labels_by_value(results, name)
-            for title, name in (
-                ("Settings", "settings"),
-                (words.items.capitalize(), "dataset"),
-                ("Versions", "versions"),
-            )
+            "Settings": _labels_by_value(results, "settings"),
+            words.items.capitalize(): _labels_by_value(results, "dataset"),
+            "Versions": _labels_by_value(results, "versions"),
         },
     }
 
@@ -86,27 +80,26 @@ def _board(ranking: Ranking, rows: Iterator[Row]) -> dict[str, object]:
         "verdict": ranking.verdict,
         "entries": [(entry, next(rows)["report"]) for entry in entries],
         "unranked": ranking.why_unranked,
+        "diagnosed": diagnosis_cells(entries),
+        "wordings": wording_cells(entries),
         "pairs": ranking.pairs,
         "compared": f"{heading(entries)}. {advice(entries)}".strip() if ranking.pairs else "",
         "notes": group_notes(entries),
     }
 
 
-def _counts(entry: Entry) -> dict[str, int]:
-    return {name: n for name, n in entry.results.outcomes[CHANGED_CONDITION].items() if n}
+def _counts(entry: Entry) -> Mapping[Outcome, int]:
+    return entry.results.outcomes[CHANGED_CONDITION]
 
 
-def _rules(entries: Sequence[Entry]) -> list[Row]:
-    """Return what the report shows of each rule change: statement, diagram, prompt."""
-    rules: dict[str, Row] = {}
-    for first in entries:
-        rules[first.change.key] = rules.get(first.change.key) or {
-            "title": first.change.title,
-            "statement": first.change.statement,
-            "example": example_of(first.run),
-            "prompt": _prompt(first, CHANGED_CONDITION),
-        }
-    return list(rules.values())
+def _rule(entry: Entry) -> Row:
+    """Return what the report shows of a rule change: statement, diagram, prompt."""
+    return {
+        "title": entry.change.title,
+        "statement": entry.change.statement,
+        "example": example_of(entry.run),
+        "prompt": _prompt(entry, CHANGED_CONDITION),
+    }
 
 
 def _prompt(entry: Entry, condition: str) -> str:
@@ -114,13 +107,13 @@ def _prompt(entry: Entry, condition: str) -> str:
     return next(c.prompts[0].text for c in entry.plan.conditions if c.name == condition)
 
 
-def _labels_by_value(results: Sequence[Row], name: str) -> dict[str, list[str]]:
+def _labels_by_value(results: Sequence[Row], name: str) -> dict[str, set[str]]:
     """Return the models with each value, or the rules if there is only one model."""
     who = "label" if len({row["label"] for row in results}) > 1 else "rules"
-    labels: dict[str, dict[str, None]] = {}
+    labels: dict[str, set[str]] = {}
     for row in results:
-        labels.setdefault(row[name], {})[row[who]] = None
-    return {value: list(same) for value, same in labels.items()}
+        labels.setdefault(row[name], set()).add(row[who])
+    return labels
 
 
 def write(ranked: Sequence[Ranking], document: Row, out: Path) -> list[Path]:
@@ -144,20 +137,18 @@ def write(ranked: Sequence[Ranking], document: Row, out: Path) -> list[Path]:
 
 def charts(ranked: Sequence[Ranking]) -> dict[str, tuple[Chart, Sequence[Entry]]]:
     """Return all plots with their entries, by the names of their files."""
-    entries = list(chain(*(ranking.entries for ranking in ranked)))
+    plots: dict[str, tuple[Chart, Sequence[Entry]]] = {}
     by_eval: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_eval.setdefault(entry.plan.eval, []).append(entry)
-    several = {n: group for n, group in by_eval.items() if len({e.change.key for e in group}) > 1}
-    by_rules = {f"rules-{name}": (uptake_chart, group) for name, group in several.items()}
-    return {**by_rules, **dict(chain(*map(_charts, ranked)))}
-
-
-def _charts(ranking: Ranking) -> Iterator[tuple[str, tuple[Chart, Sequence[Entry]]]]:
-    """Yield the plots of one leaderboard; the curve needs a model with several efforts."""
-    group, first = ranking.entries, ranking.entries[0]
-    names = (first.plan.eval, first.change.key, *filter(None, (first.other_form, first.pool)))
-    suffix = "-".join(map(safe_name, names))
-    plots: dict[str, Chart] = {"curve": curve_chart} if has_curve(group) else {}
-    for kind, chart in (plots | {"outcomes": outcome_chart, "uptake": uptake_chart}).items():
-        yield f"{kind}-{suffix}", (chart, group)
+    for ranking in ranked:
+        entries, first = ranking.entries, ranking.entries[0]
+        by_eval.setdefault(first.plan.eval, []).extend(entries)
+        names = (first.plan.eval, first.change.key, *filter(None, (first.other_form, first.pool)))
+        suffix = "-".join(map(safe_name, names))
+        plots[f"outcomes-{suffix}"] = outcome_chart, entries
+        plots[f"uptake-{suffix}"] = uptake_chart, entries
+        if has_curve(entries):
+            plots[f"curve-{suffix}"] = curve_chart, entries
+    for name, entries in by_eval.items():
+        if len({entry.change.key for entry in entries}) > 1:
+            plots[f"rules-{name}"] = uptake_chart, entries
+    return plots

@@ -2,16 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..comparison.leaderboard import settings_of
 from ..files import atomic_write, file_errors
+from ..formatting import last_part
 from ..metrics.estimates import Estimate
 from ..metrics.measures import (
-    AFTER,
-    BEFORE,
     LENGTHS,
+    MEASURES,
     ORIGINAL,
     REASONING_DIFFERENCE,
     SHARE_AFTER,
@@ -35,7 +35,7 @@ from .sentences import (
     wording_sentence,
 )
 from .svg import Axis, axis_over, flow
-from .tables import outcomes_in
+from .tables import YES_OR_NO, outcomes_in, possible_counts
 
 _OTHER_COLORS = 4  # in the style sheet, for conditions other than the first two
 # A table by usual answer shows those of so many samples at least, and at most so many of them.
@@ -73,6 +73,7 @@ def headline_and_tiles(run: Run) -> dict[str, object]:
     """Return the template variables of the headline and the tiles."""
     return {
         "run": run,
+        "title": last_part(run.version),
         "headline": headline(run),
         "explanation": explanation(run),
         "remarks": " ".join(
@@ -98,39 +99,31 @@ def page(run: Run) -> str:
 
 
 def _html(run: Run) -> Iterator[str]:
-    conditions, words, results = _conditions(run.plan.conditions), run.words, run.results
-    uptakes = results.wordings.by_wording if results.wordings else {}
+    words, results, counts = run.words, run.results, possible_counts(run)
+    statements = {condition.name: condition.rules.statement for condition in run.plan.conditions}
+    differences = [finding.estimate for finding in results.diagnosis.values()]
+    wordings = results.wordings.by_wording if results.wordings else {}
     return render_stream(
         "run.html",
         **headline_and_tiles(run),
-        conditions=conditions,
+        conditions=_conditions(run.plan.conditions),
         flow=flow(run.samples, STANDARD_CONDITION, CHANGED_CONDITION, words.label),
-        outcomes={
-            outcome: words.fill(_MEANINGS[outcome]) for outcome in outcomes_in(results.outcomes)
-        },
-        thought_filters={
-            name: f"{words.fill(title)} ({sum(map(holds, run.samples)):,})"
-            for name, (title, holds) in REASONING_FILTERS.items()
-            if REASONING_DIFFERENCE in results.estimates
-        },
+        counts=counts,
+        meanings={each: words.fill(_MEANINGS[each]) for each in outcomes_in(counts)},
+        thought_filters=_reasoning_filters(run),
         findings=list(findings(run)),
-        findings_axis=axis_over(
-            [finding.estimate for finding in results.diagnosis.values()], " points"
-        ),
+        findings_axis=axis_over(differences, " points"),
+        yes_or_no=YES_OR_NO,
         failures=failures_of(run),
         helps=helps_sentence(run),
         effect_text=effect_text,
         uptake_axis=axis_over([results.uptake, *(e.rule_uptake for e in results.interventions)]),
-        wordings=sorted(uptakes.items(), key=lambda item: -item[1].value),
-        wording_axis=axis_over(uptakes.values()),
+        wordings=sorted(wordings.items(), key=lambda item: -item[1].value),
+        wording_axis=axis_over(wordings.values()),
         answers=list(_by_answer(run)),
-        original={
-            name: estimate
-            for name in (*(measure.name for measure in ORIGINAL), *LENGTHS)
-            if (estimate := results.get(name))
-        },
-        settings=_settings(run),
-        placebo=_statement_of(run, PLACEBO),
+        original=[*(measure.name for measure in ORIGINAL), *LENGTHS],
+        settings=settings_of(run),
+        placebo=statements.get(PLACEBO),
         example=example_of(run),
         habit=run.plan.change.its_habit,
         samples=samples_json(run),
@@ -138,19 +131,28 @@ def _html(run: Run) -> Iterator[str]:
     )
 
 
-def _by_answer(run: Run) -> Iterator[tuple[str, int, float, float]]:
-    """Yield frequent usual answers with their samples, and how often each is given by then."""
+def _reasoning_filters(run: Run) -> dict[str, str]:
+    """Return the filters for samples by their reasoning; none without reasoning."""
+    if REASONING_DIFFERENCE not in run.results.estimates:
+        return {}
+    return {
+        name: f"{run.words.fill(title)} ({sum(map(holds, run.samples)):,})"
+        for name, (title, holds) in REASONING_FILTERS.items()
+    }
+
+
+def _by_answer(run: Run) -> Iterator[tuple[str, list[Estimate | None]]]:
+    """Yield frequent usual answers with how often each is given before and after the change."""
     habit = run.plan.change.its_habit
     by_answer = defaultdict(list)
     for sample in run.answered:
-        by_answer[" or ".join(habit.label(sample.item, a) for a in sample.item.usual)].append(
-            sample
-        )
+        names = (habit.label(sample.item, answer) for answer in sample.item.usual)
+        by_answer[" or ".join(names)].append(sample)
     frequent = sorted(by_answer.items(), key=lambda item: -len(item[1]))
     for answer, samples in frequent[:MOST_ANSWERS]:
-        if (n := len(samples)) >= LEAST_SAMPLES:
-            before, after = (sum(map(event.holds, samples)) / n for event in (BEFORE, AFTER))
-            yield answer, n, before, after
+        if len(samples) >= LEAST_SAMPLES:
+            measures = MEASURES[SHARE_BEFORE], MEASURES[SHARE_AFTER]
+            yield answer, [measure.estimate(samples) for measure in measures]
 
 
 def example_of(run: Run) -> RuleExample:
@@ -162,23 +164,6 @@ def example_of(run: Run) -> RuleExample:
         return RuleExample(picture, "")
     usual = run.words.fill("Usual {answer}, now {disallowed}: ") + " or ".join(item.usual)
     return RuleExample(None, f"{habit.show(item)}\n{usual}.")
-
-
-def _statement_of(run: Run, name: str) -> str:
-    """Return the statement of the rules of a condition; "" if the run does not have it."""
-    in_force = (c.rules for c in run.plan.conditions if c.name == name)
-    return next((rules.statement for rules in in_force), "")
-
-
-def _settings(run: Run) -> dict[str, object]:
-    """Return the settings by title."""
-    values = {"reading": run.plan.reading} | asdict(run.plan.settings)
-    values |= {"max_tokens": run.token_limit, "temperature": run.temperature_used}
-    return {
-        name.replace("_", " ").capitalize(): value
-        for name, value in values.items()
-        if value not in (None, "")
-    }
 
 
 def _conditions(conditions: Sequence[Condition]) -> dict[str, dict[str, object]]:

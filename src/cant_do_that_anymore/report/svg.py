@@ -21,7 +21,7 @@ from ..task.types import OUTCOMES, Outcome, Sample
 
 _ROW = 14
 # An axis has at most 4 steps, of the smallest size that covers all values.
-_STEPS = (0.1, 0.25, 0.5, 1.0)
+_STEPS = (0.1, 0.25, 0.5)
 _MOST_STEPS = 4
 
 
@@ -34,7 +34,7 @@ class Axis:
     unit: str = "%"
 
     def at(self, value: float) -> str:
-        """Return the position of a value on the axis, in percent."""
+        """Return the position of a value on the axis, in percent; values beyond it are cut off."""
         inside = min(max(value, self.low), self.high)
         return f"{100 * (inside - self.low) / (self.high - self.low):.2f}%"
 
@@ -47,16 +47,18 @@ class Axis:
 
 
 def axis_over(estimates: Iterable[Estimate | None], unit: str = "%") -> Axis:
-    """Return an axis that covers all numbers with their intervals; in percent, it reaches 100.
+    """Return an axis that covers all numbers with their intervals, but not beyond -1 and 1.
+
+    In percent, it reaches 100.
 
     >>> axis_over([Estimate(-0.3, -0.66, 0.02, 50), None], " points")
     Axis(low=-0.75, high=0.25, unit=' points')
     """
-    ends = (end for e in estimates if e for end in (e.low, e.value, e.high))
-    always = [0.0, 1.0] if unit == "%" else [0.0]
-    numbers = [*always, *(end for end in ends if end is not None)]
+    ends = [end for e in estimates if e for end in (e.low, e.value, e.high) if end is not None]
+    least = max(-1.0, min([0.0, *ends]))
+    most = min(1.0, max([1.0 if unit == "%" else 0.0, *ends]))
     for step in _STEPS:
-        low, high = floor(min(numbers) / step), ceil(max(numbers) / step)
+        low, high = floor(least / step), ceil(most / step)
         if high - low <= _MOST_STEPS:
             break
     return Axis(low * step, max(high, low + 1) * step, unit)
@@ -71,58 +73,36 @@ def scale(axis: Axis) -> Markup:
     return tag("svg", *parts, class_="scale", width="100%", height=_ROW, aria_hidden="true")
 
 
-class Mark(NamedTuple):
-    """A number with its interval, and the CSS class of their color."""
+def dot(axis: Axis, estimate: Estimate | None, style: str = "plain") -> Markup:
+    """Draw a number as a dot and its interval as a line; thin lines mark the ticks.
 
-    estimate: Estimate | None
-    style: str = "plain"
-
-
-def intervals(marks: Sequence[Mark], axis: Axis) -> Markup:
-    """Draw values as dots and intervals as lines, one below the other.
-
-    Thin lines mark the ticks. An interval that exceeds the axis ends in an arrow.
+    Args:
+        style: the CSS class of their color.
     """
-    height, ends = _ROW * len(marks), map(axis.at, axis.ticks)
-    parts = [tag("line", x1=x, x2=x, y1=0, y2=height, class_="axis") for x in ends]
-    for number, mark in enumerate(marks):
-        if mark.estimate:
-            parts += _drawn(mark.estimate, mark.style, axis, _ROW * number + _ROW / 2)
-    return tag("svg", *parts, class_="intervals", width="100%", height=height, aria_hidden="true")
-
-
-def _drawn(estimate: Estimate, style: str, axis: Axis, y: float) -> Iterator[Markup]:
-    """Draw one number at a height."""
-    low, high = estimate.low, estimate.high
-    if low is not None and high is not None:
-        place = {"x1": axis.at(low), "x2": axis.at(high)}
-        yield tag("line", **place, y1=y, y2=y, class_=f"whisker {style}")
-        if low < axis.low:
-            yield tag("text", "‹", x="0%", dx=-7, y=y + 5, class_=f"beyond {style}")
-        if high > axis.high:
-            yield tag("text", "›", x="100%", y=y + 5, class_=f"beyond {style}")
-    yield tag("circle", cx=axis.at(estimate.value), cy=y, r=4, class_=f"dot {style}")
-
-
-def dot(axis: Axis, estimate: Estimate | None) -> Markup:
-    """Draw one number on an axis."""
-    return intervals([Mark(estimate)], axis)
+    ticks = map(axis.at, axis.ticks)
+    parts = [tag("line", x1=x, x2=x, y1=0, y2=_ROW, class_="axis") for x in ticks]
+    if estimate:
+        low, high = (estimate.value if e is None else e for e in (estimate.low, estimate.high))
+        ends, y = {"x1": axis.at(low), "x2": axis.at(high)}, _ROW / 2
+        parts.append(tag("line", **ends, y1=y, y2=y, class_=f"whisker {style}"))
+        parts.append(tag("circle", cx=axis.at(estimate.value), cy=y, r=4, class_=f"dot {style}"))
+    return tag("svg", *parts, class_="intervals", width="100%", height=_ROW, aria_hidden="true")
 
 
 def stack(counts: Mapping[str, int]) -> Markup:
     """Draw the shares of the outcomes as a stacked bar."""
-    total, start, parts = sum(counts.values()), 0, []
+    total, start, parts, labels = sum(counts.values()), 0, [], []
     for name, count in counts.items():
         if count:
-            x, width = (f"{100 * amount / total:.2f}%" for amount in (start, count))
-            tooltip = tag(
-                "title", f"{name}: {count:,} of {total:,}, {percentage(count / total, 0)}"
-            )
-            parts.append(tag("rect", tooltip, x=x, width=width, height=_ROW, class_=f"is-{name}"))
+            label = f"{name} {percentage(count / total, 0)}"
+            x, width = (f"{100 * n / total:.2f}%" for n in (start, count))
+            title = tag("title", label)
+            parts.append(tag("rect", title, x=x, width=width, height=_ROW, class_=f"is-{name}"))
+            labels.append(label)
             start += count
-    label = ", ".join(f"{name} {100 * n / total:.0f}%" for name, n in counts.items() if n)
+    text = ", ".join(labels)
     return tag(
-        "svg", *parts, class_="stack", width="100%", height=_ROW, role="img", aria_label=label
+        "svg", *parts, class_="stack", width="100%", height=_ROW, role="img", aria_label=text
     )
 
 
@@ -131,31 +111,30 @@ _GAP = 38.0  # between outcomes, for two lines of text beside even the thinnest
 _EDGE = 22.0
 _LABELS = 108
 _NODE = 6.0
+# Where labels have their text and their node.
+_LABELS_AT = {"left": (_LABELS - 12, _LABELS - _NODE), "right": (12.0, 0.0)}
+Label = Callable[[str], str]
 
 
 class _Side(NamedTuple):
-    """The outcomes under one condition: numbers of samples, and the height where each begins."""
+    """The outcomes under one condition: their numbers of samples, and where each begins."""
 
     condition: str
-    totals: dict[Outcome, int]
+    counts: dict[Outcome, int]
     tops: dict[Outcome, float]
 
 
-def flow(
-    samples: Sequence[Sample], before: str, after: str, label: Callable[[str], str] = str
-) -> Markup:
+def flow(samples: Sequence[Sample], before: str, after: str, label: Label = str) -> Markup:
     """Draw a flow chart of outcomes from ``before`` on the left to ``after`` on the right.
 
     It is three drawings side by side: labels, bands, labels. The bands stretch; the labels keep
     their size. Every band and label links to its samples. ``label`` names an outcome.
     """
-    pairs = Counter(
-        (sample.replies[before].outcome, sample.replies[after].outcome) for sample in samples
-    )
+    pairs = Counter((s.replies[before].outcome, s.replies[after].outcome) for s in samples)
     scale = _FLOW_HEIGHT / max(1, len(samples))
-    left, right = (_side(samples, condition, scale) for condition in (before, after))
-    most = max(len(side.totals) for side in (left, right))
-    height = 2 * _EDGE + _FLOW_HEIGHT + _GAP * (most - 1)
+    left = _side(before, Counter(start for start, _ in pairs.elements()), scale)
+    right = _side(after, Counter(end for _, end in pairs.elements()), scale)
+    height = 2 * _EDGE + _FLOW_HEIGHT + _GAP * (max(len(left.tops), len(right.tops)) - 1)
     bands = tag(
         "svg",
         *_bands(pairs, left, right, scale, label),
@@ -165,42 +144,33 @@ def flow(
         width="100%",
         height=height,
     )
-    starts = _labels(left, "left", (_LABELS - 12, _LABELS - _NODE), scale, height, label)
-    return starts + bands + _labels(right, "right", (12.0, 0.0), scale, height, label)
+    starts = _labels(left, "left", scale, height, label)
+    return starts + bands + _labels(right, "right", scale, height, label)
 
 
-def _side(samples: Sequence[Sample], condition: str, scale: float) -> _Side:
-    counts = Counter(sample.replies[condition].outcome for sample in samples)
+def _side(condition: str, counts: Counter[Outcome], scale: float) -> _Side:
     side = _Side(condition, {name: counts[name] for name in OUTCOMES if counts[name]}, {})
     y = _EDGE
-    for outcome, count in side.totals.items():
+    for outcome, count in side.counts.items():
         side.tops[outcome] = y
         y += count * scale + _GAP
     return side
 
 
 def _bands(
-    pairs: Counter[tuple[Outcome, Outcome]],
-    before: _Side,
-    after: _Side,
-    scale: float,
-    label: Callable[[str], str],
-) -> list[Markup]:
-    left, right, bands = dict(before.tops), dict(after.tops), []
+    pairs: Counter[tuple[Outcome, Outcome]], before: _Side, after: _Side, scale: float, label: Label
+) -> Iterator[Markup]:
+    left, right = dict(before.tops), dict(after.tops)
     for start, end in product(before.tops, after.tops):
-        count = pairs[start, end]
-        if not count:
+        if not (count := pairs[start, end]):
             continue
-        y, z, thick = left[start], right[end], count * scale
-        left[start] += thick
-        right[end] += thick
-        path = tag("path", d=_band(y, z, max(thick, 1.0)))
+        path = tag("path", d=_band(left[start], right[end], max(count * scale, 1.0)))
+        left[start] += count * scale
+        right[end] += count * scale
         words = f"{count:,} of {pairs.total():,}: {label(start)}, then {label(end)}"
         link = "#" + urlencode({before.condition: start, after.condition: end})
-        bands.append(
-            tag("a", tag("title", words), path, href=link, class_=f"is-{end}", aria_label=words)
-        )
-    return bands
+        title = tag("title", words)
+        yield tag("a", title, path, href=link, class_=f"is-{end}", aria_label=words)
 
 
 def _band(y: float, z: float, thick: float) -> str:
@@ -211,17 +181,10 @@ def _band(y: float, z: float, thick: float) -> str:
     )
 
 
-def _labels(
-    side: _Side,
-    place: str,
-    at: tuple[float, float],
-    scale: float,
-    height: float,
-    label: Callable[[str], str],
-) -> Markup:
-    total, labels = sum(side.totals.values()), []
-    text_x, node_x = at
-    for outcome, count in side.totals.items():
+def _labels(side: _Side, place: str, scale: float, height: float, label: Label) -> Markup:
+    total, labels = sum(side.counts.values()), []
+    text_x, node_x = _LABELS_AT[place]
+    for outcome, count in side.counts.items():
         y, thick = side.tops[outcome], max(count * scale, 1.0)
         middle = y + thick / 2
         node = tag("rect", x=node_x, y=y, width=_NODE, height=thick)

@@ -155,8 +155,9 @@ function describeReply(name, reply) {
   fill(panel.querySelector("pre"), reply.text);
   const [tokensIn, tokensOut, thinking] = reply.tokens;
   const thoughts = thinking && !reply.thoughts ? `, ${thinking} of them reasoning` : "";
-  panel.querySelector(".remark").textContent =
-    reply.error || `${reply.stop}, ${tokensIn} tokens in, ${tokensOut} out${thoughts}`;
+  const counted = tokensIn || tokensOut; // not by the bundled models
+  const tokens = counted ? `, ${tokensIn} tokens in, ${tokensOut} out${thoughts}` : "";
+  panel.querySelector(".remark").textContent = reply.error || `${reply.stop}${tokens}`;
   describeThoughts(panel, reply);
   if (!key) return;
   key.querySelector("b").textContent = reply.move
