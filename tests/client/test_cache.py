@@ -61,8 +61,7 @@ def test_everything_that_can_change_the_answer_changes_the_key(cache: Cache, pat
 
 
 def save(cache: Cache, answer: Answer) -> Answer:
-    (saved,) = cache.save([(REQUEST, SETTINGS, answer, None)])
-    return saved
+    return cache.save(REQUEST, SETTINGS, answer, None)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +86,7 @@ def test_answers_survive_with_the_limit_of_the_newest(cache: Cache, path: Path) 
     assert (cache.is_empty, cache.token_limit(None)) == (True, None)
     answer = Answer("e7e5", version="m-1", adjustments=("no system",), cost=0.1, fingerprint="f")
     for number, limit in enumerate((32_768, 512)):
-        cache.save([(replace(REQUEST, draw=number), SETTINGS, answer, limit)])
+        cache.save(replace(REQUEST, draw=number), SETTINGS, answer, limit)
     with closing(Cache(path, MODEL)) as again:
         assert (again.is_empty, again.token_limit(None)) == (False, 512)
         assert again.token_limit("high") is None
@@ -99,7 +98,7 @@ def test_answers_survive_with_the_limit_of_the_newest(cache: Cache, path: Path) 
 def test_another_version_has_answers_of_its_own(cache: Cache) -> None:
     others = [replace(REQUEST, draw=number) for number in range(2)]
     save(cache, COMPLETE)
-    cache.save([(each, SETTINGS, replace(COMPLETE, version="m-2"), None) for each in others[1:]])
+    cache.save(others[1], SETTINGS, replace(COMPLETE, version="m-2"), None)
     cache.start_namespace("m-2")
     assert [bool(cache.answer(each, SETTINGS)) for each in others] == [False, True]
     cache.start_namespace("m-1")
@@ -119,16 +118,16 @@ def test_only_bundled_models_get_a_seed_of_each_request() -> None:
 
 def test_a_damaged_file_ends_in_one_sentence(path: Path) -> None:
     path.write_bytes(b"not a database at all, but long enough to be read as one" * 100)
-    with pytest.raises(UserError, match=r"may be damaged: .* sqlite3 FILE \.recover"):
+    with pytest.raises(UserError, match=r"sqlite3 FILE \.recover saves"):
         Cache(path, MODEL)
     path.unlink()
     with closing(Cache(path, MODEL)) as cache:
         save(cache, COMPLETE)
         cache._database.execute("UPDATE answers_5 SET answer = '{'")
-        with pytest.raises(UserError, match=r"may be damaged"):
+        with pytest.raises(UserError, match="damaged"):
             cache.answer(REQUEST, SETTINGS)
 
 
 def test_a_file_that_cannot_be_written_ends_in_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"set CDTA_HOME to a folder .* Earlier answers are safe"):
+    with pytest.raises(UserError, match=r"set CDTA_HOME to a folder"):
         Cache(tmp_path / "missing" / "answers.sqlite", MODEL)

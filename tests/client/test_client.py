@@ -12,6 +12,7 @@ import pytest
 from cant_do_that_anymore.client import client as module
 from cant_do_that_anymore.client.cache import Cache
 from cant_do_that_anymore.client.client import AHEAD, Client, from_cache_again
+from cant_do_that_anymore.client.pricing import CostLimit, Spending
 from cant_do_that_anymore.errors import Incomplete, UserError
 from cant_do_that_anymore.habits.base import Message
 from cant_do_that_anymore.habits.chess.position import Position
@@ -86,6 +87,10 @@ def are_saved(cache: Cache, count: int) -> bool:
     return all(cache.answer(request, SETTINGS) for request in requests(count))
 
 
+def new_client(model: Model, cache: Cache, connections: int | None = None) -> Client:
+    return Client(model, cache, connections, Spending(CostLimit(), None))
+
+
 async def all_answers(client: Client, count: int, ahead: int = AHEAD) -> list[Answer]:
     stream = client.answers(requests(count), SETTINGS, lambda: ahead)
     async with aclosing(stream) as answers:
@@ -94,14 +99,14 @@ async def all_answers(client: Client, count: int, ahead: int = AHEAD) -> list[An
 
 def test_answers_come_in_request_order(cache: Cache) -> None:
     model = ScriptedModel(lambda number, _: (number * 7 % 5) / 500)
-    answers = asyncio.run(all_answers(Client(model, cache, 4), 50))
+    answers = asyncio.run(all_answers(new_client(model, cache, 4), 50))
     assert texts(answers) == expected_texts(50)
     assert model.max_in_flight == 4
 
 
 def test_the_first_request_is_sent_alone(cache: Cache) -> None:
     model = ScriptedModel(lambda number, _: 0.0 if number else 0.05)
-    client = Client(model, cache, 64)
+    client = new_client(model, cache, 64)
 
     async def sent_with_the_first() -> int:
         task = asyncio.create_task(all_answers(client, 20))
@@ -118,7 +123,7 @@ def test_lookahead_is_limited_by_a_slow_answer(cache: Cache) -> None:
     model = ScriptedModel(lambda number, _: 0.0 if number != 1 else 3600.0)
 
     async def requests_sent() -> int:
-        task = asyncio.create_task(all_answers(Client(model, cache, 64), 300, ahead=200))
+        task = asyncio.create_task(all_answers(new_client(model, cache, 64), 300, ahead=200))
         async with asyncio.timeout(60):
             while len(model.attempts) < 201:
                 await asyncio.sleep(0.01)
@@ -134,13 +139,15 @@ def test_lookahead_is_limited_by_a_slow_answer(cache: Cache) -> None:
 def test_no_request_is_sent_twice(cache: Cache) -> None:
     model = ScriptedModel()
     for count in (20, 50):
-        assert texts(asyncio.run(all_answers(Client(model, cache, 4), count))) == expected_texts(
-            count
-        )
+        assert texts(
+            asyncio.run(all_answers(new_client(model, cache, 4), count))
+        ) == expected_texts(count)
 
     async def answers_to_duplicates() -> list[Answer]:
         duplicates = [request for request in requests(60) for _ in range(2)]
-        return [answer async for answer in Client(model, cache, 4).answers(duplicates, SETTINGS)]
+        return [
+            answer async for answer in new_client(model, cache, 4).answers(duplicates, SETTINGS)
+        ]
 
     expected = [text for text in expected_texts(60) for _ in range(2)]
     assert texts(asyncio.run(answers_to_duplicates())) == expected
@@ -153,7 +160,7 @@ def test_concurrent_clients_use_the_first_saved_answer(tmp_path: Path, cache: Ca
 
     async def answers_of_both() -> list[list[Answer]]:
         with closing(Cache(tmp_path / "answers.sqlite", INFO)) as other:
-            clients = Client(first, cache), Client(second, other)
+            clients = new_client(first, cache), new_client(second, other)
             return await asyncio.gather(*(all_answers(client, 9) for client in clients))
 
     of_first, of_second = asyncio.run(answers_of_both())
@@ -167,12 +174,12 @@ def test_retries_block_no_other_request_and_overload_is_not_a_failure(cache: Cac
     model.script = lambda number, _: (
         TransientError("not yet") if 0 < number < 5 and len(model.attempts) < 9 else 0.0
     )
-    assert texts(asyncio.run(all_answers(Client(model, cache, 4), 9))) == expected_texts(9)
+    assert texts(asyncio.run(all_answers(new_client(model, cache, 4), 9))) == expected_texts(9)
     overloads = 2 * module.MAX_FAILED_ATTEMPTS
     slow_down = TransientError("slow down", overloaded=True)
     busy = ScriptedModel(lambda _, attempt: slow_down if attempt <= overloads else 0.0)
     busy.info = replace(busy.info, identity={"name": "busy"})
-    assert texts(asyncio.run(all_answers(Client(busy, cache), 3))) == expected_texts(3)
+    assert texts(asyncio.run(all_answers(new_client(busy, cache), 3))) == expected_texts(3)
 
 
 def test_a_long_wait_is_logged_once_with_its_reason(
@@ -181,7 +188,7 @@ def test_a_long_wait_is_logged_once_with_its_reason(
     monkeypatch.setattr(module, "LOG_WAIT_AFTER", 0.05)
     slow = TransientError("slow", retry_after=0.06, overloaded=True)
     model = ScriptedModel(lambda number, attempt: slow if (number, attempt) == (1, 1) else 0.0)
-    asyncio.run(all_answers(Client(model, cache, 4), 3))
+    asyncio.run(all_answers(new_client(model, cache, 4), 3))
     assert [record.getMessage() for record in caplog.records] == ["waiting 0 s for scripted (slow)"]
 
 
@@ -190,7 +197,9 @@ def test_a_consumer_that_stops_early_sends_no_more_requests(cache: Cache) -> Non
 
     async def first_answers(count: int) -> list[Answer]:
         received: list[Answer] = []
-        async with aclosing(Client(model, cache, 4).answers(requests(1000), SETTINGS)) as answers:
+        async with aclosing(
+            new_client(model, cache, 4).answers(requests(1000), SETTINGS)
+        ) as answers:
             async for answer in answers:
                 received.append(answer)
                 if len(received) == count:
@@ -217,7 +226,9 @@ async def interrupt(model: ScriptedModel, client: Client, should_stop: Callable[
 
 def test_an_interruption_saves_requests_in_flight(cache: Cache) -> None:
     model = ScriptedModel(lambda *_: 0.02)
-    sent = asyncio.run(interrupt(model, Client(model, cache, 4), lambda: len(model.attempts) >= 8))
+    sent = asyncio.run(
+        interrupt(model, new_client(model, cache, 4), lambda: len(model.attempts) >= 8)
+    )
     assert len(model.attempts) == sent >= 8
     assert are_saved(cache, sent)
 
@@ -225,7 +236,7 @@ def test_an_interruption_saves_requests_in_flight(cache: Cache) -> None:
 def test_an_interruption_does_not_wait_for_retry_after(cache: Cache) -> None:
     later = TransientError("later", retry_after=600, overloaded=True)
     model = ScriptedModel(lambda number, _: later if number == 3 else 0.0)
-    asyncio.run(interrupt(model, Client(model, cache, 4), lambda: bool(model.attempts[3])))
+    asyncio.run(interrupt(model, new_client(model, cache, 4), lambda: bool(model.attempts[3])))
 
 
 def test_an_interruption_while_closing_saves_requests_in_flight(cache: Cache) -> None:
@@ -235,7 +246,7 @@ def test_an_interruption_while_closing_saves_requests_in_flight(cache: Cache) ->
         has_first = asyncio.Event()
 
         async def receive_first() -> None:
-            stream = Client(model, cache, 4).answers(requests(1000), SETTINGS, lambda: 8)
+            stream = new_client(model, cache, 4).answers(requests(1000), SETTINGS, lambda: 8)
             async with aclosing(stream) as answers:
                 await anext(answers)  # sent alone
                 await anext(answers)
@@ -253,18 +264,18 @@ def test_an_interruption_while_closing_saves_requests_in_flight(cache: Cache) ->
 
 def test_an_unanswered_request_is_an_error_and_is_sent_again_next_time(cache: Cache) -> None:
     model = ScriptedModel(lambda number, _: TransientError("broken") if number == 5 else 0.0)
-    answers = asyncio.run(all_answers(Client(model, cache, 4), 9))
+    answers = asyncio.run(all_answers(new_client(model, cache, 4), 9))
     assert [answer.stop_reason for answer in answers].count("error") == 1
     assert (answers[5].error, model.attempts[5]) == ("broken", module.MAX_FAILED_ATTEMPTS)
     model.script = lambda *_: 0.0
-    assert texts(asyncio.run(all_answers(Client(model, cache, 4), 9))) == expected_texts(9)
+    assert texts(asyncio.run(all_answers(new_client(model, cache, 4), 9))) == expected_texts(9)
     assert model.attempts.total() == 9 + module.MAX_FAILED_ATTEMPTS
 
 
 def test_answers_are_saved_when_the_model_stops_answering(cache: Cache) -> None:
     model = ScriptedModel(lambda number, _: TransientError("gone") if number >= 20 else 0.0)
     with pytest.raises(Incomplete, match=r"stopped answering \(gone\); all answers so far"):
-        asyncio.run(all_answers(Client(model, cache, 4), 1000))
+        asyncio.run(all_answers(new_client(model, cache, 4), 1000))
     assert len(model.attempts) < 60
     assert are_saved(cache, 20)
 
@@ -272,12 +283,12 @@ def test_answers_are_saved_when_the_model_stops_answering(cache: Cache) -> None:
 def test_a_permanent_error_ends_the_run_at_once(cache: Cache) -> None:
     model = ScriptedModel(lambda number, _: UserError("bad key") if number == 0 else 0.01)
     with pytest.raises(UserError, match="bad key"):
-        asyncio.run(all_answers(Client(model, cache, 4), 1000))
+        asyncio.run(all_answers(new_client(model, cache, 4), 1000))
     assert len(model.attempts) <= 8
     cache._database.execute("PRAGMA query_only = ON")
     model = ScriptedModel()
     with pytest.raises(UserError, match=r"the cache .* cannot be used"):
-        asyncio.run(all_answers(Client(model, cache, 4), 1000))
+        asyncio.run(all_answers(new_client(model, cache, 4), 1000))
     assert len(model.attempts) < 200
 
 
@@ -307,14 +318,14 @@ class Hybrid(ScriptedModel):
 
 def test_a_reply_cut_off_in_its_reasoning_is_asked_again_with_room(cache: Cache) -> None:
     model = Hybrid()
-    answers = answers_with_restarts(Client(model, cache, 2), 30)
+    answers = answers_with_restarts(new_client(model, cache, 2), 30)
     assert texts(answers) == expected_texts(30)
     twice = {number for number, attempts in model.attempts.items() if attempts > 1}
     assert 4 in twice
     assert twice <= {4, 5, 6, 14}  # what was in flight at the smaller limit
     assert set(model.limits[-20:]) == {32_768}
     before = model.attempts.total()
-    assert answers_with_restarts(Client(model, cache, 2), 30) == answers
+    assert answers_with_restarts(new_client(model, cache, 2), 30) == answers
     assert model.attempts.total() == before
 
 
@@ -322,10 +333,10 @@ def test_an_interrupted_run_with_a_raised_limit_goes_on_with_it(
     tmp_path: Path, cache: Cache
 ) -> None:
     model = Hybrid()
-    answers_with_restarts(Client(model, cache, 2), 8)
+    answers_with_restarts(new_client(model, cache, 2), 8)
     model.limits.clear()
     with closing(Cache(tmp_path / "answers.sqlite", INFO)) as again:
-        answers_with_restarts(Client(model, again, 2), 30)
+        answers_with_restarts(new_client(model, again, 2), 30)
     assert set(model.limits) == {32_768}
 
 
@@ -334,16 +345,16 @@ def test_another_version_starts_over_if_enough_answers_are_cached(
     n_cached: int, cache: Cache, tmp_path: Path
 ) -> None:
     model = ScriptedModel()
-    asyncio.run(all_answers(Client(model, cache), n_cached))
+    asyncio.run(all_answers(new_client(model, cache), n_cached))
     model.reply, model.version = "new answer", "m-2"
-    client = Client(model, cache)
+    client = new_client(model, cache)
     answers = answers_with_restarts(client, 50)
     starts_over = n_cached == 40
     assert {answer.version for answer in answers} == ({"m-2"} if starts_over else {"m-1", "m-2"})
     assert bool(client.remarks) == starts_over
     assert model.attempts.total() == (90 if starts_over else 50)
     with closing(Cache(tmp_path / "answers.sqlite", INFO)) as again:  # resumes in that namespace
-        assert texts(answers_with_restarts(Client(model, again), 50)) == texts(answers)
+        assert texts(answers_with_restarts(new_client(model, again), 50)) == texts(answers)
     assert model.attempts.total() == (90 if starts_over else 50)
 
 
@@ -351,7 +362,7 @@ def test_an_alias_that_flips_back_finds_its_earlier_answers(cache: Cache) -> Non
     model = ScriptedModel()
     for version, count in (("m-1", 40), ("m-2", 50), ("m-1", 60)):
         model.version = version
-        answers_with_restarts(Client(model, cache), count)
+        answers_with_restarts(new_client(model, cache), count)
     assert model.attempts.total() == 40 + 50 + 20
 
 
@@ -365,5 +376,5 @@ def test_two_versions_behind_one_address_are_one_model(every: int, cache: Cache)
 
     model.script = answer_as_one_of_two
     for count in range(15, 150, 15):
-        answers_with_restarts(Client(model, cache, 1), count)
+        answers_with_restarts(new_client(model, cache, 1), count)
     assert set(model.attempts.values()) == {1}

@@ -2,8 +2,8 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
@@ -17,8 +17,6 @@ from ..providers.base import Answer, ModelInfo, Request, Settings, digest, promp
 # The seed of a bundled model's answer depends on this number or on the request's own token limit,
 # if that is larger. It does not depend on the limit of the run.
 SEED_TOKENS = 16
-# An answer to save, with the token limit that is settled by now.
-Arrived = tuple[Request, Settings, Answer, int | None]
 # Seconds to wait for another process that writes.
 LOCK_TIMEOUT = 60.0
 # A checkpoint waits for the disk, for as long as hundreds of answers take.
@@ -68,7 +66,8 @@ class Cache:
             if isinstance(path, Path):
                 path.touch(0o600)
             self._database = sqlite3.connect(path, timeout=LOCK_TIMEOUT, isolation_level=None)
-            self._use_wal()
+            with suppress(sqlite3.OperationalError):  # another process may be doing the same
+                self._database.execute("PRAGMA journal_mode = WAL")
             self._execute("PRAGMA synchronous = NORMAL")
             self._execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
             self._database.executescript(_SCHEMA)
@@ -97,32 +96,31 @@ class Cache:
 
     def answer(self, request: Request, settings: Settings) -> Answer | None:
         """Return the cached answer to a request, if there is one."""
-        return self._get(self.key(request, settings))
-
-    def save(self, arrived: Iterable[Arrived]) -> list[Answer]:
-        """Save answers in one transaction, and return those that count.
-
-        An earlier answer stays, unless it was cut off at a lower token limit.
-        """
-        self._execute("BEGIN IMMEDIATE")
+        query = f"SELECT answer FROM {_TABLE} WHERE key = ? AND namespace = ?"
+        rows = self._execute(query, self.key(request, settings), self.namespace)
         try:
-            return [self._save(*each) for each in arrived]
-        finally:
-            self._execute("COMMIT")
+            return Answer.from_json(rows[0][0]) if rows else None
+        except InvalidInput as error:
+            raise self._unusable(error) from None
 
-    def _save(
+    def save(
         self, request: Request, settings: Settings, answer: Answer, token_limit: int | None
     ) -> Answer:
-        key = self.key(request, settings)
-        earlier = self._get(key)
+        """Save an answer with the limit that is settled by now, and return the one that counts.
+
+        An earlier one stays, unless it was cut off at a lower token limit.
+        """
+        key, effort = self.key(request, settings), settings.reasoning_effort
+        version = json.dumps(answer.version)  # a server may send what is no text for SQLite
+        text = json.dumps(answer.to_json())
+        row = key, self._model, self.namespace, version, effort, token_limit, text
+        values = f"INTO {_TABLE} VALUES (?, ?, ?, ?, ?, ?, ?)"
+        if self._execute(f"INSERT OR IGNORE {values} RETURNING key", *row):
+            return answer
+        earlier = self.answer(request, settings)
         if earlier and not (earlier.stop_reason == "length" and earlier.limit < answer.limit):
             return earlier
-        version = json.dumps(answer.version)  # a server may send what is no text for SQLite
-        self._execute(
-            f"REPLACE INTO {_TABLE} VALUES (?, ?, ?, ?, ?, ?, ?)",
-            *(key, self._model, self.namespace, version),
-            *(settings.reasoning_effort, token_limit, json.dumps(answer.to_json())),
-        )
+        self._execute(f"REPLACE {values}", *row)
         return answer
 
     def known_versions(self) -> set[str]:
@@ -156,22 +154,6 @@ class Cache:
         """Close the file."""
         self._database.close()
 
-    def _use_wal(self) -> None:
-        """Switch to a write-ahead log, unless another process that does so locks the file."""
-        try:
-            self._database.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-                raise
-
-    def _get(self, key: str) -> Answer | None:
-        query = f"SELECT answer FROM {_TABLE} WHERE key = ? AND namespace = ?"
-        rows = self._execute(query, key, self.namespace)
-        try:
-            return Answer.from_json(rows[0][0]) if rows else None
-        except InvalidInput as error:
-            raise self._unusable(error) from None
-
     def _execute(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         try:
             return self._database.execute(statement, values).fetchall()
@@ -180,15 +162,10 @@ class Cache:
 
     def _unusable(self, error: Exception) -> UserError:
         """Return the error for a file that cannot be used."""
-        cause = f"the cache {str(self._path)!r} cannot be used ({error_reason(error)[:80]})"
-        if isinstance(error, OSError | sqlite3.OperationalError):  # not about the content
-            return UserError(
-                f"{cause}; free some space, or set CDTA_HOME to a folder on a local disk that you "
-                "can write to. Earlier answers are safe: run the same command again"
-            )
         return UserError(
-            f"{cause}; it may be damaged: save what is readable with sqlite3 FILE .recover, or set "
-            "CDTA_HOME to another folder"
+            f"the cache {str(self._path)!r} cannot be used ({error_reason(error)[:80]}); free some "
+            "space, or set CDTA_HOME to a folder on a local disk that you can write to, and run "
+            "the same command again; sqlite3 FILE .recover saves what is readable of a damaged one"
         )
 
 

@@ -15,9 +15,9 @@ from typing import TypeVar
 from ..errors import Interrupted, UserError
 from ..formatting import duration, pluralize
 from ..providers.base import Answer, Model, Request, RequestRejected, Settings, TransientError
-from .cache import Arrived, Cache, with_request_seed
+from .cache import Cache, with_request_seed
 from .limiter import Limiter
-from .pricing import CostLimit, Price, Spending
+from .pricing import Spending
 from .sender import Sender
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ T = TypeVar("T")
 # A request fails after so many failed attempts. An overload response is not counted as a failure.
 MAX_FAILED_ATTEMPTS = 7
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
-# A wait of so many seconds for one answer is logged, once in that time.
+# The first wait of so many seconds for one answer is logged.
 LOG_WAIT_AFTER = 60.0
 # Seconds after which a request is no longer retried, whatever the reason.
 REQUEST_DEADLINE = 3600.0
@@ -34,8 +34,6 @@ REQUEST_DEADLINE = 3600.0
 MAX_FINISHING = 30.0
 # How many requests may be started ahead of a slow one. Their answers wait in memory.
 AHEAD = 5_000
-# A request that waited so many seconds may have been answered in another process meanwhile.
-LOOK_AGAIN_AFTER = 0.05
 # So many times the limit of requests in flight may be open: others wait for a retry.
 OPEN_PER_LIMIT = 2
 # After so many failed requests in a row the model counts as gone.
@@ -63,34 +61,24 @@ class Client:
     """
 
     def __init__(
-        self,
-        model: Model,
-        cache: Cache,
-        connections: int | None = None,
-        limit: CostLimit | None = None,
-        price: Price | None = None,
+        self, model: Model, cache: Cache, connections: int | None, spending: Spending
     ) -> None:
         self.model = model
         self.cache = cache
-        self.spending = Spending(limit or CostLimit(), price, model.info.requests_per_answer)
+        self.spending = spending
         self.n_new = 0
         self.remarks: list[str] = []
         self._senders: dict[str | None, Sender] = {}
-        self._limiter = Limiter(
-            connections or model.info.connections, self.spending.affordable_answers
-        )
-        self._arrived: list[Arrived] = []
-        self._saved: list[Answer] = []
+        self._limiter = Limiter(connections or model.info.connections, spending.affordable_answers)
         self._open: dict[str, asyncio.Task[Answer]] = {}
         self._may_open = asyncio.Event()
         self._stopping = asyncio.Event()
         self._error: Exception | None = None
         # A server gets its first request alone, which shows the form and the limit that suit it.
         self._is_unproven = not model.info.is_local
-        self._has_answered = not cache.is_empty
         self._known_versions = cache.known_versions()
         self._n_of_other_version = self._failures_in_a_row = self._from_cache = 0
-        self._last_logged = -LOG_WAIT_AFTER
+        self._has_logged_wait = False
 
     async def answers(
         self,
@@ -138,15 +126,6 @@ class Client:
             self._is_unproven = not self.model.info.is_local
         return self._senders[effort]
 
-    async def ask_again(self, request: Request, settings: Settings) -> Answer:
-        """Send one request, without reading or writing the cache.
-
-        Raises:
-            UserError: if the model cannot answer at all.
-        """
-        self._stopping.clear()
-        return await self._ask(request, settings, from_cache=False)
-
     async def _start(self, request: Request, settings: Settings) -> "asyncio.Future[Answer]":
         """Return the future answer: cached, shared with an identical request, or sent for."""
         key = self.cache.key(request, settings)
@@ -161,10 +140,8 @@ class Client:
         while len(self._open) >= OPEN_PER_LIMIT * self._limiter.limit:
             self._may_open.clear()
             await self._may_open.wait()
-        task = asyncio.create_task(self._answer(request, settings))
-        self._open[key] = task
-        task.add_done_callback(lambda _: self._on_done(key))
-        return task
+        self._open[key] = asyncio.create_task(self._answer(key, request, settings))
+        return self._open[key]
 
     def _cached(self, request: Request, settings: Settings) -> Answer | None:
         """Return the cached answer, unless it was cut off below the present token limit."""
@@ -173,30 +150,29 @@ class Client:
             return None
         return saved
 
-    def _on_done(self, key: str) -> None:
-        del self._open[key]
-        self._may_open.set()
-
     async def _result(self, started: "asyncio.Future[Answer]") -> Answer:
         answer = await asyncio.shield(started)
         if self._error:
             raise self._error
         return answer
 
-    async def _answer(self, request: Request, settings: Settings) -> Answer:
+    async def _answer(self, key: str, request: Request, settings: Settings) -> Answer:
         """Send for an answer and save it."""
         try:
-            answer = await self._ask(request, settings)
+            answer = await self.ask(request, settings)
             if answer.error:
                 self._count_failure(answer.error)
                 return answer
-            return await self._save(request, settings, answer)
+            return self._save(request, settings, answer)
         except (UserError, StartOver) as error:  # raised by `answers`
             self._error = self._error or error
             self._stop()
             return Answer(stop_reason="error", error=STOPPED)
+        finally:
+            del self._open[key]
+            self._may_open.set()
 
-    async def _save(self, request: Request, settings: Settings, answer: Answer) -> Answer:
+    def _save(self, request: Request, settings: Settings, answer: Answer) -> Answer:
         """Save an answer, and return the one that counts.
 
         Raises:
@@ -209,19 +185,10 @@ class Client:
         has_risen = sender.learn(answer, settings)
         self._is_unproven = has_risen
         has_changed = self._is_other_version(answer.version)
-        saved = await self._save_together((request, settings, answer, sender.limit))
+        saved = self.cache.save(request, settings, answer, sender.limit)
         if has_risen or has_changed:
             raise StartOver
         return saved
-
-    async def _save_together(self, arrived: Arrived) -> Answer:
-        """Save an answer together with all that are here by now."""
-        group, place = self._arrived, len(self._arrived)
-        group.append(arrived)
-        await asyncio.sleep(0)
-        if group is self._arrived:
-            self._saved, self._arrived = self.cache.save(group), []
-        return self._saved[place]
 
     def _is_other_version(self, version: str) -> bool:
         """Compare the first answers of the command with the versions of the cached ones.
@@ -248,18 +215,18 @@ class Client:
             "count"
         )
 
-    async def _ask(
-        self, request: Request, settings: Settings, *, from_cache: bool = True
-    ) -> Answer:
-        """Ask until the model answers; give up after too many failures."""
+    async def ask(self, request: Request, settings: Settings) -> Answer:
+        """Send one request until it is answered; give up after too many failures.
+
+        Raises:
+            CostLimitReached: if the answer could pass the limit.
+            UserError: if the model cannot answer at all.
+        """
         started, attempts, failures = time.monotonic(), 0, 0
         while not self._stopping.is_set():
             async with self._limiter as entered:
                 if self._stopping.is_set():
                     break
-                has_waited = time.monotonic() - started > LOOK_AGAIN_AFTER
-                if from_cache and has_waited and (saved := self._cached(request, settings)):
-                    return saved
                 self.spending.check(self._limiter.in_flight)
                 try:
                     return await self._send(request, settings)
@@ -271,13 +238,12 @@ class Client:
                         self._limiter.on_overload(entered, fault.retry_after)
             failures += not fault.overloaded
             waited = time.monotonic() - started
-            out_of_patience = failures >= MAX_FAILED_ATTEMPTS or waited > REQUEST_DEADLINE
-            delay = backoff_seconds(attempts, fault.retry_after)
-            if waited + delay >= LOG_WAIT_AFTER:
-                self._log_wait(fault, delay)
-            if out_of_patience or await self._stopped_within(delay):
+            if failures >= MAX_FAILED_ATTEMPTS or waited > REQUEST_DEADLINE:
                 return Answer(stop_reason="error", error=str(fault))
+            delay = backoff_seconds(attempts, fault.retry_after)
+            self._log_wait(fault, waited, delay)
             attempts += 1
+            await self._wait(delay)
         return Answer(stop_reason="error", error=STOPPED)
 
     async def _send(self, request: Request, settings: Settings) -> Answer:
@@ -291,18 +257,27 @@ class Client:
         try:
             answer = await self._sender(settings).send(request.question, seeded, request.tokens)
         except RequestRejected as rejected:
-            if not self._has_answered:
+            if self.cache.is_empty and not self.n_new:
                 raise UserError(str(rejected)) from None
             return Answer(stop_reason="error", error=str(rejected))
-        self._has_answered = True
         self._limiter.on_success()
         return self.spending.paid(request, answer)
 
-    def _log_wait(self, fault: TransientError, delay: float) -> None:
-        """Log the reason for a long wait, at most once per `LOG_WAIT_AFTER` seconds."""
-        now = time.monotonic()
-        if now - self._last_logged >= LOG_WAIT_AFTER:
-            self._last_logged = now
+    def _count_failure(self, error: str) -> None:
+        """Count failures in a row.
+
+        Raises:
+            Interrupted: if the model is gone.
+        """
+        self._failures_in_a_row += 1
+        extra = self._from_cache // CACHED_ANSWERS_PER_EXTRA_FAILURE
+        if self._failures_in_a_row >= MAX_CONSECUTIVE_FAILURES + extra:
+            raise Interrupted(f"{self.model.info.name} stopped answering ({error})")
+
+    def _log_wait(self, fault: TransientError, waited: float, delay: float) -> None:
+        """Log the reason for the first long wait."""
+        if waited + delay >= LOG_WAIT_AFTER and not self._has_logged_wait:
+            self._has_logged_wait = True
             log.warning("waiting %s for %s (%s)", duration(delay), self.model.info.name, fault)
 
     async def _finish(self, *, interrupted: bool) -> None:
@@ -332,22 +307,10 @@ class Client:
         self._stopping.set()
         self._limiter.release_all()
 
-    async def _stopped_within(self, seconds: float) -> bool:
+    async def _wait(self, seconds: float) -> None:
+        """Wait so long, or until the work stops."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
-        return self._stopping.is_set()
-
-    def _count_failure(self, error: str) -> None:
-        """Count failures in a row.
-
-        Raises:
-            Interrupted: if the model is gone.
-        """
-        self._failures_in_a_row += 1
-        extra = self._from_cache // CACHED_ANSWERS_PER_EXTRA_FAILURE
-        is_gone = self._failures_in_a_row >= MAX_CONSECUTIVE_FAILURES + extra
-        if is_gone and not self._stopping.is_set():
-            raise Interrupted(f"{self.model.info.name} stopped answering ({error})")
 
 
 async def from_cache_again(work: Callable[[], Awaitable[T]]) -> T:

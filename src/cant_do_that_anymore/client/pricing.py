@@ -23,7 +23,7 @@ TURN_TOKENS = 4
 
 @dataclass(frozen=True)
 class Price:
-    """US dollars per input token, per output token and per request.
+    """US dollars per input token, per output token and per answer.
 
     Input tokens from the provider's prompt cache and reasoning tokens cost the same as other
     tokens, unless they have a price of their own.
@@ -31,12 +31,12 @@ class Price:
 
     input: float
     output: float
-    request: float = 0.0
+    answer: float = 0.0
     cached: float | None = None
     reasoning: float | None = None
 
-    def of(self, usage: Usage, requests: int = 1) -> float:
-        """Return the cost of ``requests`` requests that used ``usage`` in total."""
+    def of(self, usage: Usage, answers: int = 1) -> float:
+        """Return the cost of ``answers`` answers that used ``usage`` in total."""
         cached = min(usage.cached_tokens, usage.input_tokens)
         reasoning = min(usage.thinking_tokens, usage.output_tokens)
         return (
@@ -44,7 +44,7 @@ class Price:
             + cached * (self.input if self.cached is None else self.cached)
             + (usage.output_tokens - reasoning) * self.output
             + reasoning * (self.output if self.reasoning is None else self.reasoning)
-            + requests * self.request
+            + answers * self.answer
         )
 
 
@@ -97,24 +97,23 @@ def _list_price(model: ModelInfo) -> Price | None:
 
     query: dict[str, Any] = dict(model.price_query)
 
-    def price_of(*kinds: str) -> float:
+    def dollars_for(*kinds: str) -> float:
         tokens = Tokens(**dict.fromkeys(kinds, _TOKENS_PRICED))
         return float(calc_price(tokens, **query).total_price)
 
+    def per_token(*kinds: str) -> float:
+        return (dollars_for(*kinds) - dollars_for()) / _TOKENS_PRICED
+
     try:
-        request = price_of()
-        given, written, cached, reasoning = (
-            (price_of(*kinds) - request) / _TOKENS_PRICED
-            for kinds in (
-                ("input_tokens",),
-                ("output_tokens",),
-                ("input_tokens", "cache_read_tokens"),
-                ("output_tokens", "output_reasoning_tokens"),
-            )
+        return Price(
+            per_token("input_tokens"),
+            per_token("output_tokens"),
+            dollars_for() * model.requests_per_answer,
+            cached=per_token("input_tokens", "cache_read_tokens"),
+            reasoning=per_token("output_tokens", "output_reasoning_tokens"),
         )
     except LookupError:
         return None
-    return Price(given, written, request, cached, reasoning)
 
 
 def unknown_price_note(model: ModelInfo) -> str:
@@ -133,10 +132,10 @@ class Spending:
         total: the dollars that this client spent; None if unknown.
     """
 
-    def __init__(self, limit: CostLimit, price: Price | None, requests_per_answer: int) -> None:
+    def __init__(self, limit: CostLimit, price: Price | None) -> None:
         self.limit = limit
         self.total: float | None = None if price is None else 0.0
-        self._price, self._requests = price, requests_per_answer
+        self._price = price
         self._dearest = 0.0  # of all answers so far, new or cached
         self._lost = 0
 
@@ -187,7 +186,7 @@ class Spending:
 
     def _cost_of(self, usage: Usage) -> float:
         """Return what an answer costs by its tokens; 0 if the price is unknown."""
-        return self._price.of(usage, self._requests) if self._price else 0.0
+        return self._price.of(usage) if self._price else 0.0
 
     def _pay(self, amount: float) -> None:
         self.limit.spent += amount

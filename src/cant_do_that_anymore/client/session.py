@@ -8,7 +8,7 @@ from ..providers.catalog import Name, parse_name
 from ..task.spec import DEFAULT_MODEL, Spec
 from .cache import open_cache
 from .client import Client
-from .pricing import CostLimit, cost_limit_for, price_for
+from .pricing import CostLimit, Spending, cost_limit_for, price_for
 
 
 def model_info(spec: Spec) -> ModelInfo:
@@ -35,6 +35,7 @@ async def open_client(
     try:
         with open_cache(model.info, fresh=spec.fresh) as cache:
             limit = limit or cost_limit_for(spec, model.info)
-            yield Client(model, cache, spec.max_connections, limit, price_for(spec, model.info))
+            spending = Spending(limit, price_for(spec, model.info))
+            yield Client(model, cache, spec.max_connections, spending)
     finally:
         await model.close()

@@ -44,7 +44,7 @@ async def check_identity(spec: Spec, plan: Plan, source: Dataset | Pool, client:
     known, other_versions, differences = client.cache.known_versions(), list[str](), list[str]()
     for number, request, cached in islice(_cached(config, client), PROBES):
         try:
-            now = await client.ask_again(request, config.settings)
+            now = await client.ask(request, config.settings)
         except UserError:
             return
         if now.error:
