@@ -22,11 +22,13 @@ from cant_do_that_anymore.providers.base import (
     Usage,
 )
 from cant_do_that_anymore.providers.request_fields import (
+    HALVED_LIMIT,
     NO_SYSTEM,
     NO_TEMPERATURE,
     RENAMED_LIMIT,
     SMALLER_LIMIT,
     USER_FIRST,
+    advice_on_limit,
     named_limit,
 )
 
@@ -211,6 +213,11 @@ def test_without_a_number_the_limit_is_halved() -> None:
         return "The prompt and max_tokens exceed the context of this model" if too_long else ""
 
     assert last_sent(rejection) == (2048, ())
+    answer = asyncio.run(Sender(Scripted(rejection=rejection)).send(QUESTION, SETTINGS))
+    assert answer.adjustments == (SMALLER_LIMIT, HALVED_LIMIT)
+    assert "refused about twice as many" in advice_on_limit(answer.adjustments)
+    assert "--max-tokens" in advice_on_limit(answer.adjustments)
+    assert advice_on_limit([SMALLER_LIMIT]) == "the server grants no more"
 
 
 def test_an_answer_names_a_limit_that_was_made_smaller() -> None:

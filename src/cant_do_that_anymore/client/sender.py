@@ -6,7 +6,9 @@ left out, renamed or made smaller, and the request is sent again.
 """
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import inf
 
 from ..errors import InvalidInput
 from ..providers.base import (
@@ -21,6 +23,7 @@ from ..providers.base import (
 )
 from ..providers.request_fields import (
     ASKED_ONCE,
+    HALVED_LIMIT,
     LEAST_LIMIT,
     RENAMED_LIMIT,
     SMALLER_LIMIT,
@@ -42,11 +45,13 @@ class Form:
 
     Attributes:
         adjustments: what is left out or sent differently.
-        context: the tokens that the server grants for a prompt and its reply; None if unknown.
+        context: the tokens that the server grants for a prompt and its reply.
+        smaller: the adjustments of a request whose limit is smaller for that reason.
     """
 
     adjustments: Adjustments = ()
-    context: int | None = None
+    context: float = inf
+    smaller: Adjustments = (SMALLER_LIMIT,)
 
 
 class Sender:
@@ -77,23 +82,28 @@ class Sender:
         base_tokens = question.rules.its_habit.base_tokens if self._model.info.is_base else 0
         wanted = self.wanted(settings, max(tokens, 0 if settings.max_tokens else base_tokens))
         form = known = self._form
-        was_rejected = False
         while True:
-            limit = _limit_within(form.context, question, wanted)
+            room = max(LEAST_LIMIT, form.context - prompt_tokens(question))
+            limit = int(min(wanted, room))
             sent = replace(settings, max_tokens=limit)
             try:
-                answer = await self._model.answer(question, sent, form.adjustments)
+                answer = await self._answer(question, sent, form.adjustments)
+                break
             except RequestRejected as rejected:
-                if was_rejected:
-                    form = _next_form(form, rejected, limit, prompt_tokens(question))
-                else:
-                    await asyncio.sleep(SECONDS_BEFORE_REPEAT)
-                was_rejected = not was_rejected
-                continue
-            if form is not known:
-                self._form = form
-            answer = _as_sent(answer, form, limit, wanted)
-            return _first_line_of(answer) if base_tokens else answer
+                form = _next_form(form, rejected, limit, prompt_tokens(question))
+        if form is not known:
+            self._form = form
+        smaller = form.smaller if limit < wanted else ()
+        made = (*form.adjustments, *answer.adjustments, *smaller)
+        answer = replace(answer, limit=limit, adjustments=made)
+        return _first_line_of(answer) if base_tokens else answer
+
+    async def _answer(self, question: Question, sent: Settings, adjustments: Adjustments) -> Answer:
+        """Send a request, and the same again if it is rejected: that may pass."""
+        with suppress(RequestRejected):
+            return await self._model.answer(question, sent, adjustments)
+        await asyncio.sleep(SECONDS_BEFORE_REPEAT)
+        return await self._model.answer(question, sent, adjustments)
 
     def learn(self, answer: Answer, settings: Settings) -> bool:
         """Learn the token limit from an answer.
@@ -141,13 +151,6 @@ def _first_line_of(answer: Answer) -> Answer:
     return replace(answer, text=line, stop_reason="stop") if end else answer
 
 
-def _as_sent(answer: Answer, form: Form, limit: int, wanted: int) -> Answer:
-    """Return an answer with the form and the token limit of its request."""
-    smaller = (SMALLER_LIMIT,) if limit < wanted else ()
-    made = (*form.adjustments, *answer.adjustments, *smaller)
-    return replace(answer, limit=limit, adjustments=made)
-
-
 def _had_room(answer: Answer, limit: int) -> bool:
     """Whether a reply had so many tokens, or as many as the server grants."""
     return answer.limit >= limit or SMALLER_LIMIT in answer.adjustments
@@ -164,13 +167,6 @@ def _settled_limit(answer: Answer, *, asked_to_reason: bool) -> int | None:
     return REPLY_TOKENS if is_short else None
 
 
-def _limit_within(context: int | None, question: Question, wanted: int) -> int:
-    """Return the token limit for a prompt in a context."""
-    if context is None:
-        return wanted
-    return min(wanted, max(LEAST_LIMIT, context - prompt_tokens(question)))
-
-
 def _next_form(form: Form, rejected: RequestRejected, limit: int, prompt: int) -> Form:
     """Return the form to try after a rejection of this token limit.
 
@@ -179,12 +175,14 @@ def _next_form(form: Form, rejected: RequestRejected, limit: int, prompt: int) -
     """
     message = rejected.server_message
     context = named_limit(message, limit)
-    if form.context is None and context and context > prompt:  # lower: the length of the prompt
+    # A lower number is the length of the prompt.
+    if form.context == inf and context and context > prompt:
         return replace(form, context=context)
     may_halve = is_about_limit(message) and limit > LEAST_LIMIT
     more = adjusted(message, form.adjustments)
     if more and not (may_halve and more[-1] == RENAMED_LIMIT):
         return Form(more)  # the number was about something else, or is named again
     if may_halve:
-        return replace(form, context=prompt + max(LEAST_LIMIT, limit // 2))
+        half = prompt + max(LEAST_LIMIT, limit // 2)
+        return replace(form, context=half, smaller=(SMALLER_LIMIT, HALVED_LIMIT))
     raise rejected

@@ -13,6 +13,7 @@ from .base import REPLY_TOKENS, Adjustments
 
 RENAMED_LIMIT = "max_completion_tokens"
 SMALLER_LIMIT = "smaller token limit"
+HALVED_LIMIT = "halved token limit"
 NO_TEMPERATURE = "no temperature"
 USER_FIRST = "user first"
 NO_SYSTEM = "no system"
@@ -86,8 +87,13 @@ def notes_on_adjustments(adjustments: Iterable[str]) -> list[str]:
 
 def advice_on_limit(adjustments: Iterable[str]) -> str:
     """What to do about replies that the token limit cuts off."""
-    is_servers = SMALLER_LIMIT in adjustments
-    return "the server grants no more" if is_servers else "raise it with --max-tokens"
+    made = set(adjustments)
+    if HALVED_LIMIT in made:
+        return (
+            "the server refused about twice as many and named no limit; try one in between with "
+            "--max-tokens"
+        )
+    return "the server grants no more" if SMALLER_LIMIT in made else "raise it with --max-tokens"
 
 
 OPENING_TURN = Message("user", "The game begins. You play White.")
