@@ -34,6 +34,8 @@ REQUEST_DEADLINE = 3600.0
 MAX_FINISHING = 30.0
 # How many requests may be started ahead of a slow one. Their answers wait in memory.
 AHEAD = 5_000
+# A request that waited so many seconds may have been answered in another process meanwhile.
+LOOK_AGAIN_AFTER = 0.05
 # So many times the limit of requests in flight may be open: others wait for a retry.
 OPEN_PER_LIMIT = 2
 # After so many failed requests in a row the model counts as gone.
@@ -159,7 +161,7 @@ class Client:
     async def _answer(self, key: str, request: Request, settings: Settings) -> Answer:
         """Send for an answer and save it."""
         try:
-            answer = await self.ask(request, settings)
+            answer = await self.ask(request, settings, from_cache=True)
             if answer.error:
                 self._count_failure(answer.error)
                 return answer
@@ -215,8 +217,12 @@ class Client:
             "count"
         )
 
-    async def ask(self, request: Request, settings: Settings) -> Answer:
+    async def ask(
+        self, request: Request, settings: Settings, *, from_cache: bool = False
+    ) -> Answer:
         """Send one request until it is answered; give up after too many failures.
+
+        With ``from_cache``, an answer that another process saved while the request waited is used.
 
         Raises:
             CostLimitReached: if the answer could pass the limit.
@@ -227,6 +233,9 @@ class Client:
             async with self._limiter as entered:
                 if self._stopping.is_set():
                     break
+                has_waited = time.monotonic() - started > LOOK_AGAIN_AFTER
+                if from_cache and has_waited and (saved := self._cached(request, settings)):
+                    return saved
                 self.spending.check(self._limiter.in_flight)
                 try:
                     return await self._send(request, settings)
