@@ -1,6 +1,6 @@
 """Simulates how often the printed 95% intervals contain the truth.
 
-    python benchmarks/coverage.py                                # the table of docs/coverage.md
+    python benchmarks/coverage.py                                # as in docs/reliability.md
     python benchmarks/coverage.py --cells 20 --repeats 50        # a minute
     python benchmarks/coverage.py --repeats 2000 --jobs 16 --all
 

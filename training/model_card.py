@@ -20,7 +20,6 @@ from cant_do_that_anymore.providers.bundled import load_network
 TRAINING = Path(__file__).parent
 CARD = TRAINING.parent / "docs" / "pocket.md"
 BEGIN, END = "<!-- figures: written by training/model_card.py -->\n", "<!-- end of figures -->\n"
-PLIES_PER_ROW = 10
 
 
 def likeliest_moves(positions: list[Position]) -> dict[Position, str]:
@@ -81,7 +80,6 @@ def figures() -> str:
             f"{percent(legal_share(diagonal, BISHOPS_AS_KNIGHTS))} of {len(diagonal):,}",
         ),
     ]
-    by_ply = heldout["top1_by_ply"]
     lines = [
         f"Measured on {date.today()} at temperature 0 with `python training/model_card.py`, and on",
         "held-out games with `training/train_habit.py`, which used the shipped weights.",
@@ -89,15 +87,7 @@ def figures() -> str:
         "| figure | value |",
         "| --- | --- |",
         *(f"| {title} | {value} |" for title, value in rows),
-        "",
-        "Top-1 on held-out games by ply, in percent:",
-        "",
-        "| ply | " + " | ".join(f"+{place}" for place in range(1, PLIES_PER_ROW + 1)) + " |",
-        "| --- |" + " --- |" * PLIES_PER_ROW,
     ]
-    for start in range(0, len(by_ply), PLIES_PER_ROW):
-        shares = (f"{100 * share:.0f}" for share in by_ply[start : start + PLIES_PER_ROW])
-        lines.append(f"| {start} | " + " | ".join(shares) + " |")
     return "\n".join(lines) + "\n"
 
 
