@@ -51,7 +51,7 @@ def table_rows() -> Iterator[str]:
 def picture_cell(rules: Rules) -> str:
     picture = rule_picture(rules)
     assert picture
-    source, alt = f"images/rules/{rules.key}.png", f"{rules.title}: {picture.move} is illegal"
+    source, alt = f"images/rules/{rules.key}.png", f"{picture.move} is illegal"
     return f'<img src="{source}" alt="{alt}" width="{SIZE}"><br>{picture.move}'
 
 
