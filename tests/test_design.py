@@ -138,8 +138,7 @@ def test_a_wording_is_one_file_and_a_form_one_entry(
     assert run.plan.differences(reference.plan) == ["wordings", "conditions"]
     assert run.plan.conditions[1].prompts[0].text in page(run)
     table = cdta("compare", tmp_path / "run", tmp_path / "reference", "--markdown", code=0).stdout
-    # One difference is enough to tell them apart.
-    assert {"moves": "wording terse", "squares": "form squares"}[form] in table
+    assert all(f"wording {name}" in table for name in (wording.name, "plain"))
     assert "Play." in cdta("prompt", "--wording", wording, code=0).stdout
     assert "'fin' (did you mean 'fen'" in cdta("run", "--form", "fin", code=2).stderr
     # Habits found with one wording or form do not count for another.
