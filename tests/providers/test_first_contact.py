@@ -60,7 +60,10 @@ def test_errors_for_missing_and_wrong_keys_differ(model: tuple[str, ...], serve:
     cdta("run", *command, *DATASET, code=0, CDTA_API_KEY=KEY)
 
 
-EXAMPLE = "name the model to evaluate, for example: --model llama3.1:8b"
+HINT = (
+    "name the model to evaluate, for example --model llama3.1:8b, or set CDTA_API_KEY if the "
+    "server needs a key"
+)
 
 
 def fail_without_key(http: web.Request) -> web.Response | None:
@@ -82,9 +85,8 @@ def test_an_empty_model_list_gives_a_hint_to_set_key_or_model(
     server: Loopback, reason: str, serve: Serve
 ) -> None:
     url = serve(server).url
-    hint = f"if it needs a key, set CDTA_API_KEY; otherwise {EXAMPLE}"
-    assert error_of("--base-url", url) == f"{reason.format(url=url)}; {hint}"
-    assert error_of("--base-url", url, key=KEY) == f"{url} lists no model; {EXAMPLE}"
+    assert error_of("--base-url", url) == f"{reason.format(url=url)}; {HINT}"
+    assert error_of("--base-url", url, key=KEY) == f"{url} lists no model; {HINT}"
 
 
 @pytest.mark.parametrize(

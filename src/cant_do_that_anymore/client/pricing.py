@@ -5,7 +5,7 @@ from math import inf
 from typing import Any
 
 from ..errors import Incomplete, InvalidInput
-from ..formatting import dollars, pluralize
+from ..formatting import dollars
 from ..habits.base import Message
 from ..providers.base import Answer, ModelInfo, Request, Usage, add_costs
 from ..task.spec import Spec
@@ -137,7 +137,6 @@ class Spending:
         self.total: float | None = None if price is None else 0.0
         self._price = price
         self._dearest = 0.0  # of all answers so far, new or cached
-        self._lost = 0
 
     def check(self, in_flight: int) -> None:
         """Stop if so many answers, at the dearest so far, pass the limit.
@@ -156,16 +155,17 @@ class Spending:
 
     def paid(self, request: Request, answer: Answer) -> Answer:
         """Pay for an answer, and return it with its cost, if its tokens are counted."""
-        if is_counted(answer) or self._price == FREE:
-            self._pay(self._cost_of(answer.usage))
-            return replace(answer, cost=self._cost_of(answer.usage) if self._price else None)
-        self._pay(self._cost_of(rough_usage(request.question.messages, answer)))
+        is_known = is_counted(answer) or self._price == FREE
+        usage = answer.usage if is_known else rough_usage(request.question.messages, answer)
+        cost = self._cost_of(usage)
+        self._pay(cost)
+        if is_known:
+            return replace(answer, cost=cost if self._price else None)
         self.total = None
         return answer
 
     def pay_for_lost(self) -> None:
         """Pay for an answer that got lost and may have been billed, as for the dearest."""
-        self._lost += 1
         self._pay(self._dearest)
 
     def compare(self, cached: Answer) -> None:
@@ -176,13 +176,6 @@ class Spending:
     def facts(self) -> list[str]:
         """What the command has spent, for a progress line; nothing if that is free or unknown."""
         return [f"{dollars(self.limit.spent)} spent"] if self.total else []
-
-    @property
-    def notes(self) -> list[str]:
-        """How lost answers are counted, if there are any."""
-        lost = f"{pluralize(self._lost, 'answer')} got lost in transit and may have been billed"
-        counted = "; each counts like the dearest that arrived" if self.total else ""
-        return [lost + counted] if self._lost else []
 
     def _cost_of(self, usage: Usage) -> float:
         """Return what an answer costs by its tokens; 0 if the price is unknown."""
@@ -203,10 +196,8 @@ def is_counted(answer: Answer) -> bool:
 
     Every prompt has input tokens, and every answer with text or reasoning has output tokens.
     """
-    usage = answer.usage
-    if not usage.output_tokens and (answer.text or answer.has_reasoning):
-        return False
-    return usage.input_tokens > 0
+    has_output = bool(answer.text or answer.has_reasoning)
+    return answer.usage.input_tokens > 0 and (answer.usage.output_tokens > 0 or not has_output)
 
 
 def rough_usage(messages: tuple[Message, ...], answer: Answer) -> Usage:

@@ -16,7 +16,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..errors import InvalidInput, shortlist, unknown_value
 from ..interrupts import run_interruptible
@@ -49,14 +49,14 @@ class Provider:
     """A provider that needs no Inspect AI.
 
     Attributes:
-        headers: header names and their environment variables.
+        headers: environment variables by the header that they set.
         load: creates the adapter of a model.
     """
 
     address: str
     address_variable: str
     key_variable: str
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
     load: Callable[[ModelInfo, Access], Model] = _openai_api
 
 
@@ -65,11 +65,7 @@ PROVIDERS = {
         "https://api.openai.com/v1",
         "OPENAI_BASE_URL",
         "OPENAI_API_KEY",
-        (
-            ("OpenAI-Organization", "OPENAI_ORGANIZATION"),
-            ("OpenAI-Organization", "OPENAI_ORG_ID"),
-            ("OpenAI-Project", "OPENAI_PROJECT_ID"),
-        ),
+        {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"},
     ),
     "together": Provider("https://api.together.xyz/v1", "TOGETHER_BASE_URL", "TOGETHER_API_KEY"),
 }
@@ -225,8 +221,8 @@ class Name:
         key = key_in(server.key_variable)
         if not key and not self.base_url:
             raise InvalidInput(f"{self.model} needs a key: set {server.key_variable}")
-        values = ((name, os.environ.get(variable)) for name, variable in server.headers)
-        headers = {name: value for name, value in values if value}
+        values = {name: os.environ.get(variable) for name, variable in server.headers.items()}
+        headers = {name: value for name, value in values.items() if value}
         return Access(server.key_variable, key, headers | resolve_headers(self.headers))
 
     def _inspect_model(self) -> Model:

@@ -61,23 +61,20 @@ class ChainOfThought(Model):
     ) -> Answer:
         """Send two requests, for the reasoning and the reply; one if it is a reasoning model."""
         if self._reasons_by_itself:
-            return await self._ask_once(question, settings, adjustments)
+            reply = await self._inner.answer(question, settings, adjustments)
+            return replace(reply, version=self._version(reply), adjustments=(ASKED_ONCE,))
         thinking = with_user_turn(question.messages, THINK)
         to_think = replace(settings, max_tokens=self.info.thinking_tokens)
-        reasoning = self._kept.pop((thinking, to_think), None)
-        if not reasoning:
-            reasoning = await self._inner.answer(
-                replace(question, messages=thinking), to_think, adjustments
-            )
+        reasoning = self._kept.pop((thinking, to_think), None) or await self._inner.answer(
+            replace(question, messages=thinking), to_think, adjustments
+        )
         if self._inner.info.may_reason and reasoning.shows_reasoning:
             self._reasons_by_itself = True
-            return await self._ask_once(question, settings, adjustments)
+            return await self.answer(question, settings, adjustments)
         turn = Message("assistant", reasoning.text.strip() or "...")  # some reject an empty turn
-        conclude = with_user_turn((*thinking, turn), CONCLUDE)
+        conclude = replace(question, messages=with_user_turn((*thinking, turn), CONCLUDE))
         try:
-            reply = await self._inner.answer(
-                replace(question, messages=conclude), settings, adjustments
-            )
+            reply = await self._inner.answer(conclude, settings, adjustments)
         except (TransientError, RequestRejected):
             self._kept[thinking, to_think] = reasoning
             raise
@@ -86,18 +83,11 @@ class ChainOfThought(Model):
             reply,
             reasoning=reasoning.text,
             usage=replace(usage, thinking_tokens=reasoning.usage.output_tokens),
-            version=f"{self._prefix}/{reply.version}",
+            version=self._version(reply),
         )
 
-    async def _ask_once(
-        self, question: Question, settings: Settings, adjustments: Adjustments
-    ) -> Answer:
-        reply = await self._inner.answer(question, settings, adjustments)
-        return replace(
-            reply,
-            version=f"{self._prefix}/{reply.version}",
-            adjustments=(*reply.adjustments, ASKED_ONCE),
-        )
+    def _version(self, reply: Answer) -> str:
+        return f"{self._prefix}/{reply.version}"
 
     async def warnings(self) -> list[str]:
         """Return the warnings of the inner model."""

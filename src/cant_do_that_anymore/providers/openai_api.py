@@ -73,6 +73,10 @@ class ServerModel(Model):
         self.path = "/completions" if info.is_base else "/chat/completions"
         self._name = str(info.identity["name"])
         self._access = access
+        self.naming_hint = (
+            "name the model to evaluate, for example --model llama3.1:8b, or set "
+            f"{access.key_variable} if the server needs a key"
+        )
         self._redact = Redactor(access.key, *access.headers.values(), shown=self._name)
         self._has_answered = False
         self._session: aiohttp.ClientSession | None = None
@@ -100,27 +104,19 @@ class ServerModel(Model):
         Raises:
             UserError: if the server does not list its models, or not without a valid key.
         """
-        received = ""
+        status = ""
         try:
             response = await self.send("GET", "/models", timeout=LIST_TIMEOUT)
             if response.status in ACCESS_STATUSES:
                 raise self.fault(response)
-            received = "" if response.is_success else f" (HTTP {response.status})"
+            status = f" (HTTP {response.status})"
             listing = json.loads(self._redact(response.body.decode("utf-8", "replace")))
             return [card["id"] for card in listing["data"] if isinstance(card["id"], str)]
         except (ValueError, LookupError, TypeError, RecursionError, TransientError):
             raise UserError(
-                f"the server at {self.info.endpoint} does not list its models{received}; "
+                f"the server at {self.info.endpoint} does not list its models{status}; "
                 f"{self.naming_hint}{self._v1_hint}"
             ) from None
-
-    @property
-    def naming_hint(self) -> str:
-        """What to do about a server that lists no model."""
-        hint = "name the model to evaluate, for example: --model llama3.1:8b"
-        if self._access.sent:
-            return hint
-        return f"if it needs a key, set {self._access.key_variable}; otherwise {hint}"
 
     async def warnings(self) -> list[str]:
         """Return a warning if the server lists models, but not this one."""
@@ -219,31 +215,31 @@ class ServerModel(Model):
         Raises:
             RequestRejected, TransientError, UserError: if it contains no answer.
         """
-        if response.is_success:
-            return self._completion_in(response, limit)
         if response.status == 400 and b'"content_filter"' in response.body:  # as a code, not prose
             return Answer(stop_reason="refused")
         if response.status == 400 and OUT_OF_TOKENS in response.body:
             # All were used, but the prompt's tokens are not told.
             return Answer(stop_reason="length", usage=Usage(1, limit, limit))
-        raise self.fault(response)
-
-    def _completion_in(self, response: Response, limit: int) -> Answer:
+        if not response.is_success:
+            raise self.fault(response)
         try:
             answer = parse_completion(response.body, self._name, is_chat=not self.info.is_base)
         except ValueError:
-            if EVENT_STREAM.match(response.body) and not self._has_answered:
-                raise UserError(
-                    f"{self.info.endpoint} only streams, and cdta reads whole responses; try "
-                    """--extra-body '{"stream": false}', or inspect eval with -M stream=true"""
-                ) from None
-            received = self._excerpt(error_message(response.body)) or "an empty body"
-            message = f"the response is not a completion: {received}"
-            raise TransientError(message, maybe_billed=True) from None
+            raise self._not_a_completion(response.body) from None
         self._has_answered = True
         if not answer.text.strip() and answer.usage.output_tokens >= limit > 0:
             answer = replace(answer, stop_reason="length")  # some servers call it "stop"
         return self._redact.in_answer(answer)
+
+    def _not_a_completion(self, body: bytes) -> TransientError | UserError:
+        if EVENT_STREAM.match(body) and not self._has_answered:
+            return UserError(
+                f"{self.info.endpoint} only streams, and cdta reads whole responses; try "
+                """--extra-body '{"stream": false}', or inspect eval with -M stream=true"""
+            )
+        received = self._excerpt(error_message(body)) or "an empty body"
+        message = f"the response is not a completion: {received}"
+        return TransientError(message, maybe_billed=True)
 
     def fault(self, response: Response) -> TransientError | UserError | RequestRejected:
         """Convert an unsuccessful response to an error."""

@@ -96,7 +96,6 @@ async def _evaluate(
             *([] if client.n_new else [ALL_CACHED]),
             *selection.notes,
             *client.remarks,
-            *client.spending.notes,
         ],
         started_at=started_at,
         seconds=round(time.monotonic() - started, 2),
