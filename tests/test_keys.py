@@ -69,7 +69,9 @@ ENCODED_KEYS = [
 
 @pytest.mark.parametrize("encoded", ENCODED_KEYS)
 def test_a_key_is_hidden_as_it_is_quoted_or_in_base64(encoded: str) -> None:
-    model = ServerModel(server_info("m", ADDRESS), Access("CDTA_API_KEY", ODD_KEY))
+    model = ServerModel(
+        server_info("m", ADDRESS), Access("CDTA_API_KEY", {"Authorization": f"Bearer {ODD_KEY}"})
+    )
     message = {"content": f"e2e4 {encoded}.", "reasoning_content": f"I saw {encoded}."}
     body = {"model": f"m {encoded}", "choices": [{"message": message, "finish_reason": "stop"}]}
     answer = model.answer_in(Response(200, None, json.dumps(body).encode()), 512)
@@ -88,7 +90,7 @@ def test_other_text_is_not_redacted(text: str) -> None:
 
 
 def test_a_header_with_the_model_name_does_not_hide_the_name() -> None:
-    access = Access("CDTA_API_KEY", headers={"X-Model": "long-name-7b", "X-Gateway": ODD_KEY})
+    access = Access("CDTA_API_KEY", {"X-Model": "long-name-7b", "X-Gateway": ODD_KEY})
     model = ServerModel(server_info("long-name-7b", ADDRESS), access)
     message = {"content": f"e2e4 {ODD_KEY}"}
     body = {"model": "long-name-7b", "choices": [{"message": message, "finish_reason": "stop"}]}

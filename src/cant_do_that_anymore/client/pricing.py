@@ -96,6 +96,7 @@ def _list_price(model: ModelInfo) -> Price | None:
     from genai_prices import calc_price  # takes half a second to import
 
     query: dict[str, Any] = dict(model.price_query)
+    requests = 2 if model.thinking_tokens else 1
 
     def dollars_for(*kinds: str) -> float:
         tokens = Tokens(**dict.fromkeys(kinds, _TOKENS_PRICED))
@@ -108,7 +109,7 @@ def _list_price(model: ModelInfo) -> Price | None:
         return Price(
             per_token("input_tokens"),
             per_token("output_tokens"),
-            dollars_for() * model.requests_per_answer,
+            dollars_for() * requests,
             cached=per_token("input_tokens", "cache_read_tokens"),
             reasoning=per_token("output_tokens", "output_reasoning_tokens"),
         )

@@ -17,6 +17,7 @@ _API_VERSION = "api-version"  # the only allowed query parameter: Azure needs it
 _API_CALL = re.compile(r"/(chat/completions|completions|responses)$")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 ENV_PREFIX = "env:"  # marks a header value that is the name of an environment variable
+_BEARER = "Bearer "
 MIN_KEY_LENGTH = 8  # shorter values, such as EMPTY, are not keys and may be part of any word
 
 
@@ -87,21 +88,19 @@ def url_for(address: str, path: str) -> str:
 
 @dataclass(frozen=True)
 class Access:
-    """An API key, its environment variable, and extra headers."""
+    """The environment variable of an API key, and the headers that every request sends."""
 
     key_variable: str
-    key: str = field(default="", repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(repr=False)
 
     @property
-    def sent(self) -> dict[str, str]:
-        """The headers that every request sends."""
-        key = {"Authorization": f"Bearer {self.key}"} if self.key else {}
-        return {**key, **self.headers}
+    def secrets(self) -> list[str]:
+        """The values to redact."""
+        return [value.removeprefix(_BEARER) for value in self.headers.values()]
 
 
-def key_in(variable: str) -> str:
-    """Return the key in an environment variable, or "" if it is not set.
+def key_header(variable: str) -> dict[str, str]:
+    """Return the header for the key in an environment variable; none if it is not set.
 
     Raises:
         InvalidInput: if the key has characters that no key can have.
@@ -109,7 +108,7 @@ def key_in(variable: str) -> str:
     key = os.environ.get(variable, "").strip()
     if not _is_printable_ascii(key):
         raise InvalidInput(f"{variable} contains characters that a key cannot have")
-    return key
+    return {"Authorization": f"{_BEARER}{key}"} if key else {}
 
 
 def resolve_headers(headers: Iterable[str]) -> dict[str, str]:

@@ -139,10 +139,7 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """Return the answer as JSON values."""
         usage = dict(zip(Usage.__slots__, _counts(self.usage), strict=True))
-        values = vars(self) | {"usage": usage}
-        if self.cost is None:
-            del values["cost"]
-        return values
+        return vars(self) | {"usage": usage}
 
     @classmethod
     def from_json(cls, data: str | Mapping[str, Any]) -> "Answer":
@@ -199,11 +196,6 @@ class ModelInfo:
     def may_reason(self) -> bool:
         """Whether it may turn out to be a reasoning model."""
         return not (self.max_tokens or self.thinking_tokens)
-
-    @property
-    def requests_per_answer(self) -> int:
-        """How many requests one answer takes."""
-        return 2 if self.thinking_tokens else 1
 
 
 def local_info(name: str, connections: int, only_habit: str = "", **identity: object) -> ModelInfo:

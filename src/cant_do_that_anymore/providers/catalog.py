@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import InvalidInput, shortlist, unknown_value
 from ..interrupts import run_interruptible
-from .access import Access, key_in, normalize_address, resolve_headers, split_address
+from .access import Access, key_header, normalize_address, resolve_headers, split_address
 from .base import BASE_MODEL_TOKENS, Model, ModelInfo
 from .chain_of_thought import THINKING_TOKENS, ChainOfThought, with_chain_of_thought
 from .request_fields import STOP_SEQUENCES
@@ -218,12 +218,13 @@ class Name:
         )
 
     def _access(self, server: Provider) -> Access:
-        key = key_in(server.key_variable)
-        if not key and not self.base_url:
+        headers = key_header(server.key_variable)
+        if not (headers or self.base_url):
             raise InvalidInput(f"{self.model} needs a key: set {server.key_variable}")
-        values = {name: os.environ.get(variable) for name, variable in server.headers.items()}
-        headers = {name: value for name, value in values.items() if value}
-        return Access(server.key_variable, key, headers | resolve_headers(self.headers))
+        for name, variable in server.headers.items():
+            if value := os.environ.get(variable):
+                headers[name] = value
+        return Access(server.key_variable, headers | resolve_headers(self.headers))
 
     def _inspect_model(self) -> Model:
         try:

@@ -37,7 +37,6 @@ from .base import (
     Question,
     RequestRejected,
     Settings,
-    StopReason,
     TransientError,
     Usage,
 )
@@ -51,7 +50,6 @@ from .openai_api import (
     REJECTED_STATUSES,
 )
 from .request_fields import (
-    NO_SYSTEM,
     NO_TEMPERATURE,
     RENAMED_LIMIT,
     STOP_SEQUENCES,
@@ -59,13 +57,8 @@ from .request_fields import (
     as_text,
     user_first,
 )
-from .responses import MAX_REASONING, split_reasoning, thinking_tokens
+from .responses import MAX_REASONING, STOP_REASONS, split_reasoning, thinking_tokens
 
-_STOP_REASONS: dict[str, StopReason] = {
-    "max_tokens": "length",
-    "model_length": "length",
-    "content_filter": "refused",
-}
 _CLASSES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
 
 
@@ -96,7 +89,7 @@ def _chat_for(
     as_without_inspect = name in BUILT_IN_MODELS or name.split("/")[0] in PROVIDERS
     if is_base_model(name):
         messages = (Message("user", as_text(question.messages)),)
-    elif not as_without_inspect and NO_SYSTEM not in adjustments:
+    elif not as_without_inspect:
         messages = user_first(messages)
     chat = [_CLASSES[message.role](content=message.content) for message in messages]
     # For our own models, which need more than the text; other providers never see it.
@@ -128,7 +121,7 @@ def _answer_in(output: ModelOutput) -> Answer:
         raise TransientError(f"an invalid reply: {fault}", maybe_billed=True) from None
     return Answer(
         text=text,
-        stop_reason=_STOP_REASONS.get(output.stop_reason, "stop"),
+        stop_reason=STOP_REASONS.get(output.stop_reason, "stop"),
         usage=usage,
         version=output.model,
         reasoning=reasoning[:MAX_REASONING],

@@ -77,7 +77,7 @@ class ServerModel(Model):
             "name the model to evaluate, for example --model llama3.1:8b, or set "
             f"{access.key_variable} if the server needs a key"
         )
-        self._redact = Redactor(access.key, *access.headers.values(), shown=self._name)
+        self._redact = Redactor(*access.secrets, shown=self._name)
         self._has_answered = False
         self._session: aiohttp.ClientSession | None = None
 
@@ -178,15 +178,12 @@ class ServerModel(Model):
             not_sent = (aiohttp.ClientConnectorError, aiohttp.InvalidURL, UnicodeError)
             was_sent = not isinstance(fault, not_sent)
             if not (was_sent or self._has_answered):
-                raise self._unreachable(fault) from None
+                raise UserError(
+                    f"no server answers at {self.info.endpoint} ({error_reason(fault)}); start it "
+                    "or correct the address, then run the same command again"
+                ) from None
             message = f"{type(fault).__name__}: {self._excerpt(str(fault))}"
             raise TransientError(message, maybe_billed=was_sent) from None
-
-    def _unreachable(self, fault: Exception) -> UserError:
-        return UserError(
-            f"no server answers at {self.info.endpoint} ({error_reason(fault)}); start it or "
-            "correct the address, then run the same command again"
-        )
 
     def _redirect(self, url: str, path: str) -> UserError:
         """Return the error for a redirect, with the address to use instead of the endpoint."""
@@ -220,7 +217,7 @@ class ServerModel(Model):
         if response.status == 400 and OUT_OF_TOKENS in response.body:
             # All were used, but the prompt's tokens are not told.
             return Answer(stop_reason="length", usage=Usage(1, limit, limit))
-        if not response.is_success:
+        if not 200 <= response.status < 300:
             raise self.fault(response)
         try:
             answer = parse_completion(response.body, self._name, is_chat=not self.info.is_base)
@@ -259,7 +256,7 @@ class ServerModel(Model):
             )
         if status in ACCESS_STATUSES:
             variable = self._access.key_variable
-            if self._access.sent:
+            if self._access.headers:
                 refusal = f"{endpoint} refuses the key ({message})"
                 return UserError(f"{refusal}; set {variable} to a valid one")
             return UserError(
@@ -290,7 +287,9 @@ class ServerModel(Model):
                 limit=0, socket_factory=keepalive_socket, force_close=not has_tls
             )
             self._session = aiohttp.ClientSession(
-                connector=connector, headers=self._access.sent, proxy=proxy_for(self.info.endpoint)
+                connector=connector,
+                headers=self._access.headers,
+                proxy=proxy_for(self.info.endpoint),
             )
         return self._session
 

@@ -146,11 +146,6 @@ class Response(NamedTuple):
     retry_after: float | None
     body: bytes
 
-    @property
-    def is_success(self) -> bool:
-        """Whether the status is a success."""
-        return 200 <= self.status < 300
-
 
 def parse_completion(body: bytes, served_as: str, *, is_chat: bool) -> Answer:
     """Parse the body of a successful response.
