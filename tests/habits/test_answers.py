@@ -439,6 +439,7 @@ REJECTED = (
     *("The usual result, {u}, does not apply.", "The usual result ({u}) does not apply."),
     *("{u} (usual)", "{u} (the old answer)", "{u} before the change", "{u} - not any more."),
     *("{u} in base 10.", "The value {u} is based on the old meaning."),
+    *("You may think the answer is {u}, but it is not.", "The answer is anything but {u}."),
     *("If you get {u}, you forgot the new rule.", "Getting {u} means that you ignored the rule."),
 )
 BOTH = (

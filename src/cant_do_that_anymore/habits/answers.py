@@ -41,10 +41,16 @@ _NOTATION = {
 }
 
 # Words that deny an answer, and words about other rules: usual, former and imagined ones.
-_NOT = r"(?:\b(?:no(?:t|body| longer)?|never|instead of|rather than|unlike|could|might)|n[o']t)\b"
+_NOT = (
+    r"(?:\b(?:no(?:t|body| longer)?|never|instead of|rather than|anything but|other than|unlike"
+    r"|could|might)|n[o']t)\b"
+)
 _USUAL = r"(?<!is as )usual|normal|ordinar|standard|tradition|convention|typical|regular|decimal"
 _FORMER = r"original|previous|former|before\b|otherwise|without\b|old\b|used to|would have|default"
-_UNREAL = r"(?:if|had)\b.{1,80}\bwould\b|would\b.{1,80}\bif\b|wrong|incorrect|mistake|tempt|forg"
+_UNREAL = (
+    r"(?:if|had)\b.{1,80}\bwould\b|would\b.{1,80}\bif\b|wrong|incorrect|mistake|tempt|forg"
+    r"|(?:may|might|could) (?:think|say|expect|assume|guess)"
+)
 # What ends a statement about them: the end of its sentence (to which a bare equation with the wrong
 # answer still belongs), the end of a field of JSON, and words of contrast.
 _END = rf"(?!\s{{1,9}}~ = {_WRONG})(?:(?<=[.!?;])\s|(?<![:\n])\n|,\s\"|\b(?=(?:but|now|new)\b))"

@@ -4,25 +4,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
-from random import Random
 from reprlib import repr as shortened
 from typing import Any
-
-import chess
 
 from ...errors import InvalidInput, unknown_value
 from ..base import Form, Message, Role, turn, with_user_turn
 from .notation import notate_game
 from .position import Position
-
-
-@cache
-def _random_game(plies: int = 80) -> tuple[str, ...]:
-    """Return a game of random legal moves, always the same."""
-    board, random = chess.Board(), Random(0)
-    for _ in range(plies):
-        board.push(random.choice(list(board.legal_moves)))
-    return tuple(move.uci() for move in board.move_stack)
+from .rule_pool import EXAMPLE_MOVES
 
 
 def _moves(position: Position) -> Iterable[Message]:
@@ -113,10 +102,9 @@ def _own(form: Form) -> Form:
             f"the form {form.name!r} needs a description (a clause of the prompt), not "
             f"{form.description!r}"
         )
-    game = _random_game()
     rendered: list[Any] = [form.description]
-    for ply in range(len(game) + 1):
-        turns = form.render(Position(0, game[:ply], ()))
+    for ply in range(len(EXAMPLE_MOVES) + 1):
+        turns = form.render(Position(0, tuple(EXAMPLE_MOVES[:ply]), ()))
         rendered.append(list(turns) if isinstance(turns, Iterable) else [])
     *_, last = rendered
     if not last or not all(isinstance(m, Message) and isinstance(m.content, str) for m in last):

@@ -112,10 +112,7 @@ def _are_texts(value: Any) -> bool:
 @lru_cache(maxsize=2048)
 def _board_after(moves: tuple[str, ...]) -> chess.Board:
     """Cached, since a run uses its positions several times and playing the moves takes longest."""
-    board = chess.Board()
-    for uci in moves:
-        board.push(chess.Move.from_uci(uci))
-    return board.copy(stack=False)
+    return board_after(moves).copy(stack=False)
 
 
 def read_positions(path: Path, rules: Rules) -> list[Position]:

@@ -86,6 +86,7 @@ _MOVES = """
 e2e4 e7e5 g1f3 d7d6 d2d4 c8g4 d4e5 g4f3 d1f3 d6e5 f1c4 g8f6 f3b3 d8e7 b1c3 c7c6 c1g5 b7b5
 c3b5 c6b5 c4b5 b8d7 e1c1 a8d8 d1d7 d8d7 h1d1 e7e6 b5d7 f6d7 b3b8 d7b8 d1d8
 """
+EXAMPLE_MOVES = _MOVES.split()
 
 
 def example_of(rules: Rules) -> Position | None:
@@ -93,9 +94,9 @@ def example_of(rules: Rules) -> Position | None:
 
     Of several, it is the one in which the same piece has the most legal moves.
     """
-    moves = _MOVES.split()
     examples = {}
-    for ply, board in _usual_plies(map(chess.Move.from_uci, moves), rules):
-        legal = sum(move.uci()[:2] == moves[ply][:2] for move in rules.legal_moves(board))
-        examples[Position(0, tuple(moves[:ply]), (moves[ply],))] = legal
+    for ply, board in _usual_plies(map(chess.Move.from_uci, EXAMPLE_MOVES), rules):
+        usual = EXAMPLE_MOVES[ply]
+        legal = sum(move.uci()[:2] == usual[:2] for move in rules.legal_moves(board))
+        examples[Position(0, tuple(EXAMPLE_MOVES[:ply]), (usual,))] = legal
     return max(examples, key=examples.__getitem__, default=None)

@@ -234,7 +234,7 @@ def mine_block(block: Block, wanted: MiningCriteria) -> MiningResult:
     """Find the wanted positions in a block of games."""
     positions: list[MinedPosition] = []
     skipped: Counter[str] = Counter()
-    damages = {0: block.lost} if block.lost else {}
+    damaged = [f"{block.place(0)}: {block.lost}"] if block.lost else []
     seen: set[bytes] = set()
     for index, game in enumerate(block.games, block.index):
         if reason := _reason_to_skip(block.text, game, wanted):
@@ -243,9 +243,7 @@ def mine_block(block: Block, wanted: MiningCriteria) -> MiningResult:
         try:
             positions += _positions(block.text, game, index, wanted, seen)
         except Damaged as damage:
-            damages[game.start] = str(damage)
-    places = zip(block.places(damages), damages.values(), strict=True)
-    damaged = [f"{place}: {damage}" for place, damage in places]
+            damaged.append(f"{block.place(game.start)}: {damage}")
     games = len(block.games) + bool(block.lost)
     return MiningResult(games, positions, skipped, damaged, block.problem, block.share)
 

@@ -39,7 +39,8 @@ class Openings:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._clear()
+        self._root = _Node(chess.Board())
+        self._nodes = 0
 
     def follow(self, moves: Iterator[bytes]) -> Iterator[tuple[str, bool]]:
         """Play through a game, and yield each move in UCI and whether it is usual.
@@ -64,16 +65,13 @@ class Openings:
         for written in moves:
             yield self._play(board, written)
 
-    def _clear(self) -> None:
-        self._root = _Node(chess.Board())
-        self._nodes = 0
-
     def _add(self, node: _Node, written: bytes, child: _Node) -> None:
         if self._nodes == _MAX_NODES:
-            self._clear()
-        else:
-            node[written] = child
-            self._nodes += 1
+            self._root.clear()
+            self._nodes = 0
+            return
+        node[written] = child
+        self._nodes += 1
 
     def _play(self, board: chess.Board, written: bytes) -> tuple[str, bool]:
         try:

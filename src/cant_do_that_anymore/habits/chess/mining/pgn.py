@@ -6,13 +6,13 @@ comment; a game without tags starts at a move number 1 after a blank line.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from reprlib import repr as shortened
 from typing import NamedTuple
 
-from .inputs import Source, Unreadable, open_input, read_chunks
+from .inputs import Unreadable, open_input, read_chunks
 
 MAX_GAME_BYTES = 2**20  # more than any game with its comments; longer ones are skipped
 TOO_LONG = f"longer than {MAX_GAME_BYTES:,} bytes"
@@ -96,14 +96,11 @@ class Block:
     index: int = 0
     share: float | None = None
 
-    def places(self, starts: Iterable[int]) -> Iterator[str]:
-        """Yield the input and line of each game, given their start offsets in order."""
-        line, counted = self.line, 0
-        for start in starts:
-            first = _BLANK.match(self.text, start).end()  # type: ignore[union-attr]
-            line += self.text.count(b"\n", counted, first)
-            counted = first
-            yield f"{self.name}, line {line}"
+    def place(self, start: int) -> str:
+        """Return the input and line of the game that starts at an offset."""
+        first = _BLANK.match(self.text, start).end()  # type: ignore[union-attr]
+        line = self.line + self.text.count(b"\n", 0, first)
+        return f"{self.name}, line {line}"
 
 
 def read_blocks(names: Sequence[str]) -> Iterator[Block]:
@@ -114,8 +111,8 @@ def read_blocks(names: Sequence[str]) -> Iterator[Block]:
         try:
             with open_input(name) as source:
                 for block in _split_input(read_chunks(source)):
+                    share = None if source.share is None else (number + source.share) / len(names)
                     if block.games or block.lost:
-                        share = _share_of_all(source, number, len(names))
                         yield replace(block, name=name, line=line, index=index, share=share)
                     line += block.text.count(b"\n")
                     index += len(block.games) + bool(block.lost)
@@ -178,10 +175,6 @@ def moves_of(text: bytes, game: Game) -> Iterator[bytes]:
 
 def _letter(figurine: "re.Match[bytes]") -> bytes:
     return _LETTERS[(figurine[0][2] - 0x94) % len(_LETTERS)]
-
-
-def _share_of_all(source: Source, number: int, inputs: int) -> float | None:
-    return None if source.share is None else (number + source.share) / inputs
 
 
 def _split_input(chunks: Iterator[bytes]) -> Iterator[Block]:
