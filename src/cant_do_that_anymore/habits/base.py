@@ -236,7 +236,7 @@ class Pool:
         return Random(ORDER_SEED).sample(self.items, len(self.items))
 
 
-class Habit(ABC):
+class Habit(Protocol):
     """A kind of task in which models have an answer ready.
 
     Attributes:
@@ -263,7 +263,6 @@ class Habit(ABC):
     base_tokens: int = 0
 
     @property
-    @abstractmethod
     def changes(self) -> Mapping[str, Change]:
         """The shipped changes by key."""
 
@@ -278,7 +277,6 @@ class Habit(ABC):
         """The default form."""
         return next(iter(self.forms.values()))
 
-    @abstractmethod
     def form_named(self, value: Any) -> Form:
         """Return a form that is not the default, by its name, or one of the user's own.
 
@@ -286,7 +284,6 @@ class Habit(ABC):
             InvalidInput: if there is no such form, or the user's own cannot work.
         """
 
-    @abstractmethod
     def pool(self, change: Any, name: str = "", *, quiet: bool = True) -> Pool:
         """Return the pool of a change by name; "" for the default.
 
@@ -294,11 +291,9 @@ class Habit(ABC):
             InvalidInput: if there is none.
         """
 
-    @abstractmethod
     def usual_rates(self, pool: str) -> Sequence[float]:
         """Return how often other models give the usual answer to the items of a pool."""
 
-    @abstractmethod
     def items_in(self, path: Path) -> list[Any]:
         """Read a file of items.
 
@@ -306,7 +301,6 @@ class Habit(ABC):
             InvalidInput: with file, line and reason, at the first line that is not an item.
         """
 
-    @abstractmethod
     def item(self, line: Any) -> Any:
         """Return an item from its JSON object.
 
@@ -326,7 +320,6 @@ class Habit(ABC):
         """Return new items whose groups mean no other group of existing items."""
         return new
 
-    @abstractmethod
     def examples(self, change: Any) -> Iterable[Any]:
         """Return items for readers; none if the change forbids nothing."""
 
@@ -334,11 +327,9 @@ class Habit(ABC):
         """Return an item for showing prompts, or None if the change forbids nothing."""
         return next(iter(self.examples(change)), None)
 
-    @abstractmethod
     def worked_example(self, change: Any) -> str:
         """Return an example of a right answer after another change, to add to a prompt."""
 
-    @abstractmethod
     def show(self, item: Any) -> str:
         """Return an item as text for terminals and logs."""
 

@@ -14,7 +14,7 @@ from .forms import FORMS, form_named
 from .move_names import named_moves
 from .notation import draw_board, notate, notate_game
 from .picture import RulePicture, pieces, rule_picture
-from .pools import COMMON, GAMES, RATES_ON_ALL, RATES_ON_COMMON, pool_named, renumbered
+from .pools import COMMON, GAMES, RATES_ON_ALL, RATES_ON_COMMON, pool_named
 from .position import Position, parse_positions
 from .rule_pool import example_of
 from .rules import CATALOG, STANDARD, Rules, board_after, rules_named
@@ -75,8 +75,20 @@ class Chess(Habit):
         return None if answer in item.usual else replace(item, usual=(answer,))
 
     def regrouped(self, new: Sequence[Position], existing: Sequence[Position]) -> list[Position]:
-        """Return positions with other game numbers where theirs already mean another game."""
-        return renumbered(new, existing)
+        """Give new positions other game numbers where theirs already mean another game.
+
+        Positions of one game extend each other. Files of different origin may both number from 0.
+        """
+        by_length = sorted(existing, key=lambda position: len(position.moves))
+        longest = {position.game: position.moves for position in by_length}
+        free = max((abs(position.game) for position in (*existing, *new)), default=0) + 1
+        numbers: dict[int, int] = {}
+        for position in new:
+            other = longest.get(position.game, ())
+            shared = min(len(other), len(position.moves))
+            if other[:shared] != position.moves[:shared]:
+                numbers.setdefault(position.game, free + len(numbers))
+        return [replace(p, game=numbers.get(p.game, p.game)) for p in new]
 
     def examples(self, change: Rules) -> list[Position]:
         """Return a position of a famous game."""

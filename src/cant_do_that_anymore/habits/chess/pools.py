@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache
 
 from ...errors import InvalidInput
@@ -91,19 +90,3 @@ def _mined(rules: Rules, *, quiet: bool) -> Sequence[Position]:
     with file_errors("save the pool in", path):
         write_positions(path, positions)
     return positions
-
-
-def renumbered(new: Sequence[Position], existing: Sequence[Position]) -> list[Position]:
-    """Give new positions other game numbers where theirs already mean another game.
-
-    Positions of one game extend each other. Files of different origin may both number from 0.
-    """
-    longest = {p.game: p.moves for p in sorted(existing, key=lambda position: len(position.moves))}
-    free = max((abs(position.game) for position in (*existing, *new)), default=0) + 1
-    numbers: dict[int, int] = {}
-    for position in new:
-        other = longest.get(position.game, ())
-        shared = min(len(other), len(position.moves))
-        if other[:shared] != position.moves[:shared]:
-            numbers.setdefault(position.game, free + len(numbers))
-    return [replace(p, game=numbers.get(p.game, p.game)) for p in new]

@@ -275,24 +275,24 @@ def _reason_to_skip(text: bytes, game: Game, wanted: MiningCriteria) -> str | No
     if not wanted.min_elo and is_plain(text, game):
         return None
     tags = tags_of(text, game)
-    set_up = "FEN" in tags or tags.get("SetUp", "0") != "0"
-    if set_up and tags.get("FEN") != chess.STARTING_FEN:
+    set_up = "fen" in tags or tags.get("setup", "0") != "0"
+    if set_up and tags.get("fen") != chess.STARTING_FEN:
         return NOT_STANDARD
-    if tags.get("Variant", "standard").lower() not in _STANDARD_NAMES:
+    if tags.get("variant", "standard").lower() not in _STANDARD_NAMES:
         return NOT_STANDARD
-    ratings = [tags.get(f"{side}Elo", "") for side in ("White", "Black")]
+    ratings = [tags.get("whiteelo", ""), tags.get("blackelo", "")]
     numbers = [int(rating) if re.fullmatch("[0-9]{1,5}", rating) else 0 for rating in ratings]
     return LOW_RATING if min(numbers) < wanted.min_elo else None
 
 
 def _source(tags: dict[str, str]) -> str | None:
     """Return the game's link, or else its players, event, site and date."""
-    for name in ("Link", "Site"):
+    for name in ("link", "site"):
         if tags.get(name, "").startswith(("https://", "http://")):
             return tags[name][:MAX_SOURCE_LENGTH]
     filled = {name: value for name, value in tags.items() if value.strip("?-. ")}
-    players = " - ".join(filled[name] for name in ("White", "Black") if name in filled)
-    occasion = [filled[name] for name in ("Event", "Site", "Date") if name in filled]
+    players = " - ".join(filled[name] for name in ("white", "black") if name in filled)
+    occasion = [filled[name] for name in ("event", "site", "date") if name in filled]
     return "; ".join([players, *occasion]).strip("; ")[:MAX_SOURCE_LENGTH] or None
 
 

@@ -8,15 +8,12 @@ from ..rules import Rules
 from .pgn import Damaged
 
 _MAX_NODES = 100_000
-_KINDS = {ord(chess.piece_symbol(kind).upper()): kind for kind in chess.PIECE_TYPES}
+_KINDS = dict(zip(b"PNBRQK", chess.PIECE_TYPES, strict=True))
 _TAKES = ord("x")
 _SQUARES = {chess.square_name(square).encode(): square for square in chess.SQUARES}
-_FILES = {ord(name): mask for name, mask in zip(chess.FILE_NAMES, chess.BB_FILES, strict=True)}
-_MASKS = {
-    **_FILES,
-    **{ord(name): mask for name, mask in zip(chess.RANK_NAMES, chess.BB_RANKS, strict=True)},
-    **{ord(mark): chess.BB_ALL for mark in "x-"},
-}
+_FILES = dict(zip(b"abcdefgh", chess.BB_FILES, strict=True))
+_RANKS = dict(zip(b"12345678", chess.BB_RANKS, strict=True))
+_MASKS = {**_FILES, **_RANKS, **dict.fromkeys(b"x-", chess.BB_ALL)}
 
 
 class _Node(dict[bytes, "_Node"]):

@@ -27,14 +27,7 @@ _TAGS = re.compile(
     )*""",
     re.VERBOSE,
 )
-_TAG_NAMES = (
-    *("White", "Black", "WhiteElo", "BlackElo", "Event", "Site", "Date", "Link"),
-    *("FEN", "SetUp", "Variant"),
-)
-_TAG_NAMES_BY_LOWER = {name.lower(): name for name in _TAG_NAMES}
-_TAG = re.compile(  # a lookbehind, or any case for the whole pattern, would take 50% longer
-    rf'[\n\]][ \t]*+\[((?ai:{"|".join(_TAG_NAMES)}))[ \t]+"(.*?)"[ \t]*(?=\])'
-)
+_TAG = re.compile(r'[\n\]][ \t]*+\[(\w+)[ \t]+"(.*?)"[ \t]*(?=\])')
 _BLANK = re.compile(rb"\s*")
 _NOT_PLAIN_TAG = re.compile(rb"\[(?:FEN|SetUp|Variant)[ \t]", re.IGNORECASE)
 _UNTAGGED_START = re.compile(rb"\n[ \t]*(?=\n[ \t]*1\s*+\.?+\s*+[a-hN{;])")
@@ -137,14 +130,14 @@ def is_plain(text: bytes, game: Game) -> bool:
 
 
 def tags_of(text: bytes, game: Game) -> dict[str, str]:
-    """Return the tags of ``game`` that this package uses, decoded as UTF-8 or else as Latin-1."""
+    """Return the tags of ``game`` by name in lower case, decoded as UTF-8 or else as Latin-1."""
     written = text[game.start : game.moves]
     try:
         tags = written.decode("utf-8")
     except UnicodeDecodeError:
         tags = written.decode("latin-1")
     pairs = _TAG.findall(tags.replace(r"\"", '"'))
-    return {_TAG_NAMES_BY_LOWER[name.lower()]: value for name, value in pairs}
+    return {name.lower(): value for name, value in pairs}
 
 
 def moves_of(text: bytes, game: Game) -> Iterator[bytes]:

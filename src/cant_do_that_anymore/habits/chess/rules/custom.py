@@ -30,13 +30,10 @@ def check_rules(rules: Rules) -> None:
         raise InvalidInput(
             f"the rules {key!r} have a field that cannot be hashed ({problem}); use a tuple"
         ) from None
-    for name, purpose in (
-        ("statement", "the text of the prompt"),
-        ("title", "the name in reports"),
-    ):
+    for name in ("statement", "title"):
         text = getattr(rules, name, None)
         if not isinstance(text, str) or not text.strip():
-            raise InvalidInput(f"the rules {key!r} need a {name} ({purpose}), not {text!r}")
+            raise InvalidInput(f"the rules {key!r} need a {name} (a text), not {text!r}")
     if not isinstance(rules.placebo, Rules | None):
         raise InvalidInput(
             f"the placebo of {key!r} must be rules such as MyRule(), not {rules.placebo!r}"
