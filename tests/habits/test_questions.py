@@ -83,12 +83,12 @@ def test_shipped_items_are_right(key: str) -> None:
 
 BAD_FILES = {
     HEAD: "'dozens.jsonl' (No such file",
-    f"titel = 'x'\n{HEAD}": "own.toml: unknown key: 'titel' (did you mean 'title'",
-    HEAD.replace("now =", "# now ="): "own.toml: the key 'now' is missing",
-    HEAD.replace("no_longer", "# "): "own.toml: the key 'no_longer' is missing",
-    HEAD.replace('"number"', '"numbr"'): "own.toml: unknown answer of own: 'numbr'",
-    HEAD.replace('"dozens.jsonl"', "[]"): "own.toml: own has no item whose usual answer",
-    HEAD.replace('"dozens.jsonl"', "3"): "'items' of own must be a list, not 3",
+    f"titel = 'x'\n{HEAD}": "unknown key in own.toml: 'titel' (did you mean 'title'",
+    HEAD.replace("now =", "# now ="): "own.toml is missing the key 'now'",
+    HEAD.replace("no_longer", "# "): "own.toml is missing the key 'no_longer'",
+    HEAD.replace('"number"', '"numbr"'): "unknown 'answer' in own.toml: 'numbr'",
+    HEAD.replace('"dozens.jsonl"', "[]"): "own has no item whose usual answer",
+    HEAD.replace('"dozens.jsonl"', "3"): "'items' in own.toml must be",
     HEAD.replace('"You count things."', '" "'): "'task' of own must be a text, not ' '",
     '"': "cannot read the change 'own.toml'",
 }

@@ -5,7 +5,7 @@ import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -30,12 +30,6 @@ class Message:
 
     role: Role
     content: str
-
-
-@lru_cache(maxsize=8192)
-def turn(role: Role, content: str) -> Message:
-    """Return a cached message: many items share their first turns."""
-    return Message(role, content)
 
 
 def with_user_turn(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInput, shortlist, unknown_value
+from ..validation import parse
 from .base import Change, Form, Habit
 from .chess.habit import CHESS
 from .chess.rules import CATALOG, resolve_rules
@@ -12,7 +13,6 @@ from .questions import (
     QuestionChange,
     Questions,
     UsualMeaning,
-    change_from,
     read_change,
     shipped_change,
     shipped_keys,
@@ -96,6 +96,5 @@ def restored_change(saved: Any) -> Change:
         of, identity = restored_change(saved[0]), saved[1]
         return of.standard if identity == of.standard.identity else of.placebo_change
     if isinstance(saved, dict):
-        texts = {name: text for name, text in saved.items() if name != "key"}
-        return change_from(texts | {"items": []}, saved.get("key", ""))
+        return parse(QuestionChange, saved | {"items": []}, "the saved change")
     return resolve_change(saved)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from ..errors import InvalidInput, unknown_value
 from ..files import DATA, file_errors
+from ..validation import parse
 from .answers import AnswerKind, normalized, read_answer
 from .base import Change, Form, Habit, Message, Pool
 from .question_items import QuestionItem, check_distinct, item_at, item_from, read_items
@@ -103,6 +104,8 @@ class QuestionChange(Meaning):
         InvalidInput: if it cannot be used.
     """
 
+    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
+
     title: str
     task: str
     reply: str
@@ -168,7 +171,7 @@ class QuestionChange(Meaning):
 
     def to_json(self) -> dict[str, str]:
         """Return the texts of the change, without its items."""
-        return {name: getattr(self, name) for name in (*_REQUIRED, *_OPTIONAL, "key")}
+        return {name: getattr(self, name) for name in _TEXTS}
 
     def checked(self, item: QuestionItem) -> QuestionItem:
         """Return an item of a pool or dataset, in which equal answers are written alike."""
@@ -182,9 +185,8 @@ class QuestionChange(Meaning):
         return item.right
 
 
-# The texts of a change.
-_REQUIRED = ("title", "task", "reply", "now", "no_longer", "answer")
 _OPTIONAL = ("placebo", "habit")
+_TEXTS = ("title", "task", "reply", "now", "no_longer", "answer", "key", *_OPTIONAL)
 
 
 @dataclass(frozen=True)
@@ -299,31 +301,11 @@ def read_change(path: Path) -> QuestionChange:
     """
     with file_errors("read the change", path, error=InvalidInput, caught=(OSError, ValueError)):
         values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    items = values.get("items")
-    try:
-        if isinstance(items, str):
-            values["items"] = read_items(path.parent / items)
-        change = change_from(values, path.stem)
-        _ = change.its_habit.pool(change)  # it has items
-    except InvalidInput as problem:
-        raise InvalidInput(f"{path}: {problem}") from None
+    if isinstance(values.get("items"), str):
+        values["items"] = read_items(path.parent / values["items"])
+    change = parse(QuestionChange, values | {"key": path.stem}, str(path))
+    _ = change.its_habit.pool(change)  # it has items
     return change
-
-
-def change_from(values: Mapping[str, Any], key: str) -> QuestionChange:
-    """Return the change with this key, and with the texts and items of a file.
-
-    Raises:
-        InvalidInput: if it cannot be used.
-    """
-    required = (*_REQUIRED, "items")
-    for name in values:
-        if name not in (*required, *_OPTIONAL):
-            raise unknown_value("key", name, (*required, *_OPTIONAL))
-    for name in required:
-        if name not in values:
-            raise InvalidInput(f"the key {name!r} is missing")
-    return QuestionChange(key=key, **values)
 
 
 @cache

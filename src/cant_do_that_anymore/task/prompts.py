@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from ..errors import InvalidInput, nearest, unknown_value
 from ..files import DATA, file_errors
-from ..habits.base import STATEMENTS, Change, Form, Item, Message, turn, with_user_turn
+from ..habits.base import STATEMENTS, Change, Form, Item, Message, with_user_turn
 from ..habits.catalog import resolve_change
 from ..providers.request_fields import without_system
 from ..validation import parse
@@ -62,12 +62,12 @@ class Prompt:
 
     def messages(self, item: Item, suffix: str, form: Form) -> tuple[Message, ...]:
         """Return the task and the item in a form; its last turn ends with the suffix."""
-        messages = (turn("system", self.text), *form.render(item))
+        messages = (Message("system", self.text), *form.render(item))
         if self.role == "user":
             messages = without_system(messages)
         if self.again:
             task, *turns = without_system(
-                (turn("system", f"{self.again}\n\n{self.text}"), *form.render(item))
+                (Message("system", f"{self.again}\n\n{self.text}"), *form.render(item))
             )
             messages = (*with_user_turn(messages, task.content), *turns)
         return with_user_turn(messages, suffix) if suffix else messages

@@ -8,7 +8,7 @@ from reprlib import repr as shortened
 from typing import Any
 
 from ...errors import InvalidInput, unknown_value
-from ..base import Form, Message, Role, turn, with_user_turn
+from ..base import Form, Message, Role, with_user_turn
 from .notation import notate_game
 from .position import Position
 from .rule_pool import EXAMPLE_MOVES
@@ -18,11 +18,11 @@ def _moves(position: Position) -> Iterable[Message]:
     """Return the moves so far, one per turn: the side to move is the assistant."""
     roles: tuple[Role, Role] = ("assistant", "user")
     to_move = len(position.moves) % 2
-    return (turn(roles[(ply - to_move) % 2], move) for ply, move in enumerate(position.moves))
+    return (Message(roles[(ply - to_move) % 2], move) for ply, move in enumerate(position.moves))
 
 
 def _moves_and_fen(position: Position) -> Iterable[Message]:
-    opening = turn("system", "")
+    opening = Message("system", "")
     return with_user_turn((opening, *_moves(position)), f"FEN: {_fen(position)}")[1:]
 
 
