@@ -520,9 +520,9 @@ def test_outcome_bands_and_failures_link_to_their_samples(show: Show) -> None:
     assert opened.text("article.changed .outcome") == "unreadable"
     items = opened.page.locator(".failures li")
     assert items.all_inner_texts() == [
-        "20 of 40 kept the habit: show them",
-        "3 of 40 played another illegal move: show them",
-        "10 of 40 contain no readable move: show them",
+        "20 of 40 usual (the usual move: the habit): show them",
+        "3 of 40 illegal (any other move): show them",
+        "10 of 40 unreadable (no move, or more than one, could be read): show them",
     ]
     items.first.locator("a").click()
     opened.expect_current_sample("1 of 20")

@@ -64,11 +64,6 @@ def _parts(ranked: Sequence[Ranking], document: Row) -> dict[str, object]:
         "counts": _counts,
         "chance": CHANCE,
         "dates": " to ".join(dict.fromkeys((days[0], days[-1]))),
-        "in_common": {
-            "Settings": _labels_by_value(results, "settings"),
-            words.items.capitalize(): _labels_by_value(results, "dataset"),
-            "Versions": _labels_by_value(results, "versions"),
-        },
     }
 
 
@@ -105,15 +100,6 @@ def _rule(entry: Entry) -> Row:
 def _prompt(entry: Entry, condition: str) -> str:
     """Return the prompt of a condition, in the first wording."""
     return next(c.prompts[0].text for c in entry.plan.conditions if c.name == condition)
-
-
-def _labels_by_value(results: Sequence[Row], name: str) -> dict[str, set[str]]:
-    """Return the models with each value, or the rules if there is only one model."""
-    who = "label" if len({row["label"] for row in results}) > 1 else "rules"
-    labels: dict[str, set[str]] = {}
-    for row in results:
-        labels.setdefault(row[name], set()).add(row[who])
-    return labels
 
 
 def write(ranked: Sequence[Ranking], document: Row, out: Path) -> list[Path]:

@@ -33,15 +33,20 @@ class Column(NamedTuple):
 
     Attributes:
         title: the heading, in the words of the habit; a line break is for the terminal alone.
-        text: formats a cell.
-        value: returns the number by which reports sort.
+        value: returns what reports sort by; None if an entry has none.
+        format: formats a value.
         in_terminal: whether the terminal has room for it.
     """
 
     title: str
-    text: Callable[[Entry], str]
-    value: Callable[[Entry], float | None]
+    value: Callable[[Entry], Any]
+    format: Callable[[Any], str]
     in_terminal: bool = True
+
+    def text(self, entry: Entry) -> str:
+        """Return the text of a cell."""
+        value = self.value(entry)
+        return "–" if value is None else self.format(value)
 
 
 def share_text(estimate: Estimate | None) -> str:
@@ -54,57 +59,35 @@ def points_text(difference: Estimate | None) -> str:
     return difference.as_difference if difference else "–"
 
 
-def _value(name: str) -> Callable[[Entry], float | None]:
-    def value(entry: Entry) -> float | None:
-        estimate = entry.results.get(name)
-        return estimate.value if estimate else None
-
-    return value
+def _usual(entry: Entry, name: str) -> float | None:
+    """Return a share of usual answers; None for habits with one right answer."""
+    share = entry.results.get(name)
+    return share.value if share and not entry.run.after_change else None
 
 
-def _share_column(title: str, share: Callable[[Entry], float | None]) -> Column:
-    return Column(title, lambda entry: rounded(share(entry)), share)
-
-
-def _usual_column(when: str, name: str) -> Column:
-    """Return the column of a share of usual answers; habits with one right answer have another."""
-    value = _value(name)
-    return _share_column(f"usual\n{when}", lambda e: None if e.run.after_change else value(e))
-
-
-def unusable_share(entry: Entry) -> float | None:
+def _unusable(entry: Entry) -> float | None:
     """Return the share of replies under the changed rules that are unusable; None if none is."""
     return entry.results.share(CHANGED_CONDITION, *UNUSABLE_OUTCOMES) or None
 
 
-_REASONING = _value(reasoning_name(CHANGED_CONDITION))
-UPTAKE_COLUMN = Column(
-    "rule uptake", lambda entry: share_text(entry.results.uptake), _value(UPTAKE.name)
-)
+def _reasoning(entry: Entry) -> float | None:
+    tokens = entry.results.get(reasoning_name(CHANGED_CONDITION))
+    return tokens.value if tokens else None
+
+
+UPTAKE_COLUMN = Column("rule uptake", lambda entry: entry.results.uptake, share_text)
 COLUMNS = (
-    Column("n", lambda entry: number(entry.results.n), lambda entry: entry.results.n),
+    Column("n", lambda entry: entry.results.n, number),
     UPTAKE_COLUMN,
-    Column(
-        "kept, right,\nneither",
-        lambda entry: ", ".join(map(rounded, entry.run.after_change.values())),
-        lambda entry: entry.run.after_change.get("right"),
-    ),
-    _usual_column("before", SHARE_BEFORE),
-    _usual_column("after", SHARE_AFTER),
-    _share_column("no\n{answer}", unusable_share),
-    Column("reasoning\ntokens", lambda entry: amount(_REASONING(entry)), _REASONING),
-    Column(
-        "cost",
-        lambda entry: dollars(entry.run.cost.total),
-        lambda entry: entry.run.cost.total or None,
-        in_terminal=False,
-    ),
-    Column(
-        "time",
-        lambda entry: duration(entry.run.seconds),
-        lambda entry: entry.run.seconds,
-        in_terminal=False,
-    ),
+    Column("kept", lambda entry: entry.run.after_change.get("kept"), rounded),
+    Column("right", lambda entry: entry.run.after_change.get("right"), rounded),
+    Column("neither", lambda entry: entry.run.after_change.get("neither"), rounded),
+    Column("usual\nbefore", lambda entry: _usual(entry, SHARE_BEFORE), rounded),
+    Column("usual\nafter", lambda entry: _usual(entry, SHARE_AFTER), rounded),
+    Column("no\n{answer}", _unusable, rounded),
+    Column("reasoning\ntokens", _reasoning, amount),
+    Column("cost", lambda entry: entry.run.cost.total or None, dollars, in_terminal=False),
+    Column("time", lambda entry: entry.run.seconds, duration, in_terminal=False),
 )
 
 

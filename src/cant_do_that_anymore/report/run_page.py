@@ -25,7 +25,6 @@ from .sample_browser import LONGEST_TEXT, REASONING_FILTERS, samples_json
 from .sentences import (
     effect_text,
     explanation,
-    failures_of,
     findings,
     headline,
     helps_sentence,
@@ -114,7 +113,6 @@ def _html(run: Run) -> Iterator[str]:
         findings=list(findings(run)),
         findings_axis=axis_over(differences, " points"),
         yes_or_no=YES_OR_NO,
-        failures=failures_of(run),
         helps=helps_sentence(run),
         effect_text=effect_text,
         uptake_axis=axis_over([results.uptake, *(e.rule_uptake for e in results.interventions)]),

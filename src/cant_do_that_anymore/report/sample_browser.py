@@ -7,12 +7,11 @@ from typing import Any
 from markupsafe import Markup
 
 from ..formatting import map_texts, visible
-from ..habits.base import Change, Habit, Item
+from ..habits.base import Habit, Item
 from ..metrics.diagnosis import knowing
-from ..providers.base import Answer
 from ..runs.run import Run
 from ..task.conditions import KNOWS_FORBIDDEN
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample, ScoredAnswer
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample
 
 # Characters of a reply or of its reasoning in the report, half of them from its end (often the
 # move). So the report of 1,000 samples with long reasoning stays below 10 MB.
@@ -21,33 +20,27 @@ LONGEST_TEXT = 3_000
 
 def samples_json(run: Run) -> Iterator[Markup]:
     """Yield each sample as JSON that cannot close the script element around it."""
-    for entry in _entries(run):
-        shown = map_texts(visible, entry)  # before JSON escapes control characters
+    for sample in (*run.samples, *run.controls):
+        shown = map_texts(visible, _entry(run, sample))  # before JSON escapes control characters
         text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
         yield Markup(text.replace("<", "\\u003c"))
 
 
-def _entries(run: Run) -> Iterator[dict[str, Any]]:
-    diagnosed = bool(run.results.diagnosis)
-    conditions = {condition.name: condition for condition in run.plan.conditions}
-    habit = run.plan.change.its_habit
-    for sample in (*run.samples, *run.controls):
-        item, answers = sample.item, sample.answers
-        repeated = f"-{sample.draw + 1}" if sample.draw else ""
-        yield {
-            "id": item.id + repeated,
-            "source": item.source or "",
-            **habit.details(item),
-            "usual": [_named(item, answer, habit) for answer in item.usual],
-            "remarkable": [name for name, (_, holds) in REASONING_FILTERS.items() if holds(sample)],
-            "replies": {
-                name: _reply(sample.replies[name], answers[name], item, condition.rules)
-                | ({"asked": asked} if (asked := condition.suffix(item)) else {})
-                for name, condition in conditions.items()
-                if name in answers
-            },
-            **({"knowing": _group(sample)} if diagnosed else {}),
-        }
+def _entry(run: Run, sample: Sample) -> dict[str, Any]:
+    item, habit = sample.item, run.plan.change.its_habit
+    return {
+        "id": f"{item.id}-{sample.draw + 1}" if sample.draw else item.id,
+        "source": item.source or "",
+        **habit.details(item),
+        "usual": [_named(item, answer, habit) for answer in item.usual],
+        "remarkable": [name for name, (_, holds) in REASONING_FILTERS.items() if holds(sample)],
+        "replies": {
+            condition.name: _reply(sample, condition)
+            for condition in run.plan.conditions
+            if condition.name in sample.replies
+        },
+        "knowing": _group(sample) if run.results.diagnosis else None,
+    }
 
 
 def _group(sample: Sample) -> str:
@@ -60,26 +53,21 @@ def _group(sample: Sample) -> str:
     return f"{knowing(sample)}, {does}" if sample.had_habit else NO_HABIT
 
 
-def _reply(reply: ScoredAnswer, answer: Answer, item: Item, rules: Change) -> dict[str, Any]:
-    usage, habit = answer.usage, rules.its_habit
-    fields = {
+def _reply(sample: Sample, condition: Condition) -> dict[str, Any]:
+    item, habit = sample.item, condition.rules.its_habit
+    reply, answer = sample.replies[condition.name], sample.answers[condition.name]
+    usage, reasoning = answer.usage, _cut(answer.reasoning or "")
+    text = reasoning if isinstance(reasoning, str) else f"{reasoning[0]} {reasoning[2]}"
+    return {
+        "asked": condition.suffix(item),
         "outcome": reply.outcome,
         "move": _named(item, reply.answer, habit) if reply.answer else None,
         "text": _cut(answer.text),
         "stop": answer.stop_reason,
-        "tokens": [
-            *(usage.input_tokens, usage.output_tokens),
-            *(usage.thinking_tokens, usage.cached_tokens),
-        ],
+        "tokens": [usage.input_tokens, usage.output_tokens, usage.thinking_tokens],
         "error": answer.error,
-    }
-    if not answer.reasoning:
-        return fields
-    shown = _cut(answer.reasoning)
-    text = shown if isinstance(shown, str) else f"{shown[0]} {shown[2]}"
-    return fields | {
-        "thoughts": shown,
-        "named": habit.named_answers(text, item, rules),
+        "thoughts": reasoning,
+        "named": habit.named_answers(text, item, condition.rules) if text else {},
         "tempted": reply.thought_of_usual,
     }
 

@@ -29,7 +29,7 @@ from ..metrics.notes import WEAK_HABIT
 from ..metrics.score_interval import Cell, score_limits
 from ..runs.run import Run
 from ..task.conditions import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, REMINDED
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, UNUSABLE_OUTCOMES, Outcome
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, UNUSABLE_OUTCOMES
 
 
 def headline(run: Run) -> str:
@@ -125,23 +125,6 @@ def wording_sentence(run: Run) -> str:
             f"{most} points"
         )
     return f"By wording, the rule uptake ranges {ends}{size}."
-
-
-# What went wrong under the changed rules, by outcome.
-_FAILURES: dict[Outcome, str] = {
-    "usual": "kept the habit",
-    "forbidden": "{past} another {answer} that the new rule forbids",
-    "illegal": "{past} another {disallowed} {answer}",
-    "unreadable": "contain no readable {answer}",
-    "truncated": "were cut off before a {answer}",
-    "refused": "were refused",
-    "error": "have no answer",
-}
-
-
-def failures_of(run: Run) -> dict[Outcome, str]:
-    """Return what went wrong under the changed rules, by outcome."""
-    return {outcome: run.words.fill(text) for outcome, text in _FAILURES.items()}
 
 
 class Voice(NamedTuple):
