@@ -25,7 +25,8 @@ def test_pools_are_exported_by_name_and_by_file(tmp_path: Path) -> None:
     assert sizes == {"pool": 19_841, "diagonal": 2_250, "common": 3_973}
     exported_file = tmp_path / "castling.jsonl"
     (tmp_path / "one.jsonl").write_text(json.dumps(export("diagonal")[0]) + "\n")
-    cdta("dataset", "export", tmp_path / "one.jsonl", "-o", exported_file, code=0)
+    done = cdta("dataset", "export", tmp_path / "one.jsonl", "-o", exported_file, code=0)
+    assert done.stderr == f"1 item in {exported_file}\n"
     assert len(read_positions(exported_file, rules_named("bishops-as-knights"))) == 1
     assert "did you mean 'common'?" in cdta("dataset", "export", "comon", code=2).stderr
 

@@ -11,6 +11,7 @@ from ..errors import InvalidInput
 from ..formatting import format_setting, join_words, percentage, pluralize
 from ..metrics.estimates import Estimate
 from ..runs.run import Run
+from ..task.prompts import ORIGINAL_RULES
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, UNUSABLE_OUTCOMES
 from .entries import Entry, named_entries
 from .pairwise import Pair, check_comparable, pairs_of
@@ -18,10 +19,6 @@ from .pairwise import Pair, check_comparable, pairs_of
 # A model is not ranked if more of its replies than these shares are unusable, or cut off.
 MAX_UNUSABLE, MAX_CUT_OFF = 0.1, 0.05
 MAX_NAMED = 3  # models in a sentence; the others are counted
-UNION = (
-    "For a fairer test, run both on the union of their datasets: `cdta dataset union A B -o "
-    "both.jsonl`, then `cdta run --dataset both.jsonl` for each"
-)
 
 
 @dataclass(frozen=True)
@@ -234,15 +231,20 @@ def heading(entries: Sequence[Entry]) -> str:
 
 def advice(entries: Sequence[Entry]) -> str:
     """Suggest how to make the comparison fairer; "" if it is fair."""
-    common, items = common_dataset(entries), entries[0].words.items
+    common, items, rules = common_dataset(entries), entries[0].words.items, entries[0].change.key
+    options = "" if rules == ORIGINAL_RULES else f" --rules {rules}"
+    union = (
+        f"For a fairer test, run both on the union of their datasets: `cdta dataset union{options} "
+        f"A B -o both.jsonl`, then `cdta run{options} --dataset both.jsonl` for each"
+    )
     first, *others = [(entry.run.identity, entry.run.version) for entry in entries]
     if not common and all(other == first for other in others):
         return f"Give both runs the same --seed and -n, so that they share all {items}."
     if not common:
-        return f"Each pair is compared only on {items} where both have the habit. {UNION}."
+        return f"Each pair is compared only on {items} where both have the habit. {union}."
     if not common.version or all(entry.run.version == common.version for entry in entries):
         return ""
-    return f"The {items} were chosen for the habit of {common.version}. {UNION}."
+    return f"The {items} were chosen for the habit of {common.version}. {union}."
 
 
 def common_dataset(entries: Sequence[Entry]) -> Dataset | None:

@@ -19,6 +19,7 @@ from ..task.types import (
 from .compute import Results
 from .measures import SHARE_BEFORE
 
+MIN_SAMPLES = 5  # with fewer, a run is a trial
 MAX_LISTED = 3  # versions in a note
 WEAK_HABIT = 0.3  # share of usual answers under the standard rules
 NOTABLE_CUTS = 0.01  # share of replies that are cut off
@@ -41,6 +42,8 @@ def _on_size(samples: Samples, results: Results, plan: Plan) -> Iterator[str]:
     if len(samples) < plan.wanted:
         n, items = pluralize(len(samples), "sample"), plan.change.its_habit.words.items
         yield f"only {n} ({plan.wanted:,} wanted): there are no more {items}"
+    if 0 < results.n < MIN_SAMPLES:
+        yield f"too few samples for a measurement ({results.n}); treat the numbers as a trial run"
     if results.failed:
         consequence = "" if results.n else ", so nothing is left to measure"
         yield f"left out {pluralize(results.failed, 'sample')} without an answer{consequence}"

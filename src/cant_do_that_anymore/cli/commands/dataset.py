@@ -15,6 +15,7 @@ from ...files import atomic_write_text, file_errors
 from ...formatting import format_setting, pluralize, visible
 from ...habits.base import Item
 from ...habits.catalog import KINDS, resolve_change
+from ...habits.words import ANY_HABIT
 from ...runs.evaluate import select
 from ...task.spec import Spec
 from ..help import HELP_ALL, JSON, QUIET, Command, output_option
@@ -99,7 +100,7 @@ def export_command(name: str, output: Path | None, rules: str) -> None:
         sys.stdout.write(_lines(items))
         return
     _write(items, output)
-    click.echo(f"{pluralize(len(items), change.its_habit.words.item)} in {output}", err=True)
+    click.echo(f"{pluralize(len(items), ANY_HABIT.item)} in {output}", err=True)
 
 
 def _lines(items: Iterable[Item]) -> str:
