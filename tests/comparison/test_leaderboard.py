@@ -15,6 +15,7 @@ from cant_do_that_anymore.comparison.leaderboard import (
 )
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput
+from cant_do_that_anymore.habits.chess.rules import rules_named
 from cant_do_that_anymore.providers.base import Effort, Settings
 from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.task.types import Outcome
@@ -116,6 +117,15 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
         on("b", 9, version="", origin="both.jsonl"),
     ],
 }
+
+
+def test_the_advice_names_rules_other_than_the_default() -> None:
+    other = {"change": rules_named("no-castling")}
+    datasets = [Dataset(name, "built", asked=9) for name in "ab"]
+    runs = [small_run(d.version, plan=other, version=d.version, dataset=d) for d in datasets]
+    sentence = advice(named_entries(runs))
+    assert "`cdta dataset union --rules no-castling A B -o both.jsonl`" in sentence
+    assert "`cdta run --rules no-castling --dataset both.jsonl`" in sentence
 
 
 def sentences_about(runs: Sequence[Run]) -> list[str]:
