@@ -6,12 +6,12 @@ from random import Random
 
 import pytest
 
-from cant_do_that_anymore.datasets.no_habit import ANSWERS_TO_JUDGE, advice
-from cant_do_that_anymore.datasets.search import SelectionConfig
+from cant_do_that_anymore.datasets.search import ANSWERS_TO_JUDGE, Search, SelectionConfig
 from cant_do_that_anymore.errors import Incomplete, NoHabit
 from cant_do_that_anymore.formatting import dollars
 from cant_do_that_anymore.habits.base import Pool
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS
+from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.providers.bundled import RandomModel
 from planted_models import habit, habit_in_every_fifth, habit_in_every_second
 from run_builders import plan_of
@@ -84,11 +84,13 @@ def test_a_model_that_plays_few_legal_moves_cannot_play_chess(serve: Serve) -> N
 
 def test_the_three_rules_that_forbid_most_moves_are_suggested() -> None:
     random = Random(0)
-    played = [
-        (position, random.choice(sorted(move.uci() for move in position.board().legal_moves)))
-        for position in POOL[:60]
-    ]
-    assert advice(played, len(played), BISHOPS_AS_KNIGHTS) == (
+    search = Search(
+        SelectionConfig(RandomModel.info, Pool("", POOL[:60], shuffled=True), plan_of()), 60
+    )
+    for position in POOL[:60]:
+        legal = sorted(move.uci() for move in position.board().legal_moves)
+        search.observe(Answer(random.choice(legal)))
+    assert search.advice == (
         ". Its 60 moves show other habits: try --rules bishops-as-rooks (27%), "
         "--rules knights-as-bishops (20%) or --rules knights-cannot-jump (17%)"
     )

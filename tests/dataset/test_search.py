@@ -4,12 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 
-import pytest
-
 from cant_do_that_anymore.datasets.search import Search, SelectionConfig
 from cant_do_that_anymore.datasets.selection import known_dataset
 from cant_do_that_anymore.datasets.storage import Dataset, save_dataset
-from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.habits.base import Pool
 from cant_do_that_anymore.habits.chess.habit import CHESS
 from cant_do_that_anymore.habits.chess.rules import rules_named
@@ -77,17 +74,6 @@ def test_a_searched_pool_has_ended_unless_requests_failed() -> None:
         search.observe(FAILED if number == 50 else answer_to(request, every_fourth))
     assert not search.dataset("v").pool_ended
     assert (search.dataset("v").asked, search.dataset("v").failed) == (100, 1)
-
-
-@pytest.mark.parametrize(("answered", "allowed"), [(0, 5), (200, 10)])
-def test_a_few_requests_may_fail(answered: int, allowed: int) -> None:
-    large = Pool("large", SHIPPED[:300])
-    search = Search(replace(CONFIG, pool=large), 300)
-    for number, _ in enumerate(islice(search.requests(), answered + allowed)):
-        search.observe(Answer("no move") if number < answered else FAILED)
-    next(search.requests())
-    with pytest.raises(Incomplete, match=f"{allowed + 1} of the {answered + allowed + 1} requests"):
-        search.observe(FAILED)
 
 
 def test_a_search_gives_up_only_while_most_of_the_pool_is_left() -> None:

@@ -11,13 +11,13 @@ from functools import cached_property
 from hashlib import sha256
 from math import ceil
 
-from ..errors import Interrupted, NoHabit
+from ..errors import NoHabit
+from ..formatting import join_words, percentage
 from ..habits.base import Item, Message, Pool
 from ..providers.base import Answer, ModelInfo, Request, Settings, add_costs
 from ..task.samples import FirstReplies
 from ..task.spec import Spec
-from ..task.types import Plan
-from .no_habit import ANSWERS_TO_JUDGE, advice, cannot_do_it, is_too_rare
+from ..task.types import Plan, Score
 from .storage import Dataset
 
 
@@ -67,6 +67,11 @@ class SelectionConfig:
         baseline = self.plan.baseline
         return Request(baseline.question(item), "selection", baseline.name)
 
+    def score(self, answer: Answer, item: Item) -> Score:
+        """Score an answer about an item."""
+        baseline = self.plan.baseline
+        return baseline.read(answer, item, baseline.rules, self.plan.reading)
+
     @property
     def facts(self) -> dict[str, object]:
         """The metadata to save with a dataset: everything that decides which items it has."""
@@ -88,9 +93,12 @@ class SelectionConfig:
         return sha256(json.dumps(self.facts).encode()).hexdigest()[:8]
 
 
-# The search stops when failed requests exceed both this number and this share.
-MAX_FAILURES, MAX_FAILURE_RATE = 5, 0.05
 BUILT = "built"
+# A search gives up if there are so many items for each hit, and for one more.
+MAX_ITEMS_PER_HIT = 400
+# It also gives up if, after so many answers, fewer than these shares are legal and usual.
+ANSWERS_TO_JUDGE, MIN_LEGAL_SHARE, MIN_HIT_SHARE = 60, 0.25, 0.05
+MAX_SUGGESTIONS = 3
 # So many requests of a search are started at least, even if one more item is missing.
 MIN_AHEAD = 8
 
@@ -124,7 +132,7 @@ class Search:
         rate = (len(self.hits) + 1) / (self.searched + 1)
         wanted = max(MIN_AHEAD, ceil((self.target - len(self.hits)) / rate))
         unjudged = ANSWERS_TO_JUDGE - self.searched
-        if unjudged > 0 and cannot_do_it(self._legal, len(self.hits), ANSWERS_TO_JUDGE):
+        if unjudged > 0 and self._few_right(ANSWERS_TO_JUDGE):
             return min(wanted, unjudged + MIN_AHEAD)  # the search may end there
         return wanted
 
@@ -135,18 +143,32 @@ class Search:
 
     def gives_up(self, spec: Spec) -> bool:
         """Whether to end the search early: hits are too rare, and most of the pool is left."""
-        too_rare = is_too_rare(len(self.hits), self.searched) and self.searched < self.left
-        return (too_rare or self.cannot_do_it) and not spec.keep_looking
+        too_rare = self.searched >= MAX_ITEMS_PER_HIT * (len(self.hits) + 1)
+        most_is_left = self.searched < self.left
+        return ((too_rare and most_is_left) or self.cannot_do_it) and not spec.keep_looking
 
     @property
     def cannot_do_it(self) -> bool:
-        """Whether too few of the model's answers are legal for any habit."""
-        return cannot_do_it(self._legal, len(self.hits), self.searched)
+        """Whether the model hardly ever gives a legal answer, and even more rarely a usual one."""
+        return self.searched >= ANSWERS_TO_JUDGE and self._few_right(self.searched)
+
+    def _few_right(self, answers: int) -> bool:
+        few_legal = self._legal < MIN_LEGAL_SHARE * answers
+        return few_legal and len(self.hits) < MIN_HIT_SHARE * answers
 
     @property
     def advice(self) -> str:
-        """What the moves of the model suggest to do instead, as a sentence; "" if nothing."""
-        return advice(self._given, self.searched, self.config.plan.change)
+        """What the answers of the model suggest to do instead, as a sentence; "" if nothing."""
+        change = self.config.plan.change
+        words = change.its_habit.words
+        if self._legal < MIN_LEGAL_SHARE * self.searched:
+            return f". {words.few_right(percentage(self._legal / self.searched, 0))}"
+        shares = change.its_habit.other_changes(self._given, change)
+        if not shares:
+            return ""
+        named = [f"--rules {key} ({percentage(share, 0)})" for key, share in shares.items()]
+        suggested = join_words(named[:MAX_SUGGESTIONS], "or")
+        return f". Its {len(self._given):,} {words.answer}s show other habits: try {suggested}"
 
     def requests(self) -> Iterator[Request]:
         """Yield the requests about the items that are undecided, in the order of the pool."""
@@ -156,31 +178,22 @@ class Search:
         """Process the answer about the next item.
 
         Raises:
-            Incomplete: if too many requests have no answer, or the first are
-                unusable.
+            Incomplete: if too many of the first answers are unusable.
         """
-        plan, item = self.config.plan, self.config.ordered[self.searched]
-        score = plan.baseline.read(answer, item, plan.baseline.rules, plan.reading)
+        change, item = self.config.plan.change, self.config.ordered[self.searched]
+        score = self.config.score(answer, item)
         self.searched += 1
         if score.outcome == "usual":
-            self.hits.append(plan.change.checked(item))
+            self.hits.append(change.checked(item))
         if score.answer:
             self._given.append((item, score.answer))
-            self._legal += plan.change.standard.allows(score.answer, item)
-        if answer.stop_reason == "error":
-            self._count_failure(answer.error)
+            self._legal += change.standard.allows(score.answer, item)
+        if answer.error:
+            self._failed += 1
         else:
             self._cost = add_costs(self._cost, answer.cost)
         if first_replies:
             first_replies.observe(answer, usable=score.usable, baseline=True)
-
-    def _count_failure(self, error: str) -> None:
-        self._failed += 1
-        if self._failed > max(MAX_FAILURES, MAX_FAILURE_RATE * self.searched):
-            raise Interrupted(
-                f"{self._failed} of the {self.searched} requests to build the dataset have no "
-                f"answer (the last: {error})"
-            )
 
     def dataset(self, version: str) -> Dataset:
         """Return the dataset that was found.

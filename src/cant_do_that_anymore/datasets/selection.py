@@ -29,9 +29,8 @@ from ..providers.request_fields import NO_TEMPERATURE
 from ..task.samples import FirstReplies
 from ..task.spec import Spec
 from ..task.types import Plan
-from .no_habit import MAX_ITEMS_PER_HIT
 from .pools import given_dataset, items_drawn
-from .search import BUILT, Search, SelectionConfig
+from .search import BUILT, MAX_ITEMS_PER_HIT, Search, SelectionConfig
 from .storage import Dataset, save_dataset, saved_dataset, shipped_datasets
 
 log = logging.getLogger(__name__)
@@ -138,9 +137,7 @@ def _candidates(dataset: Dataset, config: SelectionConfig) -> Iterator[tuple[Ite
 
 def _control_in(item: Item, answer: Answer, config: SelectionConfig) -> Item | None:
     """Return an item as a control if the model's answer to it is right under all rules, or None."""
-    baseline, reading = config.plan.baseline, config.plan.reading
-    score = baseline.read(answer, item, baseline.rules, reading)
-    given = score.answer
+    given = config.score(answer, item).answer
     if given is None or not all(c.rules.allows(given, item) for c in config.plan.conditions):
         return None
     control: Item | None = config.plan.change.its_habit.as_control(item, given)

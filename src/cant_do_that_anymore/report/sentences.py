@@ -5,7 +5,7 @@ from math import ceil
 from statistics import NormalDist
 from typing import NamedTuple
 
-from ..datasets.no_habit import MIN_LEGAL_SHARE
+from ..datasets.search import MIN_LEGAL_SHARE
 from ..formatting import (
     amount,
     in_points,

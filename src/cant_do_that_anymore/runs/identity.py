@@ -74,6 +74,5 @@ def _cached(config: SelectionConfig, client: Client) -> Iterator[tuple[int, Requ
 
 def _choice(config: SelectionConfig, number: int, answer: Answer) -> str:
     """Return what an answer says, or else its text."""
-    baseline, item = config.plan.baseline, config.ordered[number]
-    score = baseline.read(answer, item, baseline.rules, config.plan.reading)
+    score = config.score(answer, config.ordered[number])
     return score.answer or answer.text.strip()[:80]
