@@ -225,8 +225,6 @@ def _read_samples(
             _sample_in(line, plan, conditions, f"{path}, line {number}")
             for number, line in enumerate(file, 1)
         ]
-    if len({(sample.item.id, sample.draw) for sample in samples}) < len(samples):
-        raise InvalidInput(f"{path} is damaged: a sample occurs twice")
     if len(samples) != expected:
         raise InvalidInput(f"{path} is damaged: it has {len(samples)} of {expected} samples")
     return samples

@@ -199,19 +199,15 @@ class Sample:
         """Whether every request got an answer; only such samples enter the metrics."""
         return all(reply.outcome != "error" for reply in self.replies.values())
 
-    def is_usual(self, condition: str) -> bool:
-        """Whether the model gave the usual answer under that condition."""
-        return self.replies[condition].outcome == "usual"
-
     @property
     def had_habit(self) -> bool:
         """Whether the model gave the usual answer under the standard rules."""
-        return self.is_usual(STANDARD_CONDITION)
+        return self.replies[STANDARD_CONDITION].outcome == "usual"
 
     @property
     def kept_habit(self) -> bool:
         """Whether the model gave the usual answer under the changed rules."""
-        return self.is_usual(CHANGED_CONDITION)
+        return self.replies[CHANGED_CONDITION].outcome == "usual"
 
 
 Samples = Sequence[Sample]
