@@ -59,22 +59,7 @@ def cost_of(samples: Samples, dataset: Dataset, endpoint: str, spent: float | No
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
-    """What is known about a run besides its samples.
-
-    Attributes:
-        model: the requested name; ``version`` is the name in all its answers, or else the requested
-            one.
-        endpoint: the server's address, if there is one.
-        identity: everything about the model that can change an answer.
-        options: the options that are not the defaults, as plain values.
-        dataset: the source of the items.
-        notes: warnings and remarks for readers of the numbers, one sentence each.
-        started_at: when it started, in UTC.
-        seconds: the time it took; cached answers take none.
-        cost: what its answers cost.
-        protocol: runs of different protocols cannot be compared.
-        versions: of the software that computed the run.
-    """
+    """What is known about a run besides its samples; attributes as in `Run`."""
 
     model: str
     version: str
@@ -95,11 +80,19 @@ class Run(RunFacts):
     """The evaluation of one model on one dataset under one plan.
 
     Attributes:
-        plan: everything that decides whether scores are comparable.
+        model: the requested name; ``version`` is the name in all its answers, or else the requested
+            one.
+        endpoint: the server's address, if there is one.
+        identity: everything about the model that can change an answer.
+        options: the options that are not the defaults, as plain values.
+        dataset: the source of the items.
         samples: every item with all its answers.
-        results: all numbers.
-        controls: items whose usual answer stays right, with their answers; only in a diagnosis.
+        seconds: the time it took; cached answers take none.
+        notes: warnings and remarks for readers of the numbers, one sentence each.
         folder: the folder of the run, if it was saved.
+        controls: items whose usual answer stays right, with their answers; only in a diagnosis.
+        protocol: runs of different protocols cannot be compared.
+        versions: of the software that computed the run.
     """
 
     plan: Plan

@@ -111,10 +111,7 @@ class Spec:
     """
 
     model: str | None = option(
-        None,
-        MODEL,
-        "M",
-        f"Model to evaluate; NAME@URL for one on your server.  [default: {DEFAULT_MODEL}]",
+        None, MODEL, "M", f"Model to evaluate; NAME@URL for a server.  [default: {DEFAULT_MODEL}]"
     )
     base_url: str | None = option(None, MODEL, "URL", "OpenAI-compatible server, up to /v1.")
     tag: str = option("", MODEL, "T", "Label to distinguish versions with the same name.")
@@ -142,7 +139,7 @@ class Spec:
         None,
         TASK,
         "FILE",
-        "Candidate positions: a file, games (bundled), or common (about a fifth of the requests).",
+        "Candidates: a file, games (bundled), or common (a fifth of the requests).",
     )
     dataset: str | Path | None = option(
         None, TASK, "D", "Use these positions: a file or a dataset's name."
@@ -168,7 +165,7 @@ class Spec:
         False,
         TASK,
         "",
-        f"Diagnose why the habit stays: up to {MOST_REQUESTS} requests per sample instead of 2.",
+        f"Diagnose why the habit stays ({MOST_REQUESTS} requests per sample, not 2).",
     )
     interventions: str | Sequence[str] = option(
         (),
