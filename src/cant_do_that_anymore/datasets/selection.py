@@ -18,7 +18,7 @@ from functools import partial
 
 from ..client.cache import Cache
 from ..client.client import Client
-from ..errors import Incomplete, NoHabit
+from ..errors import Incomplete, Interrupted, NoHabit
 from ..formatting import dollars
 from ..habits.base import Item, Pool
 from ..habits.chess.pools import SHIPPED
@@ -35,6 +35,7 @@ from .storage import Dataset, save_dataset, saved_dataset, shipped_datasets
 
 log = logging.getLogger(__name__)
 
+MAX_FAILED = 0.05  # the share of requests of a search that may have no answer
 OWN_TEMPERATURE_NOTE = (
     "the model does not support temperature 0: its items were selected by single answers at "
     "the provider's own temperature"
@@ -227,6 +228,10 @@ async def _build_dataset(
     if not search.done:
         raise NoHabit(_hopeless(version, search, client, spec))
     built = search.dataset(version)
+    if built.failed > MAX_FAILED * search.searched:
+        raise Interrupted(
+            f"{built.failed} of the {search.searched} requests to build the dataset have no answer"
+        )
     if not spec.fresh and not built.failed:
         save_dataset(built, config.digest, config.facts, config.plan.change.its_habit)
     return built

@@ -2,9 +2,10 @@
 
 import logging
 import time
-from collections.abc import Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, aclosing
 from functools import cache
+from typing import TypeVar
 
 from ..client.client import Client, from_cache_again
 from ..client.pricing import CostLimit, price_for, unknown_price_note
@@ -28,6 +29,7 @@ from .identity import check_identity
 from .run import ALL_CACHED, Run, cost_of
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 MAX_MISSING = 0.05  # the share of samples that may have no answer
 
@@ -45,37 +47,20 @@ def evaluate(
         Incomplete: if the run was stopped, costs too much, or too many answers are missing.
         UserError: if the model cannot be reached, or answers cannot be saved.
     """
+    started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     model = model or create_model(spec)
     plan, source = plan_for(spec, model.info), source_for(spec, quiet=quiet)
-    run = _evaluate(spec, plan, source, model, quiet=quiet, limit=limit)
-    return run_interruptible(run, cached=not spec.fresh)
 
+    async def select_and_ask(client: Client) -> tuple[Client, Selection, list[Sample]]:
+        # Where does this model have the habit?
+        selection = await select_items(spec, plan, source, client, quiet=quiet)
+        # What does it answer there, before and after the change? And at controls?
+        return client, selection, await _ask(client, selection, plan, quiet=quiet)
 
-async def _evaluate(
-    spec: Spec,
-    plan: Plan,
-    source: Dataset | Pool,
-    model: Model,
-    *,
-    quiet: bool,
-    limit: CostLimit | None,
-) -> Run:
-    started, started_at = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    async with affordable_client(spec, plan, model, limit) as client:
-        warnings = await _warnings(spec, model)
-        await check_identity(spec, plan, source, client)
-
-        async def select_and_ask() -> tuple[Selection, list[Sample]]:
-            # Where does this model have the habit?
-            selection = await select_items(spec, plan, source, client, quiet=quiet)
-            # What does it answer there, before and after the change? And at controls?
-            return selection, await _ask(client, selection, plan, quiet=quiet)
-
-        selection, everything = await from_cache_again(select_and_ask)
+    opening = affordable_client(spec, plan, model, limit)
+    client, selection, everything = _run(spec, plan, source, opening, select_and_ask)
     n, dataset = len(selection.items), selection.dataset
     samples, controls = everything[:n], everything[n:]
-    _check_missing("samples", samples)
-    _check_missing("controls", controls)
     # How many violations does the rule prevent?
     results = compute(samples, controls, plan)
     return Run(
@@ -90,7 +75,6 @@ async def _evaluate(
         controls=controls,
         results=results,
         notes=[
-            *warnings,
             *notes_on(samples, controls, results, plan),
             *notes_on_dataset(dataset),
             *([] if client.n_new else [ALL_CACHED]),
@@ -117,17 +101,30 @@ async def _ask(client: Client, selection: Selection, plan: Plan, *, quiet: bool)
                 first_replies.observe_sample(sample, conditions)
                 samples.append(sample)
                 advance(facts=lambda: client.spending.facts)
+    _check_missing(samples)
     return samples
 
 
-async def _warnings(spec: Spec, model: Model) -> Sequence[str]:
-    """Log what the user should know before the first request, and return what the run notes."""
-    warnings = await model.warnings()
-    if model.info.provider and not price_for(spec, model.info):
-        _warn_once(unknown_price_note(model.info))
-    for warning in warnings:
-        _warn_once(warning)
-    return warnings
+def _run(
+    spec: Spec,
+    plan: Plan,
+    source: Dataset | Pool,
+    opening: AbstractAsyncContextManager[Client],
+    work: Callable[[Client], Awaitable[T]],
+) -> T:
+    """Do the work with a client of the model, once that is known to be the same as before."""
+
+    async def work_with_client() -> T:
+        async with opening as client:
+            client.remarks += await client.model.warnings()
+            for warning in client.remarks:
+                _warn_once(warning)
+            if client.model.info.provider and not price_for(spec, client.model.info):
+                _warn_once(unknown_price_note(client.model.info))
+            await check_identity(spec, plan, source, client)
+            return await from_cache_again(lambda: work(client))
+
+    return run_interruptible(work_with_client(), cached=not spec.fresh)
 
 
 @cache
@@ -136,13 +133,13 @@ def _warn_once(message: str) -> None:
     log.warning(message)
 
 
-def _check_missing(kind: str, samples: Samples) -> None:
+def _check_missing(samples: Samples) -> None:
     failed = [sample for sample in samples if not sample.answered]
     if len(failed) > MAX_MISSING * len(samples):
         errors = (answer.error for answer in failed[0].answers.values())
         first = next(filter(None, errors))
         raise Interrupted(
-            f"{len(failed)} of {len(samples)} {kind} have no answer (the first: {first})"
+            f"{len(failed)} of {len(samples)} samples have no answer (the first: {first})"
         )
 
 
@@ -151,11 +148,7 @@ def select(spec: Spec, *, quiet: bool) -> Selection:
     model = create_model(spec)
     plan, source = plan_for(spec, model.info), source_for(spec, quiet=quiet)
 
-    async def selected() -> Selection:
-        async with affordable_client(spec, plan, model, measures=False) as client:
-            await check_identity(spec, plan, source, client)
-            return await from_cache_again(
-                lambda: select_items(spec, plan, source, client, quiet=quiet)
-            )
+    async def find(client: Client) -> Selection:
+        return await select_items(spec, plan, source, client, quiet=quiet)
 
-    return run_interruptible(selected(), cached=not spec.fresh)
+    return _run(spec, plan, source, affordable_client(spec, plan, model, measures=False), find)
