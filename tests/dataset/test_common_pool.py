@@ -41,6 +41,11 @@ def test_hit_rates_leave_out_the_models_own_dataset() -> None:
     assert [f"{rate:.2f}" for rate in expected] == ["0.21", "0.29", "0.38", "0.67"]
 
 
+def test_it_is_for_the_rules_of_the_original_only() -> None:
+    with pytest.raises(InvalidInput, match="'common' is for bishops-as-knights, not for no-castl"):
+        source_for(Spec(pool="common", rules="no-castling"))
+
+
 def test_runs_and_reports_name_the_common_pool(serve: Serve, tmp_path: Path) -> None:
     server = serve(habit_in_every_second)
     first = measure(server, n=10, pool="common")

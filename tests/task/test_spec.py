@@ -95,10 +95,6 @@ def test_a_number_beyond_a_bound_is_refused(name: str, bound: Ge | Gt | Le | Lt)
             "all_diagonal needs games played under the changed rules, not the pool 'common'; ",
         ),
         (
-            {"pool": "common", "rules": "no-castling"},
-            "the pool 'common' is for bishops-as-knights, not for no-castling; leave out --pool",
-        ),
-        (
             {"model": "m@http://x", "base_url": "http://y"},
             "give one address: 'm@http://x' has one, ",
         ),

@@ -105,10 +105,12 @@ class ExpectedCost:
 class _Rest:
     """What is left of a run: requests to send, and the search, if that is not finished.
 
-    The answers are the cached ones. The examples are the requests about an item still to be found.
+    ``searched`` and ``measured`` are the cached answers of both parts. The examples are the
+    requests about an item still to be found.
     """
 
-    answers: list[Answer] = field(default_factory=list)
+    searched: list[Answer] = field(default_factory=list)
+    measured: list[Answer] = field(default_factory=list)
     to_send: list[Request] = field(default_factory=list)
     examples: list[Request] = field(default_factory=list)
     search: Search | None = None
@@ -135,7 +137,7 @@ def _rest_of(spec: Spec, plan: Plan, info: ModelInfo, cache: Cache) -> _Rest:
         rest.examples = _measuring_requests(first, first if spec.diagnose else [], plan)
     for request in requests:
         if answer := cache.answer(request, plan.settings):
-            rest.answers.append(answer)
+            rest.measured.append(answer)
         else:
             rest.to_send.append(request)
     return rest
@@ -148,7 +150,7 @@ def _search(config: SelectionConfig, cache: Cache, rest: _Rest) -> Search:
         answer = cache.answer(request, config.settings)
         if not answer or search.done:
             break
-        rest.answers.append(answer)
+        rest.searched.append(answer)
         search.observe(answer)
     return search
 
@@ -162,15 +164,17 @@ def _measuring_requests(
 
 def _mean_usage(rest: _Rest, plan: Plan, info: ModelInfo) -> tuple[Usage, str]:
     """Return the tokens that an answer is expected to take, and what that is based on."""
-    used = [answer.usage for answer in rest.answers if answer.usage.output_tokens]
+    has_one_effort = plan.select_effort == plan.settings.reasoning_effort
+    answers = [*rest.searched, *rest.measured] if has_one_effort else rest.measured
+    used = [answer.usage for answer in answers if answer.usage.output_tokens]
     if used:
         mean = Usage(
             round(fmean(usage.input_tokens for usage in used)),
             round(fmean(usage.output_tokens for usage in used)),
             round(fmean(usage.thinking_tokens for usage in used)),
         )
-        answers = pluralize(len(used), "cached answer")
-        return mean, f"{mean.output_tokens:,} tokens per answer, judging by {answers}"
+        cached = pluralize(len(used), "cached answer")
+        return mean, f"{mean.output_tokens:,} tokens per answer, judging by {cached}"
     reasoning, basis = _assumed_reasoning(plan.settings.reasoning_effort, info)
     left = rest.search.requests() if rest.search else rest.to_send
     prompts = [rough_tokens(request.question.messages) for request in islice(left, MAX_COUNTED)]
@@ -238,8 +242,10 @@ def expected_cost(
     if search:
         built.add(search.config.digest)
     rates, rates_basis = _hit_rates(search) if search else ((1.0, 1.0, 1.0), "")
-    requests, most, fewest = (rest.requests(rate, searches=searches) for rate in rates)
-    dollars = price.of(each, info.requests_per_answer) if price else None
+    numbers = [rest.requests(rate, searches=searches) for rate in rates]
+    per_answer = price.of(each, info.requests_per_answer) if price else None
+    dollars, high, low = (None if per_answer is None else n * per_answer for n in numbers)
+    requests = numbers[0]
     assumptions = [
         rates_basis if searches and requests else "",
         each_basis if requests else "",
@@ -252,11 +258,11 @@ def expected_cost(
         requests=round(requests),
         input_tokens=round(requests * each.input_tokens),
         output_tokens=round(output_tokens),
-        dollars=None if dollars is None else requests * dollars,
-        dollars_low=None if dollars is None else fewest * dollars,
-        dollars_high=None if dollars is None else most * dollars,
+        dollars=dollars,
+        dollars_low=low,
+        dollars_high=high,
         seconds=_seconds(requests, output_tokens, spec, info),
-        cached=len(rest.answers),
+        cached=len(rest.searched) + len(rest.measured),
         assumptions=tuple(filter(None, assumptions)),
     )
 

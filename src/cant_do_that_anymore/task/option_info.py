@@ -94,13 +94,20 @@ def parse_price(value: Any) -> tuple[float, float] | None:
     )
 
 
-def check_pool(pool: str | Path | None, habit: Habit) -> None:
-    """Check that a pool is one of the habit, or a file that exists.
+def check_pool(pool: str | Path | None, eval: str, habit: Habit) -> None:
+    """Check that a pool is one of the habit and fits the eval, or is a file that exists.
 
     Raises:
         InvalidInput: if it is not.
     """
-    if pool is not None and str(pool) not in habit.pools and not (pool and Path(pool).exists()):
-        if not Path(pool).suffix:
-            raise unknown_value("pool", str(pool), habit.pools or ["FILE.jsonl"])
-        habit.items_in(Path(pool))  # says why it cannot be read
+    is_named = str(pool) in habit.pools
+    if is_named and eval == "all_diagonal":
+        raise InvalidInput(
+            f"all_diagonal needs games played under the changed rules, not the pool {str(pool)!r}; "
+            "leave out --pool, or pass positions of such games with --pool FILE"
+        )
+    if pool is None or is_named or (pool and Path(pool).exists()):
+        return
+    if not Path(pool).suffix:
+        raise unknown_value("pool", str(pool), habit.pools or ["FILE.jsonl"])
+    habit.items_in(Path(pool))  # says why it cannot be read

@@ -222,18 +222,7 @@ class Spec:
             parse_name(model, base_url)
         if self.pool and self.dataset:
             raise InvalidInput("give a pool or a dataset, not both")
-        check_pool(self.pool, change.its_habit)
-        self._check_pool_fits(change)
-
-    def _check_pool_fits(self, change: Change) -> None:
-        pool, habit = str(self.pool), change.its_habit
-        if self.eval == "all_diagonal" and pool in habit.pools:
-            raise InvalidInput(
-                f"all_diagonal needs games played under the changed rules, not the pool {pool!r}; "
-                "leave out --pool, or pass positions of such games with --pool FILE"
-            )
-        if pool == "common":  # the only pool that not all rules have
-            habit.pool(change, pool)
+        check_pool(self.pool, self.eval, change.its_habit)
 
     @property
     def settings(self) -> Settings:
