@@ -117,29 +117,23 @@ class FirstReplies:
         Raises:
             Incomplete: if too many of the first answers are unusable.
         """
-        self._verdict = self._verdict or self._judge(answer, usable=usable, baseline=baseline)
-        if self._verdict:
-            raise Incomplete(self._verdict)
-
-    def _judge(self, answer: Answer, *, usable: bool, baseline: bool) -> str:
-        """Count one answer, and return why the run should stop, if it should."""
         is_cut_off = answer.stop_reason == "length" and not usable
         self._seen += 1
         self._cut_off += is_cut_off
+        if baseline and not answer.error:
+            self._standard += 1
+            self._unreadable += not usable and not is_cut_off
         if self._seen == REPLIES_TO_JUDGE_CUTS and self._cut_off > MAX_CUT_OFF * self._seen:
-            return (
+            self._verdict = (
                 f"{self._cut_off} of the first {self._seen} replies were cut off before an answer "
                 f"(the limit is {answer.limit:,} tokens); {advice_on_limit(answer.adjustments)}"
             )
-        if not baseline or answer.error:
-            return ""
-        self._standard += 1
-        self._unreadable += not usable and not is_cut_off
-        is_last = self._standard == REPLIES_TO_JUDGE_READING
+        is_last = self._standard == REPLIES_TO_JUDGE_READING and not self._verdict
         if is_last and self._unreadable > MAX_UNREADABLE * self._standard:
-            return (
+            self._verdict = (
                 f"{self._unreadable} of the first {self._standard} replies under the standard "
                 f"rules contain no {self._words.answer}; the last one was {answer.text[:80]!r}. If "
                 f"its server is set up as it should be, {self._words.hopeless}"
             )
-        return ""
+        if self._verdict:
+            raise Incomplete(self._verdict)
