@@ -10,7 +10,6 @@ from cant_do_that_anymore.datasets.search import ANSWERS_TO_JUDGE, Search, Selec
 from cant_do_that_anymore.errors import Incomplete, NoHabit
 from cant_do_that_anymore.formatting import dollars
 from cant_do_that_anymore.habits.base import Pool
-from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.providers.bundled import RandomModel
 from planted_models import habit, habit_in_every_fifth, habit_in_every_second

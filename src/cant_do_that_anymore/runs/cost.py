@@ -243,7 +243,7 @@ def expected_cost(
         built.add(search.config.digest)
     rates, rates_basis = _hit_rates(search) if search else ((1.0, 1.0, 1.0), "")
     numbers = [rest.requests(rate, searches=searches) for rate in rates]
-    per_answer = price.of(each, info.requests_per_answer) if price else None
+    per_answer = price.of(each, 2 if info.thinking_tokens else 1) if price else None
     dollars, high, low = (None if per_answer is None else n * per_answer for n in numbers)
     requests = numbers[0]
     assumptions = [
