@@ -358,8 +358,8 @@ def test_chain_of_thought_asks_for_the_answer_format_of_the_question() -> None:
 def test_a_wording_for_a_single_change_cannot_state_a_placebo(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("standard = 'Play.'\nchanged = 'Bishops move as knights.'\n")
-    states = "states only bishops-as-knights, not rooks-as-knights, the placebo of a diagnosis"
-    with pytest.raises(InvalidInput, match=f"{states}; write"):
+    states = "states only bishops-as-knights, not rooks-as-knights; write .* placebo of a diagnosis"
+    with pytest.raises(InvalidInput, match=states):
         measure("cdta/random", wording=str(file), diagnose=True)
     file.write_text(
         "standard = 'Play.'\nchanged = 'Play. {change}'\n"

@@ -41,7 +41,7 @@ async def check_identity(spec: Spec, plan: Plan, source: Dataset | Pool, client:
     if not spec.base_url or price_for(spec, info) or not isinstance(source, Pool):
         return
     config = SelectionConfig(info, source, plan)
-    known, other_versions, differences = client.cache.known_versions(), list[str](), list[str]()
+    differences: list[str] = []
     for number, request, cached in islice(_cached(config, client), PROBES):
         try:
             now = await client.ask(request, config.settings)
@@ -49,7 +49,6 @@ async def check_identity(spec: Spec, plan: Plan, source: Dataset | Pool, client:
             return
         if now.error:
             return
-        other_versions += [now.version] * (now.version not in known)
         if now.version == cached.version and not now.shows_reasoning:
             before, after = (_choice(config, number, answer) for answer in (cached, now))
             differences += [f"{before!r}, now {after!r}"] * (before != after)
@@ -59,8 +58,6 @@ async def check_identity(spec: Spec, plan: Plan, source: Dataset | Pool, client:
                 f"deterministic at temperature 0 (its answer was {differences[0]}); use --fresh to "
                 "ignore the cache, or --tag NAME to cache its answers separately"
             )
-    if known and len(other_versions) == PROBES:
-        client.switch_version(other_versions[-1])
 
 
 def _cached(config: SelectionConfig, client: Client) -> Iterator[tuple[int, Request, Answer]]:

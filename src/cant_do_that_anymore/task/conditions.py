@@ -83,10 +83,6 @@ class ConditionTemplate:
         )
 
 
-def _placebo_text(wording: Wording, change: Change, form: Form) -> str:
-    return wording.changed_prompt(change.placebo_change, form, ", the placebo of a diagnosis")
-
-
 def _question_about(about: Any, asks: str) -> ConditionTemplate:
     """Return the template that asks whether an answer is right under the changed rules."""
     return ConditionTemplate(
@@ -118,7 +114,7 @@ CONDITIONS: dict[str, ConditionTemplate] = {
     CHANGED_CONDITION: ConditionTemplate(asks="a {answer} under the changed rules"),
     PLACEBO: ConditionTemplate(
         lambda change: change.placebo_change,
-        _placebo_text,
+        lambda wording, change, form: wording.changed_prompt(change.placebo_change, form),
         asks="a {answer} under a similar change that leaves the habit {allowed}",
     ),
     REMINDED: ConditionTemplate(

@@ -120,8 +120,8 @@ class Wording:
             self.standard, (change or resolve_change(ORIGINAL_RULES)).standard, form
         )
 
-    def changed_prompt(self, change: Change, form: Form | None = None, purpose: str = "") -> str:
-        """Return the text for the changed rules; an error names their ``purpose``.
+    def changed_prompt(self, change: Change, form: Form | None = None) -> str:
+        """Return the text for the changed rules.
 
         Raises:
             InvalidInput: if the text is about another change, another habit or another form.
@@ -129,8 +129,9 @@ class Wording:
         own_words = not any(statement in self.changed for statement in STATEMENTS)
         if own_words and change.identity != ORIGINAL_RULES:
             raise InvalidInput(
-                f"the wording {self.name!r} states only {ORIGINAL_RULES}, not "
-                f"{change.key}{purpose}; write {STATEMENTS[0]} in it where the change belongs"
+                f"the wording {self.name!r} states only {ORIGINAL_RULES}, not {change.key}; write "
+                f"{STATEMENTS[0]} in it where the change belongs, so that it fits other rules, such "
+                "as the placebo of a diagnosis"
             )
         return self._filled(self.changed, change, form)
 
