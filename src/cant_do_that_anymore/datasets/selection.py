@@ -35,7 +35,8 @@ from .storage import Dataset, save_dataset, saved_dataset, shipped_datasets
 
 log = logging.getLogger(__name__)
 
-MAX_FAILED = 0.05  # the share of requests of a search that may have no answer
+# A dataset is refused if more of its requests than both this number and this share have no answer.
+MAX_FAILED, MAX_FAILED_SHARE = 5, 0.05
 OWN_TEMPERATURE_NOTE = (
     "the model does not support temperature 0: its items were selected by single answers at "
     "the provider's own temperature"
@@ -228,7 +229,7 @@ async def _build_dataset(
     if not search.done:
         raise NoHabit(_hopeless(version, search, client, spec))
     built = search.dataset(version)
-    if built.failed > MAX_FAILED * search.searched:
+    if built.failed > max(MAX_FAILED, MAX_FAILED_SHARE * search.searched):
         raise Interrupted(
             f"{built.failed} of the {search.searched} requests to build the dataset have no answer"
         )
