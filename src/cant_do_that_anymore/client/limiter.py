@@ -22,6 +22,7 @@ class Limiter:
     """Limits the requests in flight; a fixed limit is only lowered on overload.
 
     Use as an asynchronous context manager around one request; it returns the time of entry.
+    ``affordable`` returns how many requests the money that is left pays for.
 
     Attributes:
         in_flight: how many requests are in flight.
@@ -33,9 +34,7 @@ class Limiter:
         self._affordable = affordable
         self._max = fixed or MAX_LIMIT
         self._limit = float(fixed or FIRST_LIMIT)
-        self._may_double = fixed is None
-        self._throughput = _Throughput(self._limit)
-        self._was_overloaded = False
+        self._throughput = None if fixed else _Throughput(self._limit)
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed_until = 0.0
         self._last_halved = 0.0
@@ -59,15 +58,15 @@ class Limiter:
 
     def on_success(self) -> None:
         """Adapt the limit after an answer."""
-        if self._was_overloaded:
-            self._limit = min(self._max, self._limit + 1 / self._limit)
-        elif self._may_double:
-            self._limit = min(self._max, self._throughput.next_limit(self._limit))
+        wanted = self._limit + 1 / self._limit
+        if self._throughput:
+            wanted = self._throughput.next_limit(self._limit)
+        self._limit = min(self._max, wanted)
 
     def on_overload(self, entered: float, retry_after: float | None) -> None:
         """Halve the limit after an overload response, and obey its Retry-After."""
         now = time.monotonic()
-        self._was_overloaded = True
+        self._throughput = None  # from now on, the limit rises slowly
         if retry_after:
             self._closed_until = max(self._closed_until, now + retry_after)
             # Slightly later, or the clock may still read as closed.
@@ -78,9 +77,8 @@ class Limiter:
 
     def release_all(self) -> None:
         """Admit all waiting requests; the caller has stopped and sends none of them."""
-        waiting, self._waiting = self._waiting, deque()
-        for turn in waiting:
-            self._admit(turn)
+        while self._waiting:
+            self._admit(self._waiting.popleft())
 
     def _admit_waiting(self) -> None:
         if time.monotonic() < self._closed_until:

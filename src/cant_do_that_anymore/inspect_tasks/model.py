@@ -105,7 +105,7 @@ class TaskModel(InspectAdapter):
         info, settings = _model_info(model), _other_settings(config_of(model))
         config = {"config": settings} if settings else {}
         info = replace(info, identity={**info.identity, **config})
-        super().__init__(info, model, str(model), info.name)
+        super().__init__(info, model, str(model))
 
     def _received(self, answer: Answer, chat: list[ChatMessage], output: ModelOutput) -> Answer:
         """Add the request to the transcript of the sample, if there is one."""

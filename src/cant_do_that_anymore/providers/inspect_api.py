@@ -147,11 +147,10 @@ _BAD_BODY = (TypeError, LookupError, AttributeError, ValidationError)
 class InspectAdapter(Model):
     """A model by way of Inspect AI, under its Inspect name."""
 
-    def __init__(self, info: ModelInfo, model: InspectModel, name: str, version: str) -> None:
+    def __init__(self, info: ModelInfo, model: InspectModel, name: str) -> None:
         self.info = info
         self._model = model
         self._name = name
-        self._version = version  # for answers that do not tell
         self._options: dict[str, Any] = {}  # settings of every request
 
     async def answer(
@@ -165,7 +164,7 @@ class InspectAdapter(Model):
         except Exception as raised:  # every provider raises its own exceptions
             fault = _unwrap(raised)
             if OUT_OF_TOKENS.decode() in str(fault):
-                return Answer(stop_reason="length", version=self._version)
+                return Answer(stop_reason="length")
             if isinstance(fault, _BAD_BODY):
                 raise TransientError(f"not a completion ({fault})", maybe_billed=True) from None
             raise self._error(fault) from None
@@ -204,7 +203,7 @@ class HostedModel(InspectAdapter):
         except Exception as problem:  # Inspect raises its own ones for missing keys and packages
             raise InvalidInput(f"cannot use {name!r}: {_plain(str(problem))}") from None
         info = replace(info, endpoint=model.api.base_url or "")
-        super().__init__(info, model, name, name.partition("/")[2])
+        super().__init__(info, model, name)
         self._options = {"max_connections": 1000, "extra_headers": dict(headers) or None}
         self._redact = Redactor(model.api.api_key or "", *headers.values(), shown=name)
         client: Any = getattr(model.api, "client", None)
@@ -212,9 +211,7 @@ class HostedModel(InspectAdapter):
             client.max_retries = 0
 
     def _received(self, answer: Answer, chat: list[ChatMessage], output: ModelOutput) -> Answer:
-        answer = self._redact.in_answer(answer)
-        self._version = answer.version
-        return answer
+        return self._redact.in_answer(answer)
 
     async def close(self) -> None:
         """Close the provider's connections."""
