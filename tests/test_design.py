@@ -33,7 +33,6 @@ from cant_do_that_anymore.metrics import measures
 from cant_do_that_anymore.metrics.estimates import Event, Measure
 from cant_do_that_anymore.providers.access import Access
 from cant_do_that_anymore.providers.base import (
-    Adjustments,
     Model,
     ModelInfo,
     Question,
@@ -386,9 +385,7 @@ class ReplyModel(Model):
     def __init__(self, info: ModelInfo, access: Access) -> None:
         self.info = info
 
-    async def answer(
-        self, question: Question, settings: Settings, adjustments: Adjustments = ()
-    ) -> Answer:
+    async def answer(self, question: Question, settings: Settings) -> Answer:
         task, *turns = (message.content for message in question.messages)
         body = {"task": task, "moves": turns, "warmth": settings.temperature}
         address = f"{self.info.endpoint}/replies"

@@ -18,7 +18,6 @@ from cant_do_that_anymore.habits.base import Message
 from cant_do_that_anymore.habits.chess.position import Position
 from cant_do_that_anymore.habits.chess.rules import STANDARD
 from cant_do_that_anymore.providers.base import (
-    Adjustments,
     Answer,
     Model,
     ModelInfo,
@@ -46,9 +45,7 @@ class ScriptedModel(Model):
         self.attempts: Counter[int] = Counter()
         self.in_flight = self.max_in_flight = 0
 
-    async def answer(
-        self, question: Question, settings: Settings, adjustments: Adjustments = ()
-    ) -> Answer:
+    async def answer(self, question: Question, settings: Settings) -> Answer:
         number = int(question.messages[0].content)
         self.attempts[number] += 1
         self.in_flight += 1
@@ -303,10 +300,8 @@ class Hybrid(ScriptedModel):
         super().__init__()
         self.limits: list[int] = []
 
-    async def answer(
-        self, question: Question, settings: Settings, adjustments: Adjustments = ()
-    ) -> Answer:
-        answer = await super().answer(question, settings, adjustments)
+    async def answer(self, question: Question, settings: Settings) -> Answer:
+        answer = await super().answer(question, settings)
         limit = settings.max_tokens or 0
         self.limits.append(limit)
         if not answer.text.endswith("4"):

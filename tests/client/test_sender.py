@@ -25,6 +25,7 @@ from cant_do_that_anymore.providers.request_fields import (
     HALVED_LIMIT,
     NO_SYSTEM,
     NO_TEMPERATURE,
+    OPENING_TURN,
     RENAMED_LIMIT,
     SMALLER_LIMIT,
     USER_FIRST,
@@ -34,8 +35,9 @@ from cant_do_that_anymore.providers.request_fields import (
 
 INFO = ModelInfo(name="m", identity={"name": "m"}, endpoint="http://m")
 START = Position(0, (), ())
-QUESTION = Question(STANDARD, START, (Message("system", "x" * 400), Message("user", "e2e4")))
-PROMPT_TOKENS = 200 + 2 + 2 * 8
+TURNS = Message("assistant", "e2e4"), Message("user", "e7e5")
+QUESTION = Question(STANDARD, START, (Message("system", "x" * 400), *TURNS))
+PROMPT_TOKENS = 200 + 2 + 2 + 3 * 8
 SHORT = Answer("e7e5", usage=Usage(100, 3))
 LONG = Answer("e7e5 " * 200, usage=Usage(100, 600))
 REASONED = Answer("e7e5", reasoning="hm", usage=Usage(100, 700, 650))
@@ -49,6 +51,17 @@ SETTINGS = Settings()
 Rejection = Callable[[Settings, Adjustments], str]
 
 
+def adjustments_in(question: Question, settings: Settings) -> Adjustments:
+    """The adjustments of a request, as far as it shows them."""
+    shown = {
+        NO_SYSTEM: question.messages[0].role == "user",
+        USER_FIRST: OPENING_TURN in question.messages,
+        RENAMED_LIMIT: RENAMED_LIMIT in settings.extra_body,
+        NO_TEMPERATURE: settings.temperature is None,
+    }
+    return tuple(adjustment for adjustment, is_made in shown.items() if is_made)
+
+
 class Scripted(Model):
     """Rejects what ``rejection`` says, and gives its answers in turn, then short ones."""
 
@@ -58,11 +71,10 @@ class Scripted(Model):
         self.rejection = rejection
         self.sent: list[tuple[int | None, Adjustments]] = []
 
-    async def answer(
-        self, question: Question, settings: Settings, adjustments: Adjustments = ()
-    ) -> Answer:
-        self.sent.append((settings.max_tokens, adjustments))
-        if message := self.rejection(settings, adjustments):
+    async def answer(self, question: Question, settings: Settings) -> Answer:
+        made = adjustments_in(question, settings)
+        self.sent.append((settings.max_tokens, made))
+        if message := self.rejection(settings, made):
             raise RequestRejected(message, message)
         return self.answers.pop(0) if self.answers else SHORT
 

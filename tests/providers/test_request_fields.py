@@ -1,18 +1,21 @@
 """What rejections say about a request, and servers that accept it only in another form."""
 
+import json
+
 import pytest
 from aiohttp import web
 
 from cant_do_that_anymore.errors import UserError
 from cant_do_that_anymore.habits.base import Message
-from cant_do_that_anymore.providers.base import Adjustments
+from cant_do_that_anymore.habits.chess.rules import STANDARD
+from cant_do_that_anymore.providers.base import Adjustments, Question, Settings
 from cant_do_that_anymore.providers.request_fields import (
     NO_SYSTEM,
     NO_TEMPERATURE,
     RENAMED_LIMIT,
     USER_FIRST,
     adjusted,
-    arranged,
+    with_adjustments,
 )
 from loopback import Fault
 from testing import POOL, Body, Serve, error_when, habit, measure, moves_in, positions
@@ -136,6 +139,11 @@ def test_the_message_of_a_rejection_decides(
     assert adjusted(message.upper().replace(" ", "\n"), made) == expected
 
 
+def arranged(messages: tuple[Message, ...], made: Adjustments) -> tuple[Message, ...]:
+    question = Question(STANDARD, POOL[0], messages)
+    return with_adjustments(question, Settings(), made)[0].messages
+
+
 def test_adjustments_arrange_the_turns() -> None:
     turns = tuple(Message(role, role) for role in ("system", "assistant", "user"))
     roles = {
@@ -152,3 +160,11 @@ def test_adjustments_arrange_the_turns() -> None:
     system, question = Message("system", "Play."), Message("user", "e2e4")
     assert arranged((system, question), (USER_FIRST,)) == (system, question)
     assert arranged((system, question), (NO_SYSTEM,)) == (Message("user", "Play.\n\ne2e4"),)
+
+
+def test_adjustments_change_the_settings() -> None:
+    question, settings = Question(STANDARD, POOL[0], ()), Settings(1.0, 9, extra_body='{"a": 1}')
+    assert with_adjustments(question, settings, ()) == (question, settings)
+    _, changed = with_adjustments(question, settings, (NO_TEMPERATURE, RENAMED_LIMIT))
+    assert (changed.temperature, changed.max_tokens) == (None, 9)
+    assert json.loads(changed.extra_body) == {"a": 1, RENAMED_LIMIT: 9}

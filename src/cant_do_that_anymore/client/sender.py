@@ -30,6 +30,7 @@ from ..providers.request_fields import (
     adjusted,
     is_about_limit,
     named_limit,
+    with_adjustments,
 )
 from .pricing import CHARACTERS_PER_TOKEN
 
@@ -87,7 +88,7 @@ class Sender:
             limit = int(min(wanted, room))
             sent = replace(settings, max_tokens=limit)
             try:
-                answer = await self._answer(question, sent, form.adjustments)
+                answer = await self._answer(*with_adjustments(question, sent, form.adjustments))
                 break
             except RequestRejected as rejected:
                 form = _next_form(form, rejected, limit, prompt_tokens(question))
@@ -98,12 +99,12 @@ class Sender:
         answer = replace(answer, limit=limit, adjustments=made)
         return _first_line_of(answer) if base_tokens else answer
 
-    async def _answer(self, question: Question, sent: Settings, adjustments: Adjustments) -> Answer:
+    async def _answer(self, question: Question, settings: Settings) -> Answer:
         """Send a request, and the same again if it is rejected: that may pass."""
         with suppress(RequestRejected):
-            return await self._model.answer(question, sent, adjustments)
+            return await self._model.answer(question, settings)
         await asyncio.sleep(SECONDS_BEFORE_REPEAT)
-        return await self._model.answer(question, sent, adjustments)
+        return await self._model.answer(question, settings)
 
     def learn(self, answer: Answer, settings: Settings) -> bool:
         """Learn the token limit from an answer.

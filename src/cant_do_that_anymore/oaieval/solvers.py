@@ -20,7 +20,7 @@ import yaml
 
 from ..errors import InvalidInput, Stopped, unknown_value
 from ..files import DATA, file_errors
-from ..providers.base import Adjustments, Answer, Model, Question, Settings, local_info
+from ..providers.base import Answer, Model, Question, Settings, local_info
 from ..providers.catalog import BUILT_IN_MODELS, TEXT_PREFIX
 from ..providers.chain_of_thought import THINKING_TOKENS
 from ..task.spec import OPTIONS, validate_option
@@ -35,9 +35,7 @@ class HumanCli(Model):
 
     info = local_info("human_cli", connections=1)
 
-    async def answer(
-        self, question: Question, settings: Settings, adjustments: Adjustments = ()
-    ) -> Answer:
+    async def answer(self, question: Question, settings: Settings) -> Answer:
         """Wait for a line; nothing else has to run meanwhile.
 
         Raises:

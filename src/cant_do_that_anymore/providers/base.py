@@ -216,10 +216,8 @@ class Model(ABC):
     info: ModelInfo
 
     @abstractmethod
-    async def answer(
-        self, question: Question, settings: Settings, adjustments: Adjustments = ()
-    ) -> Answer:
-        """Answer one question, sent with these adjustments; the settings have a token limit.
+    async def answer(self, question: Question, settings: Settings) -> Answer:
+        """Answer one question; the settings have a token limit.
 
         Raises:
             RequestRejected: if the model does not accept the request as it was sent.

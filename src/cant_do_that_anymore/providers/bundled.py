@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..errors import UserError
 from ..files import DATA
 from ..habits.base import Message
-from .base import Adjustments, Answer, Model, Question, Settings, local_info
+from .base import Answer, Model, Question, Settings, local_info
 
 READER = "cdta/reader"
 POCKET = "cdta/pocket"
@@ -170,9 +170,7 @@ class RandomModel(Model):
 
     info = local_info("cdta/random", connections=64)
 
-    async def answer(
-        self, question: Question, settings: Settings, adjustments: Adjustments = ()
-    ) -> Answer:
+    async def answer(self, question: Question, settings: Settings) -> Answer:
         """Give one answer, or none if there is none; yes or no to questions about an answer."""
         choices = ["yes", "no"] if question.about else question.rules.guesses(question.item)
         text = Random(settings.seed).choice(choices) if choices else ""
@@ -190,9 +188,7 @@ class PocketModel(Model):
         self.info = local_info(name, 4 * BATCH, "chess", weights=self._network.digest)
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def answer(
-        self, question: Question, settings: Settings, adjustments: Adjustments = ()
-    ) -> Answer:
+    async def answer(self, question: Question, settings: Settings) -> Answer:
         """Give the most likely reply, or sample one; reply "" if there is no legal move.
 
         To a question of legality, ``cdta/pocket-rules`` answers yes or no, and ``cdta/pocket`` that

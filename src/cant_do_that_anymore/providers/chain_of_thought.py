@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from ..habits.base import Message, with_user_turn
 from .base import (
-    Adjustments,
     Answer,
     Model,
     ModelInfo,
@@ -56,25 +55,23 @@ class ChainOfThought(Model):
         # Reasoning that waits for its reply, whose request failed.
         self._kept: dict[tuple[tuple[Message, ...], Settings], Answer] = {}
 
-    async def answer(
-        self, question: Question, settings: Settings, adjustments: Adjustments = ()
-    ) -> Answer:
+    async def answer(self, question: Question, settings: Settings) -> Answer:
         """Send two requests, for the reasoning and the reply; one if it is a reasoning model."""
         if self._reasons_by_itself:
-            reply = await self._inner.answer(question, settings, adjustments)
+            reply = await self._inner.answer(question, settings)
             return replace(reply, version=self._version(reply), adjustments=(ASKED_ONCE,))
         thinking = with_user_turn(question.messages, THINK)
         to_think = replace(settings, max_tokens=self.info.thinking_tokens)
         reasoning = self._kept.pop((thinking, to_think), None) or await self._inner.answer(
-            replace(question, messages=thinking), to_think, adjustments
+            replace(question, messages=thinking), to_think
         )
         if self._inner.info.may_reason and reasoning.shows_reasoning:
             self._reasons_by_itself = True
-            return await self.answer(question, settings, adjustments)
+            return await self.answer(question, settings)
         turn = Message("assistant", reasoning.text.strip() or "...")  # some reject an empty turn
         conclude = replace(question, messages=with_user_turn((*thinking, turn), CONCLUDE))
         try:
-            reply = await self._inner.answer(conclude, settings, adjustments)
+            reply = await self._inner.answer(conclude, settings)
         except (TransientError, RequestRejected):
             self._kept[thinking, to_think] = reasoning
             raise

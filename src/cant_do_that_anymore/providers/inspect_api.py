@@ -30,7 +30,6 @@ from ..habits.base import Message
 from ..habits.catalog import saved_change
 from .access import Redactor
 from .base import (
-    Adjustments,
     Answer,
     Model,
     ModelInfo,
@@ -50,10 +49,8 @@ from .openai_api import (
     REJECTED_STATUSES,
 )
 from .request_fields import (
-    NO_TEMPERATURE,
     RENAMED_LIMIT,
     STOP_SEQUENCES,
-    arranged,
     as_text,
     user_first,
 )
@@ -67,28 +64,26 @@ def is_base_model(name: str) -> bool:
     return name.split("/")[0] == TEXT_PROVIDER
 
 
-def _config_for(name: str, settings: Settings, adjustments: Adjustments = ()) -> GenerateConfig:
-    """Return Inspect's configuration for a model, settings and adjustments."""
+def _config_for(name: str, settings: Settings) -> GenerateConfig:
+    """Return Inspect's configuration for a model and settings."""
     extra, limit = json.loads(settings.extra_body or "{}"), settings.max_tokens
-    if RENAMED_LIMIT in adjustments:
+    if RENAMED_LIMIT in extra:
         extra, limit = extra | {RENAMED_LIMIT: limit}, None
     return GenerateConfig(
         max_tokens=limit,
-        temperature=None if NO_TEMPERATURE in adjustments else settings.temperature,
+        temperature=settings.temperature,
         stop_seqs=list(STOP_SEQUENCES) if is_base_model(name) else None,
         reasoning_effort=settings.reasoning_effort,
         extra_body=extra or None,
     )
 
 
-def _chat_for(
-    name: str, question: Question, seed: int, adjustments: Adjustments
-) -> list[ChatMessage]:
-    """Return the messages for a model's provider, with adjustments, as Inspect's classes."""
-    messages = arranged(question.messages, adjustments)
+def _chat_for(name: str, question: Question, seed: int) -> list[ChatMessage]:
+    """Return the messages for a model's provider, as Inspect's classes."""
+    messages = question.messages
     as_without_inspect = name in BUILT_IN_MODELS or name.split("/")[0] in PROVIDERS
     if is_base_model(name):
-        messages = (Message("user", as_text(question.messages)),)
+        messages = (Message("user", as_text(messages)),)
     elif not as_without_inspect:
         messages = user_first(messages)
     chat = [_CLASSES[message.role](content=message.content) for message in messages]
@@ -153,12 +148,10 @@ class InspectAdapter(Model):
         self._name = name
         self._options: dict[str, Any] = {}  # settings of every request
 
-    async def answer(
-        self, question: Question, settings: Settings, adjustments: Adjustments = ()
-    ) -> Answer:
+    async def answer(self, question: Question, settings: Settings) -> Answer:
         """Send one request through Inspect."""
-        chat = _chat_for(self._name, question, settings.seed, adjustments)
-        config = _config_for(self._name, settings, adjustments).model_copy(update=self._options)
+        chat = _chat_for(self._name, question, settings.seed)
+        config = _config_for(self._name, settings).model_copy(update=self._options)
         try:
             output = await self._model.generate(chat, config=config)
         except Exception as raised:  # every provider raises its own exceptions

@@ -17,7 +17,6 @@ from ..errors import UserError, error_reason, nearest, shortlist
 from .access import Access, Redactor, url_for
 from .base import (
     REPLY_TOKENS,
-    Adjustments,
     Answer,
     Model,
     ModelInfo,
@@ -27,13 +26,7 @@ from .base import (
     TransientError,
     Usage,
 )
-from .request_fields import (
-    NO_TEMPERATURE,
-    RENAMED_LIMIT,
-    STOP_SEQUENCES,
-    arranged,
-    as_text,
-)
+from .request_fields import RENAMED_LIMIT, STOP_SEQUENCES, as_text
 from .responses import (
     Response,
     error_message,
@@ -81,13 +74,11 @@ class ServerModel(Model):
         self._has_answered = False
         self._session: aiohttp.ClientSession | None = None
 
-    async def answer(
-        self, question: Question, settings: Settings, adjustments: Adjustments = ()
-    ) -> Answer:
+    async def answer(self, question: Question, settings: Settings) -> Answer:
         """Send one request to the server."""
         limit = settings.max_tokens or 0
         timeout = LONG_TIMEOUT if limit > REPLY_TOKENS else TIMEOUT
-        request = self._request(question, settings, adjustments)
+        request = self._request(question, settings)
         response = await self.send("POST", self.path, timeout=timeout, json=request)
         if response.status == 404:
             raise await self._not_found(response)
@@ -130,24 +121,21 @@ class ServerModel(Model):
                 ]
         return []
 
-    def _request(
-        self, question: Question, settings: Settings, adjustments: Adjustments
-    ) -> dict[str, Any]:
-        """Build the request body for a question, settings and adjustments."""
-        messages = arranged(question.messages, adjustments)
+    def _request(self, question: Question, settings: Settings) -> dict[str, Any]:
+        """Build the request body for a question and settings."""
+        messages = question.messages
         request: dict[str, Any] = {"model": self._name}
         if self.info.is_base:
             request |= {"prompt": as_text(messages), "stop": list(STOP_SEQUENCES)}
         else:
             request["messages"] = [{"role": m.role, "content": m.content} for m in messages]
-        if settings.temperature is not None and NO_TEMPERATURE not in adjustments:
+        if settings.temperature is not None:
             request["temperature"] = settings.temperature
-        limit = RENAMED_LIMIT if RENAMED_LIMIT in adjustments else "max_tokens"
-        request[limit] = settings.max_tokens
         if settings.reasoning_effort:
             request["reasoning_effort"] = settings.reasoning_effort
         extra: dict[str, Any] = json.loads(settings.extra_body or "{}")
-        return request | extra
+        limit = RENAMED_LIMIT if RENAMED_LIMIT in extra else "max_tokens"
+        return request | extra | {limit: settings.max_tokens}
 
     async def send(
         self, method: str, path: str, *, timeout: aiohttp.ClientTimeout, **body: Any

@@ -5,11 +5,13 @@ sent again without what the message names, or with another name or token limit. 
 these adjustments.
 """
 
+import json
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ..habits.base import Message
-from .base import REPLY_TOKENS, Adjustments
+from .base import REPLY_TOKENS, Adjustments, Question, Settings
 
 RENAMED_LIMIT = "max_completion_tokens"
 SMALLER_LIMIT = "smaller token limit"
@@ -130,8 +132,20 @@ def as_text(messages: tuple[Message, ...]) -> str:
     return "\n".join([*turns, "Assistant:"])
 
 
-def arranged(messages: tuple[Message, ...], adjustments: Adjustments) -> tuple[Message, ...]:
-    """Arrange the messages as the adjustments say."""
+def with_adjustments(
+    question: Question, settings: Settings, adjustments: Adjustments
+) -> tuple[Question, Settings]:
+    """Return a question and settings as these adjustments change them.
+
+    Adapters send the token limit under its other name if the extra body has that name.
+    """
     if NO_SYSTEM in adjustments:
-        return without_system(messages)
-    return user_first(messages) if USER_FIRST in adjustments else messages
+        question = replace(question, messages=without_system(question.messages))
+    elif USER_FIRST in adjustments:
+        question = replace(question, messages=user_first(question.messages))
+    if NO_TEMPERATURE in adjustments:
+        settings = replace(settings, temperature=None)
+    if RENAMED_LIMIT in adjustments:
+        extra = json.loads(settings.extra_body or "{}") | {RENAMED_LIMIT: settings.max_tokens}
+        settings = replace(settings, extra_body=json.dumps(extra))
+    return question, settings
