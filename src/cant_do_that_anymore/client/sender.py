@@ -82,18 +82,18 @@ class Sender:
         """
         base_tokens = question.rules.its_habit.base_tokens if self._model.info.is_base else 0
         wanted = self.wanted(settings, max(tokens, 0 if settings.max_tokens else base_tokens))
-        form = known = self._form
+        form, changed = self._form, None
+        prompt = prompt_tokens(question)
         while True:
-            room = max(LEAST_LIMIT, form.context - prompt_tokens(question))
-            limit = int(min(wanted, room))
+            limit = int(min(wanted, max(LEAST_LIMIT, form.context - prompt)))
             sent = replace(settings, max_tokens=limit)
             try:
                 answer = await self._answer(*with_adjustments(question, sent, form.adjustments))
                 break
             except RequestRejected as rejected:
-                form = _next_form(form, rejected, limit, prompt_tokens(question))
-        if form is not known:
-            self._form = form
+                form = changed = _next_form(form, rejected, limit, prompt)
+        if changed:
+            self._form = changed
         smaller = form.smaller if limit < wanted else ()
         made = (*form.adjustments, *answer.adjustments, *smaller)
         answer = replace(answer, limit=limit, adjustments=made)

@@ -10,7 +10,6 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from hashlib import sha256
 from random import Random
@@ -42,6 +41,8 @@ OTHER = "<other>"  # any letter that is not in the alphabet above
 Tokens: TypeAlias = tuple[int, ...]
 NO_TEXT: Tokens = (-1,)
 Logits: TypeAlias = NDArray[np.float32]
+# A text and the length of a game: all positions of a kind are evaluated together.
+_Kind: TypeAlias = tuple[Tokens, int]
 
 
 class Tokenizer:
@@ -157,14 +158,6 @@ def _load_files() -> tuple[dict[str, Any], bytes]:
 load_network = cache(Network)
 
 
-@dataclass
-class _Batch:
-    """Positions of one length that the network will evaluate together, with one text."""
-
-    evaluation: asyncio.Task[Logits]
-    positions: list[Tokens] = field(default_factory=list)
-
-
 class RandomModel(Model):
     """Gives a seeded, uniformly random answer: a legal move, or one of three answers."""
 
@@ -222,24 +215,23 @@ class PocketModel(Model):
             return cache[text, game]
         if self._loop is not asyncio.get_running_loop():  # a model may outlive an event loop
             self._loop = asyncio.get_running_loop()
-            self._open: dict[tuple[Tokens, int], _Batch] = {}
+            self._waiting: dict[_Kind, tuple[list[Tokens], asyncio.Task[Logits]]] = {}
             self._workers = asyncio.Semaphore(WORKERS)
         kind = text, len(game)
-        batch = self._open.get(kind)
-        if batch is None:
-            batch = _Batch(asyncio.create_task(self._evaluate(kind)))
-            self._open[kind] = batch
-        row = len(batch.positions)
-        batch.positions.append(game)
-        scores: Logits = (await asyncio.shield(batch.evaluation))[row]
+        if kind not in self._waiting:
+            self._waiting[kind] = [], asyncio.create_task(self._evaluate(kind))
+        positions, evaluation = self._waiting[kind]
+        row = len(positions)
+        positions.append(game)
+        scores: Logits = (await asyncio.shield(evaluation))[row]
         if len(cache) >= MAX_CACHED_POSITIONS:
             del cache[next(iter(cache))]
         cache[text, game] = scores
         return scores
 
-    async def _evaluate(self, kind: tuple[Tokens, int]) -> Logits:
+    async def _evaluate(self, kind: _Kind) -> Logits:
         async with self._workers:
-            positions = self._open.pop(kind).positions
+            positions, _ = self._waiting.pop(kind)
             return await asyncio.to_thread(self._network.scores, positions, kind[0])
 
 
