@@ -306,8 +306,8 @@ def test_a_habit_that_a_model_lacks_does_not_end_its_experiment(
         result = run_on_server(server, tmp_path, *rules, "--form", "moves,moves+fen")
     assert result.returncode == 1
     (message,) = [line for line in result.stderr.splitlines() if "some runs failed" in line]
-    assert "under no-castling: " in message
-    assert "under no-castling in the form moves+fen: " in message
+    assert "all, no-castling: " in message
+    assert "no-castling, moves+fen: " in message
     assert "plays its usual move in none of the 60 positions " in message
     assert [row["rules"] for row in table(tmp_path).values()] == ["knights-as-bishops"]
 

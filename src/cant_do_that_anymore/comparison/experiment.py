@@ -39,13 +39,11 @@ class Dimension(NamedTuple):
         plural: the name of its values.
         text: what folders and messages call the value of a spec; "" leaves it out.
         default: describes the default.
-        unsaid: the value that messages leave out.
     """
 
     plural: str
     text: Callable[[Spec], str]
     default: str = ""
-    omitted: str = ""
 
 
 def _form(spec: Spec) -> str:
@@ -56,9 +54,7 @@ def _form(spec: Spec) -> str:
 # By the name of the option, in the order of folder names. The command, its file, the Python
 # function, folders and messages follow.
 DIMENSIONS = {
-    "eval": Dimension(
-        "evals", attrgetter("eval"), "all,all_diagonal; with --rules or --pool all", omitted="all"
-    ),
+    "eval": Dimension("evals", attrgetter("eval"), "all,all_diagonal; with --rules or --pool all"),
     "rules": Dimension(
         "rules",
         attrgetter("change.identity"),
@@ -143,10 +139,10 @@ def run_all(
     for number, (model, spec, folder) in enumerate(planned, 1):
         if model in failures:
             continue
-        title = f"run {number} of {len(planned)}: {_describe(model, spec)}"
+        name = ", ".join(_named(model, spec))
         try:
             if not quiet and len(planned) > 1:
-                announce(title)
+                announce(f"run {number} of {len(planned)}: {name}")
             runs.append(run_or_load(spec, folder, save, quiet=quiet, limit=limit))
         except Stopped:
             raise
@@ -155,22 +151,20 @@ def run_all(
             failures[model] = limit_reached(_expected_costs(rest), limit, spec)
             break
         except NoHabit as error:
-            form = f" in the form {_form(spec)}" if _form(spec) else ""
-            failures[f"{model} under {spec.change.key}{form}"] = error
+            failures[name] = error
         except UserError as error:
             failures[model] = error
     return runs, failures
 
 
-def _describe(model: str, spec: Spec) -> str:
-    """Describe a run, without the defaults."""
-    texts = (d.text(spec) for d in DIMENSIONS.values() if d.text(spec) != d.omitted)
-    return ", ".join((model, *texts))
+def _named(model: str, spec: Spec) -> list[str]:
+    """Return the texts that name a run: its model, and its values of the dimensions."""
+    return [model, *filter(None, (each.text(spec) for each in DIMENSIONS.values()))]
 
 
 def _folder(model: str, spec: Spec, out: Path | None) -> Path | None:
-    texts = filter(None, (d.text(spec) for d in DIMENSIONS.values()))
-    return out / "-".join((*map(safe_name, (model, *texts)), str(spec.seed))) if out else None
+    names = map(safe_name, (*_named(model, spec), str(spec.seed)))
+    return out / "-".join(names) if out else None
 
 
 def _check_specs(model_specs: Sequence[Spec]) -> None:

@@ -10,6 +10,7 @@ from ..datasets.storage import Dataset
 from ..errors import InvalidInput
 from ..formatting import format_setting, join_words, percentage, pluralize
 from ..metrics.estimates import Estimate
+from ..metrics.measures import UPTAKE
 from ..runs.run import Run
 from ..task.prompts import ORIGINAL_RULES
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, UNUSABLE_OUTCOMES
@@ -56,8 +57,8 @@ class Ranking:
 
     def _on_ranked(self, ranked: Sequence[Entry]) -> str:
         best, *others = ranked
-        uptake = _uptake(best).as_share
-        if all(_uptake(entry).sign <= 0 for entry in ranked):
+        uptake = best.results[UPTAKE.name].as_share
+        if all(entry.results[UPTAKE.name].sign <= 0 for entry in ranked):
             if not others:
                 whether = f"There is no evidence that {best.label} follows the rule"
                 return f"{whether}: rule uptake {uptake}."
@@ -65,16 +66,12 @@ class Ranking:
             return f"There is no evidence that any model follows the rule: {highest}."
         if not others:
             return f"{best.label} follows the rule in {uptake} of the cases where it matters."
-        leads = [self.between(best, other) for other in others]
+        behind = {entry.label for entry in others}
+        leads = [p for p in self.pairs if p.first is best and p.second.label in behind]
         if all(lead.sign > 0 for lead in leads):
             over = f"its lead over {others[0].label} is significant: {leads[0].points}"
             return f"{best.label} follows the rule most often; {over}."
         return f"{best.label} has the highest rule uptake, {uptake}; {_on_leads(leads)}."
-
-    def between(self, one: Entry, other: Entry) -> Pair:
-        """Return the comparison of two entries."""
-        labels = {one.label, other.label}
-        return next(p for p in self.pairs if {p.first.label, p.second.label} == labels)
 
 
 def _on_leads(leads: Sequence[Pair]) -> str:
@@ -98,12 +95,6 @@ def _others(leads: Sequence[Pair]) -> str:
     if len(labels) > MAX_NAMED + 1:
         labels[MAX_NAMED:] = [f"{len(labels) - MAX_NAMED} others"]
     return join_words(labels)
-
-
-def _uptake(entry: Entry) -> Estimate:
-    uptake = entry.results.uptake
-    assert uptake  # every ranked entry has one
-    return uptake
 
 
 def unranked_reason(entry: Entry) -> str:
@@ -192,16 +183,16 @@ def check_baseline(
     Raises:
         InvalidInput: if there are not two entries, or they have no value on shared items.
     """
-    first = [e for e in ranking.entries if any(e.run is own for own in baseline)]
-    if len(ranking.entries) != 2 or len(first) != 1:
+    is_old = [any(entry.run is own for own in baseline) for entry in ranking.entries]
+    if sorted(is_old) != [False, True]:
         labels = ", ".join(entry.label for entry in ranking.entries)
         raise InvalidInput(f"--baseline RUN RUN takes one run on each side, not {labels}")
-    [old], [new] = first, [entry for entry in ranking.entries if entry is not first[0]]
-    pair = ranking.between(old, new)
-    change = pair.difference
-    if not change or change.low is None or change.high is None:
+    [pair] = ranking.pairs
+    if not pair.difference:
         raise InvalidInput(f"the runs cannot be checked: {pair.sentence[:-1]}")
-    change = change if pair.first is new else -change
+    old, new, change = pair.second, pair.first, pair.difference
+    if is_old[0]:
+        old, new, change = new, old, -change
     low, high = change.low or 0.0, change.high or 0.0
     than = f"worse than the baseline {old.label}"
     than += f" by more than {100 * tolerance:g} points" if tolerance else ""

@@ -71,12 +71,10 @@ class Pair:
             return f"{first} and {second} share no {self.first.words.item}."
         if not self.difference:
             return f"{first} and {second} cannot be compared {on}: one of them shows no habit."
-        if self.difference.sign > 0:
-            lead = self.difference.as_points
-            return f"{first} follows the rule more often than {second} {on}: {lead}."
-        if self.difference.sign < 0:
-            lead = (-self.difference).as_points
-            return f"{second} follows the rule more often than {first} {on}: {lead}."
+        if self.sign:
+            leader, other = (first, second) if self.sign > 0 else (second, first)
+            lead = self.difference if self.sign > 0 else -self.difference
+            return f"{leader} follows the rule more often than {other} {on}: {lead.as_points}."
         if self.verdict == "equivalent":
             within = f"{in_points(REACH, signed=False)} points"
             return f"{first} and {second} follow the rule equally often, to within {within}, {on}."
