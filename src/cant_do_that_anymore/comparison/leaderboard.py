@@ -213,26 +213,25 @@ def heading(entries: Sequence[Entry]) -> str:
     """Describe the dataset of the comparison."""
     common = common_dataset(entries)
     if not common:
-        pool = entries[0].pool  # the same for all comparable runs
-        chosen = f", all chosen from the pool {pool}" if pool else ""
-        return f"Each pair on the {entries[0].words.items} that their own datasets share{chosen}"
+        return f"Each pair on the {entries[0].words.items} that their own datasets share"
     whose = f", the dataset of {common.version}" if common.version else ""
     return f"All models on one dataset: {common.origin}{whose}"
 
 
 def advice(entries: Sequence[Entry]) -> str:
     """Suggest how to make the comparison fairer; "" if it is fair."""
-    common, items, rules = common_dataset(entries), entries[0].words.items, entries[0].change.key
+    items, rules = entries[0].words.items, entries[0].change.key
     options = "" if rules == ORIGINAL_RULES else f" --rules {rules}"
     union = (
         f"For a fairer test, run both on the union of their datasets: `cdta dataset union{options} "
         f"A B -o both.jsonl`, then `cdta run{options} --dataset both.jsonl` for each"
     )
-    first, *others = [(entry.run.identity, entry.run.version) for entry in entries]
-    if not common and all(other == first for other in others):
+    common = common_dataset(entries)
+    models = [(entry.run.identity, entry.run.version) for entry in entries]
+    if not common and all(model == models[0] for model in models):
         return f"Give both runs the same --seed and -n, so that they share all {items}."
     if not common:
-        return f"Each pair is compared only on {items} where both have the habit. {union}."
+        return f"{union}."
     if not common.version or all(entry.run.version == common.version for entry in entries):
         return ""
     return f"The {items} were chosen for the habit of {common.version}. {union}."
@@ -262,7 +261,9 @@ def differences_in_plan(entries: Sequence[Entry], but: Collection[str] = ()) -> 
     """Return a note for each setting that differs between models, except those given."""
     origin = f"the origin of their {entries[0].words.items}"
     settings = [settings_of(entry.run) | {origin: entry.run.dataset.origin} for entry in entries]
-    notes = [] if _same_prompts(entries) else ["these runs used different prompts"]
+    conditions = (condition for entry in entries for condition in entry.plan.conditions)
+    prompts = {c.prompts for c in conditions if c.name == CHANGED_CONDITION}
+    notes = ["these runs used different prompts"] if len(prompts) > 1 else []
     for name in sorted({name for each in settings for name in each if name not in but}):
         texts = [each.get(name, "default") for each in settings]
         if len(set(texts)) > 1:
@@ -270,11 +271,3 @@ def differences_in_plan(entries: Sequence[Entry], but: Collection[str] = ()) -> 
             by_model = "; ".join(f"{entry.label}: {text}" for entry, text in pairs)
             notes.append(f"these runs differ in {name} ({by_model})")
     return [f"{note}, which may explain a difference" for note in notes]
-
-
-def _same_prompts(entries: Sequence[Entry]) -> bool:
-    """Whether all models got the same prompts under each condition that they share."""
-    prompts: dict[str, set[object]] = {}
-    for condition in (condition for entry in entries for condition in entry.plan.conditions):
-        prompts.setdefault(condition.name, set()).add(condition.prompts)
-    return all(len(different) == 1 for different in prompts.values())
