@@ -64,10 +64,8 @@ def _files(entries: Sequence[Entry], organization: str) -> dict[str, str]:
     stem = f"data/{LIBRARY}/{folder}/{uuid4()}"
     path = f"{stem}_samples.jsonl"
     aggregate = shared | {
-        "evaluation_timestamp": run.started_at,
         "retrieved_timestamp": now,
         "source_metadata": {
-            "source_name": "Can't Do That Anymore",
             "source_type": "evaluation_run",
             "source_organization_name": organization,
             "evaluator_relationship": "first_party" if is_ours else "third_party",
@@ -106,7 +104,6 @@ def _model(run: Run) -> Json:
             "deployment_type": "self_deployed" if is_ours else "unknown",
             "model_availability": "open_weights" if is_ours else "unknown",
             "version": run.version,
-            "tag": str(run.identity.get("tag", "")),
         },
     }
 

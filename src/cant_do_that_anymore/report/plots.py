@@ -1,6 +1,6 @@
 """Plots with matplotlib: rule uptake by model, shares of outcomes, uptake by reasoning tokens."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from math import floor, log10
 from operator import itemgetter
@@ -20,20 +20,18 @@ from ..files import atomic_write, file_errors
 from ..formatting import spelled, visible
 from ..metrics.estimates import Estimate
 from ..metrics.measures import reasoning_name
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, UNUSABLE_OUTCOMES, Outcome
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
 
 # Distinguishable for color-blind readers.
 COLORS = ("#0072b2", "#c44f00", "#009e73", "#b5588c", "#e69f00", "#56b4e9", "#1c1d1f")
 GRID = "#dedbd2"
 FONT = "DejaVu Sans"
-NO_ANSWER = "no answer"
-OUTCOME_COLORS = {
+OUTCOME_COLORS: dict[str, str] = {
     "usual": "#e69f00",
     "forbidden": "#8c6100",
     "adapted": "#009e73",
     "legal": "#56b4e9",
     "illegal": "#b5588c",
-    NO_ANSWER: GRID,
 }
 STYLE: dict[Any, Any] = {  # versions of matplotlib differ in the type of the keys
     "axes.spines.top": False,
@@ -60,7 +58,8 @@ class Plot(Figure):
 
 def uptake_chart(entries: Sequence[Entry]) -> Figure:
     """Plot the rule uptake: a row per model, and with several rules one per model and rules."""
-    name_of = _label if len(set(map(_rules, entries))) == 1 else _rules_and_label
+    several = len(set(map(_rules, entries))) > 1
+    names = [f"{_rules(entry)}: {entry.label}" if several else entry.label for entry in entries]
     figure, [axes] = _panels(0.42 * len(entries), 1)
     for row, entry in enumerate(entries):
         if uptake := entry.results.uptake:
@@ -69,7 +68,7 @@ def uptake_chart(entries: Sequence[Entry]) -> Figure:
     axes.update_datalim([(0, 0), (1, 0)])
     axes.xaxis.set_major_formatter(PercentFormatter(1))
     axes.grid(axis="x")
-    _label_rows(axes, map(name_of, entries))
+    _label_rows(axes, names)
     _title(figure, "Rule uptake", entries)
     return figure
 
@@ -79,15 +78,17 @@ def outcome_chart(entries: Sequence[Entry]) -> Figure:
     figure, panels = _panels(0.45 * len(entries), 2)
     for axes, condition in zip(panels, (STANDARD_CONDITION, CHANGED_CONDITION), strict=True):
         for row, entry in enumerate(entries):
-            end = 0.0
-            for outcome, share in _shares(entry.results.outcomes[condition]).items():
-                axes.barh(row, share, 0.7, end, color=OUTCOME_COLORS[outcome])
+            counts, end = entry.results.outcomes[condition], 0.0
+            for outcome, count in counts.items():
+                share = count / max(1, sum(counts.values()))
+                axes.barh(row, share, 0.7, end, color=OUTCOME_COLORS.get(outcome, GRID))
                 end += share
         axes.set(title=f"{condition.title()} rules", xlim=(0, 1))
         axes.xaxis.set_major_formatter(PercentFormatter(1))
-        _label_rows(axes, map(_label, entries))
+        _label_rows(axes, [entry.label for entry in entries])
         axes.label_outer()  # panels side by side share their labels
-    patches = [Patch(color=color, label=outcome) for outcome, color in OUTCOME_COLORS.items()]
+    colors = OUTCOME_COLORS | {"no answer": GRID}
+    patches = [Patch(color=color, label=outcome) for outcome, color in colors.items()]
     figure.legend(handles=patches, loc="outside right upper", frameon=False)
     _title(figure, "Outcomes", entries)
     return figure
@@ -136,26 +137,9 @@ def _reaches(uptake: Estimate) -> list[list[float]]:
     return [[uptake.value - low], [high - uptake.value]]
 
 
-def _shares(counts: Mapping[Outcome, int]) -> dict[str, float]:
-    """Return the shares of the outcomes; those without an answer are one."""
-    shares = dict.fromkeys(OUTCOME_COLORS, 0.0)
-    for outcome, count in counts.items():
-        name = NO_ANSWER if outcome in UNUSABLE_OUTCOMES else outcome
-        shares[name] += count / max(1, sum(counts.values()))
-    return shares
-
-
-def _label(entry: Entry) -> str:
-    return entry.label
-
-
 def _rules(entry: Entry) -> str:
     """Return the title of the rules, and the pool if it is not the default."""
     return entry.change.title + (f" (pool {entry.pool})" if entry.pool else "")
-
-
-def _rules_and_label(entry: Entry) -> str:
-    return f"{_rules(entry)}: {entry.label}"
 
 
 def _wrapped(name: str) -> str:
@@ -171,11 +155,10 @@ def _panels(height: float, n: int) -> tuple[Figure, list[Axes]]:
     return figure, list(figure.subplots(1, n, squeeze=False).flat)
 
 
-def _label_rows(axes: Axes, names: Iterable[str]) -> None:
+def _label_rows(axes: Axes, names: Sequence[str]) -> None:
     """Label the rows of a panel, the first on top."""
-    labels = list(map(_wrapped, names))
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.set_yticks(range(len(names)), list(map(_wrapped, names)))
+    axes.set_ylim(len(names) - 0.4, -0.6)
 
 
 def _title(figure: Figure, subject: str, entries: Sequence[Entry]) -> None:

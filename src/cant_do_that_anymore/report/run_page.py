@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..comparison.leaderboard import settings_of
 from ..files import atomic_write, file_errors
@@ -16,6 +16,7 @@ from ..metrics.measures import (
     REASONING_DIFFERENCE,
     SHARE_AFTER,
     SHARE_BEFORE,
+    UPTAKE,
 )
 from ..runs.run import Run
 from ..task.conditions import PLACEBO
@@ -33,29 +34,12 @@ from .sentences import (
     size_sentence,
     wording_sentence,
 )
-from .svg import Axis, axis_over, flow
+from .svg import axis_over, flow
 from .tables import YES_OR_NO, outcomes_in, possible_counts
 
 _OTHER_COLORS = 4  # in the style sheet, for conditions other than the first two
 # A table by usual answer shows those of so many samples at least, and at most so many of them.
 LEAST_SAMPLES, MOST_ANSWERS = 10, 12
-
-
-class RuleExample(NamedTuple):
-    """What shows a change at work: a picture of the habit's own, or an item as text."""
-
-    picture: Any
-    shown: str
-
-
-class Tile(NamedTuple):
-    """A number that is shown first, with the name that it has in files."""
-
-    name: str
-    title: str
-    estimate: Estimate | None
-    axis: Axis
-    remark: str = ""
 
 
 def write_page(run: Run, path: Path) -> None:
@@ -83,13 +67,18 @@ def headline_and_tiles(run: Run) -> dict[str, object]:
     }
 
 
-def _tiles(run: Run) -> Iterator[Tile]:
-    uptake, words = run.results.uptake, run.words
-    axis, share = axis_over([uptake]), Axis(0, 1)
+def _tiles(run: Run) -> Iterator[dict[str, object]]:
+    """Yield the numbers that are shown first, with the names that they have in files."""
+    answers = f"Usual {run.words.answer}s"
     scale = shares_text(run.after_change) or "0%: ignores the rule, 100%: follows it"
-    yield Tile("rule_uptake", "Rule uptake", uptake, axis, scale)
-    for name, when in ((SHARE_BEFORE, "before the change"), (SHARE_AFTER, "after the change")):
-        yield Tile(name, f"Usual {words.answer}s {when}", run.results.get(name), share)
+    for name, title, remark in (
+        (UPTAKE.name, "Rule uptake", scale),
+        (SHARE_BEFORE, f"{answers} before the change", ""),
+        (SHARE_AFTER, f"{answers} after the change", ""),
+    ):
+        estimate = run.results.get(name)
+        axis = axis_over([estimate])
+        yield {"name": name, "title": title, "estimate": estimate, "axis": axis, "remark": remark}
 
 
 def page(run: Run) -> str:
@@ -153,15 +142,15 @@ def _by_answer(run: Run) -> Iterator[tuple[str, list[Estimate | None]]]:
             yield answer, [measure.estimate(samples) for measure in measures]
 
 
-def example_of(run: Run) -> RuleExample:
-    """Return the picture of a run's change, or the first item with its answers."""
+def example_of(run: Run) -> dict[str, Any]:
+    """Return what shows a change at work: a picture of the habit's own, or an item as text."""
     change, habit = run.plan.change, run.plan.change.its_habit
     item = next((sample.item for sample in run.samples), None)
-    picture = habit.picture(change, item)
-    if picture or not item:
-        return RuleExample(picture, "")
-    usual = run.words.fill("Usual {answer}, now {disallowed}: ") + " or ".join(item.usual)
-    return RuleExample(None, f"{habit.show(item)}\n{usual}.")
+    picture, shown = habit.picture(change, item), ""
+    if item and not picture:
+        usual = run.words.fill("Usual {answer}, now {disallowed}: ") + " or ".join(item.usual)
+        shown = f"{habit.show(item)}\n{usual}."
+    return {"picture": picture, "shown": shown}
 
 
 def _conditions(conditions: Sequence[Condition]) -> dict[str, dict[str, object]]:
