@@ -26,4 +26,4 @@ for solver in "${solvers[@]}"; do
     done
   done
 done
-cdta experiment --plots-only "$CDTA_HOME/runs" --out "$folder"
+cdta experiment "$CDTA_HOME/runs" --out "$folder"

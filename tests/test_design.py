@@ -251,7 +251,7 @@ def test_a_leaderboard_column_is_one_entry(tmp_path: Path, monkeypatch: pytest.M
         run = measure(model, dataset=positions(12))
         save_with_page(run, tmp_path / "runs" / model.split("/")[1])
     out = tmp_path / "out"
-    arguments = ("experiment", "--plots-only", tmp_path / "runs", "--out", out)
+    arguments = ("experiment", tmp_path / "runs", "--out", out)
     terminal, markdown = (cdta(*arguments, *extra).stdout for extra in ((), ("--markdown",)))
     comparison = cdta("compare", tmp_path / "runs", "--markdown").stdout
     results = json.loads((out / "results.json").read_text())["results"]

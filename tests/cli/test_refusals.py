@@ -30,7 +30,6 @@ cdta prompt --condition x
 cdta prompt --rules bishops-as-queens
 cdta experiment --model a --model b --max-cost 1 --base-url http://127.0.0.1:9
 cdta experiment --out file
-cdta experiment --plots-only
 cdta experiment .
 cdta experiment --eval all,al
 cdta experiment --rules bishops-as-knights,x

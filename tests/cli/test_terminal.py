@@ -33,7 +33,7 @@ def test_names_cannot_control_the_terminal(tmp_path: Path) -> None:
         check_printable(cdta("dataset", "show", f"v{CONTROL_CODES}"))
     check_printable(cdta("compare", out, other))
     check_printable(cdta("runs", tmp_path), "]0;title")  # the table shortens the name
-    plotted = cdta("experiment", "--plots-only", out, other, "--out", tmp_path / "plotted")
+    plotted = cdta("experiment", out, other, "--out", tmp_path / "plotted")
     check_printable(plotted, "]0;title")
 
 

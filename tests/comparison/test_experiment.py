@@ -149,7 +149,7 @@ def test_plots_only_repeats_all_numbers_and_prints_one_json_object(
 ) -> None:
     _, source = three_models
     runs = [path.parent for path in sorted(source.glob("*/run.json"))]
-    result = run_command("--plots-only", *runs, "--out", tmp_path, "--json")
+    result = run_command(*runs, "--out", tmp_path, "--json")
     assert result.returncode == 0, result.stderr
     original, copy = (json.loads((out / "results.json").read_text()) for out in (source, tmp_path))
     for row in (*original["results"], *copy["results"]):

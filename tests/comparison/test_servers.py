@@ -173,7 +173,7 @@ def test_the_command_line_overrides_an_experiment_file(
     assert servers[2].requests[-1]["top_k"] == 5
     assert json.loads(done.stdout)["title"] == "Two servers"
     assert json.loads((tmp_path / "out" / "results.json").read_text())["title"] == "Two servers"
-    options = ("--plots-only", tmp_path / "out", "--title", "Mine", "--json")
+    options = (tmp_path / "out", "--title", "Mine", "--json")
     titled = cdta("experiment", *options, "--out", tmp_path / "new")
     assert json.loads(titled.stdout)["title"] == "Mine"
     copy = tmp_path / "out" / "experiment.toml"

@@ -200,7 +200,7 @@ def check_experiment(
 ) -> None:
     """The terminal, JSON, Markdown, CSV and the report of an experiment say the same."""
     differences = differences_of(comparison)
-    command = ("experiment", "--plots-only", *folders.values(), "--out", out / "all")
+    command = ("experiment", *folders.values(), "--out", out / "all")
     for output in ((), ("--markdown",)):
         check_text(cdta(*command, *output, code=0).stdout, runs, differences)
     check_text(text_of((out / "all" / "index.html").read_text()), runs, differences)

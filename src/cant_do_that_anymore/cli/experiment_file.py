@@ -17,7 +17,6 @@ from ..task.spec import OPTIONS, SECRET, validate_option
 from ..validation import check
 from .options import several_values
 
-NOT_IN_FILES = ("plots_only", "help")
 # What a table for one model names otherwise than the options do.
 OF_A_MODEL = {
     "name": "model",
@@ -43,7 +42,7 @@ def options_in(path: Path, command: click.Command) -> dict[str, Any]:
     options = {
         max(option.opts, key=len).lstrip("-").replace("-", "_"): option
         for option in command.params
-        if isinstance(option, click.Option) and option.name not in NOT_IN_FILES
+        if isinstance(option, click.Option) and option.expose_value
     }
     values = {}
     try:

@@ -14,7 +14,6 @@ from ...api.functions import failed, load
 from ...api.results import Experiment, create_folder
 from ...comparison.experiment import DIMENSIONS
 from ...comparison.naming import ModelFields, models_by_name
-from ...errors import InvalidInput
 from ...files import atomic_write_text
 from ...formatting import pluralize
 from ...report.formats import markdown
@@ -68,7 +67,6 @@ def take_defaults(
         ),
         out_option(str(OUT)),
         Option("--title TEXT", OUTPUT, "Title of the report.", default=""),
-        Option("--plots-only", OUTPUT, "Only plot the runs at PATH.", is_flag=True),
         MARKDOWN,
         JSON,
         QUIET,
@@ -78,14 +76,13 @@ def take_defaults(
 @click.argument(
     "paths",
     nargs=-1,
-    metavar="[FILE.toml | PATH...]",
+    metavar="[FILE.toml | RUN...]",
     type=PATH,
     is_eager=True,  # its values are the defaults of the options
     callback=take_defaults,
 )
 def experiment_command(
     paths: tuple[Path, ...],
-    plots_only: bool,
     models: tuple[str | ModelFields, ...],
     out: Path | None,
     title: str,
@@ -103,26 +100,19 @@ def experiment_command(
     cdta experiment --model openai/gpt-4o --wording all --form moves,fen
     cdta experiment --model a@http://gpu1:8000/v1 --model b@http://gpu2:8000/v1
     cdta experiment FILE.toml               options from a file
-    cdta experiment --plots-only RUN RUN
+    cdta experiment RUN RUN                 tables and plots of existing runs
 
     Several efforts share the positions selected at the lowest one. Every run is a folder in --out;
     existing runs are not repeated, so the same command resumes an experiment. The command prints
     which model adapts best and whether that is significant. It writes results.csv, results.json,
     plots (PNG and SVG) and a report, index.html. --max-cost is one limit for all runs together.
     """
-    if plots_only and not paths:
-        raise InvalidInput("--plots-only needs the runs to plot; see cdta runs")
-    if paths and not plots_only and not file_in(paths):
-        raise InvalidInput(
-            "PATH needs --plots-only, which plots existing runs; to run an experiment, give one "
-            "FILE.toml"
-        )
-    out = out or OUT
-    if plots_only:
+    out, file = out or OUT, file_in(paths)
+    if paths and not file:
         experiment = Experiment([load(folder) for folder in find_runs(paths)])
     else:
         models_by_name(models or [None], rest["base_url"])  # rejects addresses with a secret
-        if file := file_in(paths):
+        if file:
             create_folder(out)
             _copy(file, out)
         experiment = evaluate_all(models, out=out, quiet=quiet, **rest)
