@@ -261,5 +261,8 @@ def test_changes_from_python(dozens: Path) -> None:
         replace(own, items=None)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="unknown rules"):
         Spec(rules="base-10")
+    with pytest.raises(InvalidInput, match="unknown rules") as unknown:
+        Spec(rules="rooks-as-queen")
+    assert "'rooks-as-queens'" not in str(unknown.value)  # it forbids nothing
     with pytest.raises(InvalidInput, match="several rules; give one: base-9, minus-means-plus"):
         Spec(rules="arithmetic")

@@ -51,12 +51,8 @@ def resolve_change(value: Any) -> Change:
         value = Path(value)
     if isinstance(value, Path):
         value = read_change(value)
-    if isinstance(value, str) and value in shipped_keys():
-        return shipped_change(value)
-    if isinstance(value, str) and (several := changes_named(value)):
-        raise InvalidInput(f"{value!r} stands for several rules; give one: {shortlist([*several])}")
-    if isinstance(value, str) and value not in CATALOG:
-        raise unknown_value("rules", value, [*changes_named(ALL), "FILE.toml"])
+    if isinstance(value, str):
+        return _change_named(value)
     if not isinstance(value, QuestionChange):
         return resolve_rules(value)
     if value.identity != value.key and value.key in (*CATALOG, *shipped_keys()):
@@ -64,6 +60,16 @@ def resolve_change(value: Any) -> Change:
             f"the key {value.key!r} is that of a change in the catalog; give yours another name"
         )
     return value
+
+
+def _change_named(key: str) -> Change:
+    if key in CATALOG:
+        return CATALOG[key]
+    if key in shipped_keys():
+        return shipped_change(key)
+    if several := changes_named(key):
+        raise InvalidInput(f"{key!r} stands for several rules; give one: {shortlist([*several])}")
+    raise unknown_value("rules", key, [*changes_named(ALL), "FILE.toml"])
 
 
 def form_for(change: Change, value: Any) -> Form:
