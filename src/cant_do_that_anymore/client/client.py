@@ -100,7 +100,6 @@ class Client:
                 so far are saved.
             UserError: if the model cannot answer at all, or answers cannot be saved.
         """
-        self._stopping.clear()
         self._error, self._failures_in_a_row = None, 0
         self._sender(settings)
         started: deque[asyncio.Future[Answer]] = deque()
@@ -310,6 +309,7 @@ class Client:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            self._stopping.clear()
 
     def _stop(self) -> None:
         """Send no more requests; those in flight go on."""

@@ -60,7 +60,8 @@ def normalize_address(address: str) -> str:
         usable = False
     if not usable or " " in address or not address.isprintable():
         shown = re.sub("(?<=//)[^/]*@", "", address)  # without a password
-        raise InvalidInput(f"not the address of a server: {shown!r}; try http://localhost:8000/v1")
+        example = "http://localhost:8000/v1" if "://" in shown else f"http://{shown}"
+        raise InvalidInput(f"not the address of a server: {shown!r}; try {example}")
     query = parse_qs(parts.query, keep_blank_values=True)
     if "@" in parts.netloc or query.keys() - {_API_VERSION} or parts.fragment:
         raise InvalidInput(

@@ -242,8 +242,3 @@ def _pick(replies: Sequence[str], scores: Logits, settings: Settings) -> str:
     likelihoods = np.exp(relative / settings.temperature).cumsum()
     threshold = Random(settings.seed).random() * likelihoods[-1]
     return replies[int(likelihoods.searchsorted(threshold, side="right"))]
-
-
-def load_bundled(name: str) -> Model:
-    """Create the bundled model of that name."""
-    return RandomModel() if name == RandomModel.info.name else PocketModel(name)

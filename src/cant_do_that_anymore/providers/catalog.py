@@ -72,9 +72,9 @@ PROVIDERS = {
 
 
 def _bundled(name: str) -> Model:
-    from .bundled import load_bundled  # imports numpy
+    from .bundled import PocketModel, RandomModel  # imports numpy
 
-    return load_bundled(name)
+    return RandomModel() if name == RandomModel.info.name else PocketModel(name)
 
 
 BUILT_IN_MODELS: dict[str, Callable[[str], Model]] = dict.fromkeys(
@@ -208,7 +208,7 @@ class Name:
         return None if another_service or self.by_inspect else PROVIDERS.get(self.provider)
 
     def _server_info(self, server: Provider) -> ModelInfo:
-        name = self.model.removeprefix(f"{self.provider}/") if self.provider else self.model
+        name = self.model if self.base_url else self.model.partition("/")[2]
         is_openais = self.provider == "openai" and name.startswith(OPENAI_BASE_MODELS)
         return server_info(
             name or _only_model_at(self.base_url, self._access(server)),
