@@ -35,7 +35,7 @@ from .sentences import (
     wording_sentence,
 )
 from .svg import axis_over, flow
-from .tables import YES_OR_NO, outcomes_in, possible_counts
+from .tables import YES_OR_NO, outcomes_in
 
 _OTHER_COLORS = 4  # in the style sheet, for conditions other than the first two
 # A table by usual answer shows those of so many samples at least, and at most so many of them.
@@ -87,7 +87,7 @@ def page(run: Run) -> str:
 
 
 def _html(run: Run) -> Iterator[str]:
-    words, results, counts = run.words, run.results, possible_counts(run)
+    words, results, counts = run.words, run.results, run.results.outcomes
     statements = {condition.name: condition.rules.statement for condition in run.plan.conditions}
     differences = [finding.estimate for finding in results.diagnosis.values()]
     wordings = results.wordings.by_wording if results.wordings else {}

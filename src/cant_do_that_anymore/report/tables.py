@@ -142,25 +142,9 @@ def outcomes_in(counts: Mapping[str, Mapping[Outcome, int]]) -> list[Outcome]:
     return [outcome for outcome in OUTCOMES if any(count.get(outcome) for count in counts.values())]
 
 
-def possible_counts(run: Run) -> dict[str, dict[Outcome, int]]:
-    """Return the number of replies per outcome that is possible, by condition.
-
-    Without a change of the rules, none are right only after it or wrong only after it.
-    """
-    counts = {}
-    for condition in run.plan.conditions:
-        is_changed = condition.rules != condition.rules.standard
-        counts[condition.name] = {
-            outcome: n
-            for outcome, n in run.results.outcomes[condition.name].items()
-            if is_changed or outcome not in ("forbidden", "adapted")
-        }
-    return counts
-
-
 def _outcomes(run: Run) -> Cells:
     """Return the outcomes by condition; with many conditions, one row for each."""
-    counts = possible_counts(run)
+    counts = run.results.outcomes
     outcomes = outcomes_in(counts)
     if len(counts) > MOST_WITH_SHARES:
         rows = (

@@ -96,8 +96,10 @@ class Condition:
 
     @property
     def outcomes(self) -> list[Outcome]:
-        """The outcomes that an answer can have."""
+        """The outcomes that an answer can have; none comes from a change that is not made."""
         never = get_args(AnswerOutcome if self.about else YesNoOutcome)
+        if self.rules == self.rules.standard:
+            never += ("forbidden", "adapted")
         return [outcome for outcome in OUTCOMES if outcome not in never]
 
 
