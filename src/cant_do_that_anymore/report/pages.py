@@ -8,7 +8,7 @@ from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking, advice, heading
 from ..files import atomic_write_text, file_errors, safe_name
 from ..formatting import pluralize
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Outcome
+from ..task.types import CHANGED_CONDITION, Outcome
 from .formats.csv import as_csv
 from .html import render
 from .plots import Chart, curve_chart, has_curve, outcome_chart, save_chart, uptake_chart
@@ -45,9 +45,7 @@ def _parts(ranked: Sequence[Ranking], document: Row) -> dict[str, object]:
     days = sorted({row["started_at"][:10] for row in results})
     first, words, rows = entries[0], words_of(entries), iter(results)
     n_models = len({(entry.run.model, entry.run.endpoint) for entry in entries})
-    rules: dict[str, Row] = {}
-    for entry in entries:
-        rules.setdefault(entry.change.key, _rule(entry))
+    changes = {entry.change.key: entry.change for entry in entries}
     return {
         "document": document,
         "boards": [_board(ranking, rows) for ranking in ranked],
@@ -56,9 +54,10 @@ def _parts(ranked: Sequence[Ranking], document: Row) -> dict[str, object]:
         "uptake_axis": axis_over(entry.results.uptake for entry in entries),
         "lead_axis": axis_over([p.difference for r in ranked for p in r.pairs], " points"),
         "words": words,
-        "rules": list(rules.values()),
+        "changes": list(changes.values()),
+        "example": example_of(first.run),
         "definitions": first.change.its_habit.definitions(),
-        "standard_prompt": _prompt(first, STANDARD_CONDITION),
+        "prompts": {c.name: c.prompts[0].text for c in first.plan.conditions},
         "size": f"{pluralize(n_models, 'model')}, {pluralize(len(entries), 'run')}",
         "outcomes": outcomes_in({entry.label: _counts(entry) for entry in entries}),
         "counts": _counts,
@@ -85,21 +84,6 @@ def _board(ranking: Ranking, rows: Iterator[Row]) -> dict[str, object]:
 
 def _counts(entry: Entry) -> Mapping[Outcome, int]:
     return entry.results.outcomes[CHANGED_CONDITION]
-
-
-def _rule(entry: Entry) -> Row:
-    """Return what the report shows of a rule change: statement, diagram, prompt."""
-    return {
-        "title": entry.change.title,
-        "statement": entry.change.statement,
-        "example": example_of(entry.run),
-        "prompt": _prompt(entry, CHANGED_CONDITION),
-    }
-
-
-def _prompt(entry: Entry, condition: str) -> str:
-    """Return the prompt of a condition, in the first wording."""
-    return next(c.prompts[0].text for c in entry.plan.conditions if c.name == condition)
 
 
 def write(ranked: Sequence[Ranking], document: Row, out: Path) -> list[Path]:

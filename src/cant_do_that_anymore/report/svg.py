@@ -21,7 +21,7 @@ from ..task.types import OUTCOMES, Outcome, Sample
 
 _ROW = 14
 # An axis has at most 4 steps, of the smallest size that covers all values.
-_STEPS = (0.1, 0.25, 0.5)
+_STEPS = (0.1, 0.25, 0.5, 1.0)
 _MOST_STEPS = 4
 
 
@@ -34,9 +34,8 @@ class Axis:
     unit: str = "%"
 
     def at(self, value: float) -> str:
-        """Return the position of a value on the axis, in percent; values beyond it are cut off."""
-        inside = min(max(value, self.low), self.high)
-        return f"{100 * (inside - self.low) / (self.high - self.low):.2f}%"
+        """Return the position of a value on the axis, in percent."""
+        return f"{100 * (value - self.low) / (self.high - self.low):.2f}%"
 
     @property
     def ticks(self) -> dict[float, str]:
@@ -47,16 +46,13 @@ class Axis:
 
 
 def axis_over(estimates: Iterable[Estimate | None], unit: str = "%") -> Axis:
-    """Return an axis that covers all numbers with their intervals, but not beyond -1 and 1.
-
-    In percent, it reaches 100.
+    """Return an axis that covers all numbers with their intervals; in percent, it reaches 100.
 
     >>> axis_over([Estimate(-0.3, -0.66, 0.02, 50), None], " points")
     Axis(low=-0.75, high=0.25, unit=' points')
     """
     ends = [end for e in estimates if e for end in (e.low, e.value, e.high) if end is not None]
-    least = max(-1.0, min([0.0, *ends]))
-    most = min(1.0, max([1.0 if unit == "%" else 0.0, *ends]))
+    least, most = min([0.0, *ends]), max([1.0 if unit == "%" else 0.0, *ends])
     for step in _STEPS:
         low, high = floor(least / step), ceil(most / step)
         if high - low <= _MOST_STEPS:

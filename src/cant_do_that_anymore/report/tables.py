@@ -77,7 +77,7 @@ def _notes(notes: Sequence[str]) -> Iterator[Text]:
         yield Text(f"note: {note}", style="yellow")
 
 
-def _table(cells: Cells) -> Iterator[RenderableType]:
+def _table(cells: Cells, title: str = "") -> Iterator[RenderableType]:
     """Yield a table without lines, below an empty line; nothing for a table without rows."""
     if not cells[1:]:
         return
@@ -96,7 +96,10 @@ def _table(cells: Cells) -> Iterator[RenderableType]:
     )
     for row in rows:
         table.add_row(*map(Text, row))
-    yield from (Text(), table)
+    yield Text()
+    if title:
+        yield Text(title, style="bold")
+    yield table
 
 
 def _by_wording(run: Run) -> Cells:
@@ -216,15 +219,12 @@ def _totals(document: Row) -> Text:
 def comparison_table(ranking: Ranking) -> RenderableType:
     """Return the verdict, one row for each pair, the leaderboard, and the notes."""
     models = ranking.entries
+    on_all = f"Each model on all its {models[0].words.items}"
     return Group(
         Text(ranking.verdict, style="bold"),
-        Text(),
-        Text(heading(models), style="bold"),
-        *_table(pair_cells(ranking)),
+        *_table(pair_cells(ranking), heading(models)),
         Text(CHANCE, style="dim"),
-        Text(),
-        Text(f"Each model on all its {models[0].words.items}", style="bold"),
-        *_table(leaderboard_cells(models, in_terminal=True)),
+        *_table(leaderboard_cells(models, in_terminal=True), on_all),
         *_paragraph(advice(models)),
         *_notes(group_notes(models)),
     )
