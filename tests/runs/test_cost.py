@@ -45,6 +45,13 @@ def test_a_shipped_dataset_needs_no_search_and_has_no_range() -> None:
     assert (expected.requests, expected.dollars_low) == (200, expected.dollars_high)
 
 
+def test_the_range_of_a_small_pool_contains_the_figure() -> None:
+    """With fewer hits there is less to measure, so the low end comes from the lowest rate."""
+    expected = estimate(Spec(model="openai/o4-mini", rules="base-9", diagnose=True))
+    assert expected.dollars and expected.dollars_low and expected.dollars_high
+    assert expected.dollars_low < expected.dollars <= expected.dollars_high
+
+
 def test_reasoning_is_assumed_by_name_and_by_effort() -> None:
     tokens = {
         (name, effort): estimate(

@@ -243,9 +243,12 @@ def expected_cost(
         built.add(search.config.digest)
     rates, rates_basis = _hit_rates(search) if search else ((1.0, 1.0, 1.0), "")
     numbers = [rest.requests(rate, searches=searches) for rate in rates]
-    per_answer = price.of(each, 2 if info.thinking_tokens else 1) if price else None
-    dollars, high, low = (None if per_answer is None else n * per_answer for n in numbers)
     requests = numbers[0]
+    per_answer = price.of(each, 2 if info.thinking_tokens else 1) if price else None
+    dollars, low, high = (
+        None if per_answer is None else n * per_answer
+        for n in (requests, min(numbers), max(numbers))
+    )
     assumptions = [
         rates_basis if searches and requests else "",
         each_basis if requests else "",
