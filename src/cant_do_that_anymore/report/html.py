@@ -2,7 +2,7 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -18,9 +18,7 @@ from ..formatting import (
     dollars,
     duration,
     format_setting,
-    in_points,
     number,
-    percentage,
     rounded,
     visible,
 )
@@ -49,9 +47,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= FILTERS | {"digest": _digest}
-    environment.globals |= {f.__name__: f for f in (asset, dot, scale, stack)}
-    environment.globals |= {"number": number, "plain": format_setting}
+    filters = amount, digest, dollars, duration, format_setting, number, prose, rounded
+    environment.filters |= {function.__name__: function for function in filters}
+    environment.globals |= {function.__name__: function for function in (asset, dot, scale, stack)}
     return environment
 
 
@@ -70,7 +68,7 @@ def asset(*names: str) -> Markup:
     return Markup("".join((_ASSETS / name).read_text(encoding="utf-8") for name in names))
 
 
-def _digest(content: str) -> str:
+def digest(content: str) -> str:
     """Return the hash by which a content security policy allows a style or a script."""
     return f"sha256-{b64encode(sha256(content.encode()).digest()).decode()}"
 
@@ -92,10 +90,3 @@ def write_text(text: str, path: Path) -> Path:
 def prose(text: str) -> Markup:
     """Escape a sentence, with what it has in backticks as code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(visible(text)))))
-
-
-_FILTERS: tuple[Callable[..., object], ...] = (
-    *(amount, dollars, duration, in_points, number, percentage, prose, rounded),
-)
-# Filters by their names in the templates.
-FILTERS = {function.__name__: function for function in _FILTERS} | {"plain": format_setting}

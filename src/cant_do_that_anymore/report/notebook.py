@@ -9,19 +9,18 @@ from ..formatting import pluralize, visible
 from ..runs.run import Run
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from .html import asset, render
-from .rows import leaderboard_cells, pair_cells
+from .rows import Cells, leaderboard_cells, pair_cells, share_text
 from .run_page import headline_and_tiles
 from .tables import outcomes_in
 
 
 def run_line(run: Run) -> str:
     """Summarize a run in one line: model, eval, rules, rule uptake, and its folder."""
-    uptake = run.results.uptake
     parts = [
         f"{run.version}: {run.plan.eval}",
         run.plan.change.key,
         pluralize(run.results.n, "sample"),
-        f"rule uptake {uptake.as_share if uptake else 'undefined'}",
+        f"rule uptake {share_text(run.results.uptake)}",
         _folder_text(run),
     ]
     return visible(f"<Run of {', '.join(parts)}>")
@@ -42,8 +41,7 @@ def run_html(run: Run) -> str:
 
 def comparison_html(ranking: Ranking) -> str:
     """Render the verdict, and every pair."""
-    remarks = [f"{heading(ranking.entries)}."]
-    return _tables_html({ranking.verdict: pair_cells(ranking)}, remarks)
+    return _tables_html({ranking.verdict: pair_cells(ranking)}, [f"{heading(ranking.entries)}."])
 
 
 def rankings_html(ranked: Sequence[Ranking], remarks: Sequence[str] = ()) -> str:
@@ -52,8 +50,8 @@ def rankings_html(ranked: Sequence[Ranking], remarks: Sequence[str] = ()) -> str
     return _tables_html(dict(zip(verdicts(ranked), tables, strict=True)), remarks)
 
 
-def _tables_html(tables: dict[str, list[list[str]]], remarks: Sequence[str]) -> str:
-    """Render tables below their titles; the first row of each has its headings."""
+def _tables_html(tables: dict[str, Cells], remarks: Sequence[str]) -> str:
+    """Render tables below their titles."""
     return render("notebook_tables.html", palette=_palette(), tables=tables, remarks=remarks)
 
 
