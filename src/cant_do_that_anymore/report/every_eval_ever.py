@@ -160,10 +160,7 @@ def _generation(run: Run) -> Json:
             "prompt_template": changed.prompts[0].text,
             "execution_command": command_of(run, _model_id(run)),
         },
-        "additional_details": {
-            "settings": settings_text(run),
-            "seed": str(run.plan.settings.seed),
-        },
+        "additional_details": {"settings": settings_text(run)},
     }
 
 

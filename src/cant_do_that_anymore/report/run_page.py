@@ -22,7 +22,7 @@ from ..runs.run import Run
 from ..task.conditions import PLACEBO
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Outcome
 from .html import render_stream
-from .sample_browser import LONGEST_TEXT, REASONING_FILTERS, samples_json
+from .sample_browser import LONGEST_TEXT, samples_json
 from .sentences import (
     effect_text,
     explanation,
@@ -98,7 +98,7 @@ def _html(run: Run) -> Iterator[str]:
         flow=flow(run.samples, STANDARD_CONDITION, CHANGED_CONDITION, words.label),
         counts=counts,
         meanings={each: words.fill(_MEANINGS[each]) for each in outcomes_in(counts)},
-        thought_filters=_reasoning_filters(run),
+        has_reasoning=REASONING_DIFFERENCE in results.estimates,
         findings=list(findings(run)),
         findings_axis=axis_over(differences, " points"),
         yes_or_no=YES_OR_NO,
@@ -116,16 +116,6 @@ def _html(run: Run) -> Iterator[str]:
         samples=samples_json(run),
         longest_reply=LONGEST_TEXT,
     )
-
-
-def _reasoning_filters(run: Run) -> dict[str, str]:
-    """Return the filters for samples by their reasoning; none without reasoning."""
-    if REASONING_DIFFERENCE not in run.results.estimates:
-        return {}
-    return {
-        name: f"{run.words.fill(title)} ({sum(map(holds, run.samples)):,})"
-        for name, (title, holds) in REASONING_FILTERS.items()
-    }
 
 
 def _by_answer(run: Run) -> Iterator[tuple[str, list[Estimate | None]]]:

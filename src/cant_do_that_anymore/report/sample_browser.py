@@ -1,7 +1,7 @@
 """The samples of a run as JSON for the report's sample browser."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from markupsafe import Markup
@@ -11,7 +11,7 @@ from ..habits.base import Habit, Item
 from ..metrics.diagnosis import knowing
 from ..runs.run import Run
 from ..task.conditions import KNOWS_FORBIDDEN
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample
+from ..task.types import Condition, Sample
 
 # Characters of a reply or of its reasoning in the report, half of them from its end (often the
 # move). So the report of 1,000 samples with long reasoning stays below 10 MB.
@@ -33,7 +33,6 @@ def _entry(run: Run, sample: Sample) -> dict[str, Any]:
         "source": item.source or "",
         **habit.details(item),
         "usual": [_named(item, answer, habit) for answer in item.usual],
-        "remarkable": [name for name, (_, holds) in REASONING_FILTERS.items() if holds(sample)],
         "replies": {
             condition.name: _reply(sample, condition)
             for condition in run.plan.conditions
@@ -86,22 +85,3 @@ def _cut(text: str) -> str | list[Any]:
 
 # Groups of samples besides the six of a diagnosis.
 CONTROL, NO_HABIT, NO_ANSWER = "control", "no habit", "no answer"
-
-
-def _reasoning(sample: Sample, condition: str) -> int:
-    return sample.answers[condition].usage.thinking_tokens
-
-
-# Filters for samples by their reasoning under the changed rules: a title and a predicate.
-REASONING_FILTERS: dict[str, tuple[str, Callable[[Sample], bool]]] = {
-    "usual": (
-        "mentions the usual {answer}",
-        lambda sample: sample.replies[CHANGED_CONDITION].thought_of_usual,
-    ),
-    "longer": (
-        "longer reasoning",
-        lambda sample: (
-            _reasoning(sample, CHANGED_CONDITION) > _reasoning(sample, STANDARD_CONDITION)
-        ),
-    ),
-}

@@ -65,7 +65,6 @@ function matches(sample, wanted) {
 
 function applyFilters() {
   const wanted = form.elements.move.value.trim().toLowerCase();
-  const thought = form.elements.thoughts?.value;
   const chosen = conditions
     .map(({ name }) => [name, form.elements[name].value])
     .filter(([, outcome]) => outcome);
@@ -73,7 +72,6 @@ function applyFilters() {
     (sample) =>
       chosen.every(([name, outcome]) => sample.replies[name]?.outcome === outcome) &&
       inGroup(sample, form.elements[KNOWING]?.value) &&
-      (!thought || sample.remarkable.includes(thought)) &&
       matches(sample, wanted),
   );
   list.replaceChildren(...matching.map(listed));
