@@ -16,7 +16,7 @@ from uuid import uuid4
 from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking
 from ..errors import InvalidInput
-from ..formatting import without_folders
+from ..formatting import last_part, without_folders
 from ..metrics.estimates import Estimate, Event, Measure
 from ..metrics.measures import AFTER, BEFORE, MEASURES, SHARE_AFTER, SHARE_BEFORE
 from ..providers.catalog import BUILT_IN_MODELS, PROVIDERS
@@ -91,13 +91,14 @@ def _model_id(run: Run) -> str:
     providers = {provider.address: name for name, provider in PROVIDERS.items()}
     if run.endpoint in providers:
         return f"{providers[run.endpoint]}/{run.model}"
-    return run.model if "/" in run.model else f"unknown/{run.model}"
+    name = last_part(run.model)
+    return name if "/" in name else f"unknown/{name}"
 
 
 def _model(run: Run) -> Json:
     is_ours = run.model in BUILT_IN_MODELS
     return {
-        "name": run.model,
+        "name": last_part(run.model),
         "id": _model_id(run),
         "developer": _model_id(run).partition("/")[0],
         "additional_details": {

@@ -281,13 +281,10 @@ def reasoning_sentence(run: Run) -> str:
     before, after = (
         amount(run[reasoning_name(name)].value) for name in (STANDARD_CONDITION, CHANGED_CONDITION)
     )
-    ends = (difference.low, difference.high)
-    interval = f" [{', '.join(map(_change, ends))}]" if None not in ends else ""
+    tokens = (difference.value, difference.low, difference.high)
+    value, low, high = (minus(amount(each)) for each in tokens)
+    interval = "" if None in tokens else f" [{low}, {high}]"
     return (
         f"It uses {before} reasoning tokens under standard rules and {after} under the changed "
-        f"rules: a difference of {_change(difference.value)}{interval}."
+        f"rules: a difference of {value}{interval}."
     )
-
-
-def _change(tokens: float | None) -> str:
-    return minus(amount(tokens))

@@ -19,7 +19,7 @@ from ...api.functions import load
 from ...comparison.naming import option_text
 from ...errors import UserError
 from ...files import home
-from ...formatting import visible
+from ...formatting import last_part, visible
 from ...report.html import PAGE_NAME
 from ...report.pages import INDEX
 from ...runs.lookup import LATEST_RUN, find_run, find_runs, known_folders, readable_runs
@@ -98,7 +98,7 @@ def _print(runs: Sequence[RunFile], screen: Console) -> None:
         uptake = run.rule_uptake.as_share if run.rule_uptake else "–"
         table.add_row(
             Text(stamp if is_stamp else name),
-            _cut(" ".join(filter(None, (run.model, run.tag)))),
+            _cut(" ".join(filter(None, (last_part(run.model), run.tag)))),
             _cut(", ".join((*filter(None, starmap(option_text, run.options.items())), run.rules))),
             Text(f"{run.n_samples:,}"),
             Text(uptake),
