@@ -34,27 +34,21 @@ def told_apart(
     ['a #1', 'a #2']
     """
     kinds = kinds or [""] * len(names)
-    for additions in facts:
+    numbers = [f" #{number}" for number in range(1, len(names) + 1)]
+    for additions in (*facts, numbers):
         ambiguous = _ambiguous(names, additions, kinds)
         names = [
             f"{name}{addition}" if name in ambiguous else name
             for name, addition in zip(names, additions, strict=True)
         ]
-    totals, seen = Counter(zip(names, kinds, strict=True)), Counter[tuple[str, str]]()
-    numbered = []
-    for named in zip(names, kinds, strict=True):
-        seen[named] += 1
-        numbered.append(f"{named[0]} #{seen[named]}" if totals[named] > 1 else named[0])
-    return numbered
+    return list(names)
 
 
 def _ambiguous(names: Sequence[str], additions: Sequence[str], kinds: Sequence[str]) -> set[str]:
     """Return the names that several items of one kind have, if the additions to them differ."""
-    additions_to: dict[str, set[str]] = {}
-    for name, addition in zip(names, additions, strict=True):
-        additions_to.setdefault(name, set()).add(addition)
+    different = Counter(name for name, _ in set(zip(names, additions, strict=True)))
     counts = Counter(zip(names, kinds, strict=True))
-    return {name for (name, _), n in counts.items() if n > 1 and len(additions_to[name]) > 1}
+    return {name for (name, _), n in counts.items() if n > 1 and different[name] > 1}
 
 
 def run_names(runs: Sequence[Run], efforts: Sequence[str]) -> list[str]:

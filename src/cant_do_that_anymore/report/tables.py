@@ -7,7 +7,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from ..comparison.leaderboard import Ranking, advice, heading, settings_of, verdicts
-from ..formatting import dollars, duration, minus, number, percentage, rounded
+from ..formatting import dollars, duration, minus, number, rounded
 from ..metrics.measures import LENGTHS, ORIGINAL
 from ..runs.run import Run
 from ..task.types import OUTCOMES, Outcome
@@ -168,9 +168,8 @@ def _with_share(count: int | None, n: int) -> str:
 
 def _footer(run: Run) -> str:
     usage = run.results.usage
-    cached, given = usage.cached_tokens, usage.input_tokens
-    share = f" ({percentage(cached / given, 0)} cached)" if cached and given else ""
-    tokens = f"{given:,} tokens in{share}, {usage.output_tokens:,} out" if given else ""
+    counts = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
+    tokens = counts if usage.output_tokens else ""  # not of bundled models
     shown = settings_of(run).items()
     settings = ", ".join(f"{name} {text}" for name, text in shown if name not in _NOT_IN_FOOTER)
     limit, seed = f"at most {run.token_limit:,} tokens", f"seed {run.plan.settings.seed}"
