@@ -15,23 +15,6 @@ from testing import Body, Loopback, cdta, habit, moves_in, serving
 RANDOM = ("run", "--model", "cdta/random", "-n", 5)
 
 
-def test_dataset_show_prints_positions() -> None:
-    _, _, _, first, *_ = cdta("dataset", "show", "gpt-4-0314").stdout.split("\n\n")
-    _, *lines = first.splitlines()
-    fields = dict(line.strip().split(": ", maxsplit=1) for line in lines)
-    fen = "rnbqkbnr/pppp1ppp/8/4p3/8/1P6/P1PPPPPP/RNBQKBNR w KQkq - 0 2"
-    moves = {"last move": "e7e5", "moves": "1. b3 e5", "usual move": "Bb2 (c1b2)"}
-    assert fields == {"game": "17", "fen": fen, **moves}
-
-
-def test_dataset_show_prints_how_the_dataset_was_built() -> None:
-    cdta("dataset", "build", "--model", "cdta/random", "-n", "1", "--quiet")
-    output = cdta("dataset", "show", "cdta/random").stdout
-    assert '\n  settings: {"temperature": 0.0' in output
-    assert "\n  pool ended: false\n" in output
-    assert "\n  text:\n    You are playing" in output
-
-
 def test_rules_are_listed_with_their_statements() -> None:
     rules_by_key = {entry["key"]: entry for entry in json.loads(cdta("rules", "--json").stdout)}
     of_chess = [key for key, rules in CATALOG.items() if rules.forbids_something]

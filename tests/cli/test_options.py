@@ -126,7 +126,7 @@ def test_names_that_look_like_markup_are_printed_unchanged(tmp_path: Path) -> No
         (["compare", "--tolerance", "nan", "a"], "tolerance must be a finite number, not 'nan'"),
         (["compare", "--tolerance"], "option '--tolerance' requires an argument"),
         (["compare"], "missing argument 'RUN...'; see `cdta compare --help`"),
-        (["dataset", "show", "--foo"], "no such option '--foo'; see `cdta dataset show --help`"),
+        (["dataset", "list", "--foo"], "no such option '--foo'; see `cdta dataset list --help`"),
         (["run", "--temprature", 1], "no such option '--temprature'; did you mean '--temp"),
         (["--foo"], "no such option '--foo'; see `cdta --help`"),
     ],

@@ -25,7 +25,7 @@ cdta run -n 0
 cdta run --base-url localhost:8000
 cdta run --dataset nowhere.jsonl
 cdta run --wording no.toml
-cdta dataset show gpt-4
+cdta dataset export gpt-4
 cdta prompt --condition x
 cdta prompt --rules bishops-as-queens
 cdta experiment --model a --model b --max-cost 1 --base-url http://127.0.0.1:9

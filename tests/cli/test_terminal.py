@@ -30,7 +30,7 @@ def test_names_cannot_control_the_terminal(tmp_path: Path) -> None:
         check_printable(cdta("run", *options[:3], "n", *options[4:], "--out", other))
         check_printable(cdta("estimate", *options, "--seed", 1))
         check_printable(cdta("dataset", "build", *options[:4], "--pool", DATASET))
-        check_printable(cdta("dataset", "show", f"v{CONTROL_CODES}"))
+        check_printable(cdta("dataset", "list"))
     check_printable(cdta("compare", out, other))
     check_printable(cdta("runs", tmp_path), "]0;title")  # the table shortens the name
     plotted = cdta("experiment", out, other, "--out", tmp_path / "plotted")

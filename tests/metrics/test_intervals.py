@@ -198,7 +198,7 @@ def test_swapping_two_models_mirrors_their_difference(rows: PairedRows) -> None:
     low, high = tally.interval()
     assert low - 1e-12 <= value_of(tally) <= high + 1e-12
     assert value_of(tally) == pytest.approx(first.value - second.value)
-    if -1 < low and high < 1:  # a wider one says nothing and may end at the edge of the possible
+    if low > -1 and high < 1:  # a wider one says nothing and may end at the edge of the possible
         assert swapped.interval() == pytest.approx((-high, -low), abs=1e-9)
 
 

@@ -73,7 +73,6 @@ COMMANDS: Table = {
 DATASET_COMMANDS: Table = {
     "Commands": {
         "list": (".dataset", "List all datasets."),
-        "show": (".dataset", "Show a dataset and its first items."),
         "build": (".dataset", "Build a model's dataset, or extend it."),
         "export": (".dataset", "Write a dataset or a pool as JSON lines."),
         "union": (".dataset", "Merge datasets into one that is fair to all their models."),

@@ -1,27 +1,25 @@
-"""The commands ``cdta dataset``: list, show, build, export, union."""
+"""The commands ``cdta dataset``: list, build, export, union."""
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from textwrap import indent
 from typing import Any
 
 import click
 
 from ...datasets.pools import items_named, union
-from ...datasets.storage import all_datasets, dataset_named
+from ...datasets.storage import all_datasets
 from ...files import atomic_write_text, file_errors
-from ...formatting import format_setting, pluralize, visible
+from ...formatting import pluralize, visible
 from ...habits.base import Item
-from ...habits.catalog import KINDS, resolve_change
+from ...habits.catalog import resolve_change
 from ...habits.words import ANY_HABIT
 from ...runs.evaluate import select
 from ...task.spec import Spec
 from ..help import HELP_ALL, JSON, QUIET, Command, output_option
 from ..options import CLICK_OPTIONS, spec_options
 
-ITEMS_SHOWN = 5
 # Options of the measurement alone.
 NOT_IN_BUILD = ("temperature", "eval", "dataset", "diagnose", "seed", "fresh")
 
@@ -36,47 +34,10 @@ def list_command(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(rows))
         return
-    width = max(len(row["dataset"]) for row in rows)
-    click.echo(f"{'dataset':<{width}}      items  origin    rules")
+    click.echo(f"{'items':>6}  {'origin':<8}  {'rules':<20}  dataset")
     for row in rows:
-        name, count = f"{row['dataset']:<{width}}", f"{row['items']:>9,}"
-        click.echo(f"{name}  {count}  {row['origin']:<8}  {row['rules']}")
-
-
-@click.command("show", cls=Command, params=[JSON])
-@click.argument("name")
-def show_command(name: str, as_json: bool) -> None:
-    """Show a dataset and its first items."""
-    dataset, facts = dataset_named(name)
-    habit = KINDS[facts.get("kind", "chess")]
-    facts = facts | {"items": len(dataset.items)}
-    first = dataset.items[:ITEMS_SHOWN]
-    if as_json:
-        items = [{"id": item.id, **item.to_json()} for item in first]
-        click.echo(json.dumps({"dataset": name, **facts, "first": items}))
-        return
-    words = habit.words
-    summary = f"{name}: {pluralize(len(dataset.items), words.item)}, {dataset.provenance}"
-    click.echo(visible(summary) + "\n")
-    _show(facts)
-    answers = f"the model's usual {words.answer}s"
-    click.echo(f"\nThe first {pluralize(len(first), words.item)}, with {answers}:")
-    for item in first:
-        click.echo(f"\n{item.id}")
-        usual = ", ".join(f"{habit.label(item, answer)} ({answer})" for answer in item.usual)
-        _show({**habit.details(item), f"usual {words.answer}": usual})
-
-
-def _show(facts: Mapping[str, object]) -> None:
-    """Print the facts that there are, each below its name if it has several lines."""
-    for name, value in facts.items():
-        if value in (None, "") or name == "built_now":
-            continue
-        text = visible(format_setting(value))
-        several = "\n" in text
-        click.echo(f"  {name.replace('_', ' ')}:" + ("" if several else f" {text}"))
-        if several:
-            click.echo(indent(text, "    "))
+        facts = f"{row['items']:>6,}  {row['origin']:<8}  {row['rules']:<20}"
+        click.echo(visible(f"{facts}  {row['dataset']}"))
 
 
 @click.command(
