@@ -1,21 +1,18 @@
-"""The arguments of the tasks (``-T``): the options of `Spec` as named parameters, and as a spec."""
+"""The arguments of the tasks (``-T``), which are options of `Spec`."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import fields
-from inspect import Parameter, Signature
-from typing import Any, TypeVar, get_type_hints
+from typing import Any
 
 import click
 from inspect_ai.model import GenerateConfig, Model, get_model
 from inspect_ai.model._generate_config import active_generate_config  # has no public name
 
 from ..errors import InvalidInput, UserError, also_spelled, unknown_value
-from ..task.spec import DEFAULT_SAMPLES, OPTIONS, Spec, parse_option
+from ..task.spec import OPTIONS, Spec, parse_option
 from ..task.types import Eval
 
 Arguments = Mapping[str, Any]
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # Options of ``inspect eval`` that are fields of the spec; ``-T`` takes precedence.
 CONFIG_OPTIONS = ("temperature", "max_tokens", "reasoning_effort", "extra_body")
@@ -47,37 +44,6 @@ def click_errors() -> Iterator[None]:
         raise kind(str(problem)) from None
 
 
-def parameters_of(eval: Eval) -> dict[str, Parameter]:
-    """Return the parameters of a task, from the fields of `Spec`."""
-    types = get_type_hints(Spec)
-    defaults = {item.name: item.default for item in fields(Spec)} | {"n": DEFAULT_SAMPLES[eval]}
-    defaults |= dict.fromkeys(CONFIG_OPTIONS)  # as ``inspect eval`` or the model says
-    return {
-        argument: Parameter(
-            argument,
-            Parameter.KEYWORD_ONLY,
-            default=defaults[name],
-            annotation=types[name] if defaults[name] is not None else types[name] | None,
-        )
-        for argument, name in ARGUMENTS.items()
-    }
-
-
-def with_parameters(eval: Eval) -> Callable[[_Function], _Function]:
-    """Give a function that takes ``**arguments`` the named parameters of a task.
-
-    Any others reach it as well, since it refuses them; Inspect would only warn of them.
-    """
-
-    def named(function: _Function) -> _Function:
-        others = Parameter("arguments", Parameter.VAR_KEYWORD)
-        signature = Signature([*parameters_of(eval).values(), others])
-        function.__signature__ = signature  # type: ignore[attr-defined]
-        return function
-
-    return named
-
-
 def active_model() -> Model | None:
     """Return the model of the task, or None if there is none yet."""
     try:
@@ -97,17 +63,14 @@ def spec_for(eval: Eval, arguments: Arguments, model: Model | None) -> Spec:
     Raises:
         InvalidInput: if an argument is invalid.
     """
-    parameters = parameters_of(eval)
-    for name in arguments.keys() - parameters.keys():
+    for name in arguments.keys() - ARGUMENTS.keys():
         if name in ONLY_CDTA:
             raise InvalidInput(f"Inspect tasks do not support {name}; use cdta run --{name}")
-        raise unknown_value("argument", name, parameters)
+        raise unknown_value("argument", name, ARGUMENTS)
     config = config_of(model) if model else GenerateConfig()
     values = {name: getattr(config, name) for name in CONFIG_OPTIONS}
     values = {name: value for name, value in values.items() if value is not None}
     for name, value in arguments.items():
-        if value == parameters[name].default:
-            continue
         try:
             values[ARGUMENTS[name]] = parse_option(ARGUMENTS[name], value)
         except InvalidInput as problem:

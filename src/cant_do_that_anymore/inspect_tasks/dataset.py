@@ -31,9 +31,6 @@ from .arguments import Arguments, inspect_terms, spec_for
 from .model import TaskModel
 from .scorer import CHANGE_KEY, CONTROL_KEY, DRAW, GROUP, ITEM, RULES_KEY
 
-# Inspect's model for trying out a task. It has no habits, so its samples are the pool itself.
-MOCK = "mockllm/"
-
 
 def steps(most: int) -> Iterator[int]:
     """Yield the number of samples after each step; usual limits are among them.
@@ -46,8 +43,6 @@ def steps(most: int) -> Iterator[int]:
     yield most
 
 
-# Connections for the smallest steps.
-MIN_CONNECTIONS = 5
 # The steps left, the samples returned and the cost limit, for each run of a task: it may run
 # several times, with different models.
 _PROGRESS: ContextVar[tuple[Iterator[int], set[object], list[CostLimit]]] = ContextVar("progress")
@@ -96,9 +91,7 @@ class SearchedSamples(SampleSource):
             if not limits:
                 limits.append(cost_limit_for(spec, model.info))
             step = replace(plan_for(spec, model.info), wanted=size)
-            # Few connections, so that few requests are sent that are not needed.
-            few = replace(spec, max_connections=max(MIN_CONNECTIONS, size // 4))
-            async with affordable_client(few, step, model, limits[0], measures=False) as client:
+            async with affordable_client(spec, step, model, limits[0], measures=False) as client:
                 return await from_cache_again(
                     lambda: select_items(spec, step, self._available, client, quiet=True)
                 )
@@ -108,8 +101,6 @@ def selection_of_task(
     spec: Spec, task_model: Model | None, available: Dataset | Pool
 ) -> Selection | None:
     """Return the items of the task if that takes no request to the model, else None."""
-    if isinstance(available, Pool) and task_model and str(task_model).startswith(MOCK):
-        available = Dataset("", available.name, list(available.items))
     if isinstance(available, Dataset):
         return Selection(available, items_drawn(available, spec), [])
     if not task_model:

@@ -21,7 +21,6 @@ from cant_do_that_anymore.inspect_tasks.arguments import (
     active_model,
     click_errors,
     spec_for,
-    with_parameters,
 )
 from cant_do_that_anymore.inspect_tasks.dataset import (
     PlannedDataset,
@@ -42,21 +41,18 @@ TAGS = ["chess", "habits", "instruction following", "reasoning"]
 
 
 @task
-@with_parameters("all")
 def cant_do_that_anymore(**arguments: Any) -> Task:
     """Does a model drop a habit of chess when the rules forbid it? 1,000 positions."""
     return _task("all", arguments)
 
 
 @task
-@with_parameters("all_small")
 def cant_do_that_anymore_small(**arguments: Any) -> Task:
     """Does a model drop a habit of chess when the rules forbid it? 100 positions."""
     return _task("all_small", arguments)
 
 
 @task
-@with_parameters("all_diagonal")
 def cant_do_that_anymore_diagonal(**arguments: Any) -> Task:
     """The same in games played under the changed rules, so the model has seen the new moves."""
     return _task("all_diagonal", arguments)
