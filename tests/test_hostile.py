@@ -121,7 +121,7 @@ def test_no_model_name_writes_outside_the_home(name: str, home: Path, tmp_path: 
 @pytest.mark.parametrize("name", [*TRICKY_NAMES, "no\x00such"])
 def test_no_wording_name_reads_anything(name: str) -> None:
     for wording, message in (
-        (name, "unknown (wording|key)|no wording in"),  # "." and ".." are folders
+        (name, "unknown wording"),
         (f"{name}.toml", "cannot read the wording"),
         (f"openai-evals:{name}", "cannot read the original's texts"),
     ):

@@ -174,10 +174,10 @@ def test_custom_wordings_and_forms_from_python(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wording", "message"),
     [
-        ("terse,terse", "the wording 'terse' is given twice"),
-        ([TEXTS, TEXTS], "the wording 'own' is given twice"),
+        ("terse,terse", "each once, not 'terse, terse'"),
+        ([TEXTS, TEXTS], "each once, not 'own, own'"),
         ({"standard": "Play."}, "missing the key 'changed'"),
-        ((), "no wording in"),
+        ((), "give at least one wording"),
         ("", "unknown wording: ''"),
     ],
 )

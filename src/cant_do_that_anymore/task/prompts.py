@@ -4,15 +4,13 @@ import ast
 import re
 import tomllib
 import zipfile
-import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from os.path import isdir
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from ..errors import InvalidInput, nearest, unknown_value
+from ..errors import InvalidInput, unknown_value
 from ..files import DATA, file_errors
 from ..habits.base import STATEMENTS, Change, Form, Item, Message, with_user_turn
 from ..habits.catalog import resolve_change
@@ -31,11 +29,6 @@ ORIGINAL_RULES = "bishops-as-knights"
 ORIGINAL_PREFIX = "openai-evals:"
 _ORIGINAL_TEXTS = "evals/elsuite/cant_do_that_anymore/defaults.py"
 _ORIGINAL_NAMES = ("TASK_DESCRIPTION", "TASK_DESCRIPTION_VARIANT")
-# Errors from reading a file that is not a wheel of the original eval.
-_READ_ERRORS = (
-    *(OSError, LookupError, ValueError, TypeError, SyntaxError, RuntimeError, MemoryError),
-    *(zipfile.BadZipFile, zlib.error),
-)
 
 
 @dataclass(frozen=True)
@@ -107,6 +100,8 @@ class Wording:
         role: ``user`` puts the task into the first user turn instead of a system message.
     """
 
+    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
+
     name: str
     standard: str
     changed: str
@@ -164,22 +159,12 @@ def _stated(text: str, change: Change) -> str:
     return re.sub("|".join(map(re.escape, texts)), lambda match: texts[match[0]], text)
 
 
-# The texts of a TOML file, and the placeholders that each may contain.
-_PLACEHOLDERS: dict[str, tuple[str, ...]] = {
-    "standard": (POSITION, TASK, REPLY),
-    "changed": (POSITION, TASK, REPLY, *STATEMENTS),
-    "reminder": STATEMENTS,
-    "question": (*QUERIED, ANSWERS),
-}
 # The wording that runs use by default, and what stands for all of the other shipped ones.
 DEFAULT_WORDING, ALL = "plain", "all"
 SHIPPED_WORDINGS = (
     *("terse", "formal", "conversational", "rule-first", "rule-last"),
     *("positive", "negative", "user-turn"),
 )
-# A word in braces. After a LaTeX command it is an argument, not a placeholder.
-_IN_BRACES = re.compile(r"(\\[A-Za-z]+)?(\{\s*[^\W\d]+\s*\})")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f]")
 
 
 def parse_wording(value: Any) -> Any:
@@ -189,56 +174,49 @@ def parse_wording(value: Any) -> Any:
         InvalidInput: if the texts are not those of a wording.
     """
     if isinstance(value, Mapping):
-        return _checked({"name": "own", **value}, "the wording")
+        return parse(Wording, {"name": "own", **value}, "the wording")
     if isinstance(value, list | tuple):
         return tuple(map(parse_wording, value))
     return str(value) if isinstance(value, Path) else value
 
 
 def wordings_named(source: Any, change: Change | None = None) -> tuple[Wording, ...]:
-    """Return wordings: one, or those of a list, of names between commas, or of a folder.
+    """Return wordings: one, or those of a list or of names between commas.
 
     Args:
         source: a `Wording`, a name, or a list of them. Names are ``plain``, one of the shipped
-            wordings, ``all`` for all of these, a TOML file with the texts of a `Wording`, a folder
-            of such files, or ``openai-evals:FILE`` with a wheel of the package ``evals`` (``pip
-            download --no-deps evals``) or the folder it was unpacked to.
+            wordings, ``all`` for all of these, a TOML file with the texts of a `Wording`, or
+            ``openai-evals:FILE`` with a wheel of the package ``evals`` (``pip download --no-deps
+            evals``) or the folder it was unpacked to.
         change: decides which texts the shipped names stand for; None for those of chess.
 
     Raises:
         InvalidInput: if there is no such wording, or two have the same name.
     """
-    wordings = tuple(_wordings_in(source, change or resolve_change(ORIGINAL_RULES)))
+    change = change or resolve_change(ORIGINAL_RULES)
+    given = source.split(",") if isinstance(source, str) else source
+    sources = [given] if isinstance(given, Wording) else list(given)
+    if ALL in sources:
+        sources = [*SHIPPED_WORDINGS, *(other for other in sources if other != ALL)]
+    wordings = tuple(_wording(source, change) for source in sources)
     names = [wording.name for wording in wordings]
-    if not wordings:
-        raise InvalidInput(f"no wording in {source!r}; leave out --wording for the default")
-    for name in names:
-        if names.count(name) > 1:
-            raise InvalidInput(f"the wording {name!r} is given twice; give each once")
+    if not names or len(set(names)) < len(names):
+        raise InvalidInput(f"give at least one wording, and each once, not {', '.join(names)!r}")
     return wordings
 
 
-def _wordings_in(source: Any, change: Change) -> Iterator[Wording]:
+def _wording(source: Wording | str, change: Change) -> Wording:
     if isinstance(source, Wording):
-        yield source
-    elif isinstance(source, tuple):
-        for item in source:
-            yield from _wordings_in(item, change)
-    elif source in (DEFAULT_WORDING, *SHIPPED_WORDINGS):
-        yield shipped_wording(source, change)
-    elif source == ALL:
-        yield from (shipped_wording(name, change) for name in SHIPPED_WORDINGS)
-    elif source.startswith(ORIGINAL_PREFIX):
-        yield _original(source, Path(source.removeprefix(ORIGINAL_PREFIX)))
-    elif isdir(source):  # noqa: PTH112 (Path.is_dir fails for names that no file can have)
-        yield from map(_from_toml, sorted(Path(source).glob("*.toml")))
-    elif "," in source:
-        yield from _wordings_in(tuple(part.strip() for part in source.split(",")), change)
-    elif source.endswith(".toml"):
-        yield _from_toml(Path(source))
-    else:
-        names = [DEFAULT_WORDING, *SHIPPED_WORDINGS, ALL, "FILE.toml", f"{ORIGINAL_PREFIX}FILE"]
-        raise unknown_value("wording", source, names)
+        return source
+    name = source.strip()
+    if name in (DEFAULT_WORDING, *SHIPPED_WORDINGS):
+        return shipped_wording(name, change)
+    if name.startswith(ORIGINAL_PREFIX):
+        return _original(name)
+    if name.endswith(".toml"):
+        return _from_toml(Path(name))
+    names = [DEFAULT_WORDING, *SHIPPED_WORDINGS, ALL, "FILE.toml", f"{ORIGINAL_PREFIX}FILE"]
+    raise unknown_value("wording", name, names)
 
 
 def shipped_wording(name: str, change: Change) -> Wording:
@@ -253,65 +231,18 @@ def _shipped(name: str, folder: str) -> Wording:
 
 
 def _from_toml(path: Path) -> Wording:
-    where = f"the wording {str(path)!r}"
     with file_errors("read the wording", path, error=InvalidInput, caught=(OSError, ValueError)):
         texts = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    return _checked({**texts, "name": str(path)}, where)
+    return parse(Wording, {**texts, "name": str(path)}, f"the wording {str(path)!r}")
 
 
-def _checked(texts: Mapping[str, Any], where: str) -> Wording:
-    """Return the wording with these texts, if they can be sent to a model.
-
-    Raises:
-        InvalidInput: if they cannot, or a key is unknown.
-    """
-    for key in texts.keys() - {*_PLACEHOLDERS, "role", "name"}:
-        raise unknown_value(f"key in {where}", key, [*_PLACEHOLDERS, "role"])
-    wording = parse(Wording, texts, where)
-    for key in texts.keys() & _PLACEHOLDERS.keys():
-        _check_text(f"{key!r} of {where}", getattr(wording, key), _PLACEHOLDERS[key])
-    if wording.standard.split() == wording.changed.split():
-        raise InvalidInput(
-            f"'standard' and 'changed' of {where} are the same text; write {STATEMENTS[0]} in "
-            "'changed' where the rule is stated"
-        )
-    return wording
-
-
-def _check_text(label: str, text: str, placeholders: Collection[str]) -> None:
-    """Check that a text can be sent to a model.
-
-    Raises:
-        InvalidInput: if it is empty, holds a control character or an unknown placeholder, or asks
-            about no move.
-    """
-    if not text.strip():
-        raise InvalidInput(f"{label} is empty; write the text that the model gets")
-    if control := _CONTROL.search(text):
-        raise InvalidInput(
-            f"{label} contains the control character {control[0]!r}; to write a backslash in TOML, "
-            r"as in \boxed{}, put the text in 'single quotes'"
-        )
-    for command, placeholder in _IN_BRACES.findall(text):
-        if not command and placeholder not in placeholders:
-            valid = nearest(placeholder, placeholders)
-            raise InvalidInput(f"unknown placeholder in {label}: {placeholder!r} ({valid})")
-    if ANSWERS in placeholders and not any(name in text for name in QUERIED):
-        raise InvalidInput(
-            f"{label} asks about no move; write {QUERIED[0]} where the move belongs (of questions, "
-            f"{QUERIED[1]})"
-        )
-
-
-def _original(name: str, path: Path) -> Wording:
+def _original(name: str) -> Wording:
+    path = Path(name.removeprefix(ORIGINAL_PREFIX))
     advice = "get the wheel with: pip download --no-deps evals"
     reading = "read the original's texts from"
-    with file_errors(reading, path, advice, error=InvalidInput, caught=_READ_ERRORS):
-        if path.is_dir():
-            source = (path / _ORIGINAL_TEXTS).read_text(encoding="utf-8")
-        else:
-            with zipfile.ZipFile(path) as wheel, wheel.open(_ORIGINAL_TEXTS) as file:
-                source = file.read().decode()
+    with file_errors(reading, path, advice, error=InvalidInput, caught=(Exception,)):
+        folder = path if path.is_dir() else zipfile.Path(path)
+        source = (folder / _ORIGINAL_TEXTS).read_text(encoding="utf-8")
         texts = {
             target.id: ast.literal_eval(statement.value)
             for statement in ast.parse(source).body
