@@ -77,7 +77,7 @@ def _numbers(facts: dict[str, Any], lines: Iterable[str]) -> Numbers:
         for reply in sample["replies"].values():
             for name in ("adjustments", "limit"):  # may already be known
                 reply.pop(name, None)
-    dataset = {key: facts["dataset"][key] for key in ("version", "origin", "pool", "pool_name")}
+    dataset = {key: facts["dataset"][key] for key in ("version", "origin", "pool_name")}
     stable = {key: value for key, value in facts.items() if key not in VOLATILE}
     stable["options"].pop("max_connections", None)
     return json.loads(json.dumps(stable | {"samples": samples, "dataset": dataset}))  # type: ignore[no-any-return]

@@ -20,14 +20,13 @@ def export(*arguments: object) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_pools_are_exported_by_name_and_by_file(tmp_path: Path) -> None:
+def test_pools_are_exported_by_name(tmp_path: Path) -> None:
     sizes = {name: len(export(name)) for name in ("pool", "diagonal", "common")}
     assert sizes == {"pool": 19_841, "diagonal": 2_250, "common": 3_973}
-    exported_file = tmp_path / "castling.jsonl"
-    (tmp_path / "one.jsonl").write_text(json.dumps(export("diagonal")[0]) + "\n")
-    done = cdta("dataset", "export", tmp_path / "one.jsonl", "-o", exported_file, code=0)
-    assert done.stderr == f"1 item in {exported_file}\n"
-    assert len(read_positions(exported_file, rules_named("bishops-as-knights"))) == 1
+    exported_file = tmp_path / "common.jsonl"
+    done = cdta("dataset", "export", "common", "-o", exported_file, code=0)
+    assert done.stderr == f"3,973 items in {exported_file}\n"
+    assert len(read_positions(exported_file, rules_named("bishops-as-knights"))) == 3_973
     assert "did you mean 'common'?" in cdta("dataset", "export", "comon", code=2).stderr
 
 

@@ -62,7 +62,7 @@ def test_the_pool_is_searched_in_order_until_enough_is_found() -> None:
     assert (dataset.asked, dataset.pool_ended) == (9, False)
     assert dataset.cost == 4.5
     assert (dataset.version, dataset.origin, dataset.built_now) == ("v", "built", True)
-    assert (dataset.pool, dataset.pool_name) == (POOL.digest, "")
+    assert dataset.pool_name == ""
 
 
 def test_a_searched_pool_has_ended_unless_requests_failed() -> None:
@@ -113,7 +113,6 @@ def test_whatever_changes_a_dataset_changes_its_digest() -> None:
     ]
     assert len({config.digest for config in (CONFIG, *others)}) == 7
     assert {len(config.digest) for config in others} == {8}
-    assert {*CONFIG.facts} == {"rules", "pool", "text", "reading", "settings", "identity"}
     another_seed = replace(plan, settings=replace(plan.settings, seed=5))
     assert replace(CONFIG, plan=another_seed).digest == CONFIG.digest
 
@@ -128,8 +127,7 @@ def test_a_saved_dataset_is_reused_as_far_as_it_is_wanted() -> None:
     def reuse(dataset: Dataset, wanted: int, *, fresh: bool = False) -> Dataset | None:
         save_dataset(dataset, CONFIG.digest, CONFIG.facts, CHESS)
         config = replace(CONFIG, plan=replace(CONFIG.plan, wanted=wanted))
-        saved = known_dataset("v", Spec(fresh=fresh), config)
-        return saved and replace(saved, saved_at="")
+        return known_dataset("v", Spec(fresh=fresh), config)
 
     built = replace(run_search(every_fourth, wanted=20).dataset("v"), built_now=False)
     first_ten = replace(built, items=built.items[:10])

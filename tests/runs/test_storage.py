@@ -103,10 +103,6 @@ def test_a_saved_run_gives_the_same_numbers(name: str, tmp_path: Path) -> None:
         (lambda data: data["cost"].update(total="x"), "'cost.total' in .* a valid number, not 'x'"),
         (lambda data: data["options"].update(eval={}), "eval must be 'all', 'all_small' or"),
         (lambda data: data.update(identity=5), "'identity' in .* a valid dictionary, not 5"),
-        (
-            lambda data: data["dataset"].update(saved_at={}),
-            "'dataset.saved_at' .* a valid string",
-        ),
         (lambda data: data["dataset"].update(asked="many"), "'dataset.asked' .* a valid integer"),
         (lambda data: data["options"].update(seed="x"), "seed must be a valid integer"),
         (lambda data: data["options"].update(temperature=1e999), "temperature must be a finite"),

@@ -82,18 +82,11 @@ def test_a_number_beyond_a_bound_is_refused(name: str, bound: Ge | Gt | Le | Lt)
         ({"wording": "fromal"}, "unknown wording: 'fromal' (did you mean 'formal'?)"),
         ({"form": "fenn"}, "unknown form: 'fenn' (did you mean 'fen'?)"),
         ({"conditions": ["placeboo"]}, "unknown condition: 'placeboo' (did you mean 'placebo'?)"),
-        ({"pool": "comon"}, "unknown pool: 'comon' (did you mean 'common'?)"),
-        ({"pool": "gone.jsonl"}, "cannot read 'gone.jsonl' (No such file or directory)"),
         (
             {"conditions": ["changed", "standard"]},
             ("the conditions of a run must start with 'standard' and "),
         ),
-        ({"pool": ""}, "unknown pool: ''"),
         ({"pool": "games", "dataset": "gpt-4-0314"}, "give a pool or a dataset, not both"),
-        (
-            {"pool": "common", "eval": "all_diagonal"},
-            "all_diagonal needs games played under the changed rules, not the pool 'common'; ",
-        ),
         (
             {"model": "m@http://x", "base_url": "http://y"},
             "give one address: 'm@http://x' has one, ",
@@ -110,16 +103,23 @@ def test_an_invalid_spec_is_refused_without_showing_secrets(
 
 
 @pytest.mark.parametrize(
-    ("dataset", "message"),
+    ("options", "message"),
     [
-        ("gpt-4", "unknown dataset: 'gpt-4' (did you mean 'gpt-4-0314'?)"),
-        ("gone.jsonl", "cannot read 'gone.jsonl' (No such file or directory)"),
+        ({"dataset": "gpt-4"}, "unknown dataset: 'gpt-4' (did you mean 'gpt-4-0314'?)"),
+        ({"dataset": "gone.jsonl"}, "cannot read 'gone.jsonl' (No such file or directory)"),
+        ({"pool": "comon"}, "unknown pool: 'comon' (did you mean 'common'?)"),
+        ({"pool": "gone.jsonl"}, "cannot read 'gone.jsonl' (No such file or directory)"),
+        ({"pool": ""}, "cannot read '.' (Is a directory)"),
+        (
+            {"pool": "common", "eval": "all_diagonal"},
+            "all_diagonal needs games played under the changed rules, not the pool 'common'; ",
+        ),
     ],
 )
-def test_a_dataset_that_does_not_exist_is_refused(dataset: str, message: str) -> None:
+def test_items_that_do_not_exist_are_refused(options: dict[str, Any], message: str) -> None:
     for use in (estimate, partial(evaluate, quiet=True)):
         with pytest.raises(InvalidInput) as error:
-            use(Spec(model="cdta/random", dataset=dataset))
+            use(Spec(model="cdta/random", **options))
         assert str(error.value).startswith(message)
 
 

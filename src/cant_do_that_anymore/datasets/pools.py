@@ -1,13 +1,11 @@
 """The items that a run may use: a pool to select from, a dataset, or a union of datasets."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from ..errors import InvalidInput
-from ..formatting import pluralize
+from ..errors import InvalidInput, unknown_value
 from ..habits.base import Change, Item, Pool
 from ..task.spec import Spec
 from .storage import Dataset, dataset_named, items_in
@@ -31,22 +29,32 @@ def source_for(spec: Spec, *, quiet: bool = False) -> Dataset | Pool:
 
 
 def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
-    """Return the pool: from a file, or one of the habit."""
-    change, name = spec.change, str(spec.pool or "")
+    """Return the pool: one of the habit, or from a file."""
+    change, is_diagonal = spec.change, spec.eval == "all_diagonal"
     habit = change.its_habit
-    if name and name not in habit.pools:
-        items = items_in(Path(name), habit)
-        pool = Pool(name, items, user_chosen=True)
-        return replace(pool, label=f"{Path(name).name} {pool.digest}")
-    return habit.pool(change, DIAGONAL if spec.eval == "all_diagonal" else name, quiet=quiet)
+    if spec.pool is None:
+        return habit.pool(change, DIAGONAL if is_diagonal else "", quiet=quiet)
+    name = str(spec.pool)
+    if name in habit.pools and is_diagonal:
+        raise InvalidInput(
+            f"all_diagonal needs games played under the changed rules, not the pool {name!r}; "
+            "leave out --pool, or pass positions of such games with --pool FILE"
+        )
+    if name in habit.pools:
+        return habit.pool(change, name, quiet=quiet)
+    path = Path(name)
+    if not path.suffix and not path.exists():
+        raise unknown_value("pool", name, habit.pools or ["FILE.jsonl"])
+    pool = Pool(name, items_in(path, habit), user_chosen=True)
+    return replace(pool, label=f"{path.name} {pool.digest}")
 
 
-def given_dataset(name: Path | str, change: Change, *alternatives: str) -> Dataset:
-    """Return the items of a file, or a dataset by name; an error lists alternatives."""
+def given_dataset(name: Path | str, change: Change) -> Dataset:
+    """Return the items of a file, or a dataset by name."""
     path = Path(name)
     if path.is_file() or path.suffix in (".jsonl", ".gz"):
         return Dataset("", str(name), items_in(path, change.its_habit))
-    dataset, facts = dataset_named(str(name), *alternatives)
+    dataset, facts = dataset_named(str(name))
     if facts["rules"] != change.identity:
         raise InvalidInput(
             f"the dataset {str(name)!r} is for {facts['rules']}, not for {change.identity}"
@@ -54,19 +62,17 @@ def given_dataset(name: Path | str, change: Change, *alternatives: str) -> Datas
     return dataset
 
 
-def items_named(name: str, change: Change, *, any_rules: bool) -> Sequence[Item]:
-    """Return the items of a pool or a dataset, by name or from a file.
+def items_named(name: str, change: Change) -> Sequence[Item]:
+    """Return the items of a pool or a dataset.
 
     Raises:
-        InvalidInput: if there is none, or it is a dataset for other rules and ``any_rules`` is
-            False.
+        InvalidInput: if there is none of that name.
     """
-    names_by_pool = {"pool": "", DIAGONAL: DIAGONAL} | {n: n for n in change.its_habit.pools}
-    if name in names_by_pool:
-        return change.its_habit.pool(change, names_by_pool[name], quiet=False).items
-    if any_rules and not Path(name).exists():
-        return dataset_named(name, *names_by_pool)[0].items
-    return [change.checked(i) for i in given_dataset(name, change, *names_by_pool).items]
+    habit = change.its_habit
+    pools = {"pool": "", DIAGONAL: DIAGONAL} | {pool: pool for pool in habit.pools}
+    if name in pools:
+        return habit.pool(change, pools[name], quiet=False).items
+    return dataset_named(name, *pools)[0].items
 
 
 def drawn(dataset: Dataset, spec: Spec) -> list[tuple[int, Item]]:
@@ -95,8 +101,8 @@ def items_drawn(dataset: Dataset, spec: Spec) -> list[Item]:
 UNION_SEED = 0
 
 
-def union(names: Sequence[str], change: Change) -> tuple[list[Item], str]:
-    """Return the union of datasets or files, checked under the rules, and what came from each.
+def union(names: Sequence[str], change: Change) -> list[Item]:
+    """Return the union of datasets or files, checked under the rules.
 
     Items are sorted by id and shuffled with a fixed seed. The same sources give the same items in
     the same order, however they are named, and no source comes first.
@@ -104,22 +110,15 @@ def union(names: Sequence[str], change: Change) -> tuple[list[Item], str]:
     Raises:
         InvalidInput: if a source is unknown, for other rules, empty or damaged.
     """
-    habit = change.its_habit
-    sources = {
-        name: _by_id(change.checked(item) for item in given_dataset(name, change).items)
-        for name in names
-    }
-    by_id: dict[str, Item] = {}
-    for _, items in sorted(sources.items()):
-        new = [item for key, item in items.items() if key not in by_id]
-        by_id |= _by_id(habit.regrouped(new, list(by_id.values())))
-    occurrences = Counter(key for items in sources.values() for key in items)
-    ordered = [by_id[key] for key in sorted(by_id)]
+    union: dict[str, Item] = {}
+    for name in sorted(set(names)):
+        items = map(change.checked, given_dataset(name, change).items)
+        new = _by_id(item for item in items if item.id not in union)
+        regrouped = change.its_habit.regrouped(list(new.values()), list(union.values()))
+        union |= _by_id(regrouped)
+    ordered = [union[key] for key in sorted(union)]
     Random(UNION_SEED).shuffle(ordered)
-    given = ", ".join(f"{len(items):,} of {name}" for name, items in sources.items())
-    shared = sum(number > 1 for number in occurrences.values())
-    in_all = pluralize(len(ordered), habit.words.item)
-    return ordered, f"{in_all}: {given}; {shared:,} of them in more than one"
+    return ordered
 
 
 def _by_id(items: Iterable[Item]) -> dict[str, Item]:

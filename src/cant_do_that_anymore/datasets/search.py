@@ -80,8 +80,8 @@ class SelectionConfig:
             "rules": self.plan.change.identity,
             "pool": self.pool.digest,
             "text": prompt.text,
-            **({"role": prompt.role} if prompt.role != "system" else {}),
-            **({} if self.plan.has_default_form else {"form": form.identity}),
+            "role": prompt.role,
+            "form": form.identity,
             "reading": self.plan.reading,
             "settings": self.settings.non_defaults,
             "identity": dict(self.model.identity),
@@ -218,6 +218,5 @@ class Search:
             cost=self._cost,
             endpoint=self.config.model.endpoint,
             built_now=True,
-            pool=self.config.pool.digest,
             pool_name=self.config.pool.label,
         )

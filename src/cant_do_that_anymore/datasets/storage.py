@@ -2,10 +2,8 @@
 
 import json
 import logging
-import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ from ..files import atomic_dir, atomic_write_text, file_errors, home, safe_name
 from ..formatting import pluralize
 from ..habits.base import Change, Habit, Item
 from ..habits.catalog import KINDS
-from ..habits.chess.pools import COMMON, shipped_games
+from ..habits.chess.pools import shipped_games
 from ..habits.chess.position import shipped_pool
 from ..habits.chess.rules import BISHOPS_AS_KNIGHTS
 from ..validation import parse
@@ -22,12 +20,6 @@ from ..validation import parse
 log = logging.getLogger(__name__)
 
 ITEMS_FILE = "items.jsonl"
-
-
-def _digest(items: Iterable[Item]) -> str:
-    """Digest of everything about the items, however the file is written."""
-    lines = (json.dumps(item.to_json(), sort_keys=True) for item in items)
-    return sha256("\n".join(lines).encode()).hexdigest()
 
 
 def _home() -> Path:
@@ -51,9 +43,7 @@ class Dataset:
         pool_ended: whether the pool holds no more for this model.
         cost: what the requests to find them cost in US dollars; None if unknown.
         endpoint: the address of the model, if it has one.
-        saved_at: when the dataset was saved.
         built_now: whether the current run built it.
-        pool: a digest of the pool it was selected from, if it was built.
         pool_name: the name of that pool, unless it is the default pool of the rules.
     """
 
@@ -65,21 +55,18 @@ class Dataset:
     pool_ended: bool = True
     cost: float | None = None
     endpoint: str = ""
-    saved_at: str = ""
     built_now: bool = False
-    pool: str = ""
     pool_name: str = ""
 
     @property
     def provenance(self) -> str:
         """Describes where the dataset came from."""
-        on = f" on {self.saved_at[:10]}" if self.saved_at else ""
         if not self.asked:
-            return f"{self.origin}{on} for {self.version}" if self.version else self.origin
+            return f"{self.origin} for {self.version}" if self.version else self.origin
         at = f" at {self.endpoint}" if self.endpoint else ""
-        when = " now" if self.built_now else f"{on}{at}"
+        where = " now" if self.built_now else at
         of = f" of the pool {self.pool_name}" if self.pool_name else ""
-        return f"built{when} from {pluralize(self.asked, 'request')}{of}"
+        return f"built{where} from {pluralize(self.asked, 'request')}{of}"
 
     @property
     def chosen_from(self) -> str:
@@ -99,23 +86,13 @@ def shipped_datasets() -> dict[str, Dataset]:
 
 
 def notes_on_dataset(dataset: Dataset) -> list[str]:
-    """Return notes on the selection of the positions.
-
-    Some requests may have had no answer, and the habits of the model may have shaped the pool.
-    """
-    notes = []
-    if dataset.failed:
-        notes.append(
-            f"{pluralize(dataset.failed, 'request')} to build the dataset had no answer; if "
-            "they are answered next time, the same command may choose other positions"
-        )
-    if dataset.pool_name == COMMON and dataset.version in shipped_games():
-        notes.append(
-            f"{dataset.version} is one of the four models whose habits make up the pool "
-            f"{COMMON}: its dataset contains all its habits there, and that of another model "
-            "only those it shares with the four"
-        )
-    return notes
+    """Return notes on the selection of the positions."""
+    if not dataset.failed:
+        return []
+    return [
+        f"{pluralize(dataset.failed, 'request')} to build the dataset had no answer; if they are "
+        "answered next time, the same command may choose other positions"
+    ]
 
 
 def saved_dataset(version: str, digest: str, change: Change) -> Dataset | None:
@@ -142,10 +119,9 @@ def save_dataset(dataset: Dataset, kind: str, facts: Mapping[str, object], habit
     """
     home("datasets")
     folder = _folder(dataset.version, kind)
-    metadata = asdict(replace(dataset, items=[])) | {"items": len(dataset.items), **facts}
-    metadata |= {"digest": _digest(dataset.items), "kind": habit.folder}
+    metadata = asdict(replace(dataset, items=[])) | {"items": len(dataset.items)}
+    metadata |= {"kind": habit.folder, **facts}
     lines = "".join(f"{json.dumps(item.to_json())}\n" for item in dataset.items)
-    metadata |= {"saved_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
     advice = "no answer is lost. Free some space and run the same command again"
     with (
         file_errors("save the dataset in", folder, advice),
@@ -200,16 +176,12 @@ def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:
         facts = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
         items = KINDS[facts["kind"]].items_in(folder / ITEMS_FILE)
         dataset = parse(Dataset, facts | {"items": [], "built_now": False}, "dataset.json")
-        _, digest = facts["rules"], facts["digest"]
+        if len(items) != facts["items"]:
+            raise ValueError(f"it has {len(items)} of {facts['items']} items")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidInput(
             f"the dataset in {str(folder)!r} is damaged ({error_reason(error)})"
         ) from None
-    if _digest(items) != digest:
-        raise InvalidInput(
-            f"the dataset in {str(folder)!r} was changed since it was {dataset.origin}; for your "
-            "own items, use --dataset FILE"
-        )
     return replace(dataset, items=items), facts
 
 

@@ -241,7 +241,7 @@ def comparison_json(ranking: Ranking) -> Row:
 
 def origin_text(run: Run) -> str:
     """Return where the dataset came from, without who built it when."""
-    return replace(run.dataset, built_now=False, saved_at="", endpoint="").provenance
+    return replace(run.dataset, built_now=False, endpoint="").provenance
 
 
 def settings_text(run: Run) -> str:

@@ -5,12 +5,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from math import inf
-from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any
 
-from ..errors import InvalidInput, unknown_value
-from ..habits.base import Habit
+from ..errors import InvalidInput
 from ..providers.access import resolve_headers
 from ..providers.base import Settings
 
@@ -92,22 +90,3 @@ def parse_price(value: Any) -> tuple[float, float] | None:
     raise InvalidInput(
         f"price must be IN,OUT in US dollars per million tokens, such as 2.5,10, not {value!r}"
     )
-
-
-def check_pool(pool: str | Path | None, eval: str, habit: Habit) -> None:
-    """Check that a pool is one of the habit and fits the eval, or is a file that exists.
-
-    Raises:
-        InvalidInput: if it is not.
-    """
-    is_named = str(pool) in habit.pools
-    if is_named and eval == "all_diagonal":
-        raise InvalidInput(
-            f"all_diagonal needs games played under the changed rules, not the pool {str(pool)!r}; "
-            "leave out --pool, or pass positions of such games with --pool FILE"
-        )
-    if pool is None or is_named or (pool and Path(pool).exists()):
-        return
-    if not Path(pool).suffix:
-        raise unknown_value("pool", str(pool), habit.pools or ["FILE.jsonl"])
-    habit.items_in(Path(pool))  # says why it cannot be read

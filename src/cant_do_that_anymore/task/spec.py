@@ -32,7 +32,6 @@ from .option_info import (
     MODEL,
     TASK,
     OptionInfo,
-    check_pool,
     option,
     parse_body,
     parse_headers,
@@ -222,7 +221,6 @@ class Spec:
             parse_name(model, base_url)
         if self.pool and self.dataset:
             raise InvalidInput("give a pool or a dataset, not both")
-        check_pool(self.pool, self.eval, change.its_habit)
 
     @property
     def settings(self) -> Settings:

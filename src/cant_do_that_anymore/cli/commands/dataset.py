@@ -52,11 +52,11 @@ def list_command(as_json: bool) -> None:
 def export_command(name: str, output: Path | None, rules: str) -> None:
     """Write a dataset or a pool as JSON lines.
 
-    NAME is a dataset of `cdta dataset list`, a file, or a pool: pool (of the rules), diagonal,
-    games or common. The keys are the original's.
+    NAME is a dataset of `cdta dataset list` or a pool: pool (of the rules), diagonal, games or
+    common. The keys are the original's.
     """
     change = resolve_change(rules)
-    items = items_named(name, change, any_rules=True)
+    items = items_named(name, change)
     if not output:
         sys.stdout.write(_lines(items))
         return
@@ -85,9 +85,10 @@ def union_command(names: tuple[str, ...], output: Path, rules: str) -> None:
     A DATASET is a name from `cdta dataset list` or a file. Every item is written once; the
     order is a fixed shuffle.
     """
-    items, summary = union(names, resolve_change(rules))
+    change = resolve_change(rules)
+    items = union(names, change)
     _write(items, output)
-    click.echo(f"{summary}; in {output}")
+    click.echo(f"{pluralize(len(items), change.its_habit.words.item)} in {output}")
 
 
 @click.command("build", cls=Command, params=[*spec_options(*NOT_IN_BUILD), QUIET, HELP_ALL])
