@@ -4,13 +4,13 @@ A run asks about every item under the conditions of its plan. The first is the b
 which a model shows its habits.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ..errors import InvalidInput, unknown_value
+from ..errors import unknown_value
 from ..habits.base import Change, Form, Item
 from ..habits.catalog import form_for, resolve_change
 from ..providers.base import Question
@@ -63,9 +63,14 @@ class ConditionTemplate:
     label: str = ""
     asks: str = ""
 
+    def prompt(self, wording: Wording, change: Change, form: Form) -> Prompt:
+        """Return the texts in one wording."""
+        text, added = self.text(wording, change, form), self.added(wording, change)
+        return Prompt(text, added, wording.role, self.again(change))
+
     def condition(
         self, name: str, change: Change, prompts: Iterable[Prompt], form: Form
-    ) -> "Condition":
+    ) -> Condition:
         """Return the condition for a rule change with these prompts."""
         words = change.its_habit.words
         label = words.fill(self.label)
@@ -141,40 +146,24 @@ def interventions() -> list[str]:
 
 
 def parse_interventions(value: Any) -> tuple[str, ...]:
-    """Return interventions given as a list, as names between commas, or as "all".
-
-    Names come in the order of the table, so that runs do not differ in the order in which they are
-    given.
-
-    Raises:
-        InvalidInput: if one is unknown.
-    """
+    """Return the names of interventions given as a list, or as a text with commas."""
     given = value if isinstance(value, list | tuple) else [value] if value else []
-    if True in given:  # in an experiment file
-        return (ALL,)
     names = [name for text in given for name in str(text).split(",")]
-    if ALL in names:
-        return (ALL,)
-    for name in names:
-        if name not in interventions():
-            raise unknown_value("intervention", name, [*interventions(), ALL])
-    return tuple(name for name in CONDITIONS if name in names)
+    return tuple(ALL if name == "True" else name for name in names)  # true in an experiment file
 
 
 def interventions_for(change: Change, given: Sequence[str]) -> tuple[str, ...]:
-    """Return interventions with those that ``all`` stands for.
+    """Return interventions in the order of the table, with those that ``all`` stands for.
 
     Raises:
-        InvalidInput: if one makes no sense for the habit of the change.
+        InvalidInput: if one is unknown, or makes no sense for the habit of the change.
     """
-    senseless = {LISTED} - change.its_habit.help_texts.keys()
-    if ALL in given:
-        return tuple(name for name in interventions() if name not in senseless)
-    if found := senseless.intersection(given):
-        raise InvalidInput(
-            f"the intervention {min(found)!r} is for chess, not for {change.key}; leave it out"
-        )
-    return tuple(given)
+    has_listed = LISTED in change.its_habit.help_texts
+    available = [name for name in interventions() if name != LISTED or has_listed]
+    for name in given:
+        if name not in (*available, ALL):
+            raise unknown_value("intervention", name, [*available, ALL])
+    return tuple(name for name in available if name in given or ALL in given)
 
 
 def conditions_for(
@@ -188,27 +177,12 @@ def conditions_for(
     shown = form or change.its_habit.form
     conditions = []
     for name in names:
-        template = _template(name)
-        prompts = [_prompt(template, wording, change, shown) for wording in wordings]
+        if name not in CONDITIONS:
+            raise unknown_value("condition", name, CONDITIONS)
+        template = CONDITIONS[name]
+        prompts = [template.prompt(wording, change, shown) for wording in wordings]
         conditions.append(template.condition(name, change, prompts, shown))
     return tuple(conditions)
-
-
-def _template(name: str) -> ConditionTemplate:
-    """Return the template of that name.
-
-    Raises:
-        InvalidInput: if there is none.
-    """
-    if name not in CONDITIONS:
-        raise unknown_value("condition", name, CONDITIONS)
-    return CONDITIONS[name]
-
-
-def _prompt(template: ConditionTemplate, wording: Wording, change: Change, form: Form) -> Prompt:
-    """Return the texts of a condition in one wording."""
-    text, added = template.text(wording, change, form), template.added(wording, change)
-    return Prompt(text, added, wording.role, template.again(change))
 
 
 def question(
@@ -237,22 +211,6 @@ def control_conditions(plan: Plan) -> tuple[Condition, ...]:
     return plan.conditions[: len(CONTROL_CONDITIONS)]
 
 
-def check_conditions(names: tuple[str, ...]) -> None:
-    """Check that the conditions make a run.
-
-    Raises:
-        InvalidInput: if a name is unknown or repeated, or the first two are not the standard and
-            the changed condition.
-    """
-    for name in names:
-        _template(name)
-    if names[:2] != (STANDARD_CONDITION, CHANGED_CONDITION) or len(set(names)) < len(names):
-        raise InvalidInput(
-            f"the conditions of a run must start with {STANDARD_CONDITION!r} and "
-            f"{CHANGED_CONDITION!r} and be distinct, not {names!r}"
-        )
-
-
 @dataclass(frozen=True)
 class SavedCondition:
     """A condition in ``run.json``: its prompts by wording, and any token limit of its own."""
@@ -262,11 +220,8 @@ class SavedCondition:
     prompts: dict[str, Prompt]
     tokens: int = 0
 
-    def condition(
-        self, name: str, change: Change, form: Form, interventions: Collection[str]
-    ) -> Condition:
-        """Return the condition with this name; an intervention may be missing in the table."""
-        is_own = name in interventions and name not in CONDITIONS
-        template = ConditionTemplate() if is_own else _template(name)
+    def condition(self, name: str, change: Change, form: Form) -> Condition:
+        """Return the condition with this name; one of the user's own is not in the table."""
+        template = CONDITIONS.get(name, ConditionTemplate())
         template = replace(template, tokens=self.tokens)
         return template.condition(name, change, self.prompts.values(), form)

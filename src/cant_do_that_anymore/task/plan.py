@@ -57,8 +57,7 @@ def saved_plan(
     """
     habit = change.its_habit
     form = habit.form_named(options["form"]) if "form" in options else habit.form
-    names = options.get("interventions", ())
-    conditions = {name: entry.condition(name, change, form, names) for name, entry in saved.items()}
+    conditions = {name: entry.condition(name, change, form) for name, entry in saved.items()}
     if missing := {STANDARD_CONDITION, CHANGED_CONDITION} - conditions.keys():
         raise KeyError(f"no condition {' and '.join(missing)}")
     wordings = tuple(saved[STANDARD_CONDITION].prompts)
@@ -69,7 +68,7 @@ def saved_plan(
         **_options(spec),
         wordings=wordings,
         conditions=tuple(conditions.values()),
-        interventions=tuple(sorted(names)),
+        interventions=tuple(sorted(options.get("interventions", ()))),
     )
 
 

@@ -22,7 +22,6 @@ from ..validation import check
 from .conditions import (
     DIAGNOSIS_CONDITIONS,
     MOST_REQUESTS,
-    check_conditions,
     interventions,
     interventions_for,
     parse_interventions,
@@ -44,7 +43,6 @@ from .prompts import (
     SHIPPED_WORDINGS,
     Wording,
     parse_wording,
-    wordings_named,
 )
 from .types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Reading
 
@@ -89,7 +87,7 @@ class Spec:
         wording: the prompts; names, texts (a mapping with ``standard`` and ``changed``), or a list
             of them. With several, each position gets one.
         form: how the position is shown: a name, or a `Form` of your own.
-        conditions: the conditions to measure; a diagnosis adds its own.
+        conditions: more conditions to measure, besides those of every run and of a diagnosis.
         reading: how replies are read: ``lenient``, or ``exact`` as in the original.
         interventions: what may help: names, or ``all``.
         diagnose: also ask why the habit stays: under all conditions of a diagnosis, with controls.
@@ -156,7 +154,7 @@ class Spec:
     form: str | Form = option(
         DEFAULT_FORM, TASK, "F", f"How the position is shown: {_join(*FORMS)}"
     )
-    conditions: tuple[str, ...] = (STANDARD_CONDITION, CHANGED_CONDITION)
+    conditions: tuple[str, ...] = ()
     reading: Reading = option(
         "lenient", TASK, "R", "How to read replies: lenient, or exact as in the original."
     )
@@ -200,23 +198,18 @@ class Spec:
         for item in fields(self):
             if (value := getattr(self, item.name)) is not item.default:
                 object.__setattr__(self, item.name, validate_option(item.name, value))
-        if self.model is not None and not self.model.strip():
-            raise InvalidInput("the model's name is empty; name one, or leave out --model")
-        if self.base_url is not None and not self.base_url.strip():
-            raise InvalidInput("the server's address is empty; name one, or leave out --base-url")
+        for option_name in ("model", "base_url"):
+            if str(getattr(self, option_name)).strip() == "":
+                raise InvalidInput(f"{option_name} is empty; give a value or leave it out")
         model, base_url = split_address(self.model, self.base_url)
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "base_url", base_url)
-        check_conditions(self.conditions)
         change = self.change
-        wordings_named(self.wording, change)
         given = interventions_for(change, self.interventions)
         object.__setattr__(self, "interventions", given)
         shown = form_for(change, self.form)
         name = DEFAULT_FORM if shown is change.its_habit.form else shown.name
         object.__setattr__(self, "form", shown if shown.digest else name)
-        if self.diagnose:
-            _ = change.placebo_change  # not every change has one
         if model or base_url:
             parse_name(model, base_url)
         if self.pool and self.dataset:
@@ -243,8 +236,10 @@ class Spec:
     @property
     def all_conditions(self) -> tuple[str, ...]:
         """All conditions of the run."""
+        of_run = STANDARD_CONDITION, CHANGED_CONDITION
         of_diagnosis = DIAGNOSIS_CONDITIONS if self.diagnose else ()
-        return tuple(dict.fromkeys((*self.conditions, *of_diagnosis, *self.interventions)))
+        names = (*of_run, *self.conditions, *of_diagnosis, *self.interventions)
+        return tuple(dict.fromkeys(names))
 
     @property
     def change(self) -> Change:
