@@ -304,7 +304,7 @@ def test_lost_controls_are_refused(upset_run: Run, tmp_path: Path) -> None:
     save_run(upset_run, tmp_path / "run")
     file = tmp_path / "run" / "controls.jsonl"
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
-    with pytest.raises(InvalidInput, match=rf"controls.jsonl is damaged: it has {N - 1} of {N}"):
+    with pytest.raises(InvalidInput, match=rf"controls.jsonl' \(it has {N - 1} of {N}"):
         load_run(tmp_path / "run")
 
 

@@ -154,20 +154,15 @@ def all_datasets() -> dict[str, tuple[Dataset, dict[str, Any]]]:
 
 
 def dataset_named(name: str, *alternatives: str) -> tuple[Dataset, dict[str, Any]]:
-    """Return a dataset by its name in the list, or by its model version if that is unique.
+    """Return a dataset by its name in the list.
 
     Raises:
-        InvalidInput: if there is none, or more than one; the message suggests the alternatives.
+        InvalidInput: if there is none; the message suggests names, and the alternatives.
     """
     datasets = all_datasets()
-    if name in datasets:
-        return datasets[name]
-    of_version = [key for key, (dataset, _) in datasets.items() if dataset.version == name]
-    if len(of_version) > 1:
-        raise InvalidInput(f"{name!r} has several datasets: {', '.join(of_version)}")
-    if not of_version:
+    if name not in datasets:
         raise unknown_value("dataset", name, [*datasets, *alternatives])
-    return datasets[of_version[0]]
+    return datasets[name]
 
 
 def _load(folder: Path) -> tuple[Dataset, dict[str, Any]]:

@@ -119,9 +119,8 @@ def habit(reading: Reading | None = None) -> Scorer:
             value=_values(sample),
             answer=" / ".join(texts.values()),
             explanation="\n\n".join(
-                f"**{condition.rules.title if len(conditions) == 2 else condition.name}:** "
-                f"{texts[condition.name]} is {sample.replies[condition.name].outcome}"
-                for condition in conditions
+                f"**{name}:** {text} is {sample.replies[name].outcome}"
+                for name, text in texts.items()
             ),
             metadata=_metadata(sample),
         )

@@ -5,12 +5,11 @@ saved answers again and computes everything as in a run.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from reprlib import repr as shortened
 from typing import Any, ClassVar, Literal
 
 from ..errors import Interrupted, InvalidInput
@@ -31,7 +30,9 @@ from .run import Run, RunFacts
 # Version of the file format; other versions are rejected.
 FORMAT = 7
 RUN_JSON, SAMPLES_FILE, CONTROLS_FILE = "run.json", "samples.jsonl", "controls.jsonl"
-RERUN_ADVICE = "run its command again; cached answers are used"
+RERUN_ADVICE = "run its command again if it is of another version; cached answers are used"
+# Errors from values that a run does not have.
+_BAD_VALUES = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,26 +152,14 @@ def read_run_json(folder: Path) -> RunFile:
         InvalidInput: if the file is missing, damaged or of another format.
     """
     path = folder / RUN_JSON
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InvalidInput(
-            f"{str(folder)!r} is not a run folder ({error.strerror}: {RUN_JSON})"
-        ) from None
-    with _naming(path):
-        return replace(parse(RunFile, content, "the file"), folder=folder)
+    with _reading(path):
+        return replace(parse(RunFile, path.read_bytes(), "the file"), folder=folder)
 
 
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Name the file in errors about its values."""
-    try:
-        yield
-    except (InvalidInput, ArithmeticError, LookupError) as error:
-        reason = str(error) if isinstance(error, InvalidInput) else repr(error)
-        raise InvalidInput(
-            f"{path} is damaged or of another version: {reason}; {RERUN_ADVICE}"
-        ) from None
+def _reading(path: Path) -> AbstractContextManager[None]:
+    """Return a context that reports what is wrong with a file of a run."""
+    caught = (OSError, *_BAD_VALUES)
+    return file_errors("read the run", path, RERUN_ADVICE, error=InvalidInput, caught=caught)
 
 
 def load_run(folder: Path | str, rules: Change | None = None) -> Run:
@@ -183,7 +172,7 @@ def load_run(folder: Path | str, rules: Change | None = None) -> Run:
     folder = Path(folder)
     file = read_run_json(folder)
     change = _change_in(file, rules, folder)
-    with _naming(folder / RUN_JSON):
+    with _reading(folder / RUN_JSON):
         plan = saved_plan(change, file.options, file.conditions)
     samples = _read_samples(folder / SAMPLES_FILE, plan, plan.conditions, file.n_samples)
     controls = list[Sample]()
@@ -218,24 +207,18 @@ def _read_samples(
     """Read and score the samples of a file, which must contain so many.
 
     Raises:
-        InvalidInput: naming the line that is not a sample.
+        InvalidInput: if it is damaged.
     """
-    with file_errors("read", path, error=InvalidInput), path.open("rb") as file:
-        samples = [
-            _sample_in(line, plan, conditions, f"{path}, line {number}")
-            for number, line in enumerate(file, 1)
-        ]
-    if len(samples) != expected:
-        raise InvalidInput(f"{path} is damaged: it has {len(samples)} of {expected} samples")
+    with _reading(path), path.open("rb") as file:
+        samples = [_sample_in(line, plan, conditions) for line in file]
+        if len(samples) != expected:
+            raise InvalidInput(f"it has {len(samples)} of {expected} samples")
     return samples
 
 
-def _sample_in(line: bytes, plan: Plan, conditions: Sequence[Condition], where: str) -> Sample:
-    try:
-        facts = json.loads(line)
-        trial = Trial(plan.change.its_habit.item(facts), int(facts["draw"]))
-        answers = parse(dict[str, Answer], facts["replies"], where)
-        saved = [answers[condition.name] for condition in conditions]
-    except (LookupError, RecursionError, TypeError, ValueError) as error:
-        raise InvalidInput(f"{where}: not a sample of a run ({shortened(error)})") from None
+def _sample_in(line: bytes, plan: Plan, conditions: Sequence[Condition]) -> Sample:
+    facts = json.loads(line)
+    trial = Trial(plan.change.its_habit.item(facts), int(facts["draw"]))
+    answers = parse(dict[str, Answer], facts["replies"], "a sample")
+    saved = [answers[condition.name] for condition in conditions]
     return trial.sample(saved, conditions, plan.reading)
