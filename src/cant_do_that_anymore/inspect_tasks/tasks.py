@@ -81,9 +81,6 @@ def _task(eval: Eval, arguments: Arguments) -> Task:
                 "wording": spec.wording,
                 "reading": spec.reading,
                 "protocol": PROTOCOL,
-                "dataset": selection.dataset.provenance
-                if selection
-                else "found while the task runs",
             },
         )
         name = str(spec.dataset or f"{change.key}/{spec.pool or eval}")
