@@ -1,6 +1,5 @@
 """No control characters reach the terminal, and a full device gives a one-sentence error."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
