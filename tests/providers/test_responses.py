@@ -278,7 +278,7 @@ QUOTA = {"type": "billing", "code": "insufficient_quota"}
             for status in (409, 425, 429, 500, 502, 503, 529)
         ),
         *((INSPECT, refusal(status), TransientError, "no") for status in (429, 500, 503, 529)),
-        (OWN, refusal(403), UserError, r"needs a key, and none was sent \(HTTP 403: no\)"),
+        (OWN, refusal(403), UserError, r"needs a key \(HTTP 403: no\)"),
         *((INSPECT, refusal(status), UserError, "refuses the key") for status in (401, 403)),
         (OWN, refusal(404), UserError, r"refuses 'm' \(HTTP 404: no\)"),
         (INSPECT, refusal(404), UserError, "openai-api/loop/m cannot answer"),

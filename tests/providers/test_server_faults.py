@@ -176,12 +176,7 @@ def test_repeated_refusals_do_not_end_a_run_with_other_answers(
     assert 2 * len(refused) > client.MAX_CONSECUTIVE_FAILURES
 
 
-@pytest.mark.usefixtures("short_timeout")
-def test_a_long_answer_has_a_longer_timeout(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_api, "LONG_TIMEOUT", aiohttp.ClientTimeout(total=60))
-    server = serve(wavering, delay=0.6)  # longer than the timeout of 0.4 seconds
-    run_on(server, 1, max_tokens=8_000)
-    assert len(server.requests) == 2
+def test_connections_are_kept_alive() -> None:
     address = socket.getaddrinfo("127.0.0.1", 80, type=socket.SOCK_STREAM)[0]
     with openai_api.keepalive_socket(address) as connection:
         assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cant_do_that_anymore.comparison.entries import named_entries
-from cant_do_that_anymore.errors import InvalidInput, UserError
+from cant_do_that_anymore.errors import UserError
 from cant_do_that_anymore.metrics.notes import version_of_all
 from cant_do_that_anymore.runs.identity import DIFFERENCES_TO_REJECT, PROBES, ModelChanged
 from cant_do_that_anymore.runs.run import ALL_CACHED
@@ -160,8 +160,3 @@ def test_a_fully_cached_run_works_offline() -> None:
     with pytest.raises(UserError, match="no server answers") as error:
         measure_few(server, n=N + 1)
     assert "changed" not in str(error.value)
-
-
-def test_bundled_models_have_no_tag() -> None:
-    with pytest.raises(InvalidInput, match="cdta/pocket runs on this machine"):
-        measure("cdta/pocket", tag="x")

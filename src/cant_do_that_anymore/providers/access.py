@@ -12,7 +12,6 @@ from ..errors import InvalidInput
 from .base import Answer
 
 _NAME_AT_URL = re.compile(r"(.*?)@(https?://.*)", re.DOTALL)
-_NAME_AT_HOST = re.compile(r"(.*)@([\w.-]+:\d+(?:/.*)?)")
 _API_VERSION = "api-version"  # the only allowed query parameter: Azure needs it in every request
 _API_CALL = re.compile(r"/(chat/completions|completions|responses)$")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -30,12 +29,10 @@ def split_address(name: str | None, base_url: str | None = None) -> tuple[str | 
     ('vertex/claude@20250101', None)
 
     Raises:
-        InvalidInput: if ``base_url`` is another address, or the address lacks ``http://``.
+        InvalidInput: if ``base_url`` is another address.
     """
     match = _NAME_AT_URL.fullmatch(name or "")
     if not match:
-        if bare := _NAME_AT_HOST.fullmatch(name or ""):
-            raise InvalidInput(f"{name!r} has no http address (try {bare[1]}@http://{bare[2]})")
         return name, base_url
     if base_url and base_url.rstrip("/") != match[2].rstrip("/"):
         raise InvalidInput(f"give one address: {name!r} has one, and --base-url is {base_url!r}")
@@ -43,14 +40,15 @@ def split_address(name: str | None, base_url: str | None = None) -> tuple[str | 
 
 
 def normalize_address(address: str) -> str:
-    """Return the address without its final slash; runs store it, so it must contain no secret.
+    """Return the address without a final slash or the path of an API call.
+
+    Runs store it, so it must contain no secret.
 
     >>> normalize_address("https://a.example/v1/?api-version=2024-10-21")
     'https://a.example/v1?api-version=2024-10-21'
 
     Raises:
-        InvalidInput: if it is not a server's address, or contains a user, query or fragment, or
-            the path of an API call.
+        InvalidInput: if it is not a server's address, or contains a user, query or fragment.
     """
     try:
         parts = urlsplit(address)
@@ -68,13 +66,8 @@ def normalize_address(address: str) -> str:
             f"the address of {parts.hostname} may contain no user name, password or query except "
             f"{_API_VERSION}; put the key into an environment variable"
         )
-    path = parts.path.rstrip("/")
-    normalized = parts._replace(path=_API_CALL.sub("", path)).geturl()
-    if _API_CALL.search(path):
-        raise InvalidInput(
-            f"{address!r} is the address of an API call; give that of the server: {normalized}"
-        )
-    return normalized
+    path = _API_CALL.sub("", parts.path.rstrip("/"))
+    return parts._replace(path=path).geturl()
 
 
 def url_for(address: str, path: str) -> str:

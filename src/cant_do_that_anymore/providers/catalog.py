@@ -15,8 +15,7 @@
 import os
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ..errors import InvalidInput, shortlist, unknown_value
 from ..interrupts import run_interruptible
@@ -30,6 +29,8 @@ EXTRAS = ("anthropic", "google", "openai")
 SERVER_KEY_VARIABLE = "CDTA_API_KEY"
 # Names of OpenAI's base models start like this; they need no ``completions/`` prefix.
 OPENAI_BASE_MODELS = ("gpt-3.5-turbo-instruct", "gpt-4-base", "babbage-", "davinci-")
+# How names of models start that are often given without their provider.
+_USUAL_NAMES = {"openai": ("gpt-", "o3", "o4"), "anthropic": ("claude-",), "google": ("gemini-",)}
 TEXT_PROVIDER = "openai-api-completions"  # Inspect's provider of base models: one user message
 TEXT_PREFIX = "completions/"  # marks a base model, which gets one text over the completions API
 INSPECT_PREFIX = "inspect/"
@@ -48,25 +49,17 @@ def _openai_api(info: ModelInfo, access: Access) -> Model:
 class Provider:
     """A provider that needs no Inspect AI.
 
-    Attributes:
-        headers: environment variables by the header that they set.
-        load: creates the adapter of a model.
+    ``load`` creates the adapter of a model.
     """
 
     address: str
     address_variable: str
     key_variable: str
-    headers: Mapping[str, str] = field(default_factory=dict)
     load: Callable[[ModelInfo, Access], Model] = _openai_api
 
 
 PROVIDERS = {
-    "openai": Provider(
-        "https://api.openai.com/v1",
-        "OPENAI_BASE_URL",
-        "OPENAI_API_KEY",
-        {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"},
-    ),
+    "openai": Provider("https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
     "together": Provider("https://api.together.xyz/v1", "TOGETHER_BASE_URL", "TOGETHER_API_KEY"),
 }
 
@@ -80,21 +73,6 @@ def _bundled(name: str) -> Model:
 BUILT_IN_MODELS: dict[str, Callable[[str], Model]] = dict.fromkeys(
     ("cdta/reader", "cdta/pocket", "cdta/pocket-rules", "cdta/random"), _bundled
 )
-
-
-def suggest_full_name(name: str) -> str:
-    """Return the name with its provider if the price list of a large one has the model, else "".
-
-    >>> suggest_full_name("gpt-4o"), suggest_full_name("my-model")
-    ('openai/gpt-4o', '')
-    """
-    from genai_prices import Usage, calc_price  # takes half a second to import
-
-    for provider in ("openai", "anthropic", "google"):
-        with suppress(LookupError):
-            calc_price(Usage(), name, provider_id=provider)
-            return f"{provider}/{name}"
-    return ""
 
 
 def server_info(name: str, address: str, *, is_base: bool = False, provider: str = "") -> ModelInfo:
@@ -221,9 +199,6 @@ class Name:
         headers = key_header(server.key_variable)
         if not (headers or self.base_url):
             raise InvalidInput(f"{self.model} needs a key: set {server.key_variable}")
-        for name, variable in server.headers.items():
-            if value := os.environ.get(variable):
-                headers[name] = value
         return Access(server.key_variable, headers | resolve_headers(self.headers))
 
     def _inspect_model(self) -> Model:
@@ -279,11 +254,11 @@ def _check_exists(name: Name) -> None:
         InvalidInput: if it is not.
     """
     if name.model in BUILT_IN_MODELS:
-        if name.tag or name.headers:
-            raise InvalidInput(f"{name.model} runs on this machine; leave out --tag and --header")
         return
-    if not name.provider and (full_name := suggest_full_name(name.model)):
-        raise InvalidInput(f"unknown model: {name.model!r} (did you mean {full_name!r}?)")
+    for provider, starts in _USUAL_NAMES.items():
+        if name.model.startswith(starts):
+            full_name = f"{provider}/{name.model}"
+            raise InvalidInput(f"unknown model: {name.model!r} (did you mean {full_name!r}?)")
     if name.provider in ("", "cdta"):
         raise unknown_value("model", name.model, [*BUILT_IN_MODELS, "PROVIDER/MODEL"])
     if name.as_text and name.provider not in PROVIDERS:

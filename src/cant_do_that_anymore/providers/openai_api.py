@@ -16,7 +16,6 @@ import aiohttp
 from ..errors import UserError, error_reason, nearest, shortlist
 from .access import Access, Redactor, url_for
 from .base import (
-    REPLY_TOKENS,
     Answer,
     Model,
     ModelInfo,
@@ -35,8 +34,7 @@ from .responses import (
 )
 
 MAX_RESPONSE_SECONDS = 1800  # some models reason for ten minutes and more
-TIMEOUT = aiohttp.ClientTimeout(total=600, sock_connect=30)
-LONG_TIMEOUT = aiohttp.ClientTimeout(total=MAX_RESPONSE_SECONDS, sock_connect=30)
+TIMEOUT = aiohttp.ClientTimeout(total=MAX_RESPONSE_SECONDS, sock_connect=30)
 LIST_TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=30)  # for ``/models``
 KEEPALIVE_SECONDS = 60  # routers drop connections that are idle for some minutes
 MAX_RESPONSE_BYTES = 2**25
@@ -50,10 +48,6 @@ REJECTED_STATUSES = {400, 422}
 ACCESS_STATUSES = {401, 403}
 # OpenAI's message, with HTTP 400, if the reasoning used up all tokens.
 OUT_OF_TOKENS = b"Could not finish the message"
-# Part of OpenAI's message for a model without chat completions.
-RESPONSES_API = b"v1/responses"
-# How an event stream starts; some servers first send a comment.
-EVENT_STREAM = re.compile(rb"\s*(data|event|id|retry)?:")
 # Messages of servers that reject the token limit with another status than 400.
 _TOO_LARGE = re.compile(r"request too large|fewer max_tokens")
 
@@ -67,8 +61,7 @@ class ServerModel(Model):
         self._name = str(info.identity["name"])
         self._access = access
         self.naming_hint = (
-            "name the model to evaluate, for example --model llama3.1:8b, or set "
-            f"{access.key_variable} if the server needs a key"
+            f"name one with --model, or set {access.key_variable} if the server needs a key"
         )
         self._redact = Redactor(*access.secrets, shown=self._name)
         self._has_answered = False
@@ -77,9 +70,8 @@ class ServerModel(Model):
     async def answer(self, question: Question, settings: Settings) -> Answer:
         """Send one request to the server."""
         limit = settings.max_tokens or 0
-        timeout = LONG_TIMEOUT if limit > REPLY_TOKENS else TIMEOUT
         request = self._request(question, settings)
-        response = await self.send("POST", self.path, timeout=timeout, json=request)
+        response = await self.send("POST", self.path, timeout=TIMEOUT, json=request)
         if response.status == 404:
             raise await self._not_found(response)
         return self.answer_in(response, limit)
@@ -151,7 +143,7 @@ class ServerModel(Model):
         try:
             async with self._client().request(method, url, **options) as response:
                 if 300 <= response.status < 400 and "Location" in response.headers:
-                    raise self._redirect(urljoin(url, response.headers["Location"]), path)
+                    raise self._redirect(urljoin(url, response.headers["Location"]))
                 received = bytearray()
                 async for chunk in response.content.iter_any():
                     received += chunk
@@ -173,21 +165,17 @@ class ServerModel(Model):
             message = f"{type(fault).__name__}: {self._excerpt(str(fault))}"
             raise TransientError(message, maybe_billed=was_sent) from None
 
-    def _redirect(self, url: str, path: str) -> UserError:
+    def _redirect(self, url: str) -> UserError:
         """Return the error for a redirect, with the address to use instead of the endpoint."""
-        parts = urlsplit(url)
-        target = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
+        target = self._excerpt(url.partition("?")[0])
         return UserError(
-            f"{self.info.endpoint} redirects to "
-            f"{self._excerpt(target.geturl().removesuffix(path))}; no request was sent there. If "
-            "you trust it, use it as --base-url"
+            f"{self.info.endpoint} redirects to {target}; no request was sent there. If you trust "
+            "it, use it as --base-url"
         )
 
     async def _not_found(self, response: Response) -> UserError:
         """Return the error for HTTP 404, with the model or the address that was probably meant."""
         refused = self._refused(response)
-        if self.info.provider == "openai" and RESPONSES_API in response.body:
-            return UserError(f"{refused}; use Inspect AI: --model inspect/openai/{self.info.name}")
         with suppress(UserError):
             served = await self.models_served()
             if served and self._name not in served:
@@ -210,21 +198,13 @@ class ServerModel(Model):
         try:
             answer = parse_completion(response.body, self._name, is_chat=not self.info.is_base)
         except ValueError:
-            raise self._not_a_completion(response.body) from None
+            received = self._excerpt(error_message(response.body)) or "an empty body"
+            message = f"the response is not a completion: {received}"
+            raise TransientError(message, maybe_billed=True) from None
         self._has_answered = True
         if not answer.text.strip() and answer.usage.output_tokens >= limit > 0:
             answer = replace(answer, stop_reason="length")  # some servers call it "stop"
         return self._redact.in_answer(answer)
-
-    def _not_a_completion(self, body: bytes) -> TransientError | UserError:
-        if EVENT_STREAM.match(body) and not self._has_answered:
-            return UserError(
-                f"{self.info.endpoint} only streams, and cdta reads whole responses; try "
-                """--extra-body '{"stream": false}', or inspect eval with -M stream=true"""
-            )
-        received = self._excerpt(error_message(body)) or "an empty body"
-        message = f"the response is not a completion: {received}"
-        return TransientError(message, maybe_billed=True)
 
     def fault(self, response: Response) -> TransientError | UserError | RequestRejected:
         """Convert an unsuccessful response to an error."""
@@ -243,13 +223,8 @@ class ServerModel(Model):
                 maybe_billed=status in GATEWAY_TIMEOUT_STATUSES,
             )
         if status in ACCESS_STATUSES:
-            variable = self._access.key_variable
-            if self._access.headers:
-                refusal = f"{endpoint} refuses the key ({message})"
-                return UserError(f"{refusal}; set {variable} to a valid one")
-            return UserError(
-                f"{endpoint} needs a key, and none was sent ({message}); set {variable}"
-            )
+            problem = "refuses the key" if self._access.headers else "needs a key"
+            return UserError(f"{endpoint} {problem} ({message}); set {self._access.key_variable}")
         return RequestRejected(refused, words if status in REJECTED_STATUSES else "")
 
     def _message(self, response: Response) -> str:
