@@ -15,37 +15,23 @@ MILLION = 1_000_000
 _TOKENS_PRICED = 1000
 # Dollars that a command may spend if the user sets no limit.
 DEFAULT_MAX_COST = 5.0
-# In English prose, by the providers' rule of thumb.
-CHARACTERS_PER_TOKEN = 4
+# Between English prose and moves, whose characters are tokens.
+CHARACTERS_PER_TOKEN = 3
 # Tokens that a chat template adds per message: two markers, the role, a line break.
 TURN_TOKENS = 4
 
 
 @dataclass(frozen=True)
 class Price:
-    """US dollars per input token, per output token and per answer.
-
-    Input tokens from the provider's prompt cache and reasoning tokens cost the same as other
-    tokens, unless they have a price of their own.
-    """
+    """US dollars per input token, per output token and per answer."""
 
     input: float
     output: float
     answer: float = 0.0
-    cached: float | None = None
-    reasoning: float | None = None
 
-    def of(self, usage: Usage, answers: int = 1) -> float:
-        """Return the cost of ``answers`` answers that used ``usage`` in total."""
-        cached = min(usage.cached_tokens, usage.input_tokens)
-        reasoning = min(usage.thinking_tokens, usage.output_tokens)
-        return (
-            (usage.input_tokens - cached) * self.input
-            + cached * (self.input if self.cached is None else self.cached)
-            + (usage.output_tokens - reasoning) * self.output
-            + reasoning * (self.output if self.reasoning is None else self.reasoning)
-            + answers * self.answer
-        )
+    def of(self, usage: Usage) -> float:
+        """Return the cost of an answer."""
+        return self.answer + usage.input_tokens * self.input + usage.output_tokens * self.output
 
 
 FREE = Price(0.0, 0.0)
@@ -98,23 +84,16 @@ def _list_price(model: ModelInfo) -> Price | None:
     query: dict[str, Any] = dict(model.price_query)
     requests = 2 if model.thinking_tokens else 1
 
-    def dollars_for(*kinds: str) -> float:
-        tokens = Tokens(**dict.fromkeys(kinds, _TOKENS_PRICED))
+    def dollars_for(tokens: Tokens) -> float:
         return float(calc_price(tokens, **query).total_price)
 
-    def per_token(*kinds: str) -> float:
-        return (dollars_for(*kinds) - dollars_for()) / _TOKENS_PRICED
-
     try:
-        return Price(
-            per_token("input_tokens"),
-            per_token("output_tokens"),
-            dollars_for() * requests,
-            cached=per_token("input_tokens", "cache_read_tokens"),
-            reasoning=per_token("output_tokens", "output_reasoning_tokens"),
-        )
+        answer = dollars_for(Tokens())
+        given = dollars_for(Tokens(input_tokens=_TOKENS_PRICED)) - answer
+        written = dollars_for(Tokens(output_tokens=_TOKENS_PRICED)) - answer
     except LookupError:
         return None
+    return Price(given / _TOKENS_PRICED, written / _TOKENS_PRICED, answer * requests)
 
 
 def unknown_price_note(model: ModelInfo) -> str:
@@ -203,18 +182,11 @@ def is_counted(answer: Answer) -> bool:
 
 def rough_usage(messages: tuple[Message, ...], answer: Answer) -> Usage:
     """Return about as many tokens as a question and its answer have, by their characters."""
-    reasoning = round(len(answer.reasoning) / CHARACTERS_PER_TOKEN)
-    reply = round(len(answer.text) / CHARACTERS_PER_TOKEN)
-    return Usage(rough_tokens(messages), reply + reasoning, reasoning)
+    characters = len(answer.text) + len(answer.reasoning)
+    return Usage(rough_tokens(messages), characters // CHARACTERS_PER_TOKEN)
 
 
 def rough_tokens(messages: tuple[Message, ...]) -> int:
-    """Return about as many tokens as messages have.
-
-    Tokenizers separate letters and digits, so every character of a move is a token.
-    """
-    words = [word for message in messages for word in message.content.split()]
-    moves = [word for word in words if any(map(str.isdigit, word))]
-    prose = sum(len(word) + 1 for word in words) - sum(len(move) + 1 for move in moves)
-    of_prose = round(prose / CHARACTERS_PER_TOKEN)
-    return sum(map(len, moves)) + of_prose + TURN_TOKENS * len(messages)
+    """Return about as many tokens as messages have."""
+    characters = sum(len(message.content) for message in messages)
+    return characters // CHARACTERS_PER_TOKEN + TURN_TOKENS * len(messages)

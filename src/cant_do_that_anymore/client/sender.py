@@ -23,7 +23,6 @@ from ..providers.base import (
 )
 from ..providers.request_fields import (
     ASKED_ONCE,
-    HALVED_LIMIT,
     LEAST_LIMIT,
     RENAMED_LIMIT,
     SMALLER_LIMIT,
@@ -32,12 +31,12 @@ from ..providers.request_fields import (
     named_limit,
     with_adjustments,
 )
-from .pricing import CHARACTERS_PER_TOKEN
+from .pricing import CHARACTERS_PER_TOKEN, rough_tokens
 
 # A rejection that passes within this time changes nothing.
 SECONDS_BEFORE_REPEAT = 0.2
-# A prompt has at most one token for so many characters, and so many more for each message.
-MIN_CHARACTERS_PER_TOKEN, MAX_TOKENS_AROUND = 2, 8
+# A prompt has at most so many times its rough number of tokens.
+MAX_ROUGH_FACTOR = 2
 
 
 @dataclass(frozen=True)
@@ -47,12 +46,10 @@ class Form:
     Attributes:
         adjustments: what is left out or sent differently.
         context: the tokens that the server grants for a prompt and its reply.
-        smaller: the adjustments of a request whose limit is smaller for that reason.
     """
 
     adjustments: Adjustments = ()
     context: float = inf
-    smaller: Adjustments = (SMALLER_LIMIT,)
 
 
 class Sender:
@@ -83,7 +80,7 @@ class Sender:
         base_tokens = question.rules.its_habit.base_tokens if self._model.info.is_base else 0
         wanted = self.wanted(settings, max(tokens, 0 if settings.max_tokens else base_tokens))
         form, changed = self._form, None
-        prompt = prompt_tokens(question)
+        prompt = MAX_ROUGH_FACTOR * rough_tokens(question.messages)
         while True:
             limit = int(min(wanted, max(LEAST_LIMIT, form.context - prompt)))
             sent = replace(settings, max_tokens=limit)
@@ -94,7 +91,7 @@ class Sender:
                 form = changed = _next_form(form, rejected, limit, prompt)
         if changed:
             self._form = changed
-        smaller = form.smaller if limit < wanted else ()
+        smaller = (SMALLER_LIMIT,) if limit < wanted else ()
         made = (*form.adjustments, *answer.adjustments, *smaller)
         answer = replace(answer, limit=limit, adjustments=made)
         return _first_line_of(answer) if base_tokens else answer
@@ -138,14 +135,6 @@ class Sender:
         return cut_off and not _had_room(answer, self.wanted(settings, tokens))
 
 
-def prompt_tokens(question: Question) -> int:
-    """Return an upper bound of the tokens of a prompt."""
-    return sum(
-        len(message.content) // MIN_CHARACTERS_PER_TOKEN + MAX_TOKENS_AROUND
-        for message in question.messages
-    )
-
-
 def _first_line_of(answer: Answer) -> Answer:
     """Return an answer without what follows its first line."""
     line, end, _ = answer.text.lstrip().partition("\n")
@@ -184,6 +173,5 @@ def _next_form(form: Form, rejected: RequestRejected, limit: int, prompt: int) -
     if more and not (may_halve and more[-1] == RENAMED_LIMIT):
         return Form(more)  # the number was about something else, or is named again
     if may_halve:
-        half = prompt + max(LEAST_LIMIT, limit // 2)
-        return replace(form, context=half, smaller=(SMALLER_LIMIT, HALVED_LIMIT))
+        return replace(form, context=prompt + max(LEAST_LIMIT, limit // 2))
     raise rejected

@@ -15,7 +15,6 @@ from .base import REPLY_TOKENS, Adjustments, Question, Settings
 
 RENAMED_LIMIT = "max_completion_tokens"
 SMALLER_LIMIT = "smaller token limit"
-HALVED_LIMIT = "halved token limit"
 NO_TEMPERATURE = "no temperature"
 USER_FIRST = "user first"
 NO_SYSTEM = "no system"
@@ -89,13 +88,8 @@ def notes_on_adjustments(adjustments: Iterable[str]) -> list[str]:
 
 def advice_on_limit(adjustments: Iterable[str]) -> str:
     """What to do about replies that the token limit cuts off."""
-    made = set(adjustments)
-    if HALVED_LIMIT in made:
-        return (
-            "the server refused about twice as many and named no limit; try one in between with "
-            "--max-tokens"
-        )
-    return "the server grants no more" if SMALLER_LIMIT in made else "raise it with --max-tokens"
+    refused = SMALLER_LIMIT in adjustments
+    return "the server refused more" if refused else "raise it with --max-tokens"
 
 
 OPENING_TURN = Message("user", "The game begins. You play White.")

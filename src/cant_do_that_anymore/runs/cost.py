@@ -27,18 +27,12 @@ from ..task.types import Plan
 
 # Tokens of a short answer, such as a move in UCI notation, and of the end of the reply.
 ANSWER_TOKENS = 5
-# Mean tokens of an answer with reasoning about a chess move, by effort; without one, models mostly
-# use medium. From the tables that llm_chess publishes, github.com/maxim-saplin/llm_chess.
-MEAN_REASONING_TOKENS: dict[Effort | None, int] = {
-    **dict.fromkeys(("minimal", "low"), 1_200),
-    **dict.fromkeys((None, "medium"), 2_100),
-    **dict.fromkeys(("high", "xhigh", "max"), 5_900),
-}
+# Mean tokens of an answer with reasoning about a chess move, at most efforts and at these. From the
+# tables that llm_chess publishes, github.com/maxim-saplin/llm_chess.
+REASONING_TOKENS = 2_100
+REASONING_BY_EFFORT = {"minimal": 1_200, "low": 1_200, "high": 5_900, "xhigh": 5_900, "max": 5_900}
 # Models that reason unless they are told not to, by how their names begin.
-KNOWN_REASONING_MODELS = (
-    *("o1", "o3", "o4", "gpt-5", "grok-3-mini", "grok-4", "gemini-2.5-pro"),
-    *("deepseek-r1", "deepseek-reasoner"),
-)
+KNOWN_REASONING_MODELS = ("o1", "o3", "o4", "gpt-5", "grok-4", "gemini-2.5-pro", "deepseek-r")
 # Requests whose prompts are counted.
 MAX_COUNTED = 50
 # Other models count like so many items beside those that were searched.
@@ -105,14 +99,14 @@ class ExpectedCost:
 class _Rest:
     """What is left of a run: requests to send, and the search, if that is not finished.
 
-    ``searched`` and ``measured`` are the cached answers of both parts. The examples are the
-    requests about an item still to be found.
+    ``searched`` and ``measured`` are the cached answers of both parts. Each item that is still to
+    be found needs ``per_item`` requests.
     """
 
     searched: list[Answer] = field(default_factory=list)
     measured: list[Answer] = field(default_factory=list)
     to_send: list[Request] = field(default_factory=list)
-    examples: list[Request] = field(default_factory=list)
+    per_item: int = 0
     search: Search | None = None
 
     def requests(self, rate: float, *, searches: bool) -> float:
@@ -121,7 +115,7 @@ class _Rest:
             return len(self.to_send)
         missing = min(self.search.target - len(self.search.hits), self.search.left * rate)
         searched = missing / rate if searches else 0.0
-        return searched + missing * len(self.examples) + len(self.to_send)
+        return searched + missing * self.per_item + len(self.to_send)
 
 
 def _rest_of(spec: Spec, plan: Plan, info: ModelInfo, cache: Cache) -> _Rest:
@@ -131,10 +125,11 @@ def _rest_of(spec: Spec, plan: Plan, info: ModelInfo, cache: Cache) -> _Rest:
     if selection:
         requests = _measuring_requests(selection.items, selection.controls, plan)
     elif isinstance(source, Pool):
-        search = rest.search = _search(SelectionConfig(info, source, plan), cache, rest)
+        search = rest.search = Search(SelectionConfig(info, source, plan), plan.wanted)
+        _search_in_cache(search, cache, rest.searched)
         requests = _measuring_requests(search.hits, [], plan)
         first = [plan.change.checked(search.config.ordered[0])]
-        rest.examples = _measuring_requests(first, first if spec.diagnose else [], plan)
+        rest.per_item = len(_measuring_requests(first, first if spec.diagnose else [], plan))
     for request in requests:
         if answer := cache.answer(request, plan.settings):
             rest.measured.append(answer)
@@ -143,16 +138,14 @@ def _rest_of(spec: Spec, plan: Plan, info: ModelInfo, cache: Cache) -> _Rest:
     return rest
 
 
-def _search(config: SelectionConfig, cache: Cache, rest: _Rest) -> Search:
+def _search_in_cache(search: Search, cache: Cache, searched: list[Answer]) -> None:
     """Search the pool up to the first item without a cached answer."""
-    search = Search(config, config.plan.wanted)
     for request in search.requests():
-        answer = cache.answer(request, config.settings)
+        answer = cache.answer(request, search.config.settings)
         if not answer or search.done:
             break
-        rest.searched.append(answer)
+        searched.append(answer)
         search.observe(answer)
-    return search
 
 
 def _measuring_requests(
@@ -168,60 +161,48 @@ def _mean_usage(rest: _Rest, plan: Plan, info: ModelInfo) -> tuple[Usage, str]:
     answers = [*rest.searched, *rest.measured] if has_one_effort else rest.measured
     used = [answer.usage for answer in answers if answer.usage.output_tokens]
     if used:
-        mean = Usage(
-            round(fmean(usage.input_tokens for usage in used)),
-            round(fmean(usage.output_tokens for usage in used)),
-            round(fmean(usage.thinking_tokens for usage in used)),
-        )
+        given = round(fmean(usage.input_tokens for usage in used))
+        written = round(fmean(usage.output_tokens for usage in used))
         cached = pluralize(len(used), "cached answer")
-        return mean, f"{mean.output_tokens:,} tokens per answer, judging by {cached}"
-    reasoning, basis = _assumed_reasoning(plan.settings.reasoning_effort, info)
+        return Usage(given, written), f"{written:,} tokens per answer, judging by {cached}"
     left = rest.search.requests() if rest.search else rest.to_send
     prompts = [rough_tokens(request.question.messages) for request in islice(left, MAX_COUNTED)]
     given = sum(prompts) // max(1, len(prompts))
+    reasoning = _assumed_reasoning(plan.settings.reasoning_effort, info)
     if info.thinking_tokens:  # two requests, the second with the reasoning
         given = 2 * given + reasoning
-    reply = plan.settings.max_tokens or ANSWER_TOKENS
-    return Usage(given, reasoning + reply, reasoning), basis
+    assumption = f"{info.name} is assumed to reason in {reasoning:,} tokens per answer"
+    basis = "" if info.is_local else f"{assumption}; to measure that, start with -n 10"
+    return Usage(given, reasoning + ANSWER_TOKENS), basis
 
 
-def _assumed_reasoning(effort: Effort | None, info: ModelInfo) -> tuple[int, str]:
-    """Return the tokens of reasoning as they may be, as long as no answer is cached."""
+def _assumed_reasoning(effort: Effort | None, info: ModelInfo) -> int:
+    """Return the tokens of reasoning per answer as they may be, as long as no answer is cached."""
     if info.thinking_tokens:
-        return info.thinking_tokens // 4, "a quarter of the tokens allowed for thinking aloud"
-    if not info.may_reason:
-        return 0, ""
-    name, try_first = info.name.rpartition("/")[2], "to measure that, start with -n 10"
-    if effort == "none" or not (effort or name.startswith(KNOWN_REASONING_MODELS)):
-        return 0, f"{name} is assumed to reply without reasoning; {try_first}"
-    tokens = MEAN_REASONING_TOKENS[effort]
-    as_usual = f"in {tokens:,} tokens, as usual at {effort or 'medium'} effort"
-    return tokens, f"{name} is assumed to reason {as_usual}; {try_first}"
+        return info.thinking_tokens // 4
+    name = info.name.rpartition("/")[2]
+    is_known = effort or name.startswith(KNOWN_REASONING_MODELS)
+    if effort == "none" or not (info.may_reason and is_known):
+        return 0
+    return REASONING_BY_EFFORT.get(effort or "", REASONING_TOKENS)
 
 
 def _hit_rates(search: Search) -> tuple[tuple[float, float, float], str]:
     """Return the share of the pool that qualifies: expected, least and most; and say why."""
     habit = search.config.plan.change.its_habit
-    usual = habit.usual_rates(search.config.pool.name)
-    rates, basis = (median(usual), min(usual), max(usual)), "judging by other models"
-    if search.searched:
-        n = search.searched + PRIOR_ITEMS
-        hits = len(search.hits) + round(PRIOR_ITEMS * median(usual))
-        rates = hits / n, *score_limits([Cell(1, 1, hits), Cell(0, 1, n - hits)], NORMAL)
-        basis = f"after {len(search.hits):,} of {search.searched:,} so far"
-    share, low, high = map(percentage, rates)
-    items = f"{share} of {habit.words.items} ({low} to {high})"
-    return rates, f"the model is expected to have the habit in {items}, {basis}"
+    n = PRIOR_ITEMS + search.searched
+    usual = round(PRIOR_ITEMS * median(habit.usual_rates(search.config.pool.name)))
+    hits = usual + len(search.hits)
+    low, high = score_limits([Cell(1, 1, hits), Cell(0, 1, n - hits)], NORMAL)
+    share = f"{percentage(hits / n)} of {habit.words.items}"
+    return (hits / n, low, high), (
+        f"the model is expected to have the habit in {share} ({percentage(low)} to "
+        f"{percentage(high)}), judging by other models and {search.searched:,} searched so far"
+    )
 
 
 def expected_cost(
-    spec: Spec,
-    plan: Plan,
-    info: ModelInfo,
-    cache: Cache,
-    *,
-    measures: bool = True,
-    built: set[str] | None = None,
+    spec: Spec, plan: Plan, info: ModelInfo, cache: Cache, built: set[str], *, measures: bool = True
 ) -> ExpectedCost:
     """Return what a run is expected to cost; it sends no request and needs no key.
 
@@ -230,30 +211,24 @@ def expected_cost(
         plan: its plan.
         info: its model.
         cache: the cached answers of the model.
-        measures: whether it measures the positions, and does not only find them.
         built: the datasets that earlier runs of the command build; that of the run is added.
+        measures: whether it measures the items, and does not only find them.
     """
     rest, price = _rest_of(spec, plan, info, cache), price_for(spec, info)
     each, each_basis = _mean_usage(rest, plan, info)
     if not measures:
-        rest.to_send, rest.examples = [], []
-    search, built = rest.search, set() if built is None else built
-    searches = search is not None and search.config.digest not in built
-    if search:
-        built.add(search.config.digest)
-    rates, rates_basis = _hit_rates(search) if search else ((1.0, 1.0, 1.0), "")
+        rest.to_send, rest.per_item = [], 0
+    rates, rates_basis, searches = (1.0, 1.0, 1.0), "", False
+    if rest.search:
+        rates, rates_basis = _hit_rates(rest.search)
+        searches = rest.search.config.digest not in built
+        built.add(rest.search.config.digest)
     numbers = [rest.requests(rate, searches=searches) for rate in rates]
     requests = numbers[0]
-    per_answer = price.of(each, 2 if info.thinking_tokens else 1) if price else None
-    dollars, low, high = (
-        None if per_answer is None else n * per_answer
-        for n in (requests, min(numbers), max(numbers))
-    )
-    assumptions = [
-        rates_basis if searches and requests else "",
-        each_basis if requests else "",
-        "" if price else unknown_price_note(info),
-    ]
+    assumptions = [rates_basis if searches else "", each_basis] if requests else []
+    if not price:
+        assumptions.append(unknown_price_note(info))
+    dollars = [price.of(each) * n for n in numbers] if price else []
     output_tokens = requests * each.output_tokens
     return ExpectedCost(
         model=spec.model or info.name,
@@ -261,9 +236,9 @@ def expected_cost(
         requests=round(requests),
         input_tokens=round(requests * each.input_tokens),
         output_tokens=round(output_tokens),
-        dollars=dollars,
-        dollars_low=low,
-        dollars_high=high,
+        dollars=dollars[0] if dollars else None,
+        dollars_low=min(dollars, default=None),
+        dollars_high=max(dollars, default=None),
         seconds=_seconds(requests, output_tokens, spec, info),
         cached=len(rest.searched) + len(rest.measured),
         assumptions=tuple(filter(None, assumptions)),
@@ -286,4 +261,5 @@ def estimate(spec: Spec, built: set[str] | None = None) -> ExpectedCost:
     """
     info = model_info(spec)
     with open_cache(info, fresh=spec.fresh) as cache:
-        return expected_cost(spec, plan_for(spec, info), info, cache, built=built)
+        built = set() if built is None else built
+        return expected_cost(spec, plan_for(spec, info), info, cache, built)

@@ -30,8 +30,8 @@ async def affordable_client(
     async with open_client(spec, model, limit) as client:
 
         def expected() -> list[ExpectedCost]:
-            run = spec, plan, model.info, client.cache
-            return [expected_cost(*run, measures=measures)]
+            cache = client.cache
+            return [expected_cost(spec, plan, model.info, cache, set(), measures=measures)]
 
         if price_for(spec, model.info) not in (None, FREE):
             check_affordable(expected(), client.spending.limit, spec)
@@ -47,13 +47,8 @@ def check_affordable(expected: Sequence[ExpectedCost], limit: CostLimit, spec: S
     Raises:
         CostLimitReached: if it does; the message says what would be enough.
     """
-    low, middle = _sum(cost.dollars_low for cost in expected), _sum(c.dollars for c in expected)
-    if limit.spent + low > limit.limit:
-        raise CostLimitReached(
-            f"nothing was sent, because this is expected to cost about {about_dollars(middle)}, "
-            f"more than the limit of {dollars(limit.limit)}; use --max-cost "
-            f"{_sufficient(expected, limit, spec)}, or a smaller -n"
-        )
+    if limit.spent + _sum(cost.dollars_low for cost in expected) > limit.limit:
+        raise limit_reached(expected, limit, spec)
 
 
 def limit_reached(
@@ -62,21 +57,16 @@ def limit_reached(
     """Return the error of a command that reached its limit, with what the rest costs."""
     rest = about_dollars(_sum(cost.dollars for cost in expected))
     saved = "a --fresh run saves no answers" if spec.fresh else "all answers are saved"
+    enough = LIMIT_FACTOR * _sum(cost.dollars_high for cost in expected) + limit.dearest
+    if spec.fresh:
+        enough += limit.spent
+    unit = 10.0 ** (floor(log10(max(enough, 0.001))) - 1)
     return CostLimitReached(
         f"stopped at the limit of {dollars(limit.limit)} with {dollars(limit.spent)} spent; "
-        f"{saved}, and the rest is expected to cost about {rest}: to finish, run the "
-        f"same command with --max-cost {_sufficient(expected, limit, spec)}"
+        f"{saved}, and the rest is expected to cost about {rest}: to finish, run the same command "
+        f"with --max-cost {ceil(enough / unit) * unit:.12g}, or use a smaller -n"
     )
 
 
 def _sum(amounts: Iterable[float | None]) -> float:
     return sum(amount or 0.0 for amount in amounts)
-
-
-def _sufficient(expected: Sequence[ExpectedCost], limit: CostLimit, spec: Spec) -> str:
-    """Return a limit, rounded up to two digits, that is enough."""
-    amount = LIMIT_FACTOR * _sum(cost.dollars_high for cost in expected) + limit.dearest
-    if spec.fresh:
-        amount += limit.spent
-    unit = 10.0 ** (floor(log10(max(amount, 0.001))) - 1)
-    return f"{ceil(amount / unit) * unit:.12g}"
