@@ -84,7 +84,7 @@ def test_the_first_answer_stays_unless_it_was_cut_off(
 
 def test_answers_survive_with_the_limit_of_the_newest(cache: Cache, path: Path) -> None:
     assert (cache.is_empty, cache.token_limit(None)) == (True, None)
-    answer = Answer("e7e5", version="m-1", adjustments=("no system",), cost=0.1, fingerprint="f")
+    answer = Answer("e7e5", version="m-1", adjustments=("no system",), cost=0.1)
     for number, limit in enumerate((32_768, 512)):
         cache.save(replace(REQUEST, draw=number), SETTINGS, answer, limit)
     with closing(Cache(path, MODEL)) as again:

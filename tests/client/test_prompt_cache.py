@@ -1,4 +1,4 @@
-"""Providers cache the beginning of prompts: constant text comes first, and savings are counted."""
+"""Providers cache the beginning of prompts, so constant text comes first."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +17,7 @@ def shared_prefix_length(first: str, second: str) -> int:
 
 @dataclass
 class CachingServer(Loopback):
-    """Counts the longest prefix that a prompt shares with an earlier one as cached."""
+    """Measures the longest prefix that a prompt shares with an earlier one, in characters."""
 
     prompts: list[str] = field(default_factory=list)
     cached: list[int] = field(default_factory=list)
@@ -27,9 +27,7 @@ class CachingServer(Loopback):
         common = max((shared_prefix_length(prompt, other) for other in self.prompts), default=0)
         self.prompts.append(prompt)
         self.cached.append(common)
-        completion = super().completion(request)
-        completion["usage"]["prompt_tokens_details"] = {"cached_tokens": common // 4}
-        return completion
+        return super().completion(request)
 
 
 @pytest.mark.parametrize("model", ["m", "completions/m"])
@@ -39,12 +37,10 @@ def test_constant_text_comes_first(model: str, diagnose: bool, serve: Serve) -> 
     settings = {"model": model, "base_url": server.url, "dataset": "gpt-4-0314", "n": 8}
     settings |= {"wording": "plain"}
     spec = Spec(**settings, diagnose=diagnose, max_connections=1)  # type: ignore[arg-type]
-    run = evaluate(spec, quiet=True)
+    evaluate(spec, quiet=True)
     plan = plan_for(spec, info_by_name(model, server.url))
     texts = {condition.prompts[0].text for condition in plan.conditions}
     shortest = min(map(len, texts))
     uncached = [cached for cached in server.cached if cached < shortest]
     assert len(uncached) <= len(texts)  # the first prompt with each text
-    cached, prompt = run.results.usage.cached_tokens, run.results.usage.input_tokens
-    assert cached == sum(common // 4 for common in server.cached)
-    assert cached and prompt and cached / prompt > 0.6
+    assert sum(server.cached) > 0.6 * sum(map(len, server.prompts))

@@ -87,7 +87,7 @@ def test_answers_with_usage_and_version() -> None:
     assert run["predicted_move_proportion"].value == 1
     assert run.version == "scripted-1"
     usage = run.results.usage
-    assert (usage.input_tokens, usage.cached_tokens, usage.output_tokens) == (15 * 8, 5 * 8, 2 * 8)
+    assert (usage.input_tokens, usage.output_tokens) == (15 * 8, 2 * 8)
 
 
 def test_a_key_in_a_provider_error_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,14 +148,6 @@ def test_requests_to_a_chat_model_and_a_base_model(loop: Loopback) -> None:
     assert base["prompt"].endswith("Assistant: e2e4\nUser: e7e5\nAssistant:")
     assert base["max_tokens"] == 4
     assert "User:" in base["stop"]
-
-
-def test_a_missing_server_bills_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOOP_API_KEY", "test")
-    monkeypatch.setenv("LOOP_BASE_URL", "http://127.0.0.1:1/v1")
-    with pytest.raises(TransientError) as error:
-        ask(model_named("openai-api/loop/m"), "e2e4")
-    assert not error.value.maybe_billed
 
 
 def test_the_timeout_is_half_an_hour(loop: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Callable, Iterator
-from email.utils import formatdate
 from typing import Any
 
 import aiohttp
@@ -64,15 +63,6 @@ def ending(reason: object, content: object = "e2e4") -> Body:
     return reply(content, finish_reason=reason)
 
 
-def incomplete(content: object = "e2e4", details: object = None) -> Body:
-    return reply(content, {"status": "incomplete", "incomplete_details": details})
-
-
-def with_indices(*indices: int | None) -> Body:
-    texts = ({"index": i, **reply(str(n))["choices"][0]} for n, i in enumerate(indices))
-    return {"model": "m-1", "choices": list(texts)}
-
-
 PARTS = [{"type": "text", "text": "e2"}, {"type": "output_text", "text": "e"}, {"text": "4"}]
 ANSWERS: list[tuple[Any, dict[str, Any]]] = [
     (ending("stop"), {"stop_reason": "stop", "text": "e2e4", "version": "m-1"}),
@@ -84,35 +74,22 @@ ANSWERS: list[tuple[Any, dict[str, Any]]] = [
     (reply(extra={"status": "completed", "error": {}, "errors": []}), {"text": "e2e4"}),
     (reply(extra={"error": None, "errors": None, "type": "message"}), {"text": "e2e4"}),
     (reply(extra={"success": True, "code": 20_000}), {"text": "e2e4"}),
-    (with_indices(1, 0), {"text": "1"}),
-    (with_indices(1, 2), {"text": "0"}),
 ]
 OWN_ADAPTER_ANSWERS: list[tuple[Any, dict[str, Any]]] = [
     *((ending(reason, ""), {"stop_reason": "stop"}) for reason in ("eos", "end_turn", "STOP")),
     *((ending(reason, ""), {"stop_reason": "stop"}) for reason in ("eos_token", "stop_sequence")),
     *((ending(reason), {"stop_reason": "length"}) for reason in ("max_tokens", "model_length")),
     (ending("max_output_tokens", ""), {"stop_reason": "length"}),
-    (ending("model_context_window_exceeded", ""), {"stop_reason": "length"}),
     *(
         (reply(extra={"success": True, "code": code}), {"text": "e2e4"})
         for code in (None, 0, 200, "ok", "success")
     ),
-    *(
-        (reply(extra={"status": status}), {"text": "e2e4"})
-        for status in (None, 200, "ok", "success", "incomplete")
-    ),
-    (incomplete(details="max_output_tokens"), {"stop_reason": "length"}),
-    (incomplete("", {"reason": "max_output_tokens"}), {"stop_reason": "length"}),
-    (incomplete("", {"reason": "content_filter"}), {"stop_reason": "refused"}),
     (
         reply(message={"content": None, "refusal": "I will not."}),
         {"text": "I will not.", "stop_reason": "refused"},
     ),
-    (reply([*PARTS, {"type": "image", "text": "?"}]), {"text": "e2e4"}),
-    (with_indices(None, None), {"text": "0"}),
-    ({"choices": reply()["choices"]}, {"version": "m", "fingerprint": ""}),
-    (reply(extra={"system_fingerprint": 400 * "f"}), {"fingerprint": 300 * "f"}),
-    (reply(extra={"system_fingerprint": None}), {"fingerprint": ""}),
+    (reply([*PARTS, {"type": "image"}]), {"text": "e2e4"}),
+    ({"choices": reply()["choices"]}, {"version": "m"}),
     *(
         (
             json.dumps(reply(extra={"usage": {"prompt_tokens": 0}})).replace("0", tokens),
@@ -126,13 +103,8 @@ OWN_ADAPTER_ANSWERS: list[tuple[Any, dict[str, Any]]] = [
 REASONING: list[Body] = [
     {"reasoning_content": "so"},
     {"reasoning": "so"},
-    {"reasoning": "so", "reasoning_details": [{"type": "reasoning.text", "text": "no"}]},
-    {"reasoning": None, "reasoning_details": [{"type": "reasoning.summary", "summary": "so"}]},
     {"reasoning_content": "", "reasoning": "so"},
-    {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "so"}]}]},
-    {"content": [{"type": "reasoning", "reasoning": "so"}]},
-    {"content": [{"type": "thinking", "thinking": "so"}, {"type": "text", "text": "f1b5"}]},
-    {"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}, {"text": "so"}, 3]},
+    {"content": "<think>so</think>", "reasoning": "\n"},
 ]
 TOKENS = {"prompt_tokens": 10, "completion_tokens": 2}
 REASONING_40 = {"completion_tokens_details": {"reasoning_tokens": 40}}
@@ -141,48 +113,24 @@ USAGES: list[tuple[Any, str, Usage]] = [
     (TOKENS | {"total_tokens": 12}, "", Usage(10, 2)),
     (TOKENS | {"total_tokens": 20}, "", Usage(10, 10)),
     (TOKENS, "", Usage(10, 2)),
-    ({"prompt_tokens": 10, "completion_tokens": None, "total_tokens": "30"}, "", Usage(10, 20)),
-    ({"prompt_tokens": -10, "completion_tokens": None, "total_tokens": "3"}, "", Usage()),
+    ({"prompt_tokens": 10, "completion_tokens": None, "total_tokens": 30}, "", Usage(10, 20)),
+    ({"prompt_tokens": -10, "completion_tokens": None, "total_tokens": 3}, "", Usage()),
     ({"prompt_tokens": -1, "completion_tokens": 2, "total_tokens": 105}, "", Usage(0, 2)),
     ({"total_tokens": 105}, "", Usage()),
     ({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 105}, "", Usage()),
-    ({"input_tokens": 10, "output_tokens": 2}, "", Usage(10, 2)),
-    ({"prompt_tokens": "n/a", "input_tokens": 10, "output_tokens": 2.0}, "", Usage(10, 2)),
-    ({"prompt_tokens": 10, "prompt_cache_hit_tokens": 7}, "", Usage(10, cached_tokens=7)),
-    ({"prompt_tokens": 10, "input_tokens_details": {"cached_tokens": 1}}, "", Usage(10, 0, 0, 1)),
-    ({"prompt_tokens": 10, "cached_tokens": 70}, "", Usage(10, cached_tokens=10)),
-    (
-        {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 0}, "cached_tokens": 6},
-        "",
-        Usage(9, cached_tokens=6),
-    ),
-    (TOKENS | {"prompt_tokens_details": 5}, "", Usage(10, 2)),
-    *(
-        (TOKENS | {"prompt_tokens_details": {"cached_tokens": cached}}, "", Usage(10, 2))
-        for cached in (None, "many", -3, 10**16)
-    ),
     (None, "", Usage()),
     ("n/a", "", Usage()),
     ([], "", Usage()),
-    # the surplus in the total counts as reasoning
-    (TOKENS | {"total_tokens": 1_012}, "", Usage(10, 1_002, 1_000)),
+    (TOKENS | {"total_tokens": 1_012}, "", Usage(10, 1_002)),
     *(
-        ({"prompt_tokens": 10, "completion_tokens": 5, **fields}, "", Usage(10, 5))
+        (TOKENS | {"completion_tokens_details": {"reasoning_tokens": tokens}}, "", Usage(10, 2))
         for tokens in (-1, 6, 10**9, 10**16, "lots", [1], None, float("inf"))
-        for fields in (
-            {"completion_tokens_details": {"reasoning_tokens": tokens}},
-            {"output_tokens_details": {"thinking_tokens": tokens}},
-            {"reasoning_tokens": tokens},
-        )
     ),
     (TOKENS | {"completion_tokens": 50}, X96, Usage(10, 50, 48)),
     (TOKENS | {"completion_tokens": 50} | REASONING_40, X96, Usage(10, 50, 40)),
     (TOKENS | {"total_tokens": 52} | REASONING_40, X96, Usage(10, 42, 40)),
-    (TOKENS | {"completion_tokens": 50, "reasoning_tokens": 30}, X96, Usage(10, 50, 30)),
-    (TOKENS | {"total_tokens": 112}, X96, Usage(10, 102, 100)),
-    (TOKENS | {"completion_tokens": 50, "total_tokens": 61}, X96, Usage(10, 51, 49)),
-    (TOKENS | {"completion_tokens": 50, "output_tokens_details": None}, X96, Usage(10, 50, 48)),
-    ({"prompt_tokens": 10}, X96, Usage(10, 0, 24)),
+    (TOKENS | {"completion_tokens": 50, "completion_tokens_details": 5}, X96, Usage(10, 50, 48)),
+    ({"prompt_tokens": 10}, X96, Usage(10)),
 ]
 OWN_ADAPTER_ANSWERS += [
     *((reply(message=message), {"reasoning": "so"}) for message in REASONING),
@@ -210,12 +158,7 @@ def test_a_response_is_read_as_an_answer(
     assert {name: getattr(result, name) for name in fields} == fields
 
 
-ERROR_FIELDS: list[Body] = [
-    *({"error": 1}, {"errors": [1]}, {"object": "error"}, {"type": "error"}),
-    *({"status": status} for status in ("error", "failed", "FAILED", "cancelled", "canceled")),
-    *({"status": status} for status in ("errored", "failure", "aborted")),
-    *({"success": False}, {"code": 500}, {"code": "429"}, {"status": 502}, {"status_code": 400}),
-]
+ERROR_FIELDS: list[Body] = [{"error": 1}, {"errors": [1]}, {"object": "error"}]
 ABORT_REASONS = ["error", "Aborted", "cancelled", "failed", "timeout", "time-out"]
 LOST_ANSWERS: list[tuple[str, Any, str]] = [
     *((OWN, reply(extra=fields), "the response is not a completion: ") for fields in ERROR_FIELDS),
@@ -223,7 +166,6 @@ LOST_ANSWERS: list[tuple[str, Any, str]] = [
     (OWN, ending("a new one", " "), ""),
     (INSPECT, ending("a new one", ""), "ended for an unknown reason"),
     (OWN, reply(error={"code": 502}), ""),
-    (OWN, incomplete(""), ""),
     (OWN, reply({"text": "e2e4"}), ""),
     *(
         (OWN, FAULTS[name], "")
@@ -322,34 +264,19 @@ REASONING_IN_TEXT = [
     ("e4e5? d2d4?</think>f1b5", "e4e5? d2d4?", "f1b5"),
     ("<think>\nf1b5\n", "f1b5", ""),
     ("\n<Thinking>a</Thinking> f1b5", "a", " f1b5"),
-    ("<think>a</think>b<think>c</think>f1b5", "a\nb\nc", "f1b5"),
-    ("<think >a</think >f1b5", "a", "f1b5"),
-    ('<analysis type="brief">a</analysis>f1b5', "a", "f1b5"),
     ("◁think▷a◁/think▷f1b5", "a", "f1b5"),
     ("[THINK]a[/THINK]f1b5", "a", "f1b5"),
     ("<seed:think>a</seed:think>f1b5", "a", "f1b5"),
     (
-        "<|channel|>analysis<|message|>a<|end|><|start|>assistant"
-        "<|channel|>final<|message|>f1b5<|return|>",
+        "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>f1b5",
         "a",
         "f1b5",
     ),
     ("<|channel|>analysis<|message|>a f1b5", "a f1b5", ""),
-    (
-        "<|channel|>analysis<|message|>a<|end|><|channel|>commentary<|message|>b<|end|>"
-        "<|channel|>final<|message|>f1<|end|><|channel|>final<|message|>b5",
-        "a\nb",
-        "f1b5",
-    ),
     ("I think f1b5 is <best>", "", "I think f1b5 is <best>"),
-    ("f1b5\n<think>a e2e4</think>", "a e2e4", "f1b5\n"),
-    ("d2d4? I close my <think> block.</think>f1b5", "d2d4? I close my\nblock.", "f1b5"),
+    ("d2d4? I close my <think> block.</think>f1b5", "d2d4? I close my <think> block.", "f1b5"),
     ("d2d4\n<think>a</think>f1b5", "d2d4\na", "f1b5"),
-    ("d2d4\n<think>a</think>b<think>c</think>f1b5", "d2d4\na\nb\nc", "f1b5"),
-    ("<think>a</think>f1b5<think>c</think>", "a\nc", "f1b5"),
-    ("a</think>f1b5<think>c</think>\n", "a\nc", "f1b5"),
-    ("a</think>f1b5\n<think>c</think>", "a\nc", "f1b5\n"),
-    ("<think>a <think> b</think> c</think>", "a\nb\nc", ""),
+    ("<think>a</think>b\n<think>c</think>f1b5", "a\nb\nc", "f1b5"),
     ("f1b5\n<think>because e2", "because e2", "f1b5\n"),
     ("<think>a</think>f1b5\n<think>because e2", "a\nbecause e2", "f1b5\n"),
     ("f1b5, without a <think> tag", "", "f1b5, without a <think> tag"),
@@ -365,7 +292,7 @@ def test_a_megabyte_of_tags_or_lines_is_split_quickly() -> None:
     lines = 1_000_000 * "\n"
     start = time.process_time()
     assert split_reasoning(100_000 * "</think>") == ("", "")
-    assert split_reasoning(100_000 * "<think>") == (99_999 * "<think>", "")
+    assert split_reasoning(100_000 * "<think>") == (99_998 * "<think>", "")
     assert split_reasoning(lines) == ("", lines)
     assert time.process_time() - start < 2
 
@@ -398,12 +325,8 @@ def test_error_messages_are_found(body: str, message: str) -> None:
     [
         *((None, None), ("", None), ("soon", None), ("nan", None)),
         *(("0.5", 0.5), ("-3", 0), ("601", 600), ("inf", 600)),
-        ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
-        ("Mon, 01 Jan 0001 00:00:00 -0000", 0),
-        ("Thu, 01 Jan 99999 00:00:00 GMT", None),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", None),
     ],
 )
 def test_retry_after_is_parsed(header: str | None, seconds: float | None) -> None:
     assert parse_retry_after(header) == seconds
-    in_five_minutes = formatdate(time.time() + 300, usegmt=True)
-    assert parse_retry_after(in_five_minutes) == pytest.approx(300, abs=5)

@@ -1,11 +1,10 @@
 """Notes on a run: what a reader of the numbers must know, one sentence each."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from ..formatting import percentage, pluralize
 from ..habits.base import CHANGE
-from ..providers.base import Answer
 from ..providers.request_fields import SMALLER_LIMIT, advice_on_limit, notes_on_adjustments
 from ..task.prompts import ORIGINAL_PREFIX
 from ..task.types import (
@@ -102,7 +101,6 @@ def _on_model(samples: Samples) -> list[str]:
         *notes_on_adjustments(adjustments),
         *_on_cut_off_replies(samples, adjustments),
         *_on_versions(versions_of(samples)),
-        *_on_fingerprints(answers),
     ]
 
 
@@ -135,9 +133,3 @@ def _on_versions(versions: Counter[str]) -> Iterator[str]:
         others = len(versions) - len(listed)
         more = f" and {others:,} more" if others else ""
         yield f"more than one model version answered: {', '.join(listed)}{more}"
-
-
-def _on_fingerprints(answers: Iterable[Answer]) -> Iterator[str]:
-    fingerprints = {answer.fingerprint for answer in answers if answer.fingerprint}
-    if len(fingerprints) > 1:
-        yield f"answers come from {len(fingerprints)} system fingerprints of the provider"

@@ -157,6 +157,6 @@ class Redactor:
         """Redact the keys in all texts of an answer."""
         if not self._forms:
             return answer
-        names = ("text", "reasoning", "version", "fingerprint")
+        names = ("text", "reasoning", "version")
         texts: dict[str, Any] = {name: self(getattr(answer, name)) for name in names}
         return replace(answer, **texts)

@@ -75,12 +75,11 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Billed tokens of one or more answers; reasoning counts as output, cached tokens as input."""
+    """Billed tokens of one or more answers; reasoning counts as output."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     thinking_tokens: int = 0
-    cached_tokens: int = 0
 
     def __post_init__(self) -> None:
         if not all(0 <= tokens < MAX_PLAUSIBLE_TOKENS for tokens in _counts(self)):
@@ -102,7 +101,6 @@ class Answer:
         stop_reason: why the reply ended; "error" if all retries failed.
         usage: tokens, as the provider counted them.
         version: the exact model version that the provider reports.
-        fingerprint: what the provider reports of the system behind the version.
         reasoning: the reasoning before the reply, as far as the provider returns it.
         adjustments: what was left out of the request or sent differently (see `request_fields`).
         limit: the token limit that was sent.
@@ -114,7 +112,6 @@ class Answer:
     stop_reason: StopReason = "stop"
     usage: Usage = Usage()
     version: str = ""
-    fingerprint: str = ""
     reasoning: str = ""
     adjustments: Adjustments = ()
     limit: int = 0

@@ -125,16 +125,14 @@ def _answer_in(output: ModelOutput) -> Answer:
 
 def _usage(usage: ModelUsage | None, reasoning: str, text: str) -> Usage:
     if not usage:
-        return Usage(thinking_tokens=thinking_tokens({}, 0, reasoning, text))
+        return Usage()
     cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
     prompt = usage.input_tokens + cached
     output = max(usage.output_tokens, usage.total_tokens - prompt)
-    counts = {"reasoning_tokens": usage.reasoning_tokens}
-    thinking = thinking_tokens(counts, output, reasoning, text)
-    return Usage(prompt, output, thinking, usage.input_tokens_cache_read or 0)
+    thinking = thinking_tokens(usage.reasoning_tokens or 0, output, reasoning, text)
+    return Usage(prompt, output, thinking)
 
 
-_NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "ClientConnectorError"}
 # What Inspect's providers raise for a malformed response body, such as one with null choices.
 _BAD_BODY = (TypeError, LookupError, AttributeError, ValidationError)
 
@@ -223,12 +221,12 @@ class HostedModel(InspectAdapter):
         decision = api.should_retry(fault)
         overloaded = status in OVERLOAD_STATUSES or getattr(decision, "kind", "") == "rate_limit"
         if decision or overloaded:
-            answered = isinstance(status, int)
+            # Without a status, the request may have been sent.
             return TransientError(
                 message,
                 retry_after=getattr(decision, "retry_after", None),
                 overloaded=overloaded,
-                maybe_billed=status in GATEWAY_TIMEOUT_STATUSES if answered else _was_sent(fault),
+                maybe_billed=not isinstance(status, int) or status in GATEWAY_TIMEOUT_STATUSES,
             )
         return RequestRejected(refused, words if status in REJECTED_STATUSES else "")
 
@@ -241,11 +239,6 @@ def _plain(text: str) -> str:
     """Return a text as one line without Inspect's markup."""
     unmarked = re.sub(r"\[/?[a-z ]+\]", "", text).replace("ERROR: ", "")
     return " ".join(unmarked.split())[:400]
-
-
-def _was_sent(fault: BaseException) -> bool:
-    """Whether a failed request may have reached the provider."""
-    return not {type(error).__name__ for error in (fault, fault.__cause__)} & _NOT_SENT
 
 
 def _unwrap(fault: Exception) -> Exception:
