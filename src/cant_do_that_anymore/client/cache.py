@@ -19,6 +19,8 @@ from ..providers.base import Answer, ModelInfo, Request, Settings, digest, promp
 SEED_TOKENS = 16
 # Seconds to wait for another process that writes.
 LOCK_TIMEOUT = 60.0
+# A checkpoint waits for the disk, for as long as hundreds of answers take.
+CHECKPOINT_PAGES = 10_000
 # A version is known if so many answers have it, and versions are compared if so many are cached.
 # So a few answers of another version, before a run was interrupted, prove nothing.
 MIN_ANSWERS_OF_VERSION, MIN_ANSWERS_TO_COMPARE = 3, 20
@@ -67,6 +69,7 @@ class Cache:
             with suppress(sqlite3.OperationalError):  # another process may be doing the same
                 self._database.execute("PRAGMA journal_mode = WAL")
             self._execute("PRAGMA synchronous = NORMAL")
+            self._execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
             self._database.executescript(_SCHEMA)
         except (sqlite3.Error, OSError) as error:
             raise self._unusable(error) from None
