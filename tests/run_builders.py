@@ -10,7 +10,7 @@ from cant_do_that_anymore import Answer, Position, Rules, shipped_pool
 from cant_do_that_anymore.comparison.entries import named_entries
 from cant_do_that_anymore.comparison.pairwise import Pair, check_comparable, pairs_of
 from cant_do_that_anymore.datasets.storage import Dataset
-from cant_do_that_anymore.habits.base import Change, Item, outcome
+from cant_do_that_anymore.habits.base import Change, Item
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.metrics.compute import compute
 from cant_do_that_anymore.metrics.notes import notes_on
@@ -19,6 +19,7 @@ from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.task.conditions import conditions_for
 from cant_do_that_anymore.task.prompts import DEFAULT_WORDING, shipped_wording
 from cant_do_that_anymore.task.samples import score_answer, trials_of
+from cant_do_that_anymore.task.scorer import outcome
 from cant_do_that_anymore.task.types import (
     CHANGED_CONDITION,
     STANDARD_CONDITION,

@@ -351,13 +351,3 @@ class Habit(Protocol):
     def other_changes(self, given: Sequence[tuple[Any, str]], change: Any) -> Mapping[str, float]:
         """Return the shares of these answers that other changes forbid, by their keys."""
         return {}
-
-
-def outcome(answer: str, item: Item, change: Change) -> AnswerOutcome:
-    """Return the outcome of an answer under the rules."""
-    if answer in item.usual:
-        return "usual"
-    before, now = change.standard.allows(answer, item), change.allows(answer, item)
-    if now:
-        return "legal" if before else "adapted"
-    return "forbidden" if before else "illegal"

@@ -5,10 +5,11 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..errors import Incomplete
-from ..habits.base import Change, Item, outcome
+from ..habits.base import Change, Item
 from ..providers.base import Answer, Request
 from ..providers.request_fields import advice_on_limit
 from .conditions import control_conditions
+from .scorer import outcome
 from .types import (
     CHANGED_CONDITION,
     STANDARD_CONDITION,

@@ -8,10 +8,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from ..habits.base import Change, Item, outcome
+from ..habits.base import AnswerOutcome, Change, Item
 from ..providers.base import Answer
 from .types import Outcome, QueriedAnswer, Reading, Score
 from .yes_no import read_yes_no
+
+
+def outcome(answer: str, item: Item, change: Change) -> AnswerOutcome:
+    """Return the outcome of an answer under the rules."""
+    if answer in item.usual:
+        return "usual"
+    before, now = change.standard.allows(answer, item), change.allows(answer, item)
+    if now:
+        return "legal" if before else "adapted"
+    return "forbidden" if before else "illegal"
 
 
 def judge(answer: Answer, item: Item, rules: Change, reading: Reading = "lenient") -> Score:
