@@ -80,7 +80,7 @@ def test_runs_on_different_pools_are_not_ranked_together(server: Loopback) -> No
         match="from different pools cannot be compared: the default pool, the pool common",
     ):
         compare(default, common)
-    with pytest.raises(InvalidInput, match="evaluate all models in the same way"):
+    with pytest.raises(InvalidInput, match="or make one: cdta run --model m "):
         compare(on_dataset, common)
     compare(common, other)
     entries = entries_of([default, common, other])

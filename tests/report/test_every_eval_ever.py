@@ -158,7 +158,7 @@ def test_the_exported_command_reproduces_the_run(server: Loopback, options: list
     first = cdta("run", *common, *options, "--max-connections", 4, code=0)
     requests_before = len(server.requests)
     run = load("latest")
-    words = shlex.split(command_of(run, "unknown/m"))
+    words = shlex.split(command_of(run, run.model, "URL"))
     files = [option for option in options if str(option).endswith(".jsonl")]
     assert ("FILE" in words) == bool(files)
     values = {"URL": server.url, "FILE": files[0] if files else ""}

@@ -14,7 +14,7 @@ from ..errors import InvalidInput
 from ..formatting import in_points, pluralize
 from ..metrics.estimates import REACH, Estimate, difference
 from ..metrics.measures import UPTAKE
-from ..runs.run import Run
+from ..runs.run import Run, command_of
 from .entries import Entry, one_protocol
 
 Verdict = Literal["different", "equivalent", "inconclusive"]
@@ -107,13 +107,15 @@ def check_comparable(runs: Sequence[Run]) -> None:
     """
     one_protocol(runs)
     for what, kinds in (
-        ("under different rules", {run.plan.change.identity for run in runs}),
+        ("under different rules", [run.plan.change.identity for run in runs]),
         # all_small draws from the same items as all
-        ("of different evals", {run.plan.eval.removesuffix("_small") for run in runs}),
-        ("on items from different pools", {run.dataset.chosen_from for run in runs} - {""}),
+        ("of different evals", [run.plan.eval.removesuffix("_small") for run in runs]),
+        ("on items from different pools", [run.dataset.chosen_from for run in runs]),
     ):
-        if len(kinds) > 1:
+        if len({*kinds} - {""}) > 1:
+            other = next(run for run, kind in zip(runs, kinds, strict=True) if kind != kinds[0])
+            command = command_of(runs[0], other.model, other.options.get("base_url", ""))
             raise InvalidInput(
-                f"runs {what} cannot be compared: {', '.join(sorted(kinds))}; evaluate all models "
-                "in the same way, or name one run of each (see `cdta runs`)"
+                f"runs {what} cannot be compared: {', '.join(sorted({*kinds} - {''}))}; name runs "
+                f"of one kind (see `cdta runs`), or make one: {command}"
             )

@@ -159,7 +159,7 @@ def _generation(run: Run) -> Json:
             "max_tokens": run.token_limit,
             "reasoning": any(answer.has_reasoning for answer in answers_of(run.samples)),
             "prompt_template": changed.prompts[0].text,
-            "execution_command": command_of(run, _model_id(run)),
+            "execution_command": command_of(run, *_model_words(run)),
         },
         "additional_details": {"settings": settings_text(run)},
     }
@@ -230,3 +230,9 @@ def _references(sample: Sample, condition: Condition) -> list[str]:
     if condition.about:
         return ["yes" if rules.allows(condition.about(item, rules), item) else "no"]
     return [answer for answer in rules.guesses(item) if rules.allows(answer, item)]
+
+
+def _model_words(run: Run) -> tuple[str, str]:
+    """Return how a command names the model, and ``URL`` for a server of one's own."""
+    own_server = run.endpoint and _model_id(run).startswith("unknown/")
+    return (run.model, "URL") if own_server else (_model_id(run), "")

@@ -143,11 +143,10 @@ class Run(RunFacts):
         return [sample for sample in self.samples if sample.answered]
 
 
-def command_of(run: Run, model_id: str) -> str:
-    """Return a command that repeats the run; an own server is ``URL``, an own file ``FILE``."""
-    own_server = run.endpoint and model_id.startswith("unknown/")
-    words = ["cdta", "run", "--model", run.model if own_server else model_id]
-    words += ["--base-url", "URL"] if own_server else []
+def command_of(run: Run, model: str, base_url: str = "") -> str:
+    """Return a command that repeats the run with a model; an own file is ``FILE``."""
+    words = ["cdta", "run", "--model", model]
+    words += ["--base-url", base_url] if base_url else []
     for name, value in run.options.items():
         if name not in OPTIONS or name in ("model", "base_url"):
             continue
