@@ -93,8 +93,6 @@ def styled_pgn(moves: Sequence[chess.Move], random: Random) -> str:
     tags = random.choice(
         [
             TAGS,
-            TAGS.replace("\n", "\n\n", 1),
-            TAGS.replace("\n", "\n% escaped\n", 1),
             TAGS[:-1] + '[Annotator "A \\"B\\" C"]\n\n',
             TAGS + "{Before the first move.}\n\n",
             '[Date "2014.04.01"]\n[Variant "Standard"]\n[Event "Sorted"]\n\n',
@@ -108,7 +106,7 @@ def _number(board: chess.Board, random: Random) -> str:
     if board.turn == chess.WHITE:
         styles = [f"{number}.", f"{number}. ", f"{number} ", f"{number} . ", f"{number}.\n", ""]
     else:
-        styles = ["", "", f"{number}...", f"{number}... ", f"{number}. ... ", f"{number}… "]
+        styles = ["", "", f"{number}...", f"{number}... ", f"{number}. ... "]
     return random.choice(styles)
 
 
@@ -132,7 +130,7 @@ def _annotations(random: Random) -> list[str]:
             ["; up to here\n"],
             ["\n% escaped\n"],
             ["$1", "$142"],
-            ["+-", "=", "±"],
+            ["+-", "="],
             ["(12. Nonsense {with a ) inside} (1. deeper (still) 0-1) 13. e9)"],
         ]
     )

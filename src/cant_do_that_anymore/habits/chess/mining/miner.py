@@ -10,10 +10,11 @@ import logging
 import os
 import re
 import signal
+import socket
 import sqlite3
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
@@ -50,8 +51,13 @@ def map_processes(
 
     # The progress bar has threads, so forking is unsafe.
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_init_worker)
+
+    def submit(item: Any) -> Any:
+        with _ctrl_c_blocked():  # this may start a worker, which must not receive it either
+            return pool.submit(work, item)
+
     try:
-        yield from _map_in_order(lambda item: pool.submit(work, item), Future.result, items, jobs)
+        yield from _map_in_order(submit, Future.result, items, jobs)
     except BrokenExecutor:
         raise Incomplete(
             "a worker process was killed, probably because memory ran out; use fewer --jobs"
@@ -79,8 +85,9 @@ def map_cluster(
             "the cluster"
         ) from None
     try:
-        if address != "auto":
-            _check_reachable(address)
+        if address != "auto":  # Ray would try to connect for minutes
+            host, _, port = address.removeprefix("ray://").rpartition(":")
+            socket.create_connection((host, port), timeout=10).close()
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, ValueError, RuntimeError) as problem:
         reason = str(problem).partition("\n")[0]
@@ -114,12 +121,17 @@ def _map_in_order(
         yield wait(handles.popleft())
 
 
-def _check_reachable(address: str) -> None:
-    """Fail at once if nothing listens at the address; Ray would retry for minutes."""
-    import socket
-
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    socket.create_connection((host, port), timeout=10).close()
+@contextmanager
+def _ctrl_c_blocked() -> Iterator[None]:
+    """Delay Ctrl-C; a process that starts meanwhile never receives it, except on Windows."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _init_worker() -> None:
@@ -136,8 +148,6 @@ def _exit_with_parent() -> None:
     os._exit(1)
 
 
-# More than any tournament game on record; each position repeats all the moves before it.
-MAX_GAME_PLIES = 1000
 MAX_SOURCE_LENGTH = 300  # every position of a game repeats its source, and a tag can be long
 _CACHE_KB = 64_000  # memory for digests of positions; SQLite moves the rest to a temporary file
 
@@ -234,7 +244,7 @@ def mine_block(block: Block, wanted: MiningCriteria) -> MiningResult:
     """Find the wanted positions in a block of games."""
     positions: list[MinedPosition] = []
     skipped: Counter[str] = Counter()
-    damaged = [f"{block.place(0)}: {block.lost}"] if block.lost else []
+    damaged: list[str] = []
     seen: set[bytes] = set()
     for index, game in enumerate(block.games, block.index):
         if reason := _reason_to_skip(block.text, game, wanted):
@@ -243,8 +253,8 @@ def mine_block(block: Block, wanted: MiningCriteria) -> MiningResult:
         try:
             positions += _positions(block.text, game, index, wanted, seen)
         except Damaged as damage:
-            damaged.append(f"{block.place(game.start)}: {damage}")
-    games = len(block.games) + bool(block.lost)
+            damaged.append(f"{block.place(game)}: {damage}")
+    games = len(block.games)
     return MiningResult(games, positions, skipped, damaged, block.problem, block.share)
 
 
@@ -266,8 +276,6 @@ def _positions(
             if not wanted.every:
                 break
         moves.append(uci)
-        if len(moves) > MAX_GAME_PLIES:
-            raise Damaged(f"more than {MAX_GAME_PLIES:,} moves")
     return positions
 
 
@@ -275,10 +283,8 @@ def _reason_to_skip(text: bytes, game: Game, wanted: MiningCriteria) -> str | No
     if not wanted.min_elo and is_plain(text, game):
         return None
     tags = tags_of(text, game)
-    set_up = "fen" in tags or tags.get("setup", "0") != "0"
-    if set_up and tags.get("fen") != chess.STARTING_FEN:
-        return NOT_STANDARD
-    if tags.get("variant", "standard").lower() not in _STANDARD_NAMES:
+    is_set_up = tags.get("fen", chess.STARTING_FEN) != chess.STARTING_FEN
+    if is_set_up or tags.get("variant", "standard").lower() not in _STANDARD_NAMES:
         return NOT_STANDARD
     ratings = [tags.get("whiteelo", ""), tags.get("blackelo", "")]
     numbers = [int(rating) if re.fullmatch("[0-9]{1,5}", rating) else 0 for rating in ratings]

@@ -56,19 +56,16 @@ class Openings:
             return
         board = node.board.copy(stack=False)
         uci, usual = self._play(board, written)
-        self._add(node, written, _Node(board, uci, usual))
+        if self._nodes == _MAX_NODES:
+            self._root.clear()
+            self._nodes = 0
+        else:
+            node[written] = _Node(board, uci, usual)
+            self._nodes += 1
         yield uci, usual
         board = board.copy(stack=False)
         for written in moves:
             yield self._play(board, written)
-
-    def _add(self, node: _Node, written: bytes, child: _Node) -> None:
-        if self._nodes == _MAX_NODES:
-            self._root.clear()
-            self._nodes = 0
-            return
-        node[written] = child
-        self._nodes += 1
 
     def _play(self, board: chess.Board, written: bytes) -> tuple[str, bool]:
         try:
