@@ -153,16 +153,12 @@ def test_rules_may_depend_on_earlier_moves() -> None:
     [
         (rules_with("No en passant!"), "'no-en-passant', not 'No en passant!'"),
         (rules_with("no-castling"), "the key 'no-castling' is in the catalog"),
-        (rules_with("careless", board_changing_view), r"view\(\) of careless changes the board"),
-        (rules_with("mute", statement=" "), "'mute' need a statement .*, not ' '"),
-        (rules_with("listed", __hash__=None), "'listed' have a field that cannot be hashed"),
-        (rules_with("nameless", title=""), "'nameless' need a title .*, not ''"),
-        (rules_with("fen", chess.Board.fen), r"of fen must return a chess.Board .*, not '"),
-        (rules_with("sometimes", turn_flipped_in_check), "sometimes must return .* same side"),
-        (
-            rules_with("elsewhere", starting_position),
-            r"view\(\) of elsewhere allows [a-h1-8]{4} where the side to move has no piece",
-        ),
+        (rules_with("careless", board_changing_view), "of careless must .* not change the board"),
+        (rules_with("mute", statement=" "), "needs a statement .*, not ' '"),
+        (rules_with("nameless", title=""), "needs a title .*, not ''"),
+        (rules_with("fen", chess.Board.fen), "of fen must return a copy of the board"),
+        (rules_with("sometimes", turn_flipped_in_check), "of sometimes must return a copy"),
+        (rules_with("elsewhere", starting_position), "of elsewhere must return a copy"),
         (NoEnPassant, r"an object such as MyRule\(\), not <class"),
     ],
     ids=lambda value: getattr(value, "key", None) if isinstance(value, Rules) else "",
@@ -175,11 +171,8 @@ def test_invalid_rules_are_refused_with_one_sentence(rules: Any, message: str) -
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        (rules_with("mute", statement=None), "'mute' need a statement .*, not None"),
-        (rules_with("mute", statement=""), "'mute' need a statement .*, not ''"),
-        (rules_with("forgot", lambda _: None), "forgot must return a chess.Board .*, not None"),
-        (rules_with("flipped", turn_flipped), "flipped must return .* the same side to move"),
-        (rules_with("text", placebo="no-castling"), "placebo of 'text' must be rules such as"),
+        (rules_with("mute", statement=None), "needs a statement .*, not None"),
+        (rules_with("forgot", lambda _: None), "of forgot must return a copy of the board"),
         (3, "not 3"),
     ],
 )

@@ -2,15 +2,13 @@
 
 import re
 from dataclasses import replace
-from random import Random
 
 import pytest
 
-from cant_do_that_anymore.datasets.search import ANSWERS_TO_JUDGE, Search, SelectionConfig
+from cant_do_that_anymore.datasets.search import ANSWERS_TO_JUDGE, SelectionConfig
 from cant_do_that_anymore.errors import Incomplete, NoHabit
 from cant_do_that_anymore.formatting import dollars
 from cant_do_that_anymore.habits.base import Pool
-from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.providers.bundled import RandomModel
 from planted_models import habit, habit_in_every_fifth, habit_in_every_second
 from run_builders import plan_of
@@ -79,20 +77,6 @@ def test_a_model_that_plays_few_legal_moves_cannot_play_chess(serve: Serve) -> N
     sentence = "Only 0% of its moves are legal: this model can't play chess; try --rules base-9. "
     assert sentence in str(error.value)
     assert ANSWERS_TO_JUDGE <= len(server.requests) < 2 * ANSWERS_TO_JUDGE
-
-
-def test_the_three_rules_that_forbid_most_moves_are_suggested() -> None:
-    random = Random(0)
-    search = Search(
-        SelectionConfig(RandomModel.info, Pool("", POOL[:60], shuffled=True), plan_of()), 60
-    )
-    for position in POOL[:60]:
-        legal = sorted(move.uci() for move in position.board().legal_moves)
-        search.observe(Answer(random.choice(legal)))
-    assert search.advice == (
-        ". Its 60 moves show other habits: try --rules bishops-as-rooks (27%), "
-        "--rules knights-as-bishops (20%) or --rules knights-cannot-jump (17%)"
-    )
 
 
 def test_progress_and_total(serve: Serve, priced: None, capsys: pytest.CaptureFixture[str]) -> None:

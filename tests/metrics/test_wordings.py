@@ -209,13 +209,8 @@ def test_custom_forms_that_differ_late_in_a_game_have_other_identities(tmp_path:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"name": "a@b"}, "must be a text without '@', not 'a@b'"),  # it would get no digest
-        ({"name": ""}, "must be a text without '@', not ''"),
-        ({"description": None}, "needs a description .*, not None"),
-        ({"render": lambda _: None}, r"must return messages with text, .* not \[\]"),
-        ({"render": lambda _: []}, r"must return messages with text, .* not \[\]"),
-        ({"render": lambda _: "e2e4"}, r"must return messages with text, .* not \['e', "),
-        ({"render": lambda _: [Message("user", 5)]}, "must return messages with text"),  # type: ignore[arg-type]
+        ({"render": lambda _: None}, r"must return messages, .* not \[\]"),
+        ({"render": lambda _: "e2e4"}, r"must return messages, .* not \['e', "),
     ],
 )
 def test_forms_that_cannot_work_are_refused(fields: dict[str, Any], message: str) -> None:

@@ -12,7 +12,7 @@ from hashlib import sha256
 from math import ceil
 
 from ..errors import NoHabit
-from ..formatting import join_words, percentage
+from ..formatting import percentage
 from ..habits.base import Item, Message, Pool
 from ..providers.base import Answer, ModelInfo, Request, Settings, add_costs
 from ..task.samples import FirstReplies
@@ -98,7 +98,6 @@ BUILT = "built"
 MAX_ITEMS_PER_HIT = 400
 # It also gives up if, after so many answers, fewer than these shares are legal and usual.
 ANSWERS_TO_JUDGE, MIN_LEGAL_SHARE, MIN_HIT_SHARE = 60, 0.25, 0.05
-MAX_SUGGESTIONS = 3
 # So many requests of a search are started at least, even if one more item is missing.
 MIN_AHEAD = 8
 
@@ -117,7 +116,6 @@ class Search:
         self.hits: list[Item] = []
         self.searched = self._failed = self._legal = 0
         self._cost: float | None = 0.0
-        self._given: list[tuple[Item, str]] = []
 
     @property
     def left(self) -> int:
@@ -159,16 +157,10 @@ class Search:
     @property
     def advice(self) -> str:
         """What the answers of the model suggest to do instead, as a sentence; "" if nothing."""
-        change = self.config.plan.change
-        words = change.its_habit.words
+        words = self.config.plan.change.its_habit.words
         if self._legal < MIN_LEGAL_SHARE * self.searched:
             return f". {words.few_right(percentage(self._legal / self.searched, 0))}"
-        shares = change.its_habit.other_changes(self._given, change)
-        if not shares:
-            return ""
-        named = [f"--rules {key} ({percentage(share, 0)})" for key, share in shares.items()]
-        suggested = join_words(named[:MAX_SUGGESTIONS], "or")
-        return f". Its {len(self._given):,} {words.answer}s show other habits: try {suggested}"
+        return ""
 
     def requests(self) -> Iterator[Request]:
         """Yield the requests about the items that are undecided, in the order of the pool."""
@@ -186,7 +178,6 @@ class Search:
         if score.outcome == "usual":
             self.hits.append(change.checked(item))
         if score.answer:
-            self._given.append((item, score.answer))
             self._legal += change.standard.allows(score.answer, item)
         if answer.error:
             self._failed += 1

@@ -347,7 +347,3 @@ class Habit(Protocol):
     def definitions(self) -> str:
         """Return what its pictures and scripts need within the report, as SVG."""
         return ""
-
-    def other_changes(self, given: Sequence[tuple[Any, str]], change: Any) -> Mapping[str, float]:
-        """Return the shares of these answers that other changes forbid, by their keys."""
-        return {}

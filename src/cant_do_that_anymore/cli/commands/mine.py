@@ -13,7 +13,7 @@ from typing import BinaryIO, cast
 import click
 
 from ...errors import Incomplete, InvalidInput
-from ...files import atomic_write, check_new_dir, file_errors
+from ...files import atomic_write, file_errors
 from ...formatting import pluralize
 from ...habits.chess import mining
 from ...habits.chess.position import gzip_if_named
@@ -22,7 +22,8 @@ from ...progress import Show, progress_display
 from ...task.option_info import LIMITS, TASK
 from ..help import AT_LEAST_1, Command, Option, output_option
 
-MOST_REPORTS = 20  # damaged games that are reported one by one; all are counted
+DAMAGED = "damaged"
+MOST_REPORTS = 3  # damaged games that are reported one by one; all are counted
 
 
 @click.command(
@@ -83,7 +84,7 @@ def mine_command(
         ):
             _write_positions(results, file, tally, show)
         problem = Incomplete("; ".join(tally.problems)) if tally.problems else None
-        if tally.games == tally.damaged:  # an older file stays
+        if tally.games == tally.skipped[DAMAGED]:  # an older file stays
             nothing = InvalidInput(f"no readable game in {', '.join(inputs)}; give games in PGN")
             raise problem or nothing
     click.echo(tally.summary(), err=True)
@@ -114,7 +115,6 @@ class _Tally:
 
     games: int = 0
     positions: int = 0
-    damaged: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
@@ -122,14 +122,11 @@ class _Tally:
     def add(self, mined: mining.MiningResult) -> None:
         self.games += mined.games
         self.positions += len(mined.found)
-        self.skipped += mined.skipped
         self.problems += [mined.problem] if mined.problem else []
-        for damage in mined.damaged:
-            self.damaged += 1
-            if self.damaged <= MOST_REPORTS:
-                click.echo(f"cdta: skipped a damaged game: {damage}", err=True)
-            elif self.damaged == MOST_REPORTS + 1:
-                click.echo("cdta: further damaged games are counted but not listed", err=True)
+        for damage in mined.damaged[: max(0, MOST_REPORTS - self.skipped[DAMAGED])]:
+            click.echo(f"cdta: skipped a damaged game: {damage}", err=True)
+        self.skipped[DAMAGED] += len(mined.damaged)
+        self.skipped += mined.skipped
 
     def __str__(self) -> str:
         rate = self.games / max(time.monotonic() - self.started, 1e-9)
@@ -137,8 +134,7 @@ class _Tally:
         return f"{counts}, {rate:,.0f} games/s"
 
     def summary(self) -> str:
-        skipped = {"damaged": self.damaged, **self.skipped}
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in skipped.items() if count)
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.skipped.items())
         return f"{self}; skipped: {reasons}" if reasons else str(self)
 
 
@@ -148,10 +144,8 @@ def _output(output: Path | None) -> Iterator[BinaryIO]:
     if output is None:
         yield sys.stdout.buffer
         return
-    with file_errors("write", output, error=InvalidInput):
-        check_new_dir(output)
     with (
-        file_errors("write", output, error=Incomplete),
+        file_errors("write", output, error=InvalidInput),
         atomic_write(output) as file,
         gzip_if_named(output, file) as out,
     ):

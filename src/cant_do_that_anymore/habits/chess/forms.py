@@ -94,25 +94,17 @@ def form_named(value: Any) -> Form:
 
 
 def _own(form: Form) -> Form:
-    """Return a form of the user's own with its digest, if it works as far as one game shows."""
-    if not isinstance(form.name, str) or not form.name.strip() or "@" in form.name:
-        raise InvalidInput(f"the name of a form must be a text without '@', not {form.name!r}")
-    if not isinstance(form.description, str):
+    """Return a form of the user's own with a digest of what it shows, tried out in one game."""
+    plies = range(len(EXAMPLE_MOVES) + 1)
+    positions = [Position(0, tuple(EXAMPLE_MOVES[:ply]), ()) for ply in plies]
+    shown = [list(form.render(position) or ()) for position in positions]
+    if not shown[-1] or not all(isinstance(turn, Message) for turn in shown[-1]):
         raise InvalidInput(
-            f"the form {form.name!r} needs a description (a clause of the prompt), not "
-            f"{form.description!r}"
+            f"render of the form {form.name!r} must return messages, such as "
+            f"[Message('user', 'e2e4')], not {shortened(shown[-1])}"
         )
-    rendered: list[Any] = [form.description]
-    for ply in range(len(EXAMPLE_MOVES) + 1):
-        turns = form.render(Position(0, tuple(EXAMPLE_MOVES[:ply]), ()))
-        rendered.append(list(turns) if isinstance(turns, Iterable) else [])
-    *_, last = rendered
-    if not last or not all(isinstance(m, Message) and isinstance(m.content, str) for m in last):
-        raise InvalidInput(
-            f"render of the form {form.name!r} must return messages with text, such as "
-            f"[Message('user', 'e2e4')], not {shortened(last)}"
-        )
-    return replace(form, digest=sha256(repr(rendered).encode()).hexdigest()[:8])
+    digest = sha256(repr([form.description, *shown]).encode()).hexdigest()[:8]
+    return replace(form, digest=digest)
 
 
 @cache

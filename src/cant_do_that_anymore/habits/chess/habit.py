@@ -19,9 +19,6 @@ from .position import Position, parse_positions
 from .rule_pool import example_of
 from .rules import CATALOG, STANDARD, Rules, board_after, rules_named
 
-# A change is suggested if it forbids at least this share of the moves.
-MIN_FORBIDDEN_SHARE = 0.02
-
 
 class Chess(Habit):
     """Positions of games, with moves that changed rules forbid."""
@@ -145,22 +142,6 @@ class Chess(Habit):
     def definitions(self) -> Markup:
         """Return the pieces."""
         return pieces()
-
-    def other_changes(
-        self, given: Sequence[tuple[Position, str]], change: Rules
-    ) -> Mapping[str, float]:
-        """Return the shares of these moves that other rules forbid.
-
-        Of rules that forbid the same moves, it is the first of the catalog.
-        """
-        moves = [(position.board(), chess.Move.from_uci(uci)) for position, uci in given]
-        rules_by_moves: dict[tuple[int, ...], str] = {}
-        for rules in CATALOG.values():
-            forbidden = tuple(n for n, move in enumerate(moves) if rules.is_habit(*move))
-            if rules != change and len(forbidden) >= max(1, MIN_FORBIDDEN_SHARE * len(moves)):
-                rules_by_moves.setdefault(forbidden, rules.key)
-        frequent = sorted(rules_by_moves, key=len, reverse=True)
-        return {rules_by_moves[moves_]: len(moves_) / len(moves) for moves_ in frequent}
 
 
 CHESS = Chess()

@@ -139,10 +139,9 @@ def _split_input(chunks: Iterator[tuple[bytes, float | None]]) -> Iterator[Block
     for chunk, share in chunks:
         rest += chunk
         games = find_games(rest)
-        if len(rest) > MAX_GAME_BYTES:
-            cut = len(rest)
-        else:  # the last game may go on in the next chunk
-            cut = games[-1].start if games else 0
+        # The last game may go on in the next chunk, unless it is too long to be one.
+        last = games[-1].start if games else 0
+        cut = last if len(rest) <= MAX_GAME_BYTES else len(rest)
         yield Block(rest[:cut], [game for game in games if game.start < cut], share=share)
         rest = rest[cut:]
     yield Block(rest, find_games(rest), share=share)
