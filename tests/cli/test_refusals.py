@@ -19,6 +19,8 @@ cdta run --model openai/gpt-4o
 cdta run --rules bishops
 cdta run --rules standard
 cdta run --rules rooks-as-queens
+cdta run --rules rule.py
+cdta run --pool games.pgn
 cdta run --wording x
 cdta run --eval al
 cdta run -n 0

@@ -47,6 +47,11 @@ def resolve_change(value: Any) -> Change:
     Raises:
         InvalidInput: if there is no such change, or it cannot be used.
     """
+    if isinstance(value, str) and value.endswith(".py"):
+        raise InvalidInput(
+            f"{value}: rules of Python are given in Python, with evaluate(Spec(rules=...)) "
+            "(docs/rules.md), and changes of questions as FILE.toml"
+        )
     if isinstance(value, str) and value.endswith(".toml"):
         value = Path(value)
     if isinstance(value, Path):

@@ -1,6 +1,5 @@
 """Questions with a usual answer, and the files that hold them: a JSON object on each line."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,8 +8,9 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, ClassVar
 
-from ..errors import InvalidInput, unknown_value
+from ..errors import InvalidInput
 from ..files import file_errors
+from ..validation import parse
 
 
 @dataclass(frozen=True)
@@ -54,75 +54,57 @@ class QuestionItem:
         return line if self.group == self.id else line | {"group": self.group}
 
 
-_KEYS = ("question", "usual", "right", "group")
+_Answer = str | bool | int | float
+_Answers = _Answer | list[_Answer]
 
 
-def item_from(line: Any) -> QuestionItem:
-    """Return the item of a JSON object; keys that an item does not have are ignored.
+@dataclass(frozen=True)
+class Line:
+    """The keys of an item in a file."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
+
+    question: str
+    usual: _Answers
+    right: _Answers
+    group: str | int = ""
+
+
+def parse_item(values: str | Mapping[str, Any], where: str) -> QuestionItem:
+    """Return the item of a JSON text or object.
 
     Raises:
-        ValueError: saying what is wrong with it.
+        InvalidInput: naming the place and the key, if it is none.
     """
-    if not isinstance(line, Mapping):
-        raise ValueError(f"an item must be an object with a question, not {shortened(line)}")
-    question, group = line.get("question"), line.get("group", "")
-    if not isinstance(question, str) or not question.strip():
-        raise ValueError(f"'question' must be a text, not {shortened(question)}")
-    if not isinstance(group, str | int):
-        raise ValueError(f"'group' must be a text or a number, not {shortened(group)}")
-    item = QuestionItem(question, _answers(line, "usual"), _answers(line, "right"), str(group))
+    line = parse(Line, values, where)
+    item = QuestionItem(
+        line.question, _texts(line.usual), _texts(line.right), str(line.group), where
+    )
+    texts_by_key = {"question": [item.question.strip()], "usual": item.usual, "right": item.right}
+    for key, texts in texts_by_key.items():
+        if not texts or "" in texts:
+            raise InvalidInput(f"{where}: {key!r} is empty")
     return item if item.group else replace(item, group=item.id)
 
 
-def _answers(line: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    value = line.get(key)
-    answers = value if isinstance(value, list | tuple) else [value]
-    texts = [str(answer).strip() for answer in answers if type(answer) in (str, int, float)]
-    if not answers or len(texts) < len(answers) or not all(texts):
-        raise ValueError(f"{key!r} must be an answer or a list of answers, not {shortened(value)}")
-    return tuple(dict.fromkeys(texts))
+def _texts(answers: _Answers) -> tuple[str, ...]:
+    given = answers if isinstance(answers, list) else [answers]
+    return tuple(dict.fromkeys(str(answer).strip() for answer in given))
 
 
 def read_items(path: Path) -> list[QuestionItem]:
     """Read a file of items.
 
     Raises:
-        InvalidInput: with file, line and reason, at the first line that is not an item, or asks the
-            same question as an earlier one.
+        InvalidInput: with file, line and reason, at the first line that is not an item.
     """
     with file_errors("read the items", path, error=InvalidInput, caught=(OSError, ValueError)):
         lines = path.read_text(encoding="utf-8-sig").split("\n")
-    items = [
-        item_at(f"{path}, line {number}", _parsed(line, f"{path}, line {number}"))
+    return [
+        parse_item(line, f"{path}, line {number}")
         for number, line in enumerate(lines, 1)
         if line.strip()
     ]
-    check_distinct(items)
-    return items
-
-
-def _parsed(line: str, where: str) -> Any:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as problem:
-        raise InvalidInput(f"{where}: not a JSON object: {problem}") from None
-
-
-def item_at(where: str, values: Any) -> QuestionItem:
-    """Return an item from the values at a place in a file.
-
-    Raises:
-        InvalidInput: naming the place, if they are not those of an item.
-    """
-    if isinstance(values, QuestionItem):
-        return values
-    for key in values if isinstance(values, Mapping) else ():
-        if key not in _KEYS:
-            raise unknown_value(f"key in {where}", key, _KEYS)
-    try:
-        return replace(item_from(values), where=where)
-    except ValueError as problem:
-        raise InvalidInput(f"{where}: {problem}") from None
 
 
 def check_distinct(items: Sequence[QuestionItem]) -> None:

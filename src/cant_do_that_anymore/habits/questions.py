@@ -7,18 +7,19 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..errors import InvalidInput, unknown_value
+from ..errors import InvalidInput
 from ..files import DATA, file_errors
-from ..validation import parse
+from ..validation import check, parse
 from .answers import AnswerKind, normalized, read_answer
 from .base import Change, Form, Habit, Message, Pool
-from .question_items import QuestionItem, check_distinct, item_at, item_from, read_items
+from .question_items import QuestionItem, check_distinct, parse_item, read_items
 from .words import Words
 
 # What the wordings of all questions contain besides the statements of a change.
 TASK, REPLY = "{task}", "{reply}"
+_ITEM_KEYS = ("question", "usual", "right", "group")
 SHIPPED_FOLDER = DATA / "questions"
 USUAL_RATES = (0.4, 0.9, 1.0)
 
@@ -121,11 +122,11 @@ class QuestionChange(Meaning):
         for name, text in self.to_json().items():
             if not isinstance(text, str) or not (text.strip() or name in _OPTIONAL):
                 raise InvalidInput(f"{name!r} of {self.key} must be a text, not {text!r}")
-        if self.answer not in get_args(AnswerKind):
-            raise unknown_value(f"answer of {self.key}", self.answer, get_args(AnswerKind))
-        if not isinstance(self.items, list | tuple):
-            raise InvalidInput(f"'items' of {self.key} must be a list, not {self.items!r}")
-        items = [item_at(f"item {n} of {self.key}", item) for n, item in enumerate(self.items, 1)]
+        check(AnswerKind, self.answer, f"answer of {self.key}")
+        items = [
+            item if isinstance(item, QuestionItem) else parse_item(item, f"item {n} of {self.key}")
+            for n, item in enumerate(self.items, 1)
+        ]
         check_distinct(items)
         object.__setattr__(self, "items", tuple(map(self._normalized, items)))
 
@@ -267,7 +268,7 @@ class Questions(Habit):
 
     def item(self, line: Any) -> QuestionItem:
         """Return an item from its JSON object."""
-        return item_from(line)
+        return parse_item({key: line[key] for key in _ITEM_KEYS if key in line}, "the item")
 
     def examples(self, change: QuestionChange) -> Iterator[QuestionItem]:
         """Yield the items of a change."""

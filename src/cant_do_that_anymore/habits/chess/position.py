@@ -91,7 +91,7 @@ class Position:
 
         Raises:
             KeyError: if a key is missing.
-            ValueError: if a value has the wrong type.
+            ValueError: if a value has the wrong type, or there is no usual move.
         """
         if not isinstance(fields, dict):
             raise ValueError("not a JSON object")
@@ -100,7 +100,7 @@ class Position:
         game, moves, source = fields["game_idx"], fields["previous_moves"], fields.get("source")
         if type(game) is not int or not isinstance(source, str | None):
             raise ValueError("not the number of a game and a text")
-        if not (_are_texts(moves) and _are_texts(usuals)):
+        if not (_are_texts(moves) and _are_texts(usuals) and usuals):
             raise ValueError("not lists of moves")
         return cls(game, tuple(moves), tuple(usuals), source)
 
@@ -134,6 +134,11 @@ def parse_positions(path: Path) -> list[Position]:
     Raises:
         InvalidInput: with file, line and reason, at the first line that is not a position.
     """
+    if ".pgn" in path.suffixes:
+        raise InvalidInput(
+            f"{path} holds games, not positions; find positions in them with "
+            f"cdta mine {path} -o positions.jsonl"
+        )
     opener = gzip.open if path.suffix == ".gz" else open
     problems = (OSError, EOFError, zlib.error)
     with file_errors("read", path, error=InvalidInput, caught=problems), opener(path, "rb") as file:
@@ -203,15 +208,13 @@ def gzip_if_named(path: Path, file: BinaryIO) -> AbstractContextManager[BinaryIO
 
 def _parse_line(line: bytes, where: str) -> Position:
     try:
-        position = Position.from_json(json.loads(line))
-    except KeyError as missing:
-        raise InvalidInput(f"{where}: the key {missing} is missing") from None
-    except ValueError:
+        return replace(Position.from_json(json.loads(line)), where=where)
+    except (KeyError, ValueError):
         text = shortened(line.decode("utf-8", "replace").strip())
-        raise InvalidInput(f"{where}: not a position as one JSON object: {text}") from None
-    if not position.usual:
-        raise InvalidInput(f"{where}: no usual move ('next_filtered_moves' is missing or empty)")
-    return replace(position, where=where)
+        raise InvalidInput(
+            f"{where}: not a position as a JSON object with 'game_idx' (a number), "
+            f"'previous_moves' and 'next_filtered_moves' (lists of moves): {text}"
+        ) from None
 
 
 def _check_moves(position: Position, rules: Rules) -> None:
@@ -223,11 +226,9 @@ def _check_moves(position: Position, rules: Rules) -> None:
         move = move_on(board, uci, len(position.moves) + 1)
         # Like `Rules.is_habit`, except that the original's file of diagonal moves includes moves
         # that leave the own king in check (320 of 11,366).
-        if not board.is_pseudo_legal(move):
-            raise InvalidInput(f"{uci!r} is impossible there under the standard rules")
-        if rules.is_legal(board, move):
-            raise InvalidInput(f"{uci!r} is not a usual move: {rules.key} allows it")
-        if not rules.affects(board, move):
+        is_forbidden = board.is_pseudo_legal(move) and not rules.is_legal(board, move)
+        if not is_forbidden or not rules.affects(board, move):
             raise InvalidInput(
-                f"{uci!r} is not a usual move: it is not one of the {rules.affected_moves_label}"
+                f"{uci!r} is not a usual move, that is one of the {rules.affected_moves_label} "
+                f"that {rules.key} forbids"
             )
