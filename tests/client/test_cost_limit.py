@@ -100,7 +100,7 @@ def test_the_limit_covers_lost_answers(
     kind: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if kind == "hanging":
-        monkeypatch.setattr(openai_api, "TIMEOUT", aiohttp.ClientTimeout(total=0.5))
+        monkeypatch.setattr(openai_api, "LONG_TIMEOUT", aiohttp.ClientTimeout(total=0.5))
     server = serve(SERVERS[kind]())
     with pytest.raises(CostLimitReached, match=r"stopped at the limit of \$30.00 with"):
         spend(server, 30.0)
