@@ -220,8 +220,9 @@ def heading(entries: Sequence[Entry]) -> str:
 
 def advice(entries: Sequence[Entry]) -> str:
     """Suggest how to make the comparison fairer; "" if it is fair."""
-    items, rules = entries[0].words.items, entries[0].change.key
-    options = "" if rules == ORIGINAL_RULES else f" --rules {rules}"
+    items, change = entries[0].words.items, entries[0].change
+    own_file = "" if change.identity == change.key else ".toml"
+    options = "" if change.key == ORIGINAL_RULES else f" --rules {change.key}{own_file}"
     union = (
         f"For a fairer test, run both on the union of their datasets: `cdta dataset union{options} "
         f"A B -o both.jsonl`, then `cdta run{options} --dataset both.jsonl` for each"

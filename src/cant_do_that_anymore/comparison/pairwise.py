@@ -115,7 +115,8 @@ def check_comparable(runs: Sequence[Run]) -> None:
         if len({*kinds} - {""}) > 1:
             other = next(run for run, kind in zip(runs, kinds, strict=True) if kind != kinds[0])
             command = command_of(runs[0], other.model, other.options.get("base_url", ""))
+            make_one = f", or make one: {command}" if len(runs) == 2 else ""
             raise InvalidInput(
                 f"runs {what} cannot be compared: {', '.join(sorted({*kinds} - {''}))}; name runs "
-                f"of one kind (see `cdta runs`), or make one: {command}"
+                f"of one kind (see `cdta runs`){make_one}"
             )

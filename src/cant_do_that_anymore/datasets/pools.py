@@ -50,11 +50,11 @@ def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
 
 
 def given_dataset(name: Path | str, change: Change) -> Dataset:
-    """Return the items of a file, or a dataset by name."""
+    """Return the items of a file, or a dataset by its name or its model's."""
     path = Path(name)
     if path.is_file() or path.suffix in (".jsonl", ".gz"):
         return Dataset("", str(name), items_in(path, change.its_habit))
-    dataset, facts = dataset_named(str(name))
+    dataset, facts = dataset_named(str(name), rules=change.identity)
     if facts["rules"] != change.identity:
         raise InvalidInput(
             f"the dataset {str(name)!r} is for {facts['rules']}, not for {change.identity}"

@@ -153,14 +153,21 @@ def all_datasets() -> dict[str, tuple[Dataset, dict[str, Any]]]:
     return datasets
 
 
-def dataset_named(name: str, *alternatives: str) -> tuple[Dataset, dict[str, Any]]:
-    """Return a dataset by its name in the list.
+def dataset_named(name: str, *alternatives: str, rules: str = "") -> tuple[Dataset, dict[str, Any]]:
+    """Return a dataset by its name in the list, or else the largest of a model for these rules.
 
     Raises:
         InvalidInput: if there is none; the message suggests names, and the alternatives.
     """
     datasets = all_datasets()
     if name not in datasets:
+        of_model = [
+            (dataset, facts)
+            for dataset, facts in datasets.values()
+            if dataset.version == name and facts["rules"] == rules
+        ]
+        if of_model:
+            return max(of_model, key=lambda found: len(found[0].items))
         raise unknown_value("dataset", name, [*datasets, *alternatives])
     return datasets[name]
 

@@ -31,6 +31,9 @@ from ..runs.run import Run
 from ..task.conditions import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, REMINDED
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, UNUSABLE_OUTCOMES
 
+# Advice to use more times as many samples than this would help nobody.
+MAX_FACTOR = 20
+
 
 def headline(run: Run) -> str:
     """Return the sentences that sum up the run: the habit under both rules, the rule uptake."""
@@ -92,11 +95,13 @@ def _only_above(estimates: Iterable[Estimate | None]) -> str:
 
 
 def size_sentence(run: Run) -> str:
-    """Say how many samples an interval of ±5 points needs; "" if there are enough."""
+    """Say how many samples an interval of ±5 points needs; "" for enough, or for far too few."""
     uptake = run.results.uptake
     if not uptake or uptake.reach <= REACH:
         return ""
     samples = uptake.n * (uptake.reach / REACH) ** 2
+    if samples > MAX_FACTOR * uptake.n:
+        return ""
     points = in_points(REACH, signed=False)
     n = f"{100 * ceil(samples / 100):,}"
     return f"An interval of ±{points} points for the rule uptake needs about {n} samples."
@@ -107,7 +112,7 @@ def wording_sentence(run: Run) -> str:
     wordings, n = run.results.wordings, len(run.plan.wordings)
     if n == 1:
         return f"Measured with one wording, {run.plan.wording}."
-    if not wordings:
+    if not wordings or len(wordings.by_wording) < n:
         return f"{n} wordings, with too few samples to compare them."
     by_value = sorted(wordings.by_wording.items(), key=lambda item: item[1].value)
     (lowest, low), *_, (highest, high) = by_value
@@ -119,11 +124,10 @@ def wording_sentence(run: Run) -> str:
     if wordings.spread.sign and run[SHARE_BEFORE].value >= WEAK_HABIT:
         size = f": the standard deviation between wordings is {_size(wordings.spread)}"
     else:
-        most = in_points(wordings.spread.high or 0.0, signed=False)
-        size = (
-            ", which chance alone can explain: the standard deviation between wordings is at most "
-            f"{most} points"
-        )
+        size = ", which chance alone can explain"
+        if most := wordings.spread.high:
+            points = in_points(most, signed=False)
+            size += f": the standard deviation between wordings is at most {points} points"
     return f"By wording, the rule uptake ranges {ends}{size}."
 
 

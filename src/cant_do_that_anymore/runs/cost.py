@@ -53,7 +53,7 @@ class ExpectedCost:
         output_tokens: the tokens of their answers.
         dollars: their cost in US dollars, between ``dollars_low`` and ``dollars_high``; None if the
             price is unknown.
-        seconds: the time.
+        seconds: the time; None on a server of one's own, whose speed is unknown.
         cached: how many requests have cached answers, which cost nothing.
         assumptions: what the figures are based on, one sentence each.
     """
@@ -66,7 +66,7 @@ class ExpectedCost:
     dollars: float | None
     dollars_low: float | None
     dollars_high: float | None
-    seconds: float
+    seconds: float | None
     cached: int
     assumptions: tuple[str, ...]
 
@@ -76,7 +76,9 @@ class ExpectedCost:
     def __str__(self) -> str:
         if not self.requests:
             return f"{self.model}, {self.eval}: no requests to send"
-        requests = f"{pluralize(self.requests, 'request')}, {duration(self.seconds)}"
+        requests = pluralize(self.requests, "request")
+        if self.seconds is not None:
+            requests += f", {duration(self.seconds)}"
         total = self.requests + self.cached
         cached = f"; {self.cached:,} of {total:,} requests are cached" if self.cached else ""
         return f"{self.model}, {self.eval}: {self._cost}, {requests}{cached}"
@@ -245,10 +247,12 @@ def expected_cost(
     )
 
 
-def _seconds(requests: float, output_tokens: float, spec: Spec, info: ModelInfo) -> float:
-    """Return how long requests are expected to take."""
+def _seconds(requests: float, output_tokens: float, spec: Spec, info: ModelInfo) -> float | None:
+    """Return how long requests are expected to take; None if nobody can know."""
     if info.is_local:
         return BUNDLED_SECONDS * requests
+    if not info.provider:
+        return None
     in_turn = max(SECONDS_PER_ANSWER * requests, output_tokens / TOKENS_PER_SECOND)
     return in_turn / (spec.max_connections or TYPICAL_CONNECTIONS)
 

@@ -55,5 +55,5 @@ def estimate_command(
     for line in dict.fromkeys(line for cost in named for line in cost.assumptions):
         terminal.print(f"- {line}", highlight=False)
     if any((cost.dollars_high or 0) > DEFAULT_MAX_COST for cost in named):
-        limit = f"a run stops at ${DEFAULT_MAX_COST:g} unless --max-cost allows more"
+        limit = f"a run spends at most ${DEFAULT_MAX_COST:g} unless --max-cost allows more"
         terminal.print(f"- {limit}", highlight=False)
