@@ -150,7 +150,7 @@ def test_nothing_is_sent_if_the_low_end_of_the_cost_passes_the_limit(serve: Serv
     server = serve(habit)
     run = partial(measure, server, model="priced", dataset=positions(300), n=300)
     for limit, stated in ((None, r"\$5.00"), (3.0, r"\$3.00")):
-        sentence = rf"the limit of {stated} with nothing was sent: this is expected to cost about ; .* with --max-cost .* smaller -n"
+        sentence = rf"nothing was sent, .* limit of {stated}; .* with --max-cost .* smaller -n"
         with pytest.raises(CostLimitReached, match=sentence) as error:
             run(max_cost=limit)
     assert not server.requests
@@ -163,7 +163,7 @@ def test_building_a_dataset_costs_less_than_measuring_it_too(serve: Serve) -> No
     server = serve(habit_in_every_fifth)
     spec = Spec(model="m", base_url=server.url, n=40, price=USER_PRICE, max_cost=0.11)
     with pytest.raises(
-        CostLimitReached, match=r"nothing was sent: this is expected to cost about "
+        CostLimitReached, match=r"nothing was sent, because this is expected to cost about "
     ):
         evaluate(spec, quiet=True)
     assert len(select(spec, quiet=True).items) == 40
@@ -196,7 +196,7 @@ def test_runs_of_an_experiment_share_the_limit(serve: Serve, tmp_path: Path) -> 
         return run_all({"m": specs}, tmp_path, save_run, quiet=True)  # type: ignore[return-value]
 
     with pytest.raises(
-        CostLimitReached, match=r"nothing was sent: this is expected to cost about "
+        CostLimitReached, match=r"nothing was sent, because this is expected to cost about "
     ):
         run(max_cost=0.01)
     runs, failures = run(max_cost=0.07)
@@ -226,7 +226,7 @@ def test_oaieval_has_no_limit_unless_it_is_given(server: Loopback, tmp_path: Pat
     assert total_charge(server) > 5
     limited = f"base_url={server.url},max_cost=2,temperature=0.5"
     error = oaieval(*options, limited, code=1).stderr
-    assert "nothing was sent: this is expected to cost about " in error
+    assert "nothing was sent, because this is expected to cost about " in error
     assert "(in oaieval: --completion_args max_cost=..., --max_samples)" in error
 
 

@@ -57,16 +57,19 @@ def limit_reached(
     """Return the error of a command that reached its limit, with what the rest costs."""
     rest = about_dollars(_sum(cost.dollars for cost in expected))
     saved = "a --fresh run saves no answers" if spec.fresh else "all answers are saved"
-    stopped = f"stopped at the limit of {dollars(limit.limit)} with {dollars(limit.spent)} spent"
-    so_far = f"{stopped}; {saved}. The rest" if limit.spent else "nothing was sent: this"
     enough = LIMIT_FACTOR * _sum(cost.dollars_high for cost in expected) + limit.dearest
     if spec.fresh:
         enough += limit.spent
     unit = 10.0 ** (floor(log10(max(enough, 0.001))) - 1)
+    advice = f"run the same command with --max-cost {ceil(enough / unit) * unit:.12g}"
+    if not limit.spent:
+        return CostLimitReached(
+            f"nothing was sent, because this is expected to cost about {rest}, more than the limit "
+            f"of {dollars(limit.limit)}; {advice}, or use a smaller -n"
+        )
     return CostLimitReached(
-        f"{so_far} is expected to cost about {rest}, more than the limit of "
-        f"{dollars(limit.limit)} allows; run the same command with --max-cost "
-        f"{ceil(enough / unit) * unit:.12g}, or use a smaller -n"
+        f"stopped at the limit of {dollars(limit.limit)} with {dollars(limit.spent)} spent; "
+        f"{saved}, and the rest is expected to cost about {rest}: to finish, {advice}"
     )
 
 
