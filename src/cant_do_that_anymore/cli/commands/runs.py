@@ -54,7 +54,7 @@ def _page_of(name: str) -> Path:
 
 
 PIPE_WIDTH = 200  # columns; a file or a pipe has no width
-STAMP = len("2026-11-19T173059")
+DATE, MINUTE = len("2026-"), len("2026-11-19T1730")  # parts of the names of folders
 # The values of ``run.json`` that ``--json`` prints.
 IN_JSON = (
     *("started_at", "model", "version", "endpoint", "rules", "options", "rule_uptake"),
@@ -92,18 +92,24 @@ def _print(runs: Sequence[RunFile], screen: Console) -> None:
     table.add_column("rule uptake", no_wrap=True)
     names = [_name(run.folder) for run in runs]
     for run, name in zip(runs, names, strict=True):
-        stamp = name[:STAMP]
-        unique = sum(other.startswith(stamp) for other in names) == 1
-        is_stamp = unique and run.started_at.startswith(stamp[:10])
         uptake = run.rule_uptake.as_share if run.rule_uptake else "–"
         table.add_row(
-            Text(stamp if is_stamp else name),
+            Text(_shortest(name, names)),
             _cut(" ".join(filter(None, (last_part(run.model), run.tag)))),
             _cut(", ".join((*filter(None, starmap(option_text, run.options.items())), run.rules))),
             Text(f"{run.n_samples:,}"),
             Text(uptake),
         )
     screen.print(table)
+
+
+def _shortest(name: str, names: Sequence[str]) -> str:
+    """Return the beginning of a name, without the year, that no other run has in its name."""
+    if not name[:1].isdigit():
+        return name
+    ends = range(MINUTE, len(name))
+    parts = (name[DATE:end] for end in ends)
+    return next((part for part in parts if sum(part in other for other in names) == 1), name)
 
 
 def _cut(text: str) -> Text:
