@@ -1,17 +1,14 @@
 """Whole evaluations of models on loopback servers."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from cant_do_that_anymore.errors import Incomplete
-from cant_do_that_anymore.habits.chess.position import Position, write_positions
+from cant_do_that_anymore.habits.chess.position import write_positions
 from cant_do_that_anymore.providers.base import Answer
-from cant_do_that_anymore.task.samples import (
-    REPLIES_TO_JUDGE_CUTS,
-    REPLIES_TO_JUDGE_READING,
-    FirstReplies,
-)
+from cant_do_that_anymore.task.samples import FirstReplies
 from testing import (
     POOL,
     Body,
@@ -22,40 +19,30 @@ from testing import (
     measure,
     moves_in,
     openai_server,
-    perfect,
     plan_of,
     positions_of,
 )
 
 
 def test_a_new_model_gets_a_dataset_of_its_own_habits(serve: Serve) -> None:
-    """It has a habit in every third position of the pool; no more requests than needed are sent."""
-
-    def has_habit(position: Position) -> bool:
-        return position.game % 3 == 0
-
-    moves_with_habit = {position.moves for position in POOL if has_habit(position)}
+    """It has a habit in every third game of the pool; no more requests than needed are sent."""
+    with_habit = {position.moves for position in POOL if position.game % 3 == 0}
 
     def respond(request: Body) -> str:
-        return habit(request) if moves_in(request) in moves_with_habit else "a7a6"
+        return habit(request) if moves_in(request) in with_habit else "a7a6"
 
     server = serve(respond, model="brand-new-7b")
     run = measure(server, n=50)
     sent = len(server.requests)
-    repeated = measure(server, n=50)
+    assert measure(server, n=50).results == run.results
     assert len(server.requests) == sent + 3  # the identity check
-    larger = measure(server, n=80)
-    smaller_again = measure(server, n=50)
-
-    assert run.dataset.origin == "built"
-    assert len(run.samples) == 50
-    assert all(map(has_habit, positions_of(run.samples)))
+    assert (run.dataset.origin, len(run.samples)) == ("built", 50)
+    assert {position.moves for position in positions_of(run.samples)} <= with_habit
     assert run.results["predicted_move_proportion"].value == 1
     assert sent < 50 * 3 * 2 + 100 + 32  # about three requests per hit, and those in flight
-    assert repeated.results == run.results
-    assert larger.dataset.items[:50] == run.dataset.items
-    assert len(larger.dataset.items) == 80
-    assert smaller_again.samples == run.samples
+    larger = measure(server, n=80).dataset.items
+    assert (len(larger), larger[:50]) == (80, run.dataset.items)
+    assert measure(server, n=50).samples == run.samples
 
 
 def test_requests_contain_exactly_the_specified_messages() -> None:
@@ -71,11 +58,11 @@ def test_requests_contain_exactly_the_specified_messages() -> None:
         for condition in run.plan.conditions
         for messages in [condition.question(sample.item).messages]
     ]
+    assert sorted(sent, key=messages_in) == sorted(expected, key=messages_in)
 
-    def sorted_by_messages(requests: list[Body]) -> list[Body]:
-        return sorted(requests, key=lambda request: str(request["messages"]))
 
-    assert sorted_by_messages(sent) == sorted_by_messages(expected)
+def messages_in(request: Body) -> str:
+    return str(request["messages"])
 
 
 def test_selection_and_measuring_share_no_answer(server: Loopback) -> None:
@@ -85,29 +72,19 @@ def test_selection_and_measuring_share_no_answer(server: Loopback) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "finish_reason", "message", "max_requests"),
+    ("reply", "finish_reason", "message"),
     [
-        (
-            "Let me think",
-            "length",
-            r"50 of the first 50 .* \(the limit is 32,768 tokens\); raise it with --max-tokens",
-            REPLIES_TO_JUDGE_CUTS,
-        ),
-        (
-            "Lovely!",
-            "stop",
-            "40 of the first 40 .* contain no move; the last one was 'Lovely!'",
-            REPLIES_TO_JUDGE_READING,
-        ),
+        ("Let me", "length", r"50 of the first 50 .*32,768 tokens\); raise it with --max-tokens"),
+        ("Lovely!", "stop", "40 of the first 40 .* contain no move; the last one was 'Lovely!'"),
     ],
 )
 def test_useless_answers_stop_the_run_early(
-    reply: str, finish_reason: str, message: str, max_requests: int, serve: Serve
+    reply: str, finish_reason: str, message: str, serve: Serve
 ) -> None:
     server = serve(lambda _: reply, finish_reason=finish_reason)
     with pytest.raises(Incomplete, match=message):
         measure(server, n=500, max_connections=4)
-    assert len(server.requests) <= max_requests + 4 * 4
+    assert len(server.requests) <= 50 + 4 * 4
 
 
 CUT_OFF = Answer("Let me", "length", limit=512)
@@ -130,20 +107,15 @@ def test_the_first_replies_are_judged_once(
 ) -> None:
     """The cut-off replies come last, and the unreadable ones first."""
     first_replies = FirstReplies(plan_of())
-    is_usable = [*([False] * unusable), *([True] * (50 - unusable))]
+    replies = [answer] * unusable + [Answer("e2e4")] * (50 - unusable)
     if answer is CUT_OFF:
-        is_usable.reverse()
-    raised = ""
-    try:
-        for usable in is_usable:
-            first_replies.observe(
-                Answer("e2e4") if usable else answer, usable=usable, baseline=baseline
-            )
-        for _ in range(1_000):
-            first_replies.observe(answer, usable=False, baseline=baseline)
-    except Incomplete as error:
-        raised = str(error)
-    assert bool(raised) == stops
+        replies.reverse()
+    replies += [answer] * 1_000
+    with pytest.raises(Incomplete) if stops else nullcontext():
+        for number, reply in enumerate(replies):
+            usable = reply is not answer
+            first_replies.observe(reply, usable=usable, baseline=baseline)
+            assert number < 50 or not stops
 
 
 def test_a_repeated_position_counts_each_time(server: Loopback, tmp_path: Path) -> None:
@@ -151,14 +123,6 @@ def test_a_repeated_position_counts_each_time(server: Loopback, tmp_path: Path) 
     run = measure(server, dataset=tmp_path / "mine.jsonl")
     assert {sample.item for sample in run.samples} == set(POOL[:7])
     assert (len(run.samples), len(server.requests)) == (8, 16)
-
-
-def test_the_diagonal_eval_needs_no_selection(serve: Serve) -> None:
-    server = serve(perfect)
-    run = measure(server, eval="all_diagonal", n=50)
-    assert len(server.requests) == 100
-    assert run["predicted_move_proportion"].value == run["rule_uptake"].value == 1
-    assert run["predicted_move_in_variant_proportion"].value == 0
 
 
 def test_a_failed_first_request_is_the_only_one(serve: Serve, no_retry_delay: None) -> None:

@@ -1,7 +1,5 @@
 """Another model with the same name and address: a few cached requests, sent again, reveal it."""
 
-import json
-from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -10,9 +8,9 @@ import pytest
 
 from cant_do_that_anymore.comparison.entries import named_entries
 from cant_do_that_anymore.errors import UserError
-from cant_do_that_anymore.metrics.notes import version_of_all
 from cant_do_that_anymore.runs.identity import DIFFERENCES_TO_REJECT, PROBES, ModelChanged
 from cant_do_that_anymore.runs.run import ALL_CACHED
+from cant_do_that_anymore.runs.storage import load_run
 from cant_do_that_anymore.task.types import answers_of
 from testing import (
     Loopback,
@@ -80,18 +78,13 @@ def test_another_checkpoint_is_refused(server: Loopback) -> None:
 
 
 @pytest.mark.usefixtures("no_retry_delay")
-def test_another_checkpoint_is_refused_also_while_it_loads(server: Loopback) -> None:
+def test_a_model_that_is_not_deterministic_is_refused_also_while_it_loads(
+    server: Loopback,
+) -> None:
     measure_few(server)
-    sent, server.respond = len(server.requests), adapting
-    server.fault = error_when(lambda _, number: number <= sent + 2, "Loading model", 503)
-    with pytest.raises(ModelChanged):
-        measure_few(server)
-
-
-def test_a_model_that_is_not_deterministic_is_refused(server: Loopback) -> None:
-    measure_few(server)
-    numbers = count()
+    sent, numbers = len(server.requests), count()
     server.respond = lambda _: f"a{next(numbers)}"
+    server.fault = error_when(lambda _, number: number <= sent + 2, "Loading model", 503)
     with pytest.raises(ModelChanged, match=r"not deterministic .* \(its answer was '.*', now 'a0'"):
         measure_few(server)
 
@@ -104,11 +97,8 @@ def test_a_tag_separates_two_checkpoints(server: Loopback, tmp_path: Path) -> No
     values = [run.results["variant_impact_factor"].value for run in (first, second)]
     assert values == [0, -1]
     assert [entry.label for entry in named_entries([first, second])] == ["m", "m step-2000"]
-    folder = tmp_path / "run"
-    command = ["run", "--base-url", server.url, "--model", "m", "--pool", "common", "-n", N]
-    cdta(*command, "--tag", "step-2000", "--out", folder, code=0)
-    assert json.loads((folder / "run.json").read_text())["identity"]["tag"] == "step-2000"
-    assert "step-2000" in (folder / "report.html").read_text()
+    assert "step-2000" in (second.save(tmp_path / "run") / "report.html").read_text()
+    assert load_run(tmp_path / "run").identity["tag"] == "step-2000"
 
 
 def test_one_differing_answer_may_be_a_tie(server: Loopback) -> None:
@@ -120,36 +110,20 @@ def test_one_differing_answer_may_be_a_tie(server: Loopback) -> None:
     assert second.samples == first.samples
 
 
-def move_before_selection(server: Loopback) -> Run:
-    measure(server, eval="all_diagonal", n=20)
-    server.model, server.respond = "alias-2025", perfect
-    return measure(server, pool=positions(20), n=10)
-
-
-def move_between_sizes(server: Loopback) -> Run:
-    measure(server, pool=positions(40), n=10)
-    server.model, server.respond = "alias-2025", perfect
-    return measure(server, pool=positions(40), n=30)
-
-
-@pytest.mark.parametrize("move", [move_before_selection, move_between_sizes])
+@pytest.mark.parametrize("earlier", [{"eval": "all_diagonal", "n": 20}, {"n": 10}])
 def test_answers_of_a_moved_alias_are_not_mixed_with_earlier_ones(
-    move: Callable[[Loopback], Run], server: Loopback
+    earlier: dict[str, Any], server: Loopback
 ) -> None:
+    """It moves before the selection, or between two sizes of a dataset."""
     server.model = "alias-2024"
-    run = move(server)
-    assert {answer.version for answer in answers_of(run.samples)} == {"alias-2025"}
+    measure(server, **{"pool": positions(40)} | earlier)
+    server.model, server.respond = "alias-2025", perfect
+    run = measure(server, pool=positions(40), n=30)
+    assert {answer.version for answer in answers_of(run.samples)} == {run.version}
+    assert run.version == "alias-2025"
     assert run.results["variant_impact_factor"].value == -1
     (note,) = (note for note in run.notes if "now answers as" in note)
     assert note == "m now answers as alias-2025; cached answers of alias-2024 do not count"
-
-
-@pytest.mark.parametrize(
-    ("versions", "version"),
-    [(["new"], "new"), (["new", "newer"], "alias"), (["old"], "old"), ([], "alias")],
-)
-def test_the_version_of_a_run(versions: list[str], version: str) -> None:
-    assert version_of_all(versions, "alias") == version
 
 
 def test_a_fully_cached_run_works_offline() -> None:

@@ -1,23 +1,16 @@
-"""Finding runs by name, and the errors if no run or too many match."""
+"""Finding runs by name, the commands that do, and the errors if no run or too many match."""
 
 import json
 import shutil
 import webbrowser
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from cant_do_that_anymore import rules_named
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.runs.lookup import (
-    find_run,
-    find_runs,
-    known_folders,
-    new_run_dir,
-    readable_runs,
-    runs_to_compare,
-)
+from cant_do_that_anymore.runs.lookup import find_run, find_runs, new_run_dir, runs_to_compare
 from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.runs.storage import save_run
 from testing import cdta, run_with_outcomes
@@ -55,6 +48,19 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     }
 
 
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Addresses that the browser was told to open."""
+    addresses: list[str] = []
+
+    def browse(address: str) -> bool:
+        addresses.append(address)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", browse)
+    return addresses
+
+
 @pytest.mark.parametrize(
     ("name", "key"),
     [
@@ -67,7 +73,6 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
         ("mine/beta-all-1", "beta"),
         ("mine/beta-all-1/run.json", "beta"),
         ("alpha-all-2", "alpha again"),
-        ("Step-2000", "beta"),
         ("step-2", "beta"),
         ("beta Step-2000", "beta"),
     ],
@@ -76,19 +81,39 @@ def test_a_run_has_many_names(runs: dict[str, Path], name: str, key: str) -> Non
     assert find_run(name).resolve() == runs[key].resolve()
 
 
-@pytest.mark.parametrize("command", ["show", "view", "compare"])
-def test_a_tag_names_a_run_in_every_command(
-    command: str, runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+def test_commands_accept_names_and_view_opens_reports(
+    runs: dict[str, Path], opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(webbrowser, "open", lambda address: "beta-all-1" in address)
-    cdta(command, "Step-2000", *(["alpha-all-1"] if command == "compare" else []), code=0)
+    cdta("show", "Step-2000", code=0)
+    cdta("compare", "Step-2000", "alpha-all-1", code=0)
+    Path("index.html").write_text("an experiment")
+    report = runs["beta"] / "report.html"
+    for name in ("Step-2000", report, ".", "index.html"):  # the report is written
+        cdta("view", name, code=0)
+    index = Path("index.html").resolve().as_uri()
+    assert opened == [report.resolve().as_uri()] * 2 + [index] * 2
+    assert report.exists()
+    cdta("view", code=0)
+    assert opened[-1] == (runs["new"].resolve() / "report.html").as_uri()
+    monkeypatch.setattr(webbrowser, "open", lambda address: False)
+    assert "open 'mine/beta-all-1/report.html' in one" in cdta("view", "beta", code=1).stderr
 
 
-def test_a_tag_is_listed_with_the_model(runs: dict[str, Path]) -> None:
-    header, *lines = cdta("runs", "mine", code=0).stdout.splitlines()
-    assert header.split()[:2] == ["run", "model"]
+def test_runs_are_listed_one_per_line_with_a_name_that_commands_accept(
+    runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cant_do_that_anymore.cli.commands.runs.PIPE_WIDTH", 80)
+    header, *lines = cdta("runs", code=0).stdout.splitlines()
+    assert " ".join(header.split()) == "run model options and rules n rule uptake"
+    assert max(map(len, lines)) <= 80
+    found = [find_run(line.split()[0]).resolve() for line in lines]
+    newest_first = ("new", "beta", "alpha again", "alpha", "old")
+    assert found == [runs[key].resolve() for key in newest_first]
     assert ["beta Step-2000 " in line for line in lines] == ["beta" in line for line in lines]
-    assert json.loads(cdta("runs", "mine", "--json", code=0).stdout)[0]["tag"] == "Step-2000"
+    assert all(RUN["rule_uptake"].as_share in line for line in lines)
+    listed = json.loads(cdta("runs", "mine", "--json", code=0).stdout)
+    assert (len(listed), listed[0]["tag"]) == (3, "Step-2000")
+    assert listed[0]["rule_uptake"] == asdict(RUN["rule_uptake"])
 
 
 def test_an_ambiguous_name_lists_the_runs(runs: dict[str, Path]) -> None:
@@ -113,8 +138,7 @@ def test_each_run_of_a_folder_or_model_is_found_once(runs: dict[str, Path]) -> N
 
 def test_a_name_without_a_run_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidInput, match=r"no run matches 'latest'.*there are no runs yet"):
-        find_run("latest")
+    assert cdta("runs").stdout == "no runs yet; start one with `cdta run`\n"
     make_run("alpha", 1)
     for name in ("gamma", "x" * 5000, "a\0b"):
         with pytest.raises(InvalidInput, match=r"no run matches.*\(see `cdta runs`\)$"):
@@ -123,24 +147,17 @@ def test_a_name_without_a_run_is_an_error(tmp_path: Path, monkeypatch: pytest.Mo
     assert find_run("alpha").name.endswith("alpha-all")
 
 
-def test_the_list_is_newest_first_and_names_damaged_runs(runs: dict[str, Path]) -> None:
+def test_the_list_names_damaged_runs(runs: dict[str, Path]) -> None:
     (runs["alpha"] / "run.json").write_text("{")
     facts = json.loads((runs["beta"] / "run.json").read_text())
-    (runs["beta"] / "run.json").write_text(json.dumps(facts | {"rule_uptake": []}))
-    bad_cost = make_run("number", 5, Path("mine/number"))
-    (bad_cost / "run.json").write_text(json.dumps(facts | {"cost": {"total": "x"}}))
-    shutil.copytree(runs["alpha again"], "mine/.part-1")
-    assert find_run("beta") == runs["beta"]  # loading it explains the damage
-    summaries, errors = readable_runs(known_folders())
-    assert [run.model for run in summaries] == ["openai/gpt-4o-mini", "alpha", "openai/gpt-4o"]
-    assert [str(error).split("'")[1] for error in errors] == [
-        "mine/alpha-all-1/run.json",
-        "mine/beta-all-1/run.json",
-        "mine/number/run.json",
-    ]
+    for name, value in {"cost": {"total": "x"}, "rule_uptake": []}.items():
+        folder = make_run("damaged", 5, Path("mine") / name)
+        (folder / "run.json").write_text(json.dumps(facts | {name: value}))
+    shutil.copytree(runs["alpha again"], "mine/.part-1")  # not written completely
     done = cdta("runs", code=0)
-    assert (done.stderr.count("cannot read the run"), "gpt-4o-mini" in done.stdout) == (3, True)
-    assert (summaries[0].n_samples, summaries[0].cost.total) == (3, None)
+    damaged = [line.split("'")[1] for line in done.stderr.splitlines()]
+    assert damaged == [f"mine/{name}/run.json" for name in ("alpha-all-1", "cost", "rule_uptake")]
+    assert len(done.stdout.splitlines()) == 1 + 4
 
 
 def test_names_to_compare_stand_for_their_newest_runs_of_one_task(

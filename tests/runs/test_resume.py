@@ -55,12 +55,9 @@ def test_one_signal_saves_requests_in_flight(signal_number: signal.Signals, tmp_
     with serving(wavering, delay=0.005, fault=stop) as server:
         process = start_cdta(*run_command(server, tmp_path / "out"))
         _, stderr = process.communicate(timeout=60)
-        assert process.returncode in (1, 130)
+        assert process.returncode in (1, 130) and "Traceback" not in stderr
         assert "Run the same command again to continue" in stderr
-        assert re.search(
-            r"finishing \d requests? in flight, for at most 30 s; press Ctrl-C", stderr
-        )
-        assert "Traceback" not in stderr
+        assert re.search(r"finishing \d requests? in flight, for at most 30 s", stderr)
         assert len(server.requests) < 20 + MAX_UNSAVED
         server.fault = None
         cdta(*run_command(server, tmp_path / "out"), code=0)
@@ -83,8 +80,7 @@ def test_two_interruptions_stop_at_once(tmp_path: Path) -> None:
     with serving(wavering, fault=hang) as server:
         process = start_cdta(*run_command(server, tmp_path / "out", connections=10))
         _, stderr = process.communicate(timeout=30)
-        assert process.returncode in (1, 130)
-        assert "Traceback" not in stderr
+        assert process.returncode in (1, 130) and "Traceback" not in stderr
         server.fault, before = None, len(server.requests)
         cdta(*run_command(server, tmp_path / "out"), code=0)
     assert len(server.requests) - before == 2 * N - 20

@@ -43,51 +43,26 @@ def test_a_saved_run_is_read_back_unchanged(run: Run, folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["run.json", "samples.jsonl"]
 
 
-DOZENS = """\
-title = "a dozen is ten"
-task = "You count things."
-reply = "Reply with the number."
-now = "A dozen is now ten."
-no_longer = "It is no longer twelve."
-placebo = "A score is now thirty."
-answer = "number"
-items = "own.jsonl"
-"""
-
-
-def question_file(folder: Path) -> Path:
-    """A change with 20 items and 10 controls."""
-    numbers = [(f"{n} dozen eggs", 12 * n, 10 * n) for n in range(2, 22)]
-    numbers += [(f"{n} pairs of socks", 2 * n, 2 * n) for n in range(2, 12)]
-    items = ({"question": q, "usual": usual, "right": right} for q, usual, right in numbers)
-    (folder / "own.jsonl").write_text("\n".join(map(json.dumps, items)))
-    (folder / "own.toml").write_text(DOZENS)
-    return folder / "own.toml"
-
-
 FORM = Form("backwards", "You get moves", lambda p: [Message("user", " ".join(p.moves[::-1]))])
 OF_SERVER: dict[str, dict[str, Any]] = {
-    "all wordings": {"wording": "all", "dataset": positions(24)},
     "a diagnosis": {"diagnose": True, "pool": positions(40), "dataset": None, "n": 6},
     "interventions": {"interventions": ["reminded", "legal-moves", "check-first"]},
     "own texts": {"wording": {"standard": "Play {position}.", "changed": "Play. {change}"}},
     "a base model": {"model": "completions/m", "reading": "exact", "max_tokens": 9},
     "settings": {"temperature": 0.5, "seed": 5, "extra_body": {"top_k": 3}},
+    "a key": {"header": ["X-Gate=planted-secret"]},
+}
+OF_RANDOM_MODEL: dict[str, dict[str, Any]] = {
+    "a form": {"form": FORM},
+    "questions": {"rules": "base-9", "dataset": None, "diagnose": True, "interventions": "all"},
 }
 
 
-@pytest.mark.parametrize("name", [*OF_SERVER, "a form", "a file"])
+@pytest.mark.parametrize("name", [*OF_SERVER, *OF_RANDOM_MODEL])
 def test_a_saved_run_gives_the_same_numbers(name: str, tmp_path: Path) -> None:
-    if name in OF_SERVER:
-        header = ["X-Gate=planted-secret"]
-        run = measure(wavering, **{"dataset": positions(10), "header": header} | OF_SERVER[name])
-    elif name == "a form":
-        run = measure("cdta/random", dataset=positions(10), form=FORM)
-    else:
-        options: dict[str, Any] = {"diagnose": True, "interventions": "all", "wording": "all"}
-        run = measure("cdta/random", rules=question_file(tmp_path), seed=1, **options)
-        for file in tmp_path.glob("own*"):
-            file.unlink()  # a saved run has the texts that it needs
+    source = wavering if name in OF_SERVER else "cdta/random"
+    options = {**OF_SERVER, **OF_RANDOM_MODEL}[name]
+    run = measure(source, **{"dataset": positions(10), "n": 10} | options)
     save_run(run, tmp_path / "run")
     loaded = load_run(tmp_path / "run")
     assert (loaded.results, loaded.samples) == (run.results, run.samples)
@@ -102,23 +77,13 @@ def test_a_saved_run_gives_the_same_numbers(name: str, tmp_path: Path) -> None:
         (lambda data: data.update(format=5), "'format' in .* must be 7, not 5.*another version"),
         (lambda data: data["cost"].update(total="x"), "'cost.total' in .* a valid number, not 'x'"),
         (lambda data: data["options"].update(eval={}), "eval must be 'all', 'all_small' or"),
-        (lambda data: data.update(identity=5), "'identity' in .* a valid dictionary, not 5"),
-        (lambda data: data["dataset"].update(asked="many"), "'dataset.asked' .* a valid integer"),
-        (lambda data: data["options"].update(seed="x"), "seed must be a valid integer"),
         (lambda data: data["options"].update(temperature=1e999), "temperature must be a finite"),
-        (lambda data: data.update(seconds=1e999), "'seconds' in .* finite number, not inf"),
         (lambda data: data.update(notes="none"), "'notes' in .* must be a valid list, not 'none'"),
-        (lambda data: data["conditions"]["standard"].update(prompts=[]), "'conditions.standard.pr"),
         (lambda data: data["conditions"]["standard"].update(prompts={}), "have different wordings"),
         (lambda data: data["conditions"].pop("changed"), "no condition changed"),
-        (lambda data: data["options"].update(form="no"), "unknown form: 'no'"),
         (lambda data: data.pop("options"), "is missing the key 'options'"),
         (lambda data: data["conditions"]["changed"].update(top_p=0.5), "unknown key in .*top_p"),
-        (lambda data: data.update(rule_uptake=[1]), "'rule_uptake' in .* a dictionary"),
-        (
-            lambda data: data.update(rules="mine", change=None),
-            r"'mine', which are not .*load\(FOLDER, rules",
-        ),
+        (lambda data: data.update(rules="mine", change=None), r"not .*load\(FOLDER, rules"),
     ],
 )
 def test_bad_run_json_is_refused(edit: Callable[[Json], object], error: str, folder: Path) -> None:
@@ -151,31 +116,11 @@ def test_saved_answers_are_scored_when_a_run_is_loaded(run: Run, folder: Path) -
 
 
 @pytest.mark.parametrize(
-    ("edit", "error"),
-    [
-        (
-            lambda lines: lines[1]["replies"]["standard"].update(usage={"input_tokens": -1}),
-            r"samples.jsonl' \(.*no token counts",
-        ),
-        (lambda lines: lines[1]["replies"].pop("changed"), r"samples.jsonl' \('changed'\)"),
-        (lambda lines: lines.pop(), r"samples.jsonl' \(it has 9 of 10 samples\)"),
-    ],
-)
-def test_a_damaged_samples_file_is_refused(
-    folder: Path, edit: Callable[[list[Json]], None], error: str
-) -> None:
-    edit_samples(folder, edit)
-    with pytest.raises(InvalidInput, match=error):
-        load_run(folder)
-
-
-@pytest.mark.parametrize(
     ("name", "content", "error"),
     [
         ("run.json", "{", "cannot read the run '.*run.json"),
         ("run.json", "[" * 100_000, "cannot read the run '.*run.json"),
         ("run.json", json.dumps({"format": FORMAT}), "run.json' .*another version"),
-        ("run.json", "[]", "cannot read the run '.*run.json"),
         ("run.json", None, "cannot read the run"),
         ("samples.jsonl", "{}\n", "cannot read the run '.*samples.jsonl"),
         ("samples.jsonl", "\0\xff", "cannot read the run '.*samples.jsonl"),
@@ -191,6 +136,15 @@ def test_damage_is_only_reported(folder: Path, name: str, content: str | None, e
     with pytest.raises(InvalidInput, match=error):
         load_run(folder)
     assert content is None or path.read_text() == content
+
+
+def test_a_lost_sample_or_reply_is_reported(folder: Path) -> None:
+    edit_samples(folder, lambda lines: lines.pop())
+    with pytest.raises(InvalidInput, match=r"samples.jsonl' \(it has 9 of 10 samples\)"):
+        load_run(folder)
+    edit_samples(folder, lambda lines: lines[1]["replies"].pop("changed"))
+    with pytest.raises(InvalidInput, match=r"samples.jsonl' \('changed'\)"):
+        load_run(folder)
 
 
 def test_a_position_drawn_twice_is_two_samples(tmp_path: Path) -> None:
