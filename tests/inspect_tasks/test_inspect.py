@@ -1,6 +1,5 @@
 """The Inspect tasks with a real server on the loopback interface."""
 
-import asyncio
 import json
 import math
 import os
@@ -12,45 +11,39 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from inspect_ai import eval as inspect_eval
 from inspect_ai import eval_retry
 from inspect_ai._cli.main import inspect
 from inspect_ai.log import EvalLog, headline_metric
-from inspect_ai.model import Model, ModelOutput, ModelUsage, get_model
-from inspect_ai.scorer import SampleScore, Score
+from inspect_ai.model import (
+    ContentReasoning,
+    GenerateConfig,
+    Model,
+    ModelOutput,
+    ModelUsage,
+    get_model,
+)
 
 import inspect_evals
-from cant_do_that_anymore import Position
-from cant_do_that_anymore.errors import InvalidInput, UserError
-from cant_do_that_anymore.inspect_tasks.arguments import inspect_terms
-from cant_do_that_anymore.inspect_tasks.scorer import habit_metrics
-from cant_do_that_anymore.metrics.diagnosis import QUESTIONS
 from cant_do_that_anymore.metrics.measures import MEASURES
 from crashes import start, was_killed
 from inspect_evals import logged_metrics
+from reasoning_servers import ReasoningServer
 from testing import (
     USUAL,
     Body,
+    Serve,
     Spec,
     evaluate,
     is_changed,
+    measure,
     mixed,
     needs_posix,
     openai_server,
+    wavering,
 )
 
-ORIGINAL = (
-    "variant_impact_factor",
-    "delta",
-    "predicted_move_proportion",
-    "predicted_move_in_variant_proportion",
-    "avg_num_previous_moves",
-    "std_num_previous_moves",
-)
 VERSION = "gpt-3.5-turbo-0125"
-
 TASK = "cant_do_that_anymore/all"
 
 
@@ -89,23 +82,16 @@ def hosted_log(tmp_path_factory: pytest.TempPathFactory) -> EvalLog:
     return log
 
 
-def test_bundled_model_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
-    log = eval_log(tmp_path, "cdta/pocket", samples=8, temperature=0, seed=7, pool="common")
-    check_same(log, model="cdta/pocket", n=8, seed=7, pool="common")
-    assert log.eval.dataset.name == "bishops-as-knights/common"
-    assert logged_metrics(log)["predicted_move_proportion"] > 0
-
-
 def test_a_diagnosis_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
-    log = eval_log(tmp_path, "cdta/pocket-rules", samples=8, diagnose=True, temperature=0)
-    check_same(log, model="cdta/pocket-rules", n=8, diagnose=True)
+    options: dict[str, Any] = {"seed": 7, "pool": "common", "diagnose": True}
+    log = eval_log(tmp_path, "cdta/pocket-rules", samples=8, temperature=0, **options)
+    check_same(log, model="cdta/pocket-rules", n=8, **options)
+    assert log.eval.dataset.name == "bishops-as-knights/common"
     logged = logged_metrics(log)
     assert logged["knowledge"] == logged["rule_effect"] == 1
-    assert QUESTIONS.keys() < logged.keys()
-    scores = [
-        sample.scores["habit"].metadata or {} for sample in log.samples or () if sample.scores
-    ]
-    assert Counter(len(score["replies"]) for score in scores) == {6: 8, 2: len(scores) - 8}
+    scores = [sample.scores["habit"] for sample in log.samples or () if sample.scores]
+    n_replies = Counter(len((score.metadata or {})["replies"]) for score in scores)
+    assert n_replies == {6: 8, 2: len(scores) - 8}
 
 
 def test_log_has_the_headline_metric_games_and_outcomes(hosted_log: EvalLog) -> None:
@@ -133,14 +119,7 @@ def test_log_has_the_headline_metric_games_and_outcomes(hosted_log: EvalLog) -> 
     ("faults", "status", "scored"),
     [
         ([ModelOutput(model=VERSION, choices=[])], "success", 20),
-        (
-            [
-                ModelOutput(model=VERSION, error="overloaded"),
-                ModelOutput.from_content(VERSION, "", stop_reason="unknown"),
-            ],
-            "error",
-            0,
-        ),
+        ([ModelOutput(model=VERSION, error="overloaded")] * 2, "error", 0),
     ],
 )
 def test_one_of_21_samples_may_fail_and_is_not_scored(
@@ -201,7 +180,8 @@ def test_killed_run_resumes_with_eval_retry(tmp_path: Path) -> None:
         (
             "cdta/random",
             "pool=common -T rules=no-castling",
-            "the pool 'common' is for bishops-as-knights, not for no-castling; leave out --pool",
+            "the pool 'common' is for bishops-as-knights, not for no-castling; leave out --pool "
+            "(in Inspect: -T pool=...)",
         ),
         ("cdta/random", "smaples=3", "unknown argument: 'smaples' (did you mean 'samples'"),
         ("cdta/random", f"seed={2**63}", f"-T seed={2**63} is not valid: seed must be less than "),
@@ -216,52 +196,40 @@ def test_mistakes_give_a_one_sentence_error_and_exit_code_2(
     assert result.output.splitlines()[-1].startswith(f"Error: {sentence}")
 
 
-def test_errors_name_the_arguments_of_the_task_too() -> None:
-    with pytest.raises(UserError) as error, inspect_terms():
-        raise UserError("use -n 8, --max-cost 2.5 or --fresh, not pip --no-deps")
-    spelled = "(in Inspect: -T samples=..., -T max_cost=...)"
-    assert str(error.value) == f"use -n 8, --max-cost 2.5 or --fresh, not pip --no-deps {spelled}"
+NAME = "openai-api/loop/thinker"
 
 
-def test_bundled_models_refuse_other_tasks() -> None:
-    with pytest.raises(InvalidInput, match="answer in the tasks"):
-        asyncio.run(get_model("cdta/random").generate("Who are you?"))
+@pytest.fixture
+def reasoning_server(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> ReasoningServer:
+    server = serve(ReasoningServer(wavering))
+    monkeypatch.setenv("LOOP_API_KEY", "EMPTY")
+    monkeypatch.setenv("LOOP_BASE_URL", server.url)
+    return server
 
 
-def metadata_of(position: Position) -> dict[str, Any]:
-    return {"change": "bishops-as-knights", "item": position.to_json(), "draw": 0}
+def test_reasoning_models_get_the_numbers_of_cdta_run(
+    reasoning_server: ReasoningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged = logged_metrics(eval_log(tmp_path, NAME, samples=4))
+    monkeypatch.setenv("CDTA_HOME", str(tmp_path / "another home"))
+    run = measure(NAME, n=4, max_connections=1, wording="all")
+    for name in ("variant_impact_factor", "rule_uptake", "predicted_move_proportion"):
+        assert logged[name] == pytest.approx(run[name].value)
+    assert run["predicted_move_proportion"].value > 0
 
 
-SHUFFLE = ("g1f3", "g8f6", "f3g1", "f6g8") * 15
-Samples = list[tuple[int, bool, bool]]
-"""Game, and whether the usual move was played under the standard and the changed rules."""
-
-SAMPLES = st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.booleans()), min_size=1)
-
-
-def metrics_of(samples: Samples, copies: int = 1) -> dict[str, float]:
-    """Metrics of these samples, each with copies in other games."""
-    scores = []
-    for copy in range(copies):
-        for game, before, after in samples:
-            outcomes = {"standard": before, "changed": after}
-            played = {name: "usual" if usual else "legal" for name, usual in outcomes.items()}
-            replies = {name: [kind, None, kind, 0] for name, kind in played.items()}
-            position = Position(game + 100 * copy, SHUFFLE[: 2 * game], ("e2e4",))
-            score = Score(value={}, metadata={"replies": replies})
-            scores.append(SampleScore(score=score, sample_metadata=metadata_of(position)))
-    values = habit_metrics()(scores)  # type: ignore[arg-type]
-    assert isinstance(values, dict)
-    return {name: values[name] for name in values if not name.endswith(("_low", "_high"))}
-
-
-@settings(max_examples=25)
-@given(SAMPLES)
-def test_copies_of_a_position_change_no_number(samples: Samples) -> None:
-    """Without a habit, the impact factor is NaN, but Inspect needs its name."""
-    once = metrics_of(samples)
-    assert once == pytest.approx(metrics_of(samples * 2), nan_ok=True, abs=1e-9)
-    assert once == pytest.approx(metrics_of(samples, copies=2), nan_ok=True, abs=1e-9)
-    has_habit = any(before for _, before, _ in samples)
-    assert math.isnan(once["variant_impact_factor"]) != has_habit
-    assert math.isnan(metrics_of([])["variant_impact_factor"])
+def test_inspect_options_apply_to_selection_and_measurement(
+    reasoning_server: ReasoningServer, tmp_path: Path
+) -> None:
+    config = GenerateConfig(extra_body={"top_k": 3}, reasoning_effort="high", temperature=0.5)
+    log = eval_log(tmp_path, get_model(NAME, memoize=False, config=config), samples=3)
+    assert log.status == "success", log.error
+    assert {request["reasoning_effort"] for request in reasoning_server.requests} == {"high"}
+    assert {request["temperature"] for request in reasoning_server.requests} == {0.0, 0.5}
+    assert {request["top_k"] for request in reasoning_server.requests} == {3}
+    assert set(reasoning_server.limits) == {32_768}
+    contents = [message.content for sample in log.samples or () for message in sample.messages]
+    parts = [part for content in contents if isinstance(content, list) for part in content]
+    assert sum(isinstance(part, ContentReasoning) for part in parts) == 2 * 3
+    metrics = logged_metrics(log)
+    assert metrics["changed_reasoning_tokens"] >= metrics["standard_reasoning_tokens"] > 0

@@ -6,7 +6,6 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from inspect_ai import Epochs, eval_set, list_tasks, task_with
 from inspect_ai import score as score_again
@@ -29,7 +28,6 @@ from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.inspect_tasks import tasks
 from cant_do_that_anymore.inspect_tasks.arguments import ARGUMENTS
 from cant_do_that_anymore.inspect_tasks.scorer import habit
-from cant_do_that_anymore.inspect_tasks.solver import every_condition
 from cant_do_that_anymore.runs.run import PROTOCOL
 from inspect_evals import logged_metrics
 from testing import USUAL, Body, Spec, evaluate, is_changed, mixed, moves_in, wavering
@@ -125,7 +123,7 @@ def test_selection_uses_the_model_of_the_task_with_all_its_settings(tmp_path: Pa
 
 
 def test_faults_during_selection_are_retried(tmp_path: Path, no_retry_delay: None) -> None:
-    faults = [EMPTY, ModelOutput(model="p-1", error="overloaded"), ModelOutput(model="p-1")]
+    faults = [EMPTY, ModelOutput(model="p-1", error="overloaded")]
     Player.respond = lambda request: faults.pop() if faults else mixed(request)
     log = eval_log(tmp_path, task_args={"samples": 3})
     assert (log.status, faults) == ("success", [])
@@ -142,68 +140,48 @@ def test_provider_faults_are_no_answers_and_are_not_cached(no_retry_delay: None)
     assert evaluate(spec, quiet=True).results["variant_impact_factor"].value != -1
 
 
-@pytest.mark.parametrize(
-    ("solver", "reason"),
-    [
-        (generate(), "leave out --solver"),
-        (every_condition(rules="rooks-as-bishops"), "items for bishops-as-knights"),
-    ],
-)
-def test_run_with_another_solver_fails(tmp_path: Path, solver: Any, reason: str) -> None:
+def test_run_with_another_solver_fails(tmp_path: Path) -> None:
     Player.respond = lambda request: mixed(request) if moves_in(request) else "a2a3"
-    log = eval_log(tmp_path, limit=2, solver=solver)
+    log = eval_log(tmp_path, limit=2, solver=generate())
     assert log.status == "error"
     assert log.samples
-    assert reason in str(log.samples[0].error)
+    assert "leave out --solver" in str(log.samples[0].error)
 
 
 def test_tasks_are_found_by_their_file_and_by_import(tmp_path: Path) -> None:
     file = Path(tasks.__file__)
     listed = list_tasks(str(file.name), root_dir=file.parent)
     assert sorted(task.name for task in listed) == NAMES == sorted(package.__all__)
-    task = f"{file}@cant_do_that_anymore_small"
-    log = eval_log(tmp_path, task, limit=1)
+    log = eval_log(tmp_path, f"{file}@cant_do_that_anymore_small", limit=1)
     assert (log.status, log.eval.task) == ("success", "cant_do_that_anymore_small")
 
 
-def test_same_model_can_be_evaluated_twice_in_one_process(tmp_path: Path) -> None:
-    """Its requests wait for each other, and each eval has its own event loop."""
-    model = get_model("cdta/pocket")
-    for task in ("all_diagonal", "all_small"):
-        log = eval_log(tmp_path, f"cant_do_that_anymore/{task}", model, task_args={"samples": 3})
-        assert (log.status, log.error) == ("success", None)
-
-
-def test_task_can_be_modified_and_run_again(tmp_path: Path) -> None:
-    """It needs no model until it runs."""
+def test_a_task_and_a_model_can_be_used_again(tmp_path: Path) -> None:
+    """The task needs no model until it runs. Each eval has its own event loop."""
     task = task_with(package.cant_do_that_anymore(samples=2), epochs=2, name="twice")
-    for model in ("player/p", "player/p", "player/q"):
+    bundled = get_model("cdta/pocket")
+    for model in ("player/p", "player/q", bundled, bundled):
         log = eval_log(tmp_path, task, model=model)
-        assert log.results
+        assert log.results, log.error
         assert log.results.completed_samples == 4
 
 
 def test_log_describes_the_measurement(shared_log: EvalLog) -> None:
     spec = shared_log.eval
     assert re.fullmatch(r"\d+-[A-Z]", str(spec.task_version))
-    assert spec.dataset.name == "bishops-as-knights/all"
-    description = getattr(spec, "task_description", None)  # in newer versions of Inspect
-    question = "Does a model drop a habit of chess when the rules forbid it?"
-    assert description in (None, f"{question} 1,000 positions.")
-    assert spec.tags
-    assert spec.metadata
+    assert (spec.dataset.name, spec.task_args) == ("bishops-as-knights/all", {"samples": 6})
+    assert spec.tags and spec.metadata
     assert (spec.metadata["rules"], spec.metadata["protocol"]) == ("bishops-as-knights", PROTOCOL)
     names = [name for name in logged_metrics(shared_log) if not name.endswith(("_low", "_high"))]
     assert names[:3] == ["rule_uptake", "variant_impact_factor", "delta"]
     for sample in shared_log.samples or ():
-        assert sample.scores
-        assert "num_previous_moves" not in sample.scores["habit"].as_dict()  # it is not a score
-        assert sample.metadata["num_previous_moves"] == len(
-            sample.metadata["item"]["previous_moves"]
-        )
+        moves = sample.metadata["item"]["previous_moves"]
+        assert sample.metadata["num_previous_moves"] == len(moves)
         spans = [event.name for event in sample.events if isinstance(event, SpanBeginEvent)]
         conditions = ["standard", "changed"]
         assert [name for name in spans if name in conditions] == conditions
+    documented = Path(__file__).parents[2].joinpath("docs/inspect.md").read_text(encoding="utf-8")
+    assert [name for name in ARGUMENTS if f"`{name}`" not in documented] == []
 
 
 def test_eval_set_measures_the_samples_beyond_a_limit(tmp_path: Path) -> None:
@@ -231,12 +209,6 @@ def test_eval_set_measures_the_samples_beyond_a_limit(tmp_path: Path) -> None:
     assert run_eval_set()[1] == 0  # already complete
 
 
-def test_arguments_are_logged_and_documented(shared_log: EvalLog) -> None:
-    assert shared_log.eval.task_args == {"samples": 6}
-    documented = Path(__file__).parents[2].joinpath("docs/inspect.md").read_text(encoding="utf-8")
-    assert [name for name in ARGUMENTS if f"`{name}`" not in documented] == []
-
-
 def test_score_again_needs_no_argument_and_accepts_another_reading(shared_log: EvalLog) -> None:
     rescored = score_again(shared_log, habit(), action="overwrite")
     assert logged_metrics(rescored) == pytest.approx(logged_metrics(shared_log))
@@ -245,12 +217,6 @@ def test_score_again_needs_no_argument_and_accepts_another_reading(shared_log: E
     for log, outcome in ((shared_log, {"usual", "legal", "illegal"}), (exact, {"unreadable"})):
         scores = [sample.scores["habit"] for sample in log.samples or () if sample.scores]
         assert {(score.metadata or {})["replies"]["changed"][0] for score in scores} <= outcome
-
-
-@pytest.mark.parametrize("reading", ["Exact", ""])
-def test_unknown_reading_is_refused(reading: Any) -> None:
-    with pytest.raises(click.UsageError, match=f"unknown reading: '{reading}' .*exact"):
-        habit(reading=reading)
 
 
 def test_metrics_cover_all_epochs_with_any_reducer(tmp_path: Path) -> None:
