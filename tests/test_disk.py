@@ -24,7 +24,7 @@ from testing import (
     samples_in,
 )
 
-N = 20
+N, N_OF_POOL = 20, 5
 DISK_KB = 240
 """Size of the small disk; an empty store takes part of it."""
 
@@ -60,7 +60,8 @@ def run_command(server: Loopback, out: Path) -> list[object]:
 
 
 def pool_options(server: Loopback) -> list[object]:
-    return ["--base-url", server.url, "--model", "m", "--pool", positions(N), "-n", 5]
+    options: list[object] = ["--base-url", server.url, "--model", "m", "--quiet"]
+    return [*options, "--pool", positions(N), "-n", N_OF_POOL]
 
 
 def message_from(*command: object, code: int = 1, home: object = None) -> str:
@@ -99,13 +100,13 @@ def test_a_dataset_that_cannot_be_saved_gives_a_one_sentence_error(
     home.mkdir()
     (home / "datasets").symlink_to(small_disk)
     (small_disk / "filler").write_bytes(b"x" * DISK_KB * 1000)
-    run = ["run", *pool_options(server)[:-1], N, "--quiet"]
+    run = ["run", *pool_options(server)]
     message = message_from(*run)
     assert "cannot save the dataset" in message and "No space left" in message
     n_sent = len(server.requests)
     (home / "datasets").unlink()
     cdta(*run, code=0)
-    assert len(server.requests) - n_sent == 3 + 2 * N  # identity check and measurement
+    assert len(server.requests) - n_sent == 3 + 2 * N_OF_POOL  # identity check and measurement
 
 
 def test_an_unusable_home_gives_a_one_sentence_error(
@@ -159,13 +160,13 @@ def test_a_damaged_cache_is_one_sentence_that_says_how_to_save_it(
 
 @needs_posix
 def test_only_the_user_can_read_the_home(server: Loopback, home: Path) -> None:
-    cdta("run", *pool_options(server), "--quiet", code=0)
+    cdta("run", *pool_options(server), code=0)
     folders = (home, home / "datasets", home / "runs")
     assert {oct(folder.stat().st_mode & 0o777) for folder in folders} == {"0o700"}
 
 
 def test_a_damaged_dataset_is_built_again(server: Loopback, home: Path) -> None:
-    run = ["run", *pool_options(server), "--quiet"]
+    run = ["run", *pool_options(server)]
     cdta(*run, code=0)
     for _ in range(2):  # the dataset built in its place, too
         next(home.glob("datasets/m.*/dataset.json")).write_text("{")

@@ -12,8 +12,6 @@ def test_a_network_restricted_to_legal_moves_drops_its_habit() -> None:
     """The golden runs show that the unrestricted network keeps it."""
     run = measure("cdta/pocket-rules", eval="all_small")
     assert (run["variant_impact_factor"].value, run["rule_uptake"].value) == (-1, 1)
-    run = measure("cdta/pocket-rules", eval="all_diagonal", n=100)
-    assert run["predicted_move_in_variant_proportion"].value == 0
 
 
 @pytest.mark.usefixtures("small_pools")

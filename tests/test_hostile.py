@@ -73,19 +73,11 @@ def test_any_reply_can_be_parsed(reply: str, position: Position, reading: Readin
     assert position.board().fen() == fen
 
 
-@settings(max_examples=150)
-@given(any_text | move_like_text, any_text | move_like_text, st.sampled_from(POOL))
-def test_a_move_is_found_in_any_reasoning(before: str, after: str, position: Position) -> None:
-    assert BISHOPS_AS_KNIGHTS.mentions_usual(f"{before} {position.usual[0]} {after}", position)
-
-
 @pytest.mark.parametrize(
     "fragment",
     [
-        *("((((", "**", "....", "--", "e2", "Nf", "    ", "1.", "O-", "=", "\u200b", "~~", "```"),
-        *("<answer>", "\\boxed{", "f1b5 is now also ", "e2 to ", "is not ", "so ", "no, "),
-        *("my best move is ", '"move": "', "<think>", "a1-", "knight to ", "Answer: ", "user "),
-        *("\n", "!\n", "\n- "),
+        *("((((", "**", "....", "--", "e2", "Nf", "    ", "1.", "O-", "~~", "```", "\n- "),
+        *("<answer>", "\\boxed{", "f1b5 is now also ", "e2 to ", "no, ", '"move": "', "<think>"),
     ],
 )
 def test_long_replies_are_parsed_in_linear_time(fragment: str) -> None:
@@ -118,17 +110,6 @@ def test_no_model_name_writes_outside_the_home(name: str, home: Path, tmp_path: 
     assert load_run(next((home / "runs").iterdir())).model == name
 
 
-@pytest.mark.parametrize("name", [*TRICKY_NAMES, "no\x00such"])
-def test_no_wording_name_reads_anything(name: str) -> None:
-    for wording, message in (
-        (name, "unknown wording"),
-        (f"{name}.toml", "cannot read the wording"),
-        (f"openai-evals:{name}", "cannot read the original's texts"),
-    ):
-        with pytest.raises(InvalidInput, match=message):
-            wordings_named(wording)
-
-
 # --- files ---------------------------------------------------------------------------------------
 
 
@@ -159,9 +140,9 @@ def test_damaged_position_files_do_not_crash(content: bytes | int, tmp_path: Pat
 
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run over 2 samples; tests damage copies of its files."""
+    """A run over 1 sample; tests damage copies of its files."""
     folder = tmp_path_factory.mktemp("made")
-    save_run(measure("cdta/random", n=2, pool=positions(600)), folder / "run")
+    save_run(measure("cdta/random", n=1, pool=positions(600)), folder / "run")
     return folder / "run"
 
 
@@ -174,16 +155,6 @@ def test_run_folders_with_changed_bytes_do_not_crash(
         (tmp_path / file).write_bytes((run_folder / file).read_bytes())
     (tmp_path / name).write_bytes(mutated((run_folder / name).read_bytes(), seed))
     check_no_crash(lambda: load_run(tmp_path))
-
-
-def read_run(folder: Path) -> tuple[Any, list[Any]]:
-    samples = (folder / "samples.jsonl").read_text().splitlines()
-    return json.loads((folder / "run.json").read_text()), [json.loads(line) for line in samples]
-
-
-def write_run(folder: Path, run: Any, samples: list[Any]) -> None:
-    (folder / "run.json").write_text(json.dumps(run))
-    (folder / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in samples))
 
 
 def entries_in(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -200,46 +171,35 @@ def entries_in(value: Any) -> Iterator[tuple[Any, Any]]:
 def test_run_folders_with_one_junk_value_do_not_crash(
     junk: object, run_folder: Path, tmp_path: Path
 ) -> None:
-    run, samples = read_run(run_folder)
-    for container, key in [*entries_in(run), *entries_in(samples[0])]:
+    files = [tmp_path / name for name in ("run.json", "samples.jsonl")]
+    values = [json.loads((run_folder / file.name).read_text()) for file in files]
+    assert load_run(run_folder).samples
+    for container, key in [*entries_in(values[0]), *entries_in(values[1])]:
         original = container[key]
         container[key] = junk
-        write_run(tmp_path, run, samples)
+        for file, value in zip(files, values, strict=True):
+            file.write_text(json.dumps(value) + "\n")
         check_no_crash(lambda: summary(load_run(tmp_path)))
         container[key] = original
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "TASK_DESCRIPTION = 5",
-        "TASK_DESCRIPTION = {[]: 1}",
-        "TASK_DESCRIPTION = " + "-" * 100_000 + "1",
-        "TASK_DESCRIPTION = " + "+".join("1" * 50_000),
-    ],
+DEFAULTS = "evals/elsuite/cant_do_that_anymore/defaults.py"
+WHEEL_TEXTS = ("5", "{[]: 1}", "-" * 100_000 + "1", "+".join("1" * 50_000))
+REGISTRIES = (
+    *("s: !!python/object/apply:os.system ['touch escape']", "? [a, b]\n: c", "\x00"),
+    *("s: {model: [a]}", "s: {model: m, temperature: .nan, x: 1}"),
 )
-def test_malformed_wheels_are_refused(source: str, tmp_path: Path) -> None:
-    wheel = tmp_path / "evals.whl"
-    with ZipFile(wheel, "w") as file:
-        file.writestr("evals/elsuite/cant_do_that_anymore/defaults.py", source)
-    with pytest.raises(InvalidInput, match="cannot read the original's texts"):
-        wordings_named(f"openai-evals:{wheel}")
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "s: !!python/object/apply:os.system ['touch escape']",
-        "s: !!python/name:os.system",
-        "? [a, b]\n: c",
-        "s: {model: [a]}",
-        "s: {model: m, temperature: .nan, x: 1}",
-        "\x00",
-    ],
-)
-def test_hostile_registry_files_are_refused(content: str, tmp_path: Path) -> None:
-    (tmp_path / "r.yaml").write_text(content)
-    with pytest.raises(InvalidInput) as error:
-        solver_fields("s", read_registry(tmp_path / "r.yaml").get("s"))
-    assert len(str(error.value)) < 2000
+def test_hostile_files_of_the_original_are_refused(tmp_path: Path) -> None:
+    for text in WHEEL_TEXTS:
+        with ZipFile(tmp_path / "evals.whl", "w") as file:
+            file.writestr(DEFAULTS, f"TASK_DESCRIPTION = {text}")
+        with pytest.raises(InvalidInput, match="cannot read the original's texts"):
+            wordings_named(f"openai-evals:{tmp_path}/evals.whl")
+    for content in REGISTRIES:
+        (tmp_path / "r.yaml").write_text(content)
+        with pytest.raises(InvalidInput) as error:
+            solver_fields("s", read_registry(tmp_path / "r.yaml").get("s"))
+        assert len(str(error.value)) < 2000
     assert not Path("escape").exists()
