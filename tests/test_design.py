@@ -4,7 +4,6 @@ Each addition below is as short as it would be in the package. Requests, cache, 
 terminal and comparisons follow from it. CONTRIBUTING.md lists how many files each takes.
 """
 
-import csv
 import json
 import os
 import shutil
@@ -55,6 +54,7 @@ from testing import cdta, measure, positions, question, serving
 
 SOURCE = Path(__file__).parents[1] / "src" / "cant_do_that_anymore"
 POOL = SHIPPED_POOL[:12]
+TASK = "cant_do_that_anymore/all"
 
 
 def save_and_load(run: Run, folder: Path) -> Run:
@@ -99,47 +99,38 @@ def test_an_intervention_is_one_entry(tmp_path: Path, monkeypatch: pytest.Monkey
     assert expected["requests"] == 36
 
 
-@pytest.mark.parametrize("form", ["moves", "squares"])
 def test_a_wording_is_one_file_and_a_form_one_entry(
-    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     squares = Form("squares", "You get a FEN", lambda p: [Message("user", p.board().fen())])
     monkeypatch.setitem(FORMS, "squares", squares)
     wording, dataset = tmp_path / "terse.toml", positions(4)
     wording.write_text('standard = "Play. {position}."\nchanged = "Play. {position}. {change}"\n')
 
-    monkeypatch.setenv("LOOP_API_KEY", "x")
+    options: tuple[object, ...] = ("--dataset", dataset, "-n", 4, "--out")
     with serving(lambda _: "e2e4", model="m") as server:
-        monkeypatch.setenv("LOOP_BASE_URL", server.url)
-        options = ("--base-url", server.url, "--dataset", dataset, "-n", 4, "--out")
+        options = ("--base-url", server.url, *options)
         cdta("run", *options, tmp_path / "reference", "--wording", "plain", code=0)
         n_first = len(server.requests)
-        cdta("run", *options, tmp_path / "run", "--wording", wording, "--form", form, code=0)
-        sent = [request["messages"] for request in server.requests[n_first:]]
-        assert len(sent) == 8  # another wording or form means new requests
-        task_args = {"dataset": str(dataset), "samples": 4, "wording": str(wording), "form": form}
-        log = inspect_evals.run_eval(
-            tmp_path, "cant_do_that_anymore/all", "openai-api/loop/m", task_args=task_args
-        )
-        sent_by_inspect = [request["messages"] for request in server.requests[n_first + 8 :]]
+        cdta("run", *options, tmp_path / "run", "--wording", wording, "--form", "squares", code=0)
+        monkeypatch.setenv("LOOP_API_KEY", "x")
+        monkeypatch.setenv("LOOP_BASE_URL", server.url)
+        task_args = {"dataset": str(dataset), "wording": str(wording), "form": "squares"}
+        log = inspect_evals.run_eval(tmp_path, TASK, "openai-api/loop/m", task_args=task_args)
     run, reference = load_run(tmp_path / "run"), load_run(tmp_path / "reference")
-    n_turns = {"squares": 1, "moves": max(len(position.moves) for position in POOL[:4])}[form]
+    sent = [request["messages"] for request in server.requests[n_first:]]
+    assert (log.status, len(sent)) == ("success", 2 * 8)  # no cached answer is used
+    assert sorted(map(str, sent[:8])) == sorted(map(str, sent[8:]))
+    texts = {condition.prompts[0].text for condition in run.plan.conditions}
+    assert {turns[0]["content"] for turns in sent} == texts
     fens = {position.board().fen() for position in POOL[:4]}
-    assert {turns[1]["content"] in fens for turns in sent} == {form == "squares"}
-    assert {turns[0]["content"] for turns in sent} == {
-        c.prompts[0].text for c in run.plan.conditions
-    }
-    assert max(len(turns) for turns in sent) == 1 + n_turns
-    from_inspect = {str(turns[-1]["content"]) for turns in sent_by_inspect}
-    assert from_inspect == {turns[-1]["content"] for turns in sent}
-    assert log.status == "success"
-    assert run.plan.form.name == form
+    assert {turns[1]["content"] for turns in sent} == fens
+    assert run.plan.form.name == "squares"
     assert run.plan.differences(reference.plan) == ["wordings", "conditions"]
     assert run.plan.conditions[1].prompts[0].text in page(run)
     table = cdta("compare", tmp_path / "run", tmp_path / "reference", "--markdown", code=0).stdout
     assert all(f"wording {name}" in table for name in (wording.name, "plain"))
     assert "Play." in cdta("prompt", "--wording", wording, code=0).stdout
-    assert "'fin' (did you mean 'fen'" in cdta("run", "--form", "fin", code=2).stderr
     # Habits found with one wording or form do not count for another.
     plans, pool = (run.plan, reference.plan), Pool("pool", POOL)
     assert len({SelectionConfig(RandomModel.info, pool, plan).digest for plan in plans}) == 2
@@ -178,36 +169,34 @@ items = [
 
 
 def test_a_habit_is_one_file(tmp_path: Path) -> None:
-    file, folders = tmp_path / "own.toml", [tmp_path / name for name in ("first", "second")]
+    file, folder, other = tmp_path / "own.toml", tmp_path / "plain", tmp_path / "terse"
     file.write_text(COLORS)
+    command = ("run", "--model", "cdta/random", "--rules", file, "--seed", 1)
     assert "Usual answer: brown" in cdta("rules", file, code=0).stdout
     prompts = cdta("prompt", "--wording", "plain", "--rules", file, code=0).stdout
     assert prompts.count("You mix colors.") == prompts.count("user: red + green") == 2
     assert prompts.count("Colors are mixed as light is. Paint is no longer used.") == 1
-    for folder in folders:
-        options = ("--wording", {"first": "plain", "second": "terse"}[folder.name], "--out", folder)
-        done = cdta("run", "--model", "cdta/random", "--rules", file, "--seed", 1, *options, code=0)
-        assert "when colors are mixed as light is" in " ".join(done.stdout.split())
-    file.unlink()  # saved runs have what they need of it
-    for folder, run in zip(folders, map(load_run, folders), strict=True):
-        assert run.samples and run_json(run) == json.loads((folder / "run.json").read_text())
-        for sample in run.samples:
-            item, reply = sample.item.to_json(), sample.replies["changed"]
-            outcomes = {item["right"]: "adapted"} | dict.fromkeys(sample.item.usual, "usual")
-            assert reply.outcome == outcomes.get(str(reply.answer), "illegal")
-            assert item["question"] in COLORS
-        counts = run.results.outcomes["changed"]
-        kept, right = (
-            round(100 * counts[each] / len(run.samples)) for each in ("usual", "adapted")
-        )
-        report = (folder / "report.html").read_text()
-        assert run.results.uptake and f"kept {kept}%, right {right}%, neither" in report
-        assert "Colors are mixed as light is. Paint is no longer used." in report
-    table = cdta("compare", *folders, "--markdown", code=0).stdout
-    assert "**Colors are mixed as light is.**" in table and "wording terse" in table
+    done = cdta(*command, "--wording", "plain", "--out", folder, code=0)
+    assert "when colors are mixed as light is" in " ".join(done.stdout.split())
+    cdta(*command, "--wording", "terse", "--out", other, code=0)
     file.write_text(COLORS.replace("Paint", "Ink"))
-    cdta("run", "--model", "cdta/random", "--rules", file, "--out", tmp_path / "third", code=0)
-    assert "under different rules" in cdta("compare", folders[0], tmp_path / "third", code=2).stderr
+    cdta(*command, "--out", tmp_path / "changed", code=0)
+    file.unlink()  # saved runs have what they need of it
+    run = load_run(folder)
+    assert run_json(run) == json.loads((folder / "run.json").read_text())
+    for sample in run.samples:
+        item, reply = sample.item.to_json(), sample.replies["changed"]
+        outcomes = {item["right"]: "adapted"} | dict.fromkeys(sample.item.usual, "usual")
+        assert reply.outcome == outcomes.get(str(reply.answer), "illegal")
+        assert item["question"] in COLORS
+    counts = run.results.outcomes["changed"]
+    kept, right = (round(100 * counts[each] / len(run.samples)) for each in ("usual", "adapted"))
+    report = (folder / "report.html").read_text()
+    assert f"kept {kept}%, right {right}%, neither" in report
+    assert "Colors are mixed as light is. Paint is no longer used." in report
+    table = cdta("compare", folder, other, "--markdown", code=0).stdout
+    assert "**Colors are mixed as light is.**" in table and "wording terse" in table
+    assert "under different rules" in cdta("compare", folder, tmp_path / "changed", code=2).stderr
 
 
 def test_a_measure_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,9 +214,7 @@ def test_a_measure_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         row["value"] for row in measure_rows(entries_of([run])) if row["measure"] == queens.name
     ] == [share.value]
     options = {"dataset": str(positions(12)), "samples": 12, "wording": "plain"}
-    log = inspect_evals.run_eval(
-        tmp_path, "cant_do_that_anymore/all", "cdta/random", task_args=options
-    )
+    log = inspect_evals.run_eval(tmp_path, TASK, "cdta/random", task_args=options)
     assert inspect_evals.logged_metrics(log)[queens.name] == share.value
 
 
@@ -240,29 +227,14 @@ def queen_measure() -> Measure:
     )
 
 
-@pytest.mark.usefixtures("no_plots")
-def test_a_leaderboard_column_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    queens = queen_measure()
-    monkeypatch.setitem(measures.MEASURES, queens.name, queens)
+def test_a_column_of_tables_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     games = rows.Column("n games", lambda e: e.results.groups, str)
     monkeypatch.setattr(rows, "COLUMNS", (*rows.COLUMNS, games))
-
-    for model in ("cdta/random", "cdta/pocket"):
-        run = measure(model, dataset=positions(12))
-        save_with_page(run, tmp_path / "runs" / model.split("/")[1])
-    out = tmp_path / "out"
-    arguments = ("experiment", tmp_path / "runs", "--out", out)
-    terminal, markdown = (cdta(*arguments, *extra).stdout for extra in ((), ("--markdown",)))
-    comparison = cdta("compare", tmp_path / "runs", "--markdown").stdout
-    results = json.loads((out / "results.json").read_text())["results"]
-    with (out / "results.csv").open() as file:
-        csv_rows = list(csv.DictReader(file))
-    html = (out / "index.html").read_text()
-    assert [float(row[queens.name]) for row in csv_rows] == pytest.approx(
-        [result[queens.name]["value"] for result in results], abs=1e-6
-    )
-    for text in (terminal, markdown, comparison, html):
-        assert "n games" in text
+    for model in ("random", "pocket"):
+        save_with_page(measure(f"cdta/{model}", dataset=positions(12)), tmp_path / "runs" / model)
+    command = ("compare", tmp_path / "runs")
+    for output in (cdta(*command), cdta(*command, "--markdown")):
+        assert "n games" in output.stdout
 
 
 @dataclass(frozen=True)
@@ -288,18 +260,15 @@ def test_a_setting_is_one_field() -> None:
 
 
 @pytest.mark.parametrize("name", [setting.name for setting in fields(Settings)])
-def test_every_setting_is_in_run_report_and_cache_key(name: str, tmp_path: Path) -> None:
-    settings = Settings(0.25, 99, 7, "none", '{"top_k": 3}')
-    value = getattr(settings, name)
-    options = {name: value}
-    run = measure("cdta/random", dataset=positions(2), **options)
+def test_every_setting_is_in_run_report_and_cache_key(name: str) -> None:
+    value = getattr(Settings(0.25, 99, 7, "none", '{"top_k": 3}'), name)
+    run = measure("cdta/random", dataset=positions(2), **{name: value})
     assert run_json(run)["options"][name] == value
     title = name.replace("_", " ").capitalize()
     assert f"<dt>{title}</dt><dd>{escape(format_setting(value))}</dd>" in page(run)
     request = Request(question(("e2e4",)), "measuring", "standard")
-    changed = replace(Settings(), **options)
     cache = Cache(":memory:", RandomModel.info)
-    assert cache.key(request, changed) != cache.key(request, Settings())
+    assert cache.key(request, run.plan.settings) != cache.key(request, Settings())
 
 
 HASTE = (
@@ -332,20 +301,15 @@ for arguments in (["run", "--haste", "0"], ["oaieval", "human", "cant_do_that_an
 """
 
 
-Edit = tuple[str, str, str]
-"""A module, a text in it, and its replacement."""
-
-
-def run_changed_package(folder: Path, program: str, *edits: Edit) -> list[str]:
-    """Replace text in a copy of the package, run a program with it, and return what it prints."""
-    package = folder / SOURCE.name
-    shutil.copytree(SOURCE, package, copy_function=os.symlink)
-    for module, old, new in edits:
-        source = package / module
-        text = source.read_text(encoding="utf-8")
-        assert text.count(old) == 1
-        source.unlink()
-        source.write_text(text.replace(old, new), encoding="utf-8")
+def output_of_changed_package(folder: Path, program: str) -> list[str]:
+    """Add the option to a copy of the package, run a program with it, and return what it prints."""
+    module, old, new = HASTE
+    source = folder / SOURCE.name / module
+    shutil.copytree(SOURCE, folder / SOURCE.name, copy_function=os.symlink)
+    text = source.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    source.unlink()
+    source.write_text(text.replace(old, new), encoding="utf-8")
     command = [sys.executable, "-c", program]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(folder), *sys.path))}
     result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
@@ -355,7 +319,7 @@ def run_changed_package(folder: Path, program: str, *edits: Edit) -> list[str]:
 
 def test_an_option_is_one_field(tmp_path: Path) -> None:
     """Test the package with one more field in its source."""
-    output = run_changed_package(tmp_path, PROGRAM_WITH_OPTIONS, HASTE)
+    output = output_of_changed_package(tmp_path, PROGRAM_WITH_OPTIONS)
     *help_lines, parsed, refused, refused_by_oaieval = output
     assert sum(line.split() == ["--haste", "H", "How", "hasty."] for line in help_lines) == 3
     assert parsed == "{'haste': 3} 3"
