@@ -139,20 +139,19 @@ def test_another_users_home_gives_a_one_sentence_error(
     assert len(server.requests) == n_sent
 
 
-@pytest.mark.parametrize("offset", [0, 0.5])
 def test_a_damaged_cache_is_one_sentence_that_says_how_to_save_it(
-    offset: float, server: Loopback, home: Path, tmp_path: Path
+    server: Loopback, home: Path, tmp_path: Path
 ) -> None:
     cdta(*run_command(server, tmp_path / "first"), code=0)
     store, n_sent = home / "answers.sqlite", len(server.requests)
     intact = store.read_bytes()
-    with store.open("r+b") as file:
-        file.seek(int(offset * len(intact)))
-        file.write(b"\xff\x00garbage" * (len(intact) // 20))
-    message = message_from(*run_command(server, tmp_path / "second"))
-    assert "answers.sqlite' cannot be used" in message
-    assert "sqlite3 FILE .recover saves what is readable" in message
-    assert len(server.requests) <= n_sent + 2 * 4
+    garbage = b"\xff\x00garbage" * (len(intact) // 20)
+    for damaged in (garbage, intact[: len(intact) // 2] + garbage):
+        store.write_bytes(damaged)
+        message = message_from(*run_command(server, tmp_path / "second"))
+        assert "answers.sqlite' cannot be used" in message
+        assert "sqlite3 FILE .recover saves what is readable" in message
+    assert len(server.requests) <= n_sent + 2 * 2 * 4
     store.write_bytes(intact)
     cdta(*run_command(server, tmp_path / "third"), code=0)
     assert samples_in(tmp_path / "first") == samples_in(tmp_path / "third")
@@ -165,14 +164,20 @@ def test_only_the_user_can_read_the_home(server: Loopback, home: Path) -> None:
     assert {oct(folder.stat().st_mode & 0o777) for folder in folders} == {"0o700"}
 
 
-def test_a_damaged_dataset_is_built_again(server: Loopback, home: Path) -> None:
-    run = ["run", *pool_options(server)]
-    cdta(*run, code=0)
-    for _ in range(2):  # the dataset built in its place, too
-        next(home.glob("datasets/m.*/dataset.json")).write_text("{")
-        assert "is damaged" in message_from("dataset", "list", code=0)
-        message = message_from(*run, code=0)
+@pytest.mark.parametrize(("file", "n_lines"), [("dataset.json", 0), ("items.jsonl", 3)])
+def test_a_damaged_dataset_is_built_again(
+    file: str, n_lines: int, server: Loopback, home: Path, tmp_path: Path
+) -> None:
+    run = ["run", *pool_options(server), "--out"]
+    cdta(*run, tmp_path / "first", code=0)
+    n_sent = len(server.requests)
+    for folder in ("second", "third"):  # the dataset built in its place, too
+        (path,) = home.glob(f"datasets/m.*/{file}")
+        path.write_text("\n".join(path.read_text().splitlines()[:n_lines]))
+        message = message_from(*run, tmp_path / folder, code=0)
         assert "is damaged" in message and "it is built again" in message
+        assert samples_in(tmp_path / "first") == samples_in(tmp_path / folder)
+    assert len(server.requests) == n_sent + 2 * 3  # the identity check
 
 
 def test_a_home_locked_by_another_process_gives_a_one_sentence_error(
