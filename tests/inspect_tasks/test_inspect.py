@@ -30,7 +30,6 @@ from crashes import start, was_killed
 from inspect_evals import logged_metrics
 from reasoning_servers import ReasoningServer
 from testing import (
-    USUAL,
     Body,
     Serve,
     Spec,
@@ -95,51 +94,40 @@ def test_a_diagnosis_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
 
 
 def test_log_has_the_headline_metric_games_and_outcomes(hosted_log: EvalLog) -> None:
-    assert hosted_log.eval.model == "openai/gpt-3.5-turbo"
     headline = headline_metric(hosted_log)
     assert headline and headline.name == "rule_uptake"
     assert headline.metric.value == logged_metrics(hosted_log)["rule_uptake"]
-    assert hosted_log.samples
+    assert hosted_log.eval.model == "openai/gpt-3.5-turbo" and hosted_log.samples
     for sample in hosted_log.samples:
         item = sample.metadata["item"]
-        usual = [USUAL[tuple(item["previous_moves"])]]
-        assert sample.target == usual == item["next_filtered_moves"]
+        assert sample.target == item["next_filtered_moves"]
         assert {"♚", "♔"} <= set(str(sample.input))
-        assert len({message.role for message in sample.messages} - {"assistant"}) in (1, 2)
         assert sample.scores
         score = sample.scores["habit"]
         assert score.metadata
-        played = score.as_dict()["predicted_move_proportion"]
         outcomes = {name: outcome for name, (outcome, *_) in score.metadata["replies"].items()}
+        played = score.as_dict()["predicted_move_proportion"]
         assert played == (outcomes["standard"] == "usual")
         assert f"is {outcomes['changed']}" in (score.explanation or "")
 
 
-@pytest.mark.parametrize(
-    ("faults", "status", "scored"),
-    [
-        ([ModelOutput(model=VERSION, choices=[])], "success", 20),
-        ([ModelOutput(model=VERSION, error="overloaded")] * 2, "error", 0),
-    ],
-)
+@pytest.mark.parametrize(("n_faults", "status"), [(1, "success"), (2, "error")])
 def test_one_of_21_samples_may_fail_and_is_not_scored(
-    faults: list[ModelOutput], status: str, scored: int, tmp_path: Path
+    n_faults: int, status: str, tmp_path: Path
 ) -> None:
-    outputs = [ModelOutput.from_content(VERSION, "a2a3") for _ in range(42)] + faults
+    outputs = [ModelOutput.from_content(VERSION, "a2a3") for _ in range(42)]
+    outputs += [ModelOutput(model=VERSION, error="overloaded") for _ in range(n_faults)]
     for output in outputs:
         output.usage = ModelUsage()  # otherwise Inspect counts tokens over the network
     model = get_model("mockllm/model", custom_outputs=lambda *_: outputs.pop())
     log = eval_log(tmp_path, model, samples=21, dataset=VERSION)
     assert log.status == status
-    samples = log.samples or []
-    (first, *_) = failed = [sample for sample in samples if sample.error]
-    assert first.error and "no answer under the standard rules" in first.error.message
+    failed = [sample for sample in log.samples or [] if sample.error]
+    assert failed and "no answer under the standard rules" in str(failed[0].error)
     assert not any(sample.scores for sample in failed)
-    assert bool(log.results) == bool(scored)
+    assert bool(log.results) == (status == "success")
     if log.results:
-        assert log.results.scores[0].scored_samples == scored
-        lengths = [s.metadata["num_previous_moves"] for s in samples if not s.error]
-        assert logged_metrics(log)["avg_num_previous_moves"] == pytest.approx(sum(lengths) / scored)
+        assert log.results.scores[0].scored_samples == 20
 
 
 @needs_posix
@@ -207,22 +195,11 @@ def reasoning_server(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> Reasoning
     return server
 
 
-def test_reasoning_models_get_the_numbers_of_cdta_run(
+def test_reasoning_models_get_the_options_of_inspect_and_the_numbers_of_cdta_run(
     reasoning_server: ReasoningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    logged = logged_metrics(eval_log(tmp_path, NAME, samples=4))
-    monkeypatch.setenv("CDTA_HOME", str(tmp_path / "another home"))
-    run = measure(NAME, n=4, max_connections=1, wording="all")
-    for name in ("variant_impact_factor", "rule_uptake", "predicted_move_proportion"):
-        assert logged[name] == pytest.approx(run[name].value)
-    assert run["predicted_move_proportion"].value > 0
-
-
-def test_inspect_options_apply_to_selection_and_measurement(
-    reasoning_server: ReasoningServer, tmp_path: Path
-) -> None:
     config = GenerateConfig(extra_body={"top_k": 3}, reasoning_effort="high", temperature=0.5)
-    log = eval_log(tmp_path, get_model(NAME, memoize=False, config=config), samples=3)
+    log = eval_log(tmp_path, get_model(NAME, memoize=False, config=config), samples=4)
     assert log.status == "success", log.error
     assert {request["reasoning_effort"] for request in reasoning_server.requests} == {"high"}
     assert {request["temperature"] for request in reasoning_server.requests} == {0.0, 0.5}
@@ -230,6 +207,12 @@ def test_inspect_options_apply_to_selection_and_measurement(
     assert set(reasoning_server.limits) == {32_768}
     contents = [message.content for sample in log.samples or () for message in sample.messages]
     parts = [part for content in contents if isinstance(content, list) for part in content]
-    assert sum(isinstance(part, ContentReasoning) for part in parts) == 2 * 3
-    metrics = logged_metrics(log)
-    assert metrics["changed_reasoning_tokens"] >= metrics["standard_reasoning_tokens"] > 0
+    assert sum(isinstance(part, ContentReasoning) for part in parts) == 2 * 4
+    monkeypatch.setenv("CDTA_HOME", str(tmp_path / "another home"))
+    options: dict[str, Any] = {"temperature": 0.5, "reasoning_effort": "high", "wording": "all"}
+    run = measure(NAME, n=4, max_connections=1, extra_body={"top_k": 3}, **options)
+    logged = logged_metrics(log)
+    assert logged["changed_reasoning_tokens"] >= logged["standard_reasoning_tokens"] > 0
+    for name in ("variant_impact_factor", "rule_uptake", "predicted_move_proportion"):
+        assert logged[name] == pytest.approx(run[name].value)
+    assert run["predicted_move_proportion"].value > 0
