@@ -82,13 +82,6 @@ def board_changing_view(board: chess.Board) -> chess.Board:
     return copy_as(chess.Board, board)
 
 
-def no_castling_after_a_move_to_the_center(board: chess.Board) -> chess.Board:
-    view = board.copy(stack=False)
-    if board.move_stack and board.peek().to_square in (chess.E4, chess.E5):
-        view.castling_rights = 0
-    return view
-
-
 def turn_flipped_in_check(board: chess.Board) -> chess.Board:
     view = board.copy(stack=False)
     view.turn = board.turn ^ board.is_check()
@@ -99,11 +92,6 @@ def starting_position(board: chess.Board) -> chess.Board:
     view = chess.Board()
     view.turn = board.turn
     return view
-
-
-def test_rules_may_depend_on_earlier_moves() -> None:
-    rules = rules_with("not-twice", no_castling_after_a_move_to_the_center)
-    assert rules.identity.startswith("not-twice-")
 
 
 @pytest.mark.parametrize(
@@ -123,26 +111,17 @@ def test_rules_may_depend_on_earlier_moves() -> None:
 )
 def test_invalid_rules_are_refused_with_one_sentence(rules: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        measure("cdta/random", rules=rules, n=2)
+        measure("cdta/random", rules=rules, n=2, diagnose=True)
 
 
-@pytest.mark.parametrize(
-    ("rules", "message"),
-    [
-        (rules_with("mute", statement=None), "needs a statement .*, not None"),
-        (rules_with("forgot", lambda _: None), "of forgot must return a copy of the board"),
-        (3, "not 3"),
-    ],
-)
-def test_every_function_refuses_invalid_rules(
-    rules: Any, message: str, pocket_run: Run, tmp_path: Path
-) -> None:
+def test_every_function_refuses_invalid_rules(pocket_run: Run, tmp_path: Path) -> None:
+    rules: Any = rules_with("fen", chess.Board.fen)
     folder = pocket_run.save(tmp_path / "run")
     for call in (
         lambda: load(folder, rules=rules),
         lambda: question(POOL[0], rules),
-        lambda: evaluate(Spec("cdta/random", rules=rules, n=2, diagnose=True), quiet=True),
+        lambda: evaluate(Spec("cdta/random", rules=rules, n=2), quiet=True),
         lambda: read_move("e4", rules=rules),
     ):
-        with pytest.raises(InvalidInput, match=message):
+        with pytest.raises(InvalidInput, match="fen must return"):
             call()

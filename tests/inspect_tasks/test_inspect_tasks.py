@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inspect_ai import Epochs, eval_set, list_tasks, task_with
+from inspect_ai import Epochs, list_tasks, task_with
 from inspect_ai import score as score_again
 from inspect_ai.event import SpanBeginEvent
 from inspect_ai.log import EvalLog
@@ -176,31 +176,6 @@ def test_log_describes_the_measurement(shared_log: EvalLog) -> None:
         assert [name for name in spans if name in conditions] == conditions
     documented = Path(__file__).parents[2].joinpath("docs/inspect.md").read_text(encoding="utf-8")
     assert [name for name in ARGUMENTS if f"`{name}`" not in documented] == []
-
-
-def test_eval_set_measures_the_samples_beyond_a_limit(tmp_path: Path) -> None:
-    def run_eval_set(**options: Any) -> tuple[EvalLog, int]:
-        n_requests = len(Player.requests)
-        with inspect_evals.without_overhead():
-            done, (log,) = eval_set(
-                TASK,
-                log_dir=str(tmp_path),
-                model=get_model("player/p", memoize=False),
-                task_args={"samples": 8},
-                display="none",
-                log_realtime=False,
-                **options,
-            )
-        assert done
-        return log, sum(config.temperature != 0 for _, config in Player.requests[n_requests:])
-
-    few, n_first = run_eval_set(limit=3)
-    assert (few.eval.dataset.samples, n_first) == (8, 2 * 3)
-    complete, n_second = run_eval_set()
-    assert complete.results
-    assert (complete.eval.dataset.samples, complete.results.completed_samples) == (8, 8)
-    assert n_second == 2 * (8 - 3)
-    assert run_eval_set()[1] == 0  # already complete
 
 
 def test_score_again_needs_no_argument_and_accepts_another_reading(shared_log: EvalLog) -> None:

@@ -1,4 +1,4 @@
-"""Whole evaluations of models on loopback servers."""
+"""Whole evaluations of models on loopback servers, and of the bundled network."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -95,7 +95,6 @@ CUT_OFF = Answer("Let me", "length", limit=512)
     [
         (10, CUT_OFF, True, False),
         (11, CUT_OFF, True, True),
-        (11, CUT_OFF, False, True),
         (32, Answer("Lovely!"), True, False),
         (33, Answer("Lovely!"), True, True),
         (50, Answer("Lovely!"), False, False),  # silence when the rules change is a result
@@ -130,3 +129,18 @@ def test_a_failed_first_request_is_the_only_one(serve: Serve, no_retry_delay: No
     with pytest.raises(Incomplete, match=r"m does not answer \(.*no memory left"):
         measure(server)
     assert len({str(request) for request in server.requests}) == 1
+
+
+def test_a_network_restricted_to_legal_moves_drops_its_habit() -> None:
+    """The golden runs show that the unrestricted network keeps it."""
+    run = measure("cdta/pocket-rules", eval="all_small")
+    assert (run["variant_impact_factor"].value, run["rule_uptake"].value) == (-1, 1)
+
+
+@pytest.mark.usefixtures("small_pools")
+@pytest.mark.parametrize("key", ["queens-as-rooks", "no-castling", "knights-cannot-jump"])
+def test_other_rules_run_out_of_the_box(key: str) -> None:
+    for model, expected in (("cdta/pocket", (0, 0)), ("cdta/pocket-rules", (-1, 1))):
+        run = measure(model, rules=key, n=5, temperature=0)
+        assert (run["variant_impact_factor"].value, run["rule_uptake"].value) == expected
+        assert run["predicted_move_proportion"].value == 1

@@ -93,11 +93,6 @@ def test_bad_run_json_is_refused(edit: Callable[[Json], object], error: str, fol
     assert str(folder) in str(refusal.value)
 
 
-def test_numbers_are_those_of_the_saved_answers(run: Run, folder: Path) -> None:
-    edit_run_json(folder, lambda data: data.update(n=99, delta=None, of_a_newer_version=0.5))
-    assert load_run(folder).results == run.results
-
-
 def edit_samples(folder: Path, edit: Callable[[list[Json]], object]) -> None:
     path = folder / "samples.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -106,6 +101,9 @@ def edit_samples(folder: Path, edit: Callable[[list[Json]], object]) -> None:
 
 
 def test_saved_answers_are_scored_when_a_run_is_loaded(run: Run, folder: Path) -> None:
+    edit_run_json(folder, lambda data: data.update(n=99, delta=None, of_a_newer_version=0.5))
+    assert load_run(folder).results == run.results
+
     def edit(lines: list[Json]) -> None:
         lines[1]["replies"]["changed"] |= {"text": "I cannot tell.", "outcome": "adapted"}
 
