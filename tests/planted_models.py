@@ -58,14 +58,9 @@ def habit_in_every_fifth(request: Body) -> str:
     return habit(request) if checksum(moves_in(request)) % 5 == 0 else "a2a3"
 
 
-def keeps_habit(moves: tuple[str, ...], *, changed: bool) -> bool:
-    """In nine of ten positions, and in four of ten when the rules change."""
-    return checksum(moves) % 10 < (4 if changed else 9)
-
-
 def wavering(request: Body) -> str:
-    """The habit where `keeps_habit` says so, elsewhere always the same move."""
-    kept = keeps_habit(moves_in(request), changed=is_changed(request))
+    """The habit in nine of ten positions, and in four of ten when the rules change."""
+    kept = checksum(moves_in(request)) % 10 < (4 if is_changed(request) else 9)
     return habit(request) if kept else "a2a3"
 
 
@@ -120,12 +115,6 @@ def always_no(request: Body, uci: str) -> str:
     return "No."
 
 
-def half_correct_answer(request: Body, uci: str) -> str:
-    """Correct in every second position with a habit to drop, elsewhere outdated."""
-    knows = checksum(moves_in(request)) // 2 % 2
-    return (correct_answer if knows else outdated_answer)(request, uci)
-
-
 def half_unreadable_answer(request: Body, uci: str) -> str:
     """Correct in every second position with a habit to drop, elsewhere unreadable."""
     knows = checksum(moves_in(request)) // 2 % 2
@@ -168,10 +157,6 @@ UPSET_BY_ANY_CHANGE = PlantedModel(
 )
 """Drops three of four habits, usual moves or not, whenever the prompt is different."""
 SAYS_YES, SAYS_NO = PlantedModel(forbids_habit, always_yes), PlantedModel(forbids_habit, always_no)
-INDEPENDENT = PlantedModel(
-    lambda r: forbids_habit(r) and checksum(moves_in(r)) // 4 % 5 < 3, half_correct_answer
-)
-"""Knows the rule in half of the positions, and follows it in three of five, known or not."""
 HALF_UNREADABLE = PlantedModel(lambda _: False, half_unreadable_answer)
 NEEDS_REMINDER = PlantedModel(lambda r: forbids_habit(r) and is_reminded(r), correct_answer)
 """Knows the rule, and follows it only when it is stated right before the move."""

@@ -59,15 +59,6 @@ def test_a_pipe_is_written_directly_even_through_a_link(tmp_path: Path) -> None:
         assert read_pipe() == b"text"
 
 
-@needs_posix
-def test_a_private_file_stays_private_and_a_new_one_has_the_default_mode(tmp_path: Path) -> None:
-    (tmp_path / "private").touch(mode=0o600)
-    (tmp_path / "default").write_text("")
-    for name, mode in (("private", 0o600), ("x", (tmp_path / "default").stat().st_mode & 0o777)):
-        atomic_write_text(tmp_path / name, "new")
-        assert (tmp_path / name).stat().st_mode & 0o777 == mode
-
-
 def test_concurrent_writes_do_not_mix_and_the_last_wins(tmp_path: Path) -> None:
     file, folder = tmp_path / "file", tmp_path / "folder"
     with atomic_write(file) as first, atomic_dir(folder, replace=True) as unfinished:

@@ -46,8 +46,7 @@ def test_dataset_build_extends_a_dataset() -> None:
 
 
 def test_pools_are_exported_by_name(tmp_path: Path) -> None:
-    for name, size in {"pool": 19_841, "diagonal": 2_250, "common": 3_973}.items():
-        assert len(cdta("dataset", "export", name, code=0).stdout.splitlines()) == size
+    assert len(cdta("dataset", "export", "diagonal", code=0).stdout.splitlines()) == 2_250
     file = tmp_path / "common.jsonl"
     done = cdta("dataset", "export", "common", "-o", file, code=0)
     assert done.stderr == f"3,973 items in {file}\n"

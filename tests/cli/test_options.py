@@ -9,26 +9,8 @@ from pathlib import Path
 import pytest
 
 from cant_do_that_anymore.cli.help import HEADINGS
-from cant_do_that_anymore.cli.main import COMMANDS, DATASET_COMMANDS
 from cant_do_that_anymore.task.spec import OPTIONS
 from testing import cdta
-
-SHORT_HELP = {
-    (*prefix, name): line
-    for prefix, table in (((), COMMANDS), (("dataset",), DATASET_COMMANDS))
-    for entries in table.values()
-    for name, (_, line) in entries.items()
-}
-
-
-@pytest.mark.parametrize(("names", "line"), SHORT_HELP.items())
-def test_each_command_is_listed_with_the_first_line_of_its_help(
-    names: tuple[str, ...], line: str
-) -> None:
-    groups_help, own_help = (cdta(*command, "--help").stdout for command in (names[:-1], names))
-    assert re.search(rf"^  {names[-1]} +{re.escape(line)}$", groups_help, re.MULTILINE)
-    assert names == ("oaieval",) or f"\n  {line}\n" in own_help
-    assert max(map(len, own_help.splitlines())) <= 80
 
 
 def test_help_fits_one_screen_and_help_all_lists_every_option_under_a_heading() -> None:

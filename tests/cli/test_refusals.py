@@ -35,6 +35,8 @@ def test_invalid_commands_and_files_match_snapshot(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("file").touch()
+    Path("mine").mkdir()
+    Path("mine/notes.txt").touch()
     output = []
     for line in re.findall(r"^\$ (.*)", LIST.read_text(encoding="utf-8"), re.M):
         file, _, text = line.partition(": ")

@@ -75,10 +75,8 @@ def test_the_report_can_be_recomputed_from_the_record(temp_dir: Path, home: Path
     assert len(list((home / "runs").glob("*/run.json"))) == 1
 
     (path,) = (temp_dir / "evallogs").glob("**/*.jsonl")
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    spec = next(line["spec"] for line in lines if "spec" in line)
-    report = next(line["final_report"] for line in lines if "final_report" in line)
-    events = [line for line in lines if "type" in line]
+    first, *events, last = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    spec, report = first["spec"], last["final_report"]
     assert path == temp_dir / "evallogs" / f"{spec['run_id']}_{CHAT}_{EVAL}.jsonl"
     assert (spec["eval_name"], spec["base_eval"], spec["split"]) == (f"{EVAL}.all", EVAL, "all")
     assert (spec["completion_fns"], spec["created_by"]) == ([CHAT], "me")

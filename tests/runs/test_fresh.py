@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from cant_do_that_anymore.errors import UserError
-from cant_do_that_anymore.oaieval.record import append_rows, begin_record
 from testing import Body, Loopback, Serve, cdta, checksum, habit, moves_in, needs_posix
 
 Event = Callable[[Body, int, Path], int | None]
@@ -63,18 +61,6 @@ def test_a_run_that_ends_early_says_what_is_saved(
     assert error in done.stderr
     assert ("saved" in done.stderr) != fresh
     assert (NOTHING_SAVED in done.stderr) == fresh
-
-
-def test_an_unwritable_record_says_what_is_saved(tmp_path: Path) -> None:
-    path = tmp_path / "record.jsonl"
-    saved = "saved. Run the same command again with another"
-    for cached, message in ((True, saved), (False, NOTHING_SAVED)):
-        begin_record(path, {})
-        path.unlink()
-        path.mkdir()
-        with pytest.raises(UserError, match=message):
-            append_rows(path, [{}], cached=cached)
-        path.rmdir()
 
 
 @pytest.mark.parametrize("command", ["run", "experiment"])

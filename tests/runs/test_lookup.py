@@ -5,6 +5,8 @@ import shutil
 import webbrowser
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -26,10 +28,9 @@ def make_run(
     tag: str = "",
     run: Run = RUN,
 ) -> Path:
-    started_at = f"2026-01-{day:02}T00:00:00Z"
+    names: dict[str, Any] = {"model": model, "version": model, "endpoint": endpoint}
     identity = {"name": model} | ({"tag": tag} if tag else {})
-    run = replace(run, model=model, version=model, started_at=started_at, endpoint=endpoint)
-    run = replace(run, identity=identity)
+    run = replace(run, **names, identity=identity, started_at=f"2026-01-{day:02}T00:00:00Z")
     folder = folder or new_run_dir(run)
     save_run(run, folder)
     return folder
@@ -46,19 +47,6 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
         "alpha again": make_run("alpha", 3, Path("mine/alpha-all-2")),
         "beta": make_run("beta", 4, Path("mine/beta-all-1"), "http://127.0.0.1:1/v1", "Step-2000"),
     }
-
-
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Addresses that the browser was told to open."""
-    addresses: list[str] = []
-
-    def browse(address: str) -> bool:
-        addresses.append(address)
-        return True
-
-    monkeypatch.setattr(webbrowser, "open", browse)
-    return addresses
 
 
 @pytest.mark.parametrize(
@@ -82,20 +70,21 @@ def test_a_run_has_many_names(runs: dict[str, Path], name: str, key: str) -> Non
 
 
 def test_commands_accept_names_and_view_opens_reports(
-    runs: dict[str, Path], opened: list[str], monkeypatch: pytest.MonkeyPatch
+    runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    browser = Mock(return_value=True)
+    monkeypatch.setattr(webbrowser, "open", browser)
     cdta("show", "Step-2000", code=0)
     cdta("compare", "Step-2000", "alpha-all-1", code=0)
     Path("index.html").write_text("an experiment")
-    report = runs["beta"] / "report.html"
-    for name in ("Step-2000", report, ".", "index.html"):  # the report is written
+    pages = [runs[name].resolve() / "report.html" for name in ("beta", "new")]
+    for name in ("Step-2000", pages[0], ".", "index.html", "latest"):  # reports are written
         cdta("view", name, code=0)
-    index = Path("index.html").resolve().as_uri()
-    assert opened == [report.resolve().as_uri()] * 2 + [index] * 2
-    assert report.exists()
-    cdta("view", code=0)
-    assert opened[-1] == (runs["new"].resolve() / "report.html").as_uri()
-    monkeypatch.setattr(webbrowser, "open", lambda address: False)
+    index = Path("index.html").resolve()
+    opened = [call.args[0] for call in browser.call_args_list]
+    assert opened == [path.as_uri() for path in (pages[0], pages[0], index, index, pages[1])]
+    assert all(path.exists() for path in pages)
+    browser.return_value = False
     assert "open 'mine/beta-all-1/report.html' in one" in cdta("view", "beta", code=1).stderr
 
 
@@ -117,16 +106,12 @@ def test_runs_are_listed_one_per_line_with_a_name_that_commands_accept(
 
 
 def test_an_ambiguous_name_lists_the_runs(runs: dict[str, Path]) -> None:
-    for name in ("alpha", "mine"):
-        with pytest.raises(
-            InvalidInput, match=rf"'{name}' matches \d runs; name one: .*alpha-all-"
-        ):
-            find_run(name)
+    with pytest.raises(InvalidInput, match=r"'alpha' matches 2 runs; name one: .*alpha-all-"):
+        find_run("alpha")
     for number in range(8):
         make_run("many", number + 10)
-    with pytest.raises(
-        InvalidInput, match=r"matches 13 runs; name one: ([^,]+, ){11}[^,]+, \.\.\.$"
-    ):
+    twelve = r"matches 13 runs; name one: ([^,]+, ){11}[^,]+, \.\.\.$"
+    with pytest.raises(InvalidInput, match=twelve):
         find_run("a")
 
 

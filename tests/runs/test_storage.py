@@ -9,9 +9,9 @@ import pytest
 
 from cant_do_that_anymore import Form, Message
 from cant_do_that_anymore.errors import InvalidInput, UserError
-from cant_do_that_anymore.runs.lookup import check_free, new_run_dir
+from cant_do_that_anymore.runs.lookup import new_run_dir
 from cant_do_that_anymore.runs.storage import FORMAT, load_run, run_json, save_run
-from testing import POOL, Run, measure, positions, run_from_answers, wavering
+from testing import Run, measure, positions, wavering
 
 Json = dict[str, Any]
 
@@ -76,9 +76,7 @@ def test_a_saved_run_gives_the_same_numbers(name: str, tmp_path: Path) -> None:
     [
         (lambda data: data.update(format=5), "'format' in .* must be 7, not 5.*another version"),
         (lambda data: data["cost"].update(total="x"), "'cost.total' in .* a valid number, not 'x'"),
-        (lambda data: data["options"].update(eval={}), "eval must be 'all', 'all_small' or"),
         (lambda data: data["options"].update(temperature=1e999), "temperature must be a finite"),
-        (lambda data: data.update(notes="none"), "'notes' in .* must be a valid list, not 'none'"),
         (lambda data: data["conditions"]["standard"].update(prompts={}), "have different wordings"),
         (lambda data: data["conditions"].pop("changed"), "no condition changed"),
         (lambda data: data.pop("options"), "is missing the key 'options'"),
@@ -117,10 +115,8 @@ def test_saved_answers_are_scored_when_a_run_is_loaded(run: Run, folder: Path) -
     ("name", "content", "error"),
     [
         ("run.json", "{", "cannot read the run '.*run.json"),
-        ("run.json", "[" * 100_000, "cannot read the run '.*run.json"),
         ("run.json", json.dumps({"format": FORMAT}), "run.json' .*another version"),
         ("run.json", None, "cannot read the run"),
-        ("samples.jsonl", "{}\n", "cannot read the run '.*samples.jsonl"),
         ("samples.jsonl", "\0\xff", "cannot read the run '.*samples.jsonl"),
         ("samples.jsonl", None, "cannot read"),
     ],
@@ -145,12 +141,6 @@ def test_a_lost_sample_or_reply_is_reported(folder: Path) -> None:
         load_run(folder)
 
 
-def test_a_position_drawn_twice_is_two_samples(tmp_path: Path) -> None:
-    outcomes: Any = {"standard": "usual", "changed": "legal"}
-    save_run(run_from_answers([(POOL[0], outcomes)] * 2), tmp_path / "run")
-    assert [sample.draw for sample in load_run(tmp_path / "run").samples] == [0, 1]
-
-
 def test_two_runs_in_one_second_have_two_folders(run: Run) -> None:
     folders = [new_run_dir(run), new_run_dir(run)]
     for folder in folders:
@@ -159,17 +149,7 @@ def test_two_runs_in_one_second_have_two_folders(run: Run) -> None:
     assert new_run_dir(run) not in folders
 
 
-def test_unusable_folders_are_refused(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in (".", "", "x/.."):
-        with pytest.raises(InvalidInput, match="the current folder"):
-            check_free(Path(name))
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "notes.txt").write_text("mine")
-    with pytest.raises(InvalidInput, match="is not empty"):
-        check_free(tmp_path / "mine")
-    check_free(tmp_path / "new")
+def test_a_folder_that_cannot_be_written_is_an_error(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(UserError, match="cannot write the run to"):
-        save_run(run, tmp_path / "mine" / "notes.txt" / "run")
+        save_run(run, tmp_path / "notes.txt" / "run")
