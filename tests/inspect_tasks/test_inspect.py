@@ -1,35 +1,48 @@
-"""The Inspect tasks with a real server on the loopback interface."""
+"""The Inspect tasks, with a server on the loopback interface or a model in this process."""
 
 import json
 import math
 import os
+import re
 import signal
 import threading
 from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from inspect_ai import eval as inspect_eval
-from inspect_ai import eval_retry
+from inspect_ai import Epochs, eval_retry, list_tasks, task_with
+from inspect_ai import score as score_again
 from inspect_ai._cli.main import inspect
+from inspect_ai.event import SpanBeginEvent
 from inspect_ai.log import EvalLog, headline_metric
 from inspect_ai.model import (
+    ChatMessage,
     ContentReasoning,
     GenerateConfig,
-    Model,
+    ModelAPI,
     ModelOutput,
     ModelUsage,
     get_model,
+    modelapi,
 )
+from inspect_ai.solver import generate
 
-import inspect_evals
+from cant_do_that_anymore import inspect_tasks as package
+from cant_do_that_anymore.errors import Incomplete
+from cant_do_that_anymore.inspect_tasks import tasks
+from cant_do_that_anymore.inspect_tasks.arguments import ARGUMENTS
+from cant_do_that_anymore.inspect_tasks.scorer import habit
 from cant_do_that_anymore.metrics.measures import MEASURES
+from cant_do_that_anymore.runs.run import PROTOCOL
 from crashes import start, was_killed
-from inspect_evals import logged_metrics
+from inspect_evals import logged_metrics, run_eval, without_overhead
 from reasoning_servers import ReasoningServer
 from testing import (
+    USUAL,
     Body,
     Serve,
     Spec,
@@ -37,24 +50,64 @@ from testing import (
     is_changed,
     measure,
     mixed,
+    moves_in,
     needs_posix,
     openai_server,
     wavering,
 )
 
 VERSION = "gpt-3.5-turbo-0125"
-TASK = "cant_do_that_anymore/all"
+TASK = "cant_do_that_anymore/cant_do_that_anymore"
+NAMES = ["cant_do_that_anymore", "cant_do_that_anymore_diagonal", "cant_do_that_anymore_small"]
+EMPTY = ModelOutput.from_content("player-1", "", stop_reason="unknown")
+TOKENS = 7
 
 
-def eval_log(folder: Path, model: str | Model, **arguments: object) -> EvalLog:
-    """The log of ``cant_do_that_anymore/all`` with these arguments, one sample at a time."""
-    return inspect_evals.run_eval(folder, TASK, model, task_args=arguments, max_samples=1)
+class Player(ModelAPI):
+    """Records requests with their settings, and the arguments of its models.
+
+    Attributes:
+        respond: the reply to a request; a `ModelOutput` is returned unchanged.
+    """
+
+    respond: Callable[[Body], str | ModelOutput] = staticmethod(mixed)
+    requests: list[tuple[Body, GenerateConfig]]
+    strengths: set[str | None]
+
+    def __init__(self, model_name: str, *_: object, **arguments: Any) -> None:
+        self.strength = arguments.pop("strength", None)
+        super().__init__(model_name, **arguments)
+
+    async def generate(
+        self, input: list[ChatMessage], tools: object, tool_choice: object, config: GenerateConfig
+    ) -> ModelOutput:
+        request = {"messages": [{"role": turn.role, "content": turn.text} for turn in input]}
+        Player.requests.append((request, config))
+        Player.strengths.add(self.strength)
+        reply = Player.respond(request)
+        output = reply if isinstance(reply, ModelOutput) else ModelOutput.from_content("p-1", reply)
+        output.usage = ModelUsage(input_tokens=5, output_tokens=2, total_tokens=TOKENS)
+        return output
+
+
+@modelapi("player")
+def player() -> type[ModelAPI]:
+    return Player
+
+
+@pytest.fixture(autouse=True)
+def reset_player() -> Iterator[None]:
+    Player.requests, Player.strengths, Player.respond = [], set(), staticmethod(mixed)
+    yield
+
+
+def eval_log(folder: Path, model: Any = "player/p", task: Any = TASK, **options: Any) -> EvalLog:
+    return run_eval(folder, task, model, **options)
 
 
 def check_same(log: EvalLog, **spec: Any) -> None:
     """Check that ``cdta run`` gets the same numbers."""
     results = evaluate(Spec(temperature=0.0, **spec), quiet=True).results
-    logged = logged_metrics(log)
     found = {name: finding.estimate for name, finding in results.diagnosis.items()}
     estimates = {**dict.fromkeys(MEASURES), **results.estimates, **found}
     expected: dict[str, float] = {}
@@ -62,7 +115,12 @@ def check_same(log: EvalLog, **spec: Any) -> None:
         expected[name] = estimate.value if estimate else math.nan
         if estimate and estimate.low is not None and estimate.high is not None:
             expected |= {f"{name}_low": estimate.low, f"{name}_high": estimate.high}
-    assert logged == pytest.approx(expected, nan_ok=True, rel=1e-12)
+    assert logged_metrics(log) == pytest.approx(expected, nan_ok=True, rel=1e-12)
+
+
+def mixed_with_markup(request: Body) -> str:
+    """Under the changed rules, an exact reading finds no move."""
+    return f"**{mixed(request)}**" if is_changed(request) else mixed(request)
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +128,12 @@ def hosted_log(tmp_path_factory: pytest.TempPathFactory) -> EvalLog:
     """The log of a hosted model, with the requests and numbers of ``cdta run``."""
     folder = tmp_path_factory.mktemp("both")
     name, n = "openai/gpt-3.5-turbo", 10
-    with openai_server(mixed, model=VERSION) as server, pytest.MonkeyPatch.context() as patch:
+    with (
+        openai_server(mixed_with_markup, model=VERSION) as server,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         patch.setenv("CDTA_HOME", str(folder / "home of inspect"))
-        log = eval_log(folder / "logs", name, temperature=0, samples=n)
+        log = eval_log(folder / "logs", name, task_args={"temperature": 0, "samples": n})
         n_sent = len(server.requests)
         patch.setenv("CDTA_HOME", str(folder / "home of cdta"))
         check_same(log, model=name, n=n)
@@ -81,27 +142,32 @@ def hosted_log(tmp_path_factory: pytest.TempPathFactory) -> EvalLog:
     return log
 
 
-def test_a_diagnosis_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"seed": 7, "pool": "common", "diagnose": True}
-    log = eval_log(tmp_path, "cdta/pocket-rules", samples=8, temperature=0, **options)
-    check_same(log, model="cdta/pocket-rules", n=8, **options)
-    assert log.eval.dataset.name == "bishops-as-knights/common"
-    logged = logged_metrics(log)
-    assert logged["knowledge"] == logged["rule_effect"] == 1
-    scores = [sample.scores["habit"] for sample in log.samples or () if sample.scores]
-    n_replies = Counter(len((score.metadata or {})["replies"]) for score in scores)
-    assert n_replies == {6: 8, 2: len(scores) - 8}
-
-
-def test_log_has_the_headline_metric_games_and_outcomes(hosted_log: EvalLog) -> None:
+def test_log_describes_the_measurement(hosted_log: EvalLog) -> None:
+    spec = hosted_log.eval
+    assert re.fullmatch(r"\d+-[A-Z]", str(spec.task_version))
+    assert (spec.model, spec.dataset.name) == ("openai/gpt-3.5-turbo", "bishops-as-knights/all")
+    assert spec.task_args == {"temperature": 0, "samples": 10}
+    assert spec.tags and spec.metadata
+    assert (spec.metadata["rules"], spec.metadata["protocol"]) == ("bishops-as-knights", PROTOCOL)
     headline = headline_metric(hosted_log)
     assert headline and headline.name == "rule_uptake"
     assert headline.metric.value == logged_metrics(hosted_log)["rule_uptake"]
-    assert hosted_log.eval.model == "openai/gpt-3.5-turbo" and hosted_log.samples
+    documented = Path(__file__).parents[2].joinpath("docs/inspect.md").read_text(encoding="utf-8")
+    assert [name for name in ARGUMENTS if f"`{name}`" not in documented] == []
+
+
+def test_log_shows_each_sample_with_its_outcomes(hosted_log: EvalLog) -> None:
+    assert hosted_log.samples
     for sample in hosted_log.samples:
         item = sample.metadata["item"]
         assert sample.target == item["next_filtered_moves"]
+        assert sample.metadata["num_previous_moves"] == len(item["previous_moves"])
         assert {"♚", "♔"} <= set(str(sample.input))
+        spans = [event.name for event in sample.events if isinstance(event, SpanBeginEvent)]
+        assert [name for name in spans if name in ("standard", "changed")] == [
+            "standard",
+            "changed",
+        ]
         assert sample.scores
         score = sample.scores["habit"]
         assert score.metadata
@@ -109,6 +175,32 @@ def test_log_has_the_headline_metric_games_and_outcomes(hosted_log: EvalLog) -> 
         played = score.as_dict()["predicted_move_proportion"]
         assert played == (outcomes["standard"] == "usual")
         assert f"is {outcomes['changed']}" in (score.explanation or "")
+
+
+def test_score_again_needs_no_argument_and_accepts_another_reading(
+    hosted_log: EvalLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "x")  # Inspect makes the model again
+    rescored = score_again(hosted_log, habit(), action="overwrite")
+    assert logged_metrics(rescored) == pytest.approx(logged_metrics(hosted_log))
+    exact = score_again(hosted_log, habit(reading="exact"), action="overwrite")
+    assert logged_metrics(exact).keys() == logged_metrics(hosted_log).keys()
+    scores = [sample.scores["habit"] for sample in exact.samples or () if sample.scores]
+    changed = {(score.metadata or {})["replies"]["changed"][0] for score in scores}
+    assert changed == {"unreadable"}
+
+
+def test_a_diagnosis_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"seed": 7, "pool": "common", "diagnose": True}
+    task_args = {"samples": 8, "temperature": 0, **options}
+    log = eval_log(tmp_path, "cdta/pocket-rules", task_args=task_args)
+    check_same(log, model="cdta/pocket-rules", n=8, **options)
+    assert log.eval.dataset.name == "bishops-as-knights/common"
+    logged = logged_metrics(log)
+    assert logged["knowledge"] == logged["rule_effect"] == 1
+    scores = [sample.scores["habit"] for sample in log.samples or () if sample.scores]
+    n_replies = Counter(len((score.metadata or {})["replies"]) for score in scores)
+    assert n_replies == {6: 8, 2: len(scores) - 8}
 
 
 @pytest.mark.parametrize(("n_faults", "status"), [(1, "success"), (2, "error")])
@@ -120,14 +212,13 @@ def test_one_of_21_samples_may_fail_and_is_not_scored(
     for output in outputs:
         output.usage = ModelUsage()  # otherwise Inspect counts tokens over the network
     model = get_model("mockllm/model", custom_outputs=lambda *_: outputs.pop())
-    log = eval_log(tmp_path, model, samples=21, dataset=VERSION)
+    log = eval_log(tmp_path, model, task_args={"samples": 21, "dataset": VERSION}, max_samples=1)
     assert log.status == status
     failed = [sample for sample in log.samples or [] if sample.error]
     assert failed and "no answer under the standard rules" in str(failed[0].error)
     assert not any(sample.scores for sample in failed)
     assert bool(log.results) == (status == "success")
-    if log.results:
-        assert log.results.scores[0].scored_samples == 20
+    assert not log.results or log.results.scores[0].scored_samples == 20
 
 
 @needs_posix
@@ -140,20 +231,18 @@ def test_killed_run_resumes_with_eval_retry(tmp_path: Path) -> None:
             enough_requests.set()
         return mixed(request)
 
-    def run_eval() -> None:
-        arguments = {"samples": 10, "temperature": 0}
-        options: dict[str, Any] = {"max_connections": 2, "display": "none"}
-        inspect_eval(TASK, model, task_args=arguments, log_dir=str(tmp_path), **options)
+    def run_until_killed() -> None:
+        options = {"samples": 10, "temperature": 0}
+        eval_log(tmp_path, "openai/gpt-4", task_args=options, max_connections=2)
 
     with openai_server(respond, model="gpt-4-0613") as server:
-        model = get_model("openai/gpt-4", memoize=False)
-        process = start(run_eval, tmp_path / "error")
+        process = start(run_until_killed, tmp_path / "error")
         assert enough_requests.wait(120)
         os.kill(process, signal.SIGKILL)
         assert was_killed(process)
         (killed_log,) = tmp_path.glob("*.eval")
         server.requests.clear()
-        with inspect_evals.without_overhead():
+        with without_overhead():
             (log,) = eval_retry(str(killed_log), log_dir=str(tmp_path / "again"), display="none")
         assert len(server.requests) < 20
         check_same(log, model="gpt-4", base_url=server.url, n=10)
@@ -172,7 +261,6 @@ def test_killed_run_resumes_with_eval_retry(tmp_path: Path) -> None:
             "(in Inspect: -T pool=...)",
         ),
         ("cdta/random", "smaples=3", "unknown argument: 'smaples' (did you mean 'samples'"),
-        ("cdta/random", f"seed={2**63}", f"-T seed={2**63} is not valid: seed must be less than "),
     ],
 )
 def test_mistakes_give_a_one_sentence_error_and_exit_code_2(
@@ -184,35 +272,104 @@ def test_mistakes_give_a_one_sentence_error_and_exit_code_2(
     assert result.output.splitlines()[-1].startswith(f"Error: {sentence}")
 
 
-NAME = "openai-api/loop/thinker"
-
-
-@pytest.fixture
-def reasoning_server(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> ReasoningServer:
-    server = serve(ReasoningServer(wavering))
+def test_reasoning_models_get_the_options_of_inspect_and_the_numbers_of_cdta_run(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, server = "openai-api/loop/thinker", serve(ReasoningServer(wavering))
     monkeypatch.setenv("LOOP_API_KEY", "EMPTY")
     monkeypatch.setenv("LOOP_BASE_URL", server.url)
-    return server
-
-
-def test_reasoning_models_get_the_options_of_inspect_and_the_numbers_of_cdta_run(
-    reasoning_server: ReasoningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     config = GenerateConfig(extra_body={"top_k": 3}, reasoning_effort="high", temperature=0.5)
-    log = eval_log(tmp_path, get_model(NAME, memoize=False, config=config), samples=4)
+    model = get_model(name, memoize=False, config=config)
+    log = eval_log(tmp_path, model, task_args={"samples": 4})
     assert log.status == "success", log.error
-    assert {request["reasoning_effort"] for request in reasoning_server.requests} == {"high"}
-    assert {request["temperature"] for request in reasoning_server.requests} == {0.0, 0.5}
-    assert {request["top_k"] for request in reasoning_server.requests} == {3}
-    assert set(reasoning_server.limits) == {32_768}
+    assert {request["reasoning_effort"] for request in server.requests} == {"high"}
+    assert {request["temperature"] for request in server.requests} == {0.0, 0.5}
+    assert {request["top_k"] for request in server.requests} == {3}
+    assert set(server.limits) == {32_768}
     contents = [message.content for sample in log.samples or () for message in sample.messages]
     parts = [part for content in contents if isinstance(content, list) for part in content]
     assert sum(isinstance(part, ContentReasoning) for part in parts) == 2 * 4
     monkeypatch.setenv("CDTA_HOME", str(tmp_path / "another home"))
     options: dict[str, Any] = {"temperature": 0.5, "reasoning_effort": "high", "wording": "all"}
-    run = measure(NAME, n=4, max_connections=1, extra_body={"top_k": 3}, **options)
+    run = measure(name, n=4, max_connections=1, extra_body={"top_k": 3}, **options)
     logged = logged_metrics(log)
     assert logged["changed_reasoning_tokens"] >= logged["standard_reasoning_tokens"] > 0
-    for name in ("variant_impact_factor", "rule_uptake", "predicted_move_proportion"):
-        assert logged[name] == pytest.approx(run[name].value)
+    for measure_name in ("variant_impact_factor", "rule_uptake", "predicted_move_proportion"):
+        assert logged[measure_name] == pytest.approx(run[measure_name].value)
     assert run["predicted_move_proportion"].value > 0
+
+
+def test_limit_costs_only_its_samples(tmp_path: Path) -> None:
+    """The task has 1,000 samples; a smaller limit takes the first samples of a larger one."""
+    few = eval_log(tmp_path, limit=5)
+    n_requests = len(Player.requests)
+    assert n_requests < 32  # ten to measure the samples, the rest to select them
+    more = eval_log(tmp_path, limit=8)
+    assert sum(not is_changed(request) for request, _ in Player.requests[n_requests:]) < 8 + 20
+    ids = [{sample.id for sample in log.samples or ()} for log in (few, more)]
+    assert [len(each) for each in ids] == [5, 8]
+    assert ids[0] < ids[1]
+
+
+def test_selection_uses_the_model_of_the_task_with_all_its_settings(tmp_path: Path) -> None:
+    config = GenerateConfig(top_p=0.5, max_tokens=32)
+    model = get_model("player/p", config=config, memoize=False, strength="high")
+    log = eval_log(tmp_path, model, task_args={"samples": 3}, seed=7)
+    assert {(c.top_p, c.max_tokens, c.seed) for _, c in Player.requests} == {(0.5, 32, 7)}
+    assert {config.temperature for _, config in Player.requests} == {0.0, 1.0}
+    assert Player.strengths == {"high"}
+    (usage,) = log.stats.model_usage.values()  # includes selection
+    assert usage.total_tokens == TOKENS * len(Player.requests) > TOKENS * 2 * 3
+
+
+def test_faults_during_selection_are_retried(tmp_path: Path, no_retry_delay: None) -> None:
+    faults = [EMPTY, ModelOutput(model="p-1", error="overloaded")]
+    Player.respond = lambda request: faults.pop() if faults else mixed(request)
+    log = eval_log(tmp_path, task_args={"samples": 3})
+    assert (log.status, faults) == ("success", [])
+    assert not any(sample.error for sample in log.samples or ())
+
+
+def test_provider_faults_are_no_answers_and_are_not_cached(no_retry_delay: None) -> None:
+    """A model that fails only under the changed rules must not seem to drop its habits."""
+    spec = Spec(model="player/p", n=3, temperature=0.0, wording="plain")
+    Player.respond = lambda request: EMPTY if is_changed(request) else mixed(request)
+    with pytest.raises(Incomplete, match="ended for an unknown reason"):
+        evaluate(spec, quiet=True)
+    Player.respond = staticmethod(mixed)
+    assert evaluate(spec, quiet=True).results["variant_impact_factor"].value != -1
+
+
+def test_run_with_another_solver_fails(tmp_path: Path) -> None:
+    Player.respond = lambda request: mixed(request) if moves_in(request) else "a2a3"
+    log = eval_log(tmp_path, limit=2, solver=generate())
+    assert log.status == "error" and log.samples
+    assert "leave out --solver" in str(log.samples[0].error)
+
+
+def test_tasks_are_found_by_their_file_and_by_import(tmp_path: Path) -> None:
+    file = Path(tasks.__file__)
+    listed = list_tasks(str(file.name), root_dir=file.parent)
+    assert sorted(task.name for task in listed) == NAMES == sorted(package.__all__)
+    log = eval_log(tmp_path, task=f"{file}@cant_do_that_anymore_small", limit=1)
+    assert (log.status, log.eval.task) == ("success", "cant_do_that_anymore_small")
+
+
+def test_a_task_and_a_model_can_be_used_again(tmp_path: Path) -> None:
+    """The task needs no model until it runs. Each eval has its own event loop."""
+    task = task_with(package.cant_do_that_anymore(samples=2), epochs=2, name="twice")
+    bundled = get_model("cdta/pocket")
+    for model in ("player/p", "player/q", bundled, bundled):
+        log = eval_log(tmp_path, model, task)
+        assert log.results and log.results.completed_samples == 4, log.error
+
+
+def test_metrics_cover_all_epochs_with_any_reducer(tmp_path: Path) -> None:
+    answers = cycle(["a2a3", "h2h3", None])
+    Player.respond = lambda request: next(answers) or USUAL.get(moves_in(request), "a2a3")
+    task_args = {"samples": 4, "dataset": "gpt-4-0314"}
+    epochs = Epochs(3, "at_least_1")
+    log = eval_log(tmp_path, task_args=task_args, epochs=epochs, max_samples=1)
+    rescored = score_again(log, habit(), epochs_reducer="max", action="overwrite")
+    assert 0 < logged_metrics(log)["predicted_move_proportion"] < 1
+    assert logged_metrics(rescored) == logged_metrics(log)
