@@ -195,7 +195,7 @@ def test_cached_answers_are_used_unless_the_cache_is_off() -> None:
 
 def test_environment_variables_set_the_concurrency() -> None:
     for environment, expected in (({"EVALS_THREADS": "3"}, 3), ({"EVALS_SEQUENTIAL": "1"}, 1)):
-        with openai_server(mixed, model="gpt-4-0314", delay=0.005) as server:
+        with openai_server(mixed, model="gpt-4-0314", delay=0.02) as server:
             oaieval("gpt-4", EVAL, "--max_samples", 5, "--no-cache", code=0, **environment)
         assert server.max_in_flight == expected
     stderr = oaieval("gpt-4", EVAL, EVALS_THREADS="many", EVALS_SEQUENTIAL="", code=2).stderr
