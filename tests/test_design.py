@@ -200,7 +200,12 @@ def test_a_habit_is_one_file(tmp_path: Path) -> None:
 
 
 def test_a_measure_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    queens = queen_measure()
+    queens = Measure(
+        "queen_proportion",
+        "Queen moves",
+        "how often the queen moves under the changed rules",
+        Event("changed", lambda reply: (reply.answer or "").startswith("d")),
+    )
     monkeypatch.setitem(measures.MEASURES, queens.name, queens)
 
     run = save_and_load(measure("cdta/random", dataset=positions(12)), tmp_path / "run")
@@ -210,21 +215,11 @@ def test_a_measure_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert share.low < share.value < share.high
     saved = json.loads((tmp_path / "run" / "run.json").read_text())
     assert saved[queens.name] == asdict(share)
-    assert [
-        row["value"] for row in measure_rows(entries_of([run])) if row["measure"] == queens.name
-    ] == [share.value]
+    values = {row["measure"]: row["value"] for row in measure_rows(entries_of([run]))}
+    assert values[queens.name] == share.value
     options = {"dataset": str(positions(12)), "samples": 12, "wording": "plain"}
     log = inspect_evals.run_eval(tmp_path, TASK, "cdta/random", task_args=options)
     assert inspect_evals.logged_metrics(log)[queens.name] == share.value
-
-
-def queen_measure() -> Measure:
-    return Measure(
-        "queen_proportion",
-        "Queen moves",
-        "how often the queen moves under the changed rules",
-        Event("changed", lambda reply: (reply.answer or "").startswith("d")),
-    )
 
 
 def test_a_column_of_tables_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,13 +73,13 @@ def test_any_reply_can_be_parsed(reply: str, position: Position, reading: Readin
     assert position.board().fen() == fen
 
 
-@pytest.mark.parametrize(
-    "fragment",
-    [
-        *("((((", "**", "....", "--", "e2", "Nf", "    ", "1.", "O-", "~~", "```", "\n- "),
-        *("<answer>", "\\boxed{", "f1b5 is now also ", "e2 to ", "no, ", '"move": "', "<think>"),
-    ],
+FRAGMENTS = (
+    *("((((", "**", "....", "--", "e2", "Nf", "    ", "1.", "O-", "~~", "```", "\n- "),
+    *("<answer>", "\\boxed{", "f1b5 is now also ", "e2 to ", "no, ", '"move": "', "<think>"),
 )
+
+
+@pytest.mark.parametrize("fragment", FRAGMENTS)
 def test_long_replies_are_parsed_in_linear_time(fragment: str) -> None:
     reply = fragment * (40_000 // len(fragment))
     start = process_time()
