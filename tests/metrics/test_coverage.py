@@ -1,18 +1,33 @@
-"""The benchmark of coverage, in small: printed intervals contain the truth."""
+"""The cells of the benchmark of coverage that too narrow intervals fail first."""
 
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+SINGLES, GROUPS = "50 in groups of 1", "50 in groups of 5"
 
 
-def test_printed_intervals_contain_the_truth() -> None:
+@pytest.mark.parametrize(
+    ("models", "design", "junk", "repeats"),
+    [
+        ([(0.7, 0.5)], SINGLES, 0, 100),  # fails with a critical value of 1.64
+        ([(0.7, 0.5)], GROUPS, 0, 100),  # fails without a design effect
+        ([(1, 0.9)], SINGLES, 0.05, 100),  # fails if unreadable replies do not widen intervals
+        ([(0.7, 0.5)] * 2, GROUPS, 0, 100),
+        ([(0.9, 0.9), (0.9, 0.9), (0.4, 0.9)], SINGLES, 0, 40),  # fails without Bonferroni
+    ],
+)
+def test_printed_intervals_contain_the_truth(
+    models: list[tuple[float, float]],
+    design: str,
+    junk: float,
+    repeats: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The seeds are fixed, so the result does not depend on luck."""
-    command = [sys.executable, str(BENCHMARK), "--cells", "6", "--repeats", "20"]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    for table in ("Coverage for one model", "Equal models not called different"):
-        assert f"{table}, " in output
-    lowest = output.splitlines()[-1]
-    assert lowest.startswith("Lowest coverage: ") and lowest.endswith(" (target: 93%).")
-    assert float(lowest.split()[2].rstrip("%")) >= 93, output
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    benchmark = runpy.run_path(str(BENCHMARKS / "coverage.py"))
+    cell = benchmark["Cell"](tuple(models), design, junk)
+    assert min(benchmark["coverage"](cell, repeats)) >= benchmark["TARGET"]

@@ -1,6 +1,5 @@
 """Why a habit stays, in planted models with known numbers."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -10,7 +9,6 @@ from statistics import mean
 from typing import Any
 from unittest.mock import patch
 
-import chess
 import pytest
 from aiohttp import web
 
@@ -18,7 +16,6 @@ from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.habits.chess.position import write_positions
 from cant_do_that_anymore.habits.chess.rules import (
     BISHOPS_AS_KNIGHTS,
-    STANDARD,
     board_after,
 )
 from cant_do_that_anymore.metrics.diagnosis import knowing
@@ -27,7 +24,7 @@ from cant_do_that_anymore.report.sentences import explanation, finding_sentence
 from cant_do_that_anymore.runs.cost import estimate
 from cant_do_that_anymore.runs.identity import PROBES
 from cant_do_that_anymore.runs.run import Run
-from cant_do_that_anymore.runs.storage import load_run, run_json, save_run
+from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_CONDITIONS
 from cant_do_that_anymore.task.types import answers_of
 from loopback import queried_move
@@ -45,7 +42,7 @@ from planted_models import (
     primed,
     states_rules,
 )
-from reasoning_servers import OpenAI, ReasoningServer, Tagged
+from reasoning_servers import Tagged
 from testing import (
     POOL,
     USUAL,
@@ -107,11 +104,6 @@ def mixed_pool(file: Path, forbidden: int, still_legal: int) -> Path:
 
 
 @pytest.fixture(scope="module")
-def perfect_run() -> Run:
-    return diagnose(PERFECT)
-
-
-@pytest.fixture(scope="module")
 def upset_run() -> Run:
     return diagnose(UPSET_BY_ANY_CHANGE)
 
@@ -136,15 +128,6 @@ def test_a_planted_model_gets_the_right_answers(
     assert (answers_in(run), values_in(run)) == (answers, values)
     kinds = {knowing(sample) for sample in run.samples}
     assert kinds == ({"knows"} if values[0] == 1 else {"does not know"})
-
-
-def test_what_is_said_of_a_perfect_model(perfect_run: Run) -> None:
-    assert explanation(perfect_run).startswith(
-        "It reacts to this rule, not just to any change of the prompt: its share of usual moves is "
-        "100 points [82, 100] lower under this rule than under a placebo rule. It is 100 points "
-        "[82, 100] better than guessing at telling which moves are legal now. A reminder makes no "
-        "detectable difference"
-    )
 
 
 def test_a_model_upset_by_any_change_does_not_seem_to_follow_the_rule(upset_run: Run) -> None:
@@ -201,10 +184,9 @@ def test_knowledge_needs_more_than_half_of_what_guessing_lacks() -> None:
     assert answers(40)[1].startswith("It is only 20 points")
 
 
-@pytest.mark.parametrize("family", [ReasoningServer, Tagged, OpenAI])
-def test_reasoning_models_are_diagnosed_the_same(family: type[ReasoningServer]) -> None:
+def test_a_reasoning_model_is_diagnosed_the_same() -> None:
     """A yes or no is also read from the reply, not from the reasoning."""
-    with serving_in_process(family(CANNOT_STOP)) as server:
+    with serving_in_process(Tagged(CANNOT_STOP)) as server:
         run = measure(server, n=6, diagnose=True)
     assert values_in(run) == [1, 0, 0, 0] and run.controls
     for answer in answers_of((*run.samples, *run.controls)):
@@ -235,21 +217,7 @@ def test_bundled_models_answer_knowledge_questions() -> None:
     assert counts["right"] and counts["wrong"] and not counts["unreadable"]
 
 
-def test_controls_are_habits_that_stay_legal(perfect_run: Run) -> None:
-    assert len(perfect_run.controls) == len(perfect_run.samples) == N
-    sampled = {sample.item.subject for sample in perfect_run.samples}
-    controls = positions_of(perfect_run.controls)
-    for control, position in zip(perfect_run.controls, controls, strict=True):
-        (habit,) = position.usual
-        board, move = position.board(), chess.Move.from_uci(habit)
-        for rules in (STANDARD, BISHOPS_AS_KNIGHTS, BISHOPS_AS_KNIGHTS.placebo_change):
-            assert rules.is_legal(board, move)
-        assert tuple(control.replies) == CONTROL_CONDITIONS
-        assert position.moves not in sampled
-    assert len({position.moves for position in controls}) == N
-
-
-def test_a_control_move_is_legal_under_all_rule_sets() -> None:
+def test_controls_are_other_positions_with_a_move_legal_under_all_rule_sets() -> None:
     """Habits: usual, forbidden by the change or the placebo, newly legal, always legal."""
 
     def respond(request: Body) -> str:
@@ -262,9 +230,12 @@ def test_a_control_move_is_legal_under_all_rule_sets() -> None:
         return ([*map(sorted, habits), always][checksum(moves) % 5] or always)[0]
 
     run = diagnose(respond, n=10)
-    assert run.controls
-    for position in positions_of(run.controls):
+    sampled = {sample.item.subject for sample in run.samples}
+    controls = positions_of(run.controls)
+    assert len({position.moves for position in controls} - sampled) == len(run.samples) == 10
+    for sample, position in zip(run.controls, controls, strict=True):
         assert position.usual[0] in legal_under_both(position.moves)
+        assert tuple(sample.replies) == CONTROL_CONDITIONS
 
 
 def test_a_diagnosis_sends_only_missing_requests(upset_run: Run, home: Path) -> None:
@@ -291,15 +262,6 @@ def test_no_controls_for_a_dataset_of_another_model() -> None:
     assert len(server.requests) == 1 + 6 * 4
 
 
-def test_a_diagnosis_can_be_loaded(upset_run: Run, tmp_path: Path) -> None:
-    save_run(upset_run, tmp_path / "run")
-    loaded = load_run(tmp_path / "run")
-    assert (loaded.samples, loaded.controls) == (upset_run.samples, upset_run.controls)
-    assert json.dumps(run_json(loaded)) == json.dumps(run_json(upset_run))
-    assert loaded.plan == upset_run.plan
-    assert [condition.name for condition in loaded.plan.conditions] == list(DIAGNOSIS_CONDITIONS)
-
-
 def test_lost_controls_are_refused(upset_run: Run, tmp_path: Path) -> None:
     save_run(upset_run, tmp_path / "run")
     file = tmp_path / "run" / "controls.jsonl"
@@ -308,8 +270,7 @@ def test_lost_controls_are_refused(upset_run: Run, tmp_path: Path) -> None:
         load_run(tmp_path / "run")
 
 
-@pytest.mark.parametrize("kind", ["samples", "controls"])
-def test_too_many_failed_samples_or_controls_end_the_run(kind: str, tmp_path: Path) -> None:
+def test_a_failed_control_is_left_out_and_counted(tmp_path: Path) -> None:
     async def fault(request: Body, _: int) -> web.Response | None:
         fails = request["temperature"] and moves_in(request) == failing_moves
         return web.Response(status=418) if fails else None
@@ -318,16 +279,13 @@ def test_too_many_failed_samples_or_controls_end_the_run(kind: str, tmp_path: Pa
     with serving_in_process(PERFECT, fault=fault) as server:
         pool = mixed_pool(tmp_path / "pool.jsonl", 6, 6)
         spec = Spec("m", server.url, pool=pool, n=6, diagnose=True)
-        failing_moves = getattr(evaluate(spec, quiet=True), kind)[0].item.subject
+        failing_moves = evaluate(spec, quiet=True).controls[0].item.subject
         with pytest.raises(Incomplete, match=r"^1 of \d+ samples have no answer"):
             evaluate(replace(spec, seed=1), quiet=True)
         with patch("cant_do_that_anymore.runs.evaluate.MAX_MISSING", 0.2):
             run = evaluate(replace(spec, seed=1), quiet=True)
-    assert sum(not sample.answered for sample in [*run.samples, *run.controls]) == 1
-    notes = [note for note in run.notes if "control" in note or "without an answer" in note]
-    assert f"left out 1 {kind[:-1]} without an answer" in notes
-    controls = f"only {len(run.controls)} control positions for {len(run.samples)} samples"
-    assert [n for n in notes if "left out" not in n] == [f"{controls}: there are no more"]
+    assert sum(not sample.answered for sample in run.controls) == 1
+    assert "left out 1 control without an answer" in run.notes
 
 
 @pytest.mark.parametrize("prefix", ["", "completions/"])
@@ -353,22 +311,3 @@ def test_chain_of_thought_asks_for_the_answer_format_of_the_question() -> None:
     run = measure(respond, model="cot/m", diagnose=True, n=5)
     assert values_in(run)[0] == 1
     assert all("the form that was asked for." in turn for turn in last_turns)
-
-
-def test_a_wording_for_a_single_change_cannot_state_a_placebo(tmp_path: Path) -> None:
-    file = tmp_path / "mine.toml"
-    file.write_text("standard = 'Play.'\nchanged = 'Bishops move as knights.'\n")
-    states = "states only bishops-as-knights, not rooks-as-knights; write .* placebo of a diagnosis"
-    with pytest.raises(InvalidInput, match=states):
-        measure("cdta/random", wording=str(file), diagnose=True)
-    file.write_text(
-        "standard = 'Play.'\nchanged = 'Play. {change}'\n"
-        "question = '{move}? {answers}!'\nreminder = 'Note: {change}'\n"
-    )
-    run = measure("cdta/random", wording=str(file), diagnose=True, n=5)
-    conditions = {condition.name: condition for condition in run.plan.conditions}
-    placebo = BISHOPS_AS_KNIGHTS.placebo_change
-    assert conditions["placebo"].prompts[0].text == f"Play. {placebo.statement}"
-    assert conditions["reminded"].prompts[0].added == f"Note: {BISHOPS_AS_KNIGHTS.statement}"
-    question = conditions["knows_forbidden"].question(run.samples[0].item)
-    assert question.messages[-1].content.split("\n\n")[-1].startswith(f"{question.about}? ")

@@ -3,25 +3,21 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
-from math import sqrt
-from statistics import NormalDist, pstdev
+from statistics import pstdev
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.habits.chess.position import Position
-from cant_do_that_anymore.metrics.diagnosis import QUESTIONS
 from cant_do_that_anymore.metrics.estimates import Estimate, difference
 from cant_do_that_anymore.metrics.measures import LENGTHS, MEASURES, UPTAKE, uptake_under
 from cant_do_that_anymore.oaieval.record import original_violations
 from cant_do_that_anymore.providers.base import Answer, Usage
-from cant_do_that_anymore.task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_CONDITIONS
 from cant_do_that_anymore.task.types import Outcome, Sample, ScoredAnswer
-from testing import POOL, plan_of, run_from_answers, run_with_outcomes
+from testing import POOL, run_from_answers, run_with_outcomes
 
 Rows = Sequence[dict[str, Outcome]]
-LETTERS: dict[str, Outcome] = {"k": "usual", "l": "legal", "u": "unreadable", "e": "error"}
 
 
 def samples_of(rows: Rows) -> list[Sample]:
@@ -34,12 +30,6 @@ def samples_of(rows: Rows) -> list[Sample]:
         )
         for number, (position, row) in enumerate(zip(POOL, rows, strict=False))
     ]
-
-
-def samples_with(changed: str, standard: str = "") -> list[Sample]:
-    """Samples with these outcomes under the changed and the standard rules, by first letter."""
-    pairs = zip(standard or "k" * len(changed), changed, strict=True)
-    return samples_of([{"standard": LETTERS[a], "changed": LETTERS[b]} for a, b in pairs])
 
 
 def ends(estimate: Estimate | None) -> tuple[float, float]:
@@ -108,20 +98,17 @@ def test_uptake_by_outcomes(pairs: list[tuple[Outcome, Outcome]], uptake: float 
     assert low <= uptake <= high and low < high
 
 
+KINDS: tuple[Outcome, ...] = ("usual", "legal", "unreadable", "error")
 NAMES = ("standard", "changed", "reminded")
 few_samples = st.lists(
-    st.fixed_dictionaries({name: st.sampled_from(list(LETTERS.values())) for name in NAMES}),
-    min_size=1,
-    max_size=3,
+    st.fixed_dictionaries({name: st.sampled_from(KINDS) for name in NAMES}), min_size=1, max_size=3
 )
 
 
 def all_readings(rows: Rows) -> Iterator[list[dict[str, Outcome]]]:
     """Fill in the unusable replies in every possible way."""
-    unusable = [
-        (i, n) for i, row in enumerate(rows) for n in row if row[n] in LETTERS["u"] + "error"
-    ]
-    for outcomes in product((LETTERS["k"], LETTERS["l"]), repeat=len(unusable)):
+    unusable = [(i, name) for i, row in enumerate(rows) for name in row if row[name] in KINDS[2:]]
+    for outcomes in product(KINDS[:2], repeat=len(unusable)):
         filled = [dict(row) for row in rows]
         for (index, name), outcome in zip(unusable, outcomes, strict=True):
             filled[index][name] = outcome
@@ -148,20 +135,6 @@ def test_an_interval_covers_every_reading_of_unusable_replies(rows: Rows) -> Non
             assert reading is None or low - 1e-9 <= reading.value <= high + 1e-9, name
 
 
-def test_an_interval_joins_those_of_the_lowest_and_the_highest_reading() -> None:
-    for junk in "ue":
-        scored = samples_with("k" * 30 + "l" * 20 + junk * 10)
-        lowest, highest = (samples_with("k" * 30 + "l" * 20 + each * 10) for each in "kl")
-        estimate = UPTAKE.estimate(scored)
-        expected = ends(UPTAKE.estimate(lowest))[0], ends(UPTAKE.estimate(highest))[1]
-        assert estimate and ends(estimate) == pytest.approx(expected)
-        assert (estimate.value, estimate.n) == ((20 / 60, 60) if junk == "u" else (20 / 50, 50))
-    # a would-be violation that may be none, and its like under the changed rules
-    lowest, highest = samples_with("kk", "lk"), samples_with("lk", "kk")
-    expected = ends(UPTAKE.estimate(lowest))[0], ends(UPTAKE.estimate(highest))[1]
-    assert ends(UPTAKE.estimate(samples_with("uk", "uk"))) == pytest.approx(expected)
-
-
 def test_unusable_replies_alone_claim_nothing() -> None:
     """For a model that ignores rules, 15% truncated replies once gave an effect of 16.6%."""
     results = run_with_outcomes(
@@ -177,54 +150,10 @@ def test_an_estimate_has_a_sign_only_if_its_interval_excludes_0() -> None:
         estimate = Estimate(0.1, low, high, 9)
         assert (estimate.sign, (-estimate).sign) == (sign, -sign)
         assert estimate.reach == pytest.approx((high - low) / 2)
-    assert (
-        f"{(-Estimate(0.0, 0.0, 0.5, 9)).value} {(-Estimate(0.0, 0.0, 0.5, 9)).high}" == "0.0 0.0"
-    )
+    zero = -Estimate(0.0, 0.0, 0.5, 9)
+    assert f"{zero.value} {zero.high}" == "0.0 0.0"  # never a negative zero
     without = Estimate(0.5, None, None, 9)
     assert (without.sign, without.reach, without.as_share) == (0, 0.0, "50%")
-
-
-def test_a_paired_difference_matches_tangos_interval() -> None:
-    """Where all items have a habit, it is a difference of shares; here 20 against 5 of 60."""
-    first = samples_with("l" * 20 + "k" * 40)
-    second = samples_with("k" * 20 + "l" * 5 + "k" * 35)
-    for comparisons in (1, 3, 7):
-        estimate = difference(UPTAKE, UPTAKE, first, second, comparisons)
-        assert estimate and estimate.n == 60 and estimate.value == pytest.approx(15 / 60)
-        critical = NormalDist().inv_cdf(1 - 0.025 / comparisons)
-        for end in ends(estimate):
-            half = -25 + (2 * 60 - 20 + 5) * end
-            q = (sqrt(half**2 + 8 * 60 * 5 * end * (1 - end)) - half) / (4 * 60)
-            score = abs(15 - 60 * end) / sqrt(60 * (2 * q + end * (1 - end)))
-            assert score == pytest.approx(critical, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "extremes"),
-    [
-        ("lllll" * 2, "kkkkkuuuuu", (1 / 2, 1)),
-        ("kkkkkuuuuu", "lllll" * 2, (-1, -1 / 2)),
-        ("lllllkkkkk", "uuuuuuuuuu", (-1 / 2, 1 / 2)),
-        ("llllleeeee", "kkkkklllll", (0, 1 / 2)),
-    ],
-)
-def test_a_difference_allows_for_every_reading(
-    first: str, second: str, extremes: tuple[float, float]
-) -> None:
-    one, other = samples_with(first), samples_with(second)
-    low, high = ends(difference(UPTAKE, UPTAKE, one, other))
-    assert low <= extremes[0] <= extremes[1] <= high and (low, high) != extremes
-    assert ends(difference(UPTAKE, UPTAKE, other, one)) == pytest.approx((-high, -low))
-    wider = ends(difference(UPTAKE, UPTAKE, one, other, comparisons=10))
-    assert wider[0] <= low and high <= wider[1] and wider != (low, high)
-
-
-def test_a_difference_from_a_model_without_a_habit_is_undefined() -> None:
-    habit, unknown = samples_with("kkkll"), samples_with("lllll", "uuuuu")
-    assert difference(UPTAKE, UPTAKE, habit, unknown) is None
-    assert difference(UPTAKE, UPTAKE, unknown, habit) is None
-    with pytest.raises(ValueError, match="shorter"):
-        difference(UPTAKE, UPTAKE, habit, unknown[:4])
 
 
 def test_items_of_one_game_or_with_one_subject_are_not_independent() -> None:
@@ -240,24 +169,6 @@ def test_items_of_one_game_or_with_one_subject_are_not_independent() -> None:
     first, second = (replace(position, game=game) for game, position in enumerate(POOL[:2]))
     repeated = [first, second, replace(first, game=1)]  # the first one was played in both games
     assert run_with_outcomes(positions=repeated).results.groups == 1
-
-
-def test_only_other_play_depends_on_the_controls() -> None:
-    plan = plan_of(names=DIAGNOSIS_CONDITIONS)
-    answered = [(p, dict.fromkeys(DIAGNOSIS_CONDITIONS, Answer(p.usual[0]))) for p in POOL[:10]]
-    replies = [LETTERS[letter] for letter in "kkkkklllee"]
-    controls = [
-        (p, dict.fromkeys(CONTROL_CONDITIONS, Answer(p.usual[0])) | {"changed": outcome})
-        for p, outcome in zip(POOL[10:20], replies, strict=True)
-    ]
-    results = run_from_answers(answered, plan, controls).results
-    without = run_from_answers(answered, plan).results
-    assert (results.estimates, results.outcomes) == (without.estimates, without.outcomes)
-    assert {n for n in QUESTIONS if results.diagnosis[n] != without.diagnosis[n]} == {"other_play"}
-    estimate = results.diagnosis["other_play"].estimate
-    assert estimate and estimate.n == 8 and estimate.value == pytest.approx(-3 / 8)
-    assert ends(estimate)[0] < -5 / 10 and without.diagnosis["other_play"].estimate is None
-    assert results.control_outcomes["changed"]["usual"] == 5
 
 
 @pytest.mark.parametrize(

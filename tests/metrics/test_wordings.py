@@ -4,10 +4,9 @@ import re
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise, product
-from math import sqrt
 from pathlib import Path
 from random import Random
-from statistics import NormalDist, stdev
+from statistics import stdev
 from typing import Any
 
 import pytest
@@ -18,13 +17,11 @@ from cant_do_that_anymore.formatting import rounded
 from cant_do_that_anymore.habits.base import Form, Message
 from cant_do_that_anymore.habits.chess.forms import FORMS, form_named
 from cant_do_that_anymore.habits.chess.position import write_positions
-from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, CATALOG, Rules
-from cant_do_that_anymore.metrics.estimates import Estimate
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, CATALOG
 from cant_do_that_anymore.metrics.measures import UPTAKE
-from cant_do_that_anymore.metrics.wordings import spread_interval, spread_of
 from cant_do_that_anymore.report.sentences import wording_sentence
 from cant_do_that_anymore.runs.storage import save_run
-from cant_do_that_anymore.task.conditions import DIAGNOSIS_CONDITIONS, conditions_for, question
+from cant_do_that_anymore.task.conditions import DIAGNOSIS_CONDITIONS, question
 from cant_do_that_anymore.task.prompts import SHIPPED_WORDINGS, shipped_wording
 from loopback import Body, Responder
 from testing import (
@@ -41,10 +38,10 @@ from testing import (
 RULES = [rules for rules in CATALOG.values() if rules.forbids_something]
 
 
-@pytest.mark.parametrize(("name", "rules"), [*product(SHIPPED_WORDINGS, RULES)], ids=str)
-def test_every_wording_states_every_rule_in_every_form(name: str, rules: Rules) -> None:
-    wording = shipped_wording(name, rules)
-    for form, condition in product(FORMS.values(), DIAGNOSIS_CONDITIONS):
+@pytest.mark.parametrize("name", SHIPPED_WORDINGS)
+def test_every_wording_states_every_rule_in_every_form(name: str) -> None:
+    for rules, form, condition in product(RULES, FORMS.values(), DIAGNOSIS_CONDITIONS):
+        wording = shipped_wording(name, rules)
         prompt = question(POOL[0], rules, condition, wording, form)
         text = "\n".join(message.content for message in prompt.messages)
         errors = r"\{\w+\}|\.\.|\S  \S|[a-z] \.|[a-z]\. [a-z]"
@@ -113,40 +110,14 @@ def test_the_spread_between_wordings_matches_the_planted_one(matters: bool) -> N
     assert f" to {rounded(values[-1].value)} (" in sentence
 
 
-def test_the_spread_is_what_sampling_errors_leave() -> None:
-    """With a standard error of 5 points over 800, that of 100 is 5 times the root of 8."""
-    z = NormalDist().inv_cdf(0.975)
-    pooled = Estimate(0.5, 0.5 - 0.05 * z, 0.5 + 0.05 * z, 800)
-    values = [Estimate(value, 0, 1, 100) for value in (0.2, 0.3, 0.4, 0.5, 0.5, 0.6, 0.7, 0.8)]
-    spread = spread_of(values, pooled)
-    assert spread.value == pytest.approx(sqrt(0.04 - 8 * 0.05**2))
-    same = spread_of([replace(value, value=0.5) for value in values], pooled)
-    assert (same.value, same.low, same.n) == (0, 0, 8)
-
-
 def test_results_by_wording_need_two_wordings_with_a_value() -> None:
-    names = ("terse", "formal")
-    wordings = [shipped_wording(name, BISHOPS_AS_KNIGHTS) for name in names]
-    both = [conditions_for(("standard", "changed"), BISHOPS_AS_KNIGHTS, w) for w in wordings]
-    conditions = tuple(
-        replace(one, prompts=(*one.prompts, *other.prompts))
-        for one, other in zip(*both, strict=True)
+    one, two = (
+        measure("cdta/pocket", dataset=positions(n), wording="terse,formal") for n in (1, 20)
     )
-    plan = {"wordings": names, "conditions": conditions}
-    none, one, two = (run_with_outcomes(positions=POOL[:n], plan=plan) for n in (0, 1, 20))
-    assert none.results.wordings is None and one.results.wordings is None
+    assert one.results.wordings is None
     assert two.results.wordings and [*two.results.wordings.by_wording] == ["terse", "formal"]
     assert wording_sentence(one) == "2 wordings, with too few samples to compare them."
     assert wording_sentence(run_with_outcomes()) == "Measured with one wording, plain."
-
-
-def test_spread_interval_matches_the_closed_form_for_equal_errors() -> None:
-    values, error = [*DROPS.values()], 0.0025
-    low, high = spread_interval(values, [error] * 8)
-    # Then Q is 7 times the variance over error + tau squared: chi-squared with 7 degrees.
-    for end, quantile in ((low, 16.0127643), (high, 1.6898692)):
-        variance = 7 * stdev(values) ** 2 / quantile - error
-        assert sqrt(max(0.0, variance)) == pytest.approx(end, abs=1e-6)
 
 
 TEXTS = {"standard": "Chess. {position}.", "changed": "Chess. {change} {position}."}
@@ -179,31 +150,25 @@ def test_custom_wordings_and_forms_from_python(tmp_path: Path) -> None:
         ({"standard": "Play."}, "missing the key 'changed'"),
         ((), "give at least one wording"),
         ("", "unknown wording: ''"),
+        ({"standard": "A.", "changed": "B. {change}"}, "fits only the form moves, not fen; write"),
+        (
+            {"standard": "A. {position}", "changed": "Bishops move as knights. {position}"},
+            "states only bishops-as-knights, not rooks-as-knights; write .* placebo of a diagnosis",
+        ),
     ],
 )
 def test_wordings_that_cannot_work_are_refused(wording: object, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        measure("cdta/random", wording=wording, n=2)
+        measure("cdta/random", wording=wording, form="fen", diagnose=True, n=2)
 
 
-def test_a_wording_without_the_position_fits_only_the_form_moves() -> None:
-    message = "fits only the form moves, not fen; write {position}"
-    with pytest.raises(InvalidInput, match=re.escape(message)):
-        measure("cdta/random", wording={"standard": "A.", "changed": "B. {change}"}, form="fen")
-
-
-def test_custom_forms_that_differ_late_in_a_game_have_other_identities(tmp_path: Path) -> None:
+def test_custom_forms_that_differ_late_in_a_game_have_other_identities() -> None:
     def last(n: int) -> Form:
         return Form("last", "The last moves", lambda p: [Message("user", " ".join(p.moves[-n:]))])
 
     forms = last(12), last(20), last(20), replace(last(12), description="Moves")
     first, other, same, described = (form_named(form).identity for form in forms)
     assert first != other == same and described != first
-    run = measure("cdta/random", dataset=positions(4), form=last(12), wording=TEXTS)
-    save_run(run, tmp_path / "run")
-    loaded = load(tmp_path / "run")
-    assert loaded.plan.form.identity == run.plan.form.identity
-    assert loaded.plan.form == load(tmp_path / "run").plan.form
 
 
 @pytest.mark.parametrize(
