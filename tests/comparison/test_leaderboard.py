@@ -19,7 +19,7 @@ from cant_do_that_anymore.habits.chess.rules import rules_named
 from cant_do_that_anymore.providers.base import Effort, Settings
 from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.task.types import Outcome
-from testing import POOL, Outcomes, keeps_habit_in, run_with_outcomes, snapshot
+from testing import POOL, keeps_habit_in, run_with_outcomes, snapshot
 
 
 def run_with(model: str = "a", n: int = 200, **percents: int) -> Run:
@@ -94,6 +94,9 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
         run_with_outcomes("b", "error"),
         run_with_outcomes("c", "legal", "legal"),
     ],
+    "unreadable under the standard rules": lambda: [
+        run_with_outcomes("a", "adapted", ["unreadable", "usual", "usual", "usual"] * 5)
+    ],
     "nobody has a rank": lambda: [run_with(name, unreadable=59) for name in "ab"],
     "every category has a verdict": lambda: [
         *keeping(a=60, b=40),
@@ -111,21 +114,21 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
         on("b", version="", origin="x.jsonl"),
     ],
     "a given dataset": lambda: [on(name, version="", origin="both.jsonl") for name in "ab"],
+    "datasets for other rules": lambda: [
+        run_with_outcomes(
+            name,
+            positions=POOL[:9],
+            plan={"change": rules_named("no-castling")},
+            dataset=Dataset(name, **BUILT),
+        )
+        for name in "ab"
+    ],
     "the dataset of one model": lambda: [on(name, **SHIPPED) for name in "ab"],
     "parts of one dataset": lambda: [
         on("a", version="", origin="both.jsonl"),
         on("b", 9, version="", origin="both.jsonl"),
     ],
 }
-
-
-def test_the_advice_names_rules_other_than_the_default() -> None:
-    other = {"change": rules_named("no-castling")}
-    datasets = [Dataset(name, "built", asked=9) for name in "ab"]
-    runs = [small_run(d.version, plan=other, version=d.version, dataset=d) for d in datasets]
-    sentence = advice(named_entries(runs))
-    assert "`cdta dataset union --rules no-castling A B -o both.jsonl`" in sentence
-    assert "`cdta run --rules no-castling --dataset both.jsonl`" in sentence
 
 
 def sentences_about(runs: Sequence[Run]) -> list[str]:
@@ -165,21 +168,11 @@ def test_verdicts_match_snapshot() -> None:
 def test_models_with_too_many_unusable_replies_get_no_rank(
     percents: dict[str, int], reason: str
 ) -> None:
-    other = run_with("other", adapted=1)
-    [ranking] = rankings(entries_of([run_with("junk", adapted=30, **percents), other]))
+    runs = [run_with("junk", adapted=30, **percents), run_with("other", adapted=1)]
+    [ranking] = rankings(entries_of(runs))
     assert ranking.why_unranked.get("junk", "").startswith(reason)
     assert bool(ranking.why_unranked) == bool(reason)
     assert [entry.label for entry in ranking.entries][-1] == ("junk" if reason else "other")
-    assert (f"junk is not ranked: {reason}" in ranking.verdict) == bool(reason)
-
-
-def test_the_standard_rules_have_the_same_gate() -> None:
-    shy: Outcomes = [*["unreadable"] * 3, *["usual"] * 17]  # type: ignore[list-item]
-    [ranking] = rankings(entries_of([run_with_outcomes("a", "adapted", shy, POOL[:20])]))
-    assert ranking.verdict == (
-        "No model can be ranked. a is not ranked: 15% of its replies under the standard rules "
-        "contain no move."
-    )
 
 
 def test_runs_of_two_protocols_are_never_ranked_together() -> None:

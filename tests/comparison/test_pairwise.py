@@ -77,15 +77,6 @@ def test_equal_models_are_equivalent_on_enough_samples(percent: int) -> None:
     ]
 
 
-def test_intervals_of_several_pairs_hold_together() -> None:
-    """Bonferroni: with three models, the same pair needs more evidence."""
-    plays: dict[str, Outcomes] = {"a": keeps_habit_in(50), "b": keeps_habit_in(57)}
-    alone, (among_three, *_) = pair_of(200, **plays), compare(runs_of(200, **plays, c="usual"))
-    assert alone.difference and among_three.difference
-    assert alone.difference.value == among_three.difference.value
-    assert 1.15 < among_three.difference.reach / alone.difference.reach < 1.3  # z of .05/3 and .05
-
-
 def test_only_items_that_both_answered_count() -> None:
     [pair] = compare(
         [
@@ -97,42 +88,13 @@ def test_only_items_that_both_answered_count() -> None:
     )
     assert pair.difference
     assert (pair.shared, pair.difference.n, pair.difference.value) == (99, 99, -1)
-    apart = [run_with_outcomes(name, positions=POOL[n : n + 9]) for n, name in ((0, "a"), (9, "b"))]
-    [nothing] = compare(apart)
-    assert (nothing.difference, nothing.verdict) == (None, "inconclusive")
-    assert nothing.sentence == "a and b share no position."
 
 
-def test_without_a_habit_there_is_no_difference() -> None:
-    without = run_with_outcomes("b", "adapted", "legal", POOL[:50])
-    [pair] = compare([*runs_of(50, a=keeps_habit_in(50)), without])
-    assert (pair.difference, pair.verdict) == (None, "inconclusive")
-    assert pair.sentence.endswith(
-        "cannot be compared on 50 shared positions: one of them shows no habit."
-    )
-
-
-def test_samples_of_one_game_are_not_independent() -> None:
-    def on_games(n: int) -> list[Run]:
-        positions = [replace(p, game=number % n) for number, p in enumerate(POOL[:200])]
-        plays = (("a", keeps_habit_in(60)), ("b", keeps_habit_in(40, first=10)))
-        return [run_with_outcomes(name, play, positions=positions) for name, play in plays]
-
-    [many], [one] = compare(on_games(200)), compare(on_games(1))
-    assert many.difference and one.difference
-    assert one.verdict == "inconclusive"
-    assert one.difference.reach > many.difference.reach
-
-
-@pytest.mark.parametrize("percent", [3, 15, 59, 100])
-def test_replies_without_a_move_never_win(percent: int) -> None:
-    pair = pair_of(300, stubborn="usual", junk=cut_off(percent))
-    assert pair.verdict != "different"
-    assert pair.difference and pair.difference.low is not None and pair.difference.high is not None
-    assert pair.difference.low <= 0 <= pair.difference.high
-
-
-def test_junk_hides_no_clear_difference() -> None:
+def test_replies_without_a_move_never_win_and_hide_no_clear_difference() -> None:
+    for percent in (3, 15, 59, 100):
+        pair = pair_of(300, stubborn="usual", junk=cut_off(percent))
+        assert pair.verdict != "different"
+        assert pair.difference and pair.difference.sign == 0
     assert pair_of(300, deaf=cut_off(10), good=keeps_habit_in(10)).verdict == "different"
 
 
