@@ -1,8 +1,6 @@
 """The report of a run, opened from disk in a real browser."""
 
 import json
-import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -10,7 +8,7 @@ from time import monotonic
 import pytest
 from playwright.sync_api import Browser
 
-from browser import Opener, OpenPage, check_fits, save_report
+from browser import Opener, check_fits, save_report
 from cant_do_that_anymore import Answer, Position, shipped_pool
 from cant_do_that_anymore.formatting import visible
 from cant_do_that_anymore.habits.chess.notation import notate
@@ -33,7 +31,6 @@ from testing import (
     run_with_outcomes,
 )
 
-Show = Callable[..., OpenPage]
 BIDI = "f1b5 \u202e\u2066evil\u2069\u202c \u200f\ufeff\x00\x1b[2J"
 HOSTILE = [
     "<script>window.hacked = 1</script>",
@@ -44,6 +41,7 @@ HOSTILE = [
     BIDI,
     "javascript:window.hacked=1",
     "<svg onload=window.hacked=1><style>*{display:none}</style>",
+    "a\nb",
 ]
 AFTER_E4 = Position(1, ("e2e4", "c7c5"), ("f1b5",))
 
@@ -56,14 +54,6 @@ def sample(position: Position, standard: str | Answer, changed: str | Answer) ->
 
 def reasoned(reasoning: str, text: str, tokens: int) -> Answer:
     return Answer(text, usage=Usage(1, tokens + 2, tokens), reasoning=reasoning)
-
-
-@pytest.fixture(scope="module")
-def random_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run made with the command."""
-    folder = tmp_path_factory.mktemp("real") / "run"
-    cdta("run", "--model", "cdta/random", "-n", 12, "--quiet", "--out", folder, code=0)
-    return folder
 
 
 def mixed_run(n: int) -> Run:
@@ -81,65 +71,16 @@ def mixed() -> Run:
 
 
 @pytest.fixture(scope="module")
-def three_conditions() -> Run:
-    """A run with reasoning and a third condition, whose replies are all different."""
-    with pytest.MonkeyPatch.context() as patch:
-        half_stated = ConditionTemplate(lambda _: STANDARD, lambda *_: "<half>")
-        patch.setitem(CONDITIONS, "half_stated", half_stated)
-        plan = plan_of(3, names=("standard", "changed", "half_stated"))
-    usual = POOL[0].usual[0]
-    position, answers = sample(POOL[0], usual, reasoned(f"Not {usual}?", "g1h3", 70))
-    third = [Answer("a2a3"), Answer("<i>no</i>")]
-    samples: list[PositionAnswers] = [
-        (position, {**answers, "half_stated": answer}) for answer in third
-    ]
-    samples.append((position, dict.fromkeys([*answers, "half_stated"], Answer(usual))))
-    return run_from_answers(samples, plan)
+def mixed_page(mixed: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_report(mixed, tmp_path_factory.mktemp("mixed"))
 
 
 @pytest.fixture(scope="module")
-def with_reasoning() -> Run:
-    """A run whose reasoning is longer, mentions the usual move, both or neither."""
-    samples = []
-    for number, position in enumerate(POOL[:12]):
-        usual = position.usual[0]
-        standard = reasoned(f"{usual} as ever", usual, 100)
-        longer, mentions = number % 2 == 0, number % 3 == 0
-        reasoning = f"Once **{notate(position.board(), usual)}**!" if mentions else "Nothing."
-        samples.append(sample(position, standard, reasoned(reasoning, "", 1_200 if longer else 50)))
-    return run_from_answers(samples)
-
-
-@pytest.fixture(scope="module")
-def other_bishop_moves() -> Run:
-    """A run that always replaces the habit with another forbidden move."""
-    return run_with_outcomes(changed="forbidden", positions=with_other_forbidden_moves(50))
-
-
-@pytest.fixture(scope="module")
-def pages() -> dict[str, Path]:
-    return {}
-
-
-@pytest.fixture
-def show(
-    request: pytest.FixtureRequest,
-    pages: dict[str, Path],
-    tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    open_page: Opener,
-) -> Show:
-    """Open the report of a run, a file, or a fixture by name. A fixture's is written once."""
-
-    def open_report(run: Run | Path | str, link: str = "", width: int = 1280) -> OpenPage:
-        if isinstance(run, str) and run not in pages:
-            pages[run] = save_report(request.getfixturevalue(run), tmp_path_factory.mktemp(run))
-        path = pages[run] if isinstance(run, str) else run
-        return open_page(
-            save_report(path, tmp_path) if isinstance(path, Run) else path, link, width
-        )
-
-    return open_report
+def random_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run made with the command."""
+    folder = tmp_path_factory.mktemp("real") / "run"
+    cdta("run", "--model", "cdta/random", "-n", 12, "--quiet", "--out", folder, code=0)
+    return folder
 
 
 def test_prompts_are_shown_unchanged() -> None:
@@ -150,95 +91,100 @@ def test_prompts_are_shown_unchanged() -> None:
     assert "<pre>In 90 % of games &amp; more, &lt;think&gt;.</pre>" in report
 
 
-def test_run_writes_a_report_for_light_dark_and_print(random_run: Path, show: Show) -> None:
-    opened = show(random_run / "report.html")
+def test_run_writes_a_report_for_light_dark_and_print(random_run: Path, open_page: Opener) -> None:
+    opened = open_page(random_run / "report.html")
     assert opened.text(".lede") == headline(load_run(random_run))
     board = opened.page.locator("#samples .board")
     assert board.locator("use").count() >= 16
     assert (board.locator(".last").count(), board.locator("polygon.usual").count()) == (2, 1)
-    assert board.bounding_box()["width"] > 200  # type: ignore[index]
-    color = "getComputedStyle(document.documentElement).backgroundColor"
-    opened.page.emulate_media(color_scheme="light")
-    assert opened.page.evaluate(color) == "rgb(251, 250, 247)"
-    opened.page.emulate_media(color_scheme="dark")
-    assert opened.page.evaluate(color) == "rgb(22, 24, 27)"
-    opened.page.emulate_media(color_scheme="dark", media="print")
-    assert opened.page.evaluate(color) == "rgb(255, 255, 255)"  # white on paper
+    for scheme, media, color in (
+        ("light", "screen", "rgb(251, 250, 247)"),
+        ("dark", "screen", "rgb(22, 24, 27)"),
+        ("dark", "print", "rgb(255, 255, 255)"),  # white on paper
+    ):
+        opened.page.emulate_media(color_scheme=scheme, media=media)  # type: ignore[arg-type]
+        background = "getComputedStyle(document.documentElement).backgroundColor"
+        assert opened.page.evaluate(background) == color
     assert opened.page.locator(".filters").is_hidden()
 
 
-def test_numbers_in_the_report_match_run_json(random_run: Path, show: Show) -> None:
+def test_the_report_has_what_run_json_has(random_run: Path, open_page: Opener) -> None:
     run_data = json.loads((random_run / "run.json").read_text())
-    opened = show(random_run / "report.html")
+    opened = open_page(random_run / "report.html")
     evaluate = opened.page.eval_on_selector_all
     metrics = evaluate("[data-metric]", "all => all.map(data => [data.dataset.metric, data.value])")
     assert {"delta", "avg_num_previous_moves"} <= {name for name, _ in metrics}
     assert all(json.loads(value) == run_data[name]["value"] for name, value in metrics)
     counts = evaluate(
-        "[data-outcome]", "all => all.map(data => [...data.dataset.outcome.split('.'), data.value])"
+        "[data-outcome]", "all => all.map(data => [data.dataset.outcome, data.value])"
     )
     assert counts
-    for condition, outcome, value in counts:
+    for key, value in counts:
+        condition, outcome = key.split(".")
         assert int(value) == run_data["outcomes"][condition][outcome]
-    for note in run_data["notes"]:
-        assert note in opened.text(".notes")
-    section = opened.text("#made")
+    prompts = [each["prompts"].values() for each in run_data["conditions"].values()]
     for text in (
         *(run_data[name] for name in ("version", "rules", "started_at", "protocol")),
         *(run_data["dataset"]["origin"], run_data["dataset"]["provenance"]),
         *(f"{name} {version}" for name, version in run_data["versions"].items()),
-        *(
-            wording["text"]
-            for condition in run_data["conditions"].values()
-            for wording in condition["prompts"].values()
-        ),
+        *(wording["text"] for wordings in prompts for wording in wordings),
     ):
-        assert text in section
+        assert text in opened.text("#made")
+    assert all(note in opened.text(".notes") for note in run_data["notes"])
 
 
-def test_a_third_condition_is_shown_everywhere(show: Show) -> None:
-    opened = show("three_conditions")
+def test_a_third_condition_is_shown_everywhere(tmp_path: Path, open_page: Opener) -> None:
+    half_stated = ConditionTemplate(lambda _: STANDARD, lambda *_: "<half>")
+    names = ("standard", "changed", "half_stated")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(CONDITIONS, "half_stated", half_stated)
+        plan = plan_of(2, names=names)
+    usual = POOL[0].usual[0]
+    changed = reasoned(f"Not {usual}?", "g1h3", 70)
+    replies = [Answer(usual), changed, Answer("<i>no</i>")]
+    samples: list[PositionAnswers] = [
+        (POOL[0], dict.fromkeys(names, Answer(usual))),
+        (POOL[0], dict(zip(names, replies, strict=True))),
+    ]
+    opened = open_page(save_report(run_from_answers(samples, plan), tmp_path))
     assert "3 times" in opened.text("#moved")
     header = opened.page.locator(".outcomes thead th").all_text_contents()
     assert header == ["outcome", "meaning", "standard", "changed", "half stated"]
     assert opened.text("[data-outcome='half_stated.usual']") == "1"
-    assert "Half stated" in opened.text("#made")
     assert opened.page.locator("#made details pre").last.text_content() == "<half>"
-    third = "[data-condition=half_stated]"
-    assert opened.text(f"article{third} > pre") == "a2a3"
     opened.page.select_option("[name=half_stated]", "unreadable")
     opened.expect_current_sample("1 of 1")
-    assert opened.text(f"article{third} > pre") == "<i>no</i>"
+    assert opened.text("article[data-condition=half_stated] > pre") == "<i>no</i>"
+    for summary in opened.page.locator("#made summary").all():
+        summary.click()
+    check_fits(opened.page, tables_from=390)
 
 
-def test_filters_and_search_narrow_the_samples(mixed: Run, show: Show) -> None:
-    opened = show("mixed")
+def test_filters_and_search_narrow_the_samples(
+    mixed: Run, mixed_page: Path, open_page: Opener
+) -> None:
+    opened = open_page(mixed_page)
     opened.expect_current_sample("1 of 40")
     opened.page.select_option("[name=changed]", "unreadable")
     opened.expect_current_sample("1 of 10")
     assert opened.text("article.changed pre") == "no idea"
-    opened.page.select_option("[name=standard]", "usual")
-    opened.expect_current_sample("1 of 10")
     opened.page.fill("[name=move]", "z9")
     opened.expect_current_sample("no match")
     assert opened.page.locator("#samples .board").is_hidden()
-    usual = [(p.board(), p.usual[0]) for p in positions_of(mixed.samples)]
-    for name in ("changed", "standard"):
-        opened.page.select_option(f"[name={name}]", "")
-    opened.page.fill("[name=move]", "f1b5")
-    opened.expect_current_sample(f"1 of {sum(uci == 'f1b5' for _, uci in usual)}")
+    opened.page.select_option("[name=changed]", "")
+    usual = [notate(p.board(), p.usual[0]) for p in positions_of(mixed.samples)]
     opened.page.fill("[name=move]", "bb5")
-    opened.expect_current_sample(f"1 of {sum(notate(board, uci) == 'Bb5' for board, uci in usual)}")
+    opened.expect_current_sample(f"1 of {usual.count('Bb5')}")
     assert opened.text(".legend .usual b") == "Bb5"
 
 
-def test_arrow_keys_step_through_samples_outside_text_fields(mixed: Run, show: Show) -> None:
-    opened = show("mixed")
+def test_arrow_keys_step_through_samples_outside_text_fields(
+    mixed: Run, mixed_page: Path, open_page: Opener
+) -> None:
+    opened = open_page(mixed_page)
     keyboard = opened.page.keyboard
-    keyboard.press("ArrowLeft")
-    opened.expect_current_sample("1 of 40")
-    keyboard.press("ArrowRight")
-    keyboard.press("ArrowRight")
+    for key in ("ArrowLeft", "ArrowRight", "ArrowRight"):
+        keyboard.press(key)
     opened.expect_current_sample("3 of 40")
     third = mixed.samples[2].item.id
     assert opened.text(".identity").startswith(f"sample {third}")
@@ -249,20 +195,19 @@ def test_arrow_keys_step_through_samples_outside_text_fields(mixed: Run, show: S
     opened.expect_current_sample("3 of 40")
     opened.page.click("[name=previous]")
     opened.expect_current_sample("2 of 40")
-    linked = show("mixed", link=url_hash)
+    linked = open_page(mixed_page, link=url_hash)
     assert linked.current_sample == "3 of 40"
-    assert third in linked.text(".identity")
     assert linked.page.evaluate("scrollY") > 500
 
 
-def test_filters_are_in_the_url_and_follow_back_and_forward(show: Show) -> None:
-    opened = show("mixed")
+def test_filters_are_in_the_url_and_follow_back_and_forward(
+    mixed: Run, mixed_page: Path, open_page: Opener
+) -> None:
+    opened = open_page(mixed_page)
     opened.page.select_option("[name=changed]", "unreadable")
     opened.page.locator("[name=move]").press_sequentially("f1b5")
     url_hash, shown = opened.page.evaluate("location.hash"), opened.current_sample
     assert url_hash == "#changed=unreadable&move=f1b5"
-    link = opened.page.locator(".list a").first.get_attribute("href")
-    assert link and link.startswith(f"{url_hash}&sample=")
     opened.page.go_back()  # typing the four letters was one step
     opened.expect_current_sample("1 of 10")
     opened.page.go_back()
@@ -271,54 +216,49 @@ def test_filters_are_in_the_url_and_follow_back_and_forward(show: Show) -> None:
     opened.page.go_forward()
     opened.page.go_forward()
     opened.expect_current_sample(shown)
-    opened.page.click("[name=next]")
-    linked = show("mixed", link=opened.page.evaluate("location.hash"))
-    assert linked.current_sample == opened.current_sample == shown.replace("1", "2", 1)
+    linked = open_page(mixed_page, link=url_hash)
+    assert linked.current_sample == shown
     assert linked.page.input_value("[name=changed]") == "unreadable"
+    # Filters that exclude the linked sample are dropped.
+    link = f"#changed=refused&sample={mixed.samples[1].item.id}"
+    assert open_page(mixed_page, link=link).current_sample == "2 of 40"
 
 
-def test_filters_that_exclude_the_linked_sample_are_dropped(mixed: Run, show: Show) -> None:
-    opened = show("mixed", link="#changed=refused")
-    opened.expect_current_sample("1 of 40")
-    assert opened.page.locator("[name=changed] option:checked").text_content() == "any outcome"
-    link = f"#changed=unreadable&sample={mixed.samples[1].item.id}"
-    assert show("mixed", link=link).current_sample == "2 of 40"
-
-
-def test_tiles_show_the_measures() -> None:
-    report = page(run_from_answers([sample(POOL[0], "a2a3", "a2a3")]))
-    titles = re.findall(r'<div class="tile">\s*<dt>(.*)</dt>', report)
-    usual = [f"Usual moves {when}" for when in ("before the change", "after the change")]
-    assert titles == ["Rule uptake", *usual]
-    [caption] = re.findall(r'class="reading">(.*)</dd>', report)
-    assert caption == "0%: ignores the rule, 100%: follows it"
-
-
-def test_replies_and_reasoning_are_escaped(show: Show) -> None:
-    samples = [
-        sample(
-            position,
-            reasoned(text, text, 5),
-            reasoned(text[::-1] + " e2e4", text[::-1], 5),
-        )
-        for position, text in zip(POOL, [*HOSTILE, "a\nb"], strict=False)
+def test_outcome_bands_and_failures_link_to_their_samples(
+    mixed_page: Path, open_page: Opener
+) -> None:
+    opened = open_page(mixed_page)
+    opened.page.locator(".bands a.is-unreadable").press("Enter")
+    opened.expect_current_sample("1 of 10")
+    assert opened.text("article.changed .outcome") == "unreadable"
+    items = opened.page.locator(".failures li")
+    assert items.all_inner_texts() == [
+        "20 of 40 usual (the usual move: the habit): show them",
+        "3 of 40 illegal (any other move): show them",
+        "10 of 40 unreadable (no move, or more than one, could be read): show them",
     ]
-    opened = show(run_from_answers(samples))
-    for text in (*HOSTILE, "a\nb"):
+    items.first.locator("a").click()
+    opened.expect_current_sample("1 of 20")
+
+
+def test_replies_and_reasoning_are_escaped(tmp_path: Path, open_page: Opener) -> None:
+    samples = [
+        sample(position, reasoned(text, text, 5), text[::-1])
+        for position, text in zip(POOL, HOSTILE, strict=False)
+    ]
+    opened = open_page(save_report(run_from_answers(samples), tmp_path))
+    for text in HOSTILE:
         assert opened.text("article.standard > pre") == visible(text)
-        assert opened.text("article.changed > pre") == visible(text[::-1])
         assert opened.text("article.standard details pre") == visible(text)
-        assert opened.text("article.changed details pre") == visible(text[::-1] + " e2e4")
-        assert not set(opened.text("#samples")) & set(
-            "\u202e\u2066\u2069\u202c\u200f\ufeff\x00\x1b"
-        )
+        assert opened.text("article.changed > pre") == visible(text[::-1])
+        assert not set(opened.text("#samples")) & (set(BIDI) - set(visible(BIDI)))
         opened.page.keyboard.press("ArrowRight")
     assert "⟨U+202E⟩⟨U+2066⟩evil⟨U+2069⟩" in visible(BIDI)
     assert opened.page.locator("img, iframe, object, [onload], [onerror]").count() == 0
     assert opened.page.locator("script").count() == 2
 
 
-def test_names_notes_errors_and_sources_are_escaped(show: Show) -> None:
+def test_names_notes_errors_and_sources_are_escaped(tmp_path: Path, open_page: Opener) -> None:
     evil = "</title><script>window.hacked = 1</script>\u202e\ud800"
     position = replace(POOL[0], source="javascript:window.hacked=1")
     failed = Answer("", stop_reason="error", error=evil)
@@ -333,89 +273,12 @@ def test_names_notes_errors_and_sources_are_escaped(show: Show) -> None:
     run_fields = ("version", "endpoint", "model", "started_at", "protocol")
     run = replace(run, **dict.fromkeys(run_fields, evil))  # type: ignore[arg-type]
     assert not set(page(run)) & set("\u202e\ud800")
-    opened = show(run)
+    opened = open_page(save_report(run, tmp_path))
     assert opened.page.title().startswith(visible(evil))
     assert opened.text("h1") == visible(evil)
     assert opened.page.locator(".identity a").count() == 0
     opened.page.keyboard.press("ArrowRight")
     assert opened.text("article.standard .remark") == visible(evil)
-
-
-def test_no_mention_of_reasoning_without_reasoning(mixed: Run) -> None:
-    body = page(mixed).partition("<body>")[2].partition("<script")[0]
-    assert "hought" not in body and "hinking" not in body
-
-
-def test_reasoning_is_counted_and_folded(with_reasoning: Run, show: Show) -> None:
-    opened = show("with_reasoning")
-    sentence = "It uses 100 reasoning tokens under standard rules and 625 under the changed rules"
-    assert sentence in opened.text("header .fine >> nth=0")
-    position = positions_of(with_reasoning.samples)[0]
-    reasoning = opened.page.locator("article.changed details pre")
-    assert reasoning.is_hidden()
-    summary = "article.changed details summary"
-    assert opened.text(summary) == "Reasoning: 1,200 tokens, mentions the usual move"
-    opened.page.click(summary)
-    assert reasoning.is_visible()
-    usual = notate(position.board(), position.usual[0])
-    assert reasoning.text_content() == f"Once **{usual}**!"
-    opened.page.keyboard.press("ArrowRight")
-    assert opened.text(summary) == "Reasoning: 50 tokens"
-    assert reasoning.text_content() == "Nothing."
-
-
-def test_hovering_over_a_move_in_the_reasoning_draws_it(show: Show) -> None:
-    reasoning = "No Bb5, not O-O-O; Bg3? (f1b5, b5) a1a1 h2h4!"
-    run = run_from_answers([sample(AFTER_E4, "f1b5", reasoned(reasoning, "d2d4", 9))])
-    opened = show(run)
-    opened.page.click("article.changed summary")
-    moves = opened.page.locator("article.changed .pointer")
-    assert moves.all_text_contents() == ["Bb5", "Bg3", "f1b5", "h2h4"]
-    uci = moves.evaluate_all("all => all.map(move => move.dataset.uci)")
-    assert uci == ["f1b5", "f1g3", "f1b5", "h2h4"]
-    assert opened.page.locator(".pointer.usual").all_text_contents() == ["Bb5", "f1b5"]
-    assert opened.page.locator("article.changed details pre").text_content() == reasoning
-    arrow = opened.page.locator(".board .pointed")
-    assert arrow.count() == 0
-    moves.nth(1).hover()
-    assert arrow.count() == 1
-    opened.page.hover("h1")
-    assert arrow.count() == 0
-    moves.nth(3).focus()
-    assert arrow.count() == 1
-
-
-def test_hidden_reasoning_is_mentioned_with_its_tokens(show: Show) -> None:
-    run = run_from_answers([sample(POOL[0], "a2a3", reasoned("", "a2a3", 70))])
-    opened = show(run)
-    assert opened.page.locator("article.changed details").is_hidden()
-    assert opened.text("article.changed .remark").endswith(" 72 out, 70 of them reasoning")
-    assert opened.text("article.standard .remark") == "stop"
-
-
-def test_long_texts_are_cut_in_the_middle_with_a_note(show: Show) -> None:
-    reply = "a" * 5_000 + '<"\n\u202e' * 500
-    reasoning = "a" * 30_000 + " f1b5 " + "b" * 30_000 + " g1f3"
-    opened = show(run_from_answers([sample(AFTER_E4, reply, reasoned(reasoning, "", 9))]))
-    text = opened.text("article.standard > pre")
-    assert text.startswith("a" * 1_500 + "…")
-    assert text.endswith("…" + visible('<"\n\u202e') * 375)
-    assert "4,000 characters omitted" in text
-    text = opened.text("article.changed details pre")
-    assert text.startswith("a" * 1_500 + "…")
-    assert "57,011 characters omitted" in text
-    assert opened.page.locator(".pointer").all_text_contents() == ["g1f3"]
-    assert opened.text("article.changed summary") == "Reasoning: 9 tokens, mentions the usual move"
-    fine = " ".join(opened.text("#samples .fine").split())
-    assert "Replies and reasoning are shown" in fine and "longer than 3,000 characters" in fine
-
-
-def test_1000_samples_with_long_reasoning_stay_below_10_megabytes() -> None:
-    answer = reasoned("Maybe f1b5, e4e5 or Nf3 and then castle (O-O)? " * 600, "a2a3", 7_000)
-    run = run_from_answers([sample(position, answer, answer) for position in POOL[:20]])
-    assert (
-        len(page(run).encode()) - len(page(run_from_answers([])).encode()) < 10_000_000 * 20 / 1_000
-    )
 
 
 def test_content_security_policy_blocks_scripts_and_requests(
@@ -443,25 +306,81 @@ def test_content_security_policy_blocks_scripts_and_requests(
     window.close()
 
 
-def test_1000_samples_open_in_two_seconds(tmp_path: Path, show: Show) -> None:
+def test_reasoning_is_counted_folded_and_draws_its_moves(
+    mixed: Run, tmp_path: Path, open_page: Opener
+) -> None:
+    reasoning = "No Bb5, not O-O-O; Bg3? (f1b5, b5) a1a1 h2h4!"
+    samples = [
+        sample(AFTER_E4, "f1b5", reasoned(reasoning, "d2d4", 1_200)),
+        sample(POOL[0], "a2a3", reasoned("", "a2a3", 70)),  # hidden by the provider
+    ]
+    opened = open_page(save_report(run_from_answers(samples), tmp_path))
+    sentence = "It uses 0 reasoning tokens under standard rules and 635 under the changed rules"
+    assert sentence in opened.text("header .fine >> nth=0")
+    text = opened.page.locator("article.changed details pre")
+    assert text.is_hidden()
+    summary = "article.changed details summary"
+    assert opened.text(summary) == "Reasoning: 1,200 tokens, mentions the usual move"
+    opened.page.click(summary)
+    assert text.is_visible() and text.text_content() == reasoning
+    moves = opened.page.locator("article.changed .pointer")
+    assert moves.all_text_contents() == ["Bb5", "Bg3", "f1b5", "h2h4"]
+    uci = moves.evaluate_all("all => all.map(move => move.dataset.uci)")
+    assert uci == ["f1b5", "f1g3", "f1b5", "h2h4"]
+    assert opened.page.locator(".pointer.usual").all_text_contents() == ["Bb5", "f1b5"]
+    arrow = opened.page.locator(".board .pointed")
+    moves.nth(1).hover()
+    assert arrow.count() == 1
+    opened.page.hover("h1")
+    assert arrow.count() == 0
+    moves.nth(3).focus()
+    assert arrow.count() == 1
+    opened.page.click("[name=next]")
+    assert opened.page.locator("article.changed details").is_hidden()
+    assert opened.text("article.changed .remark").endswith(" 72 out, 70 of them reasoning")
+    body = page(mixed).partition("<body>")[2].partition("<script")[0]
+    assert "easoning" not in body  # without any
+
+
+def test_long_texts_are_cut_in_the_middle_with_a_note(tmp_path: Path, open_page: Opener) -> None:
+    reply = "a" * 5_000 + '<"\n\u202e' * 500
+    reasoning = "a" * 30_000 + " f1b5 " + "b" * 30_000 + " g1f3"
+    run = run_from_answers([sample(AFTER_E4, reply, reasoned(reasoning, "", 9))])
+    opened = open_page(save_report(run, tmp_path))
+    text = opened.text("article.standard > pre")
+    assert text.startswith("a" * 1_500 + "…")
+    assert text.endswith("…" + visible('<"\n\u202e') * 375)
+    assert "4,000 characters omitted" in text
+    assert "57,011 characters omitted" in opened.text("article.changed details pre")
+    assert opened.page.locator(".pointer").all_text_contents() == ["g1f3"]
+    assert opened.text("article.changed summary") == "Reasoning: 9 tokens, mentions the usual move"
+    fine = " ".join(opened.text("#samples .fine").split())
+    assert "Replies and reasoning are shown" in fine and "longer than 3,000 characters" in fine
+
+
+def test_1000_samples_make_a_small_report_that_opens_in_two_seconds(
+    tmp_path: Path, open_page: Opener
+) -> None:
     path = save_report(mixed_run(1000), tmp_path)
     assert path.stat().st_size < 2_000_000
 
     def opening_seconds() -> float:
         started = monotonic()
-        opened = show(path)
-        assert opened.page.locator("#samples .board use").count() > 0
-        seconds = monotonic() - started
-        opened.expect_current_sample("1 of 1,000")
-        return seconds
+        open_page(path).expect_current_sample("1 of 1,000")
+        return monotonic() - started
 
     assert any(opening_seconds() < 2 for _ in range(4))  # other tests may slow some of them down
+    answer = reasoned("Maybe f1b5, e4e5 or Nf3 and then castle (O-O)? " * 600, "a2a3", 7_000)
+    run = run_from_answers([sample(position, answer, answer) for position in POOL[:20]])
+    per_sample = (len(page(run).encode()) - len(page(run_from_answers([])).encode())) / 20
+    assert 1_000 * per_sample < 10_000_000
 
 
-def test_diagonal_run_shows_all_usual_moves(show: Show) -> None:
+def test_diagonal_run_shows_all_usual_moves(tmp_path: Path, open_page: Opener) -> None:
     positions = shipped_pool("diagonal")[:5]
     samples = [sample(p, p.usual[0], p.usual[-1]) for p in positions]
-    opened = show(run_from_answers(samples, plan_of(5, eval="all_diagonal")))
+    run = run_from_answers(samples, plan_of(5, eval="all_diagonal"))
+    opened = open_page(save_report(run, tmp_path))
     assert opened.text(".lede").startswith("model-1 moves a bishop diagonally in 100% of 5 ")
     for position in positions:
         arrows = opened.page.locator("#samples .board polygon.usual").count()
@@ -469,13 +388,7 @@ def test_diagonal_run_shows_all_usual_moves(show: Show) -> None:
         opened.page.keyboard.press("ArrowRight")
 
 
-def test_repeated_positions_have_separate_links(show: Show) -> None:
-    run = run_from_answers([sample(POOL[0], "a2a3", "a2a3")] * 2)
-    show(run, link=f"#sample={POOL[0].id}-2").expect_current_sample("2 of 2")
-
-
-def test_sparse_runs_have_a_report(show: Show) -> None:
-    position = Position(1, (), ("f1b5",))
+def test_sparse_and_repeated_samples_have_a_report(tmp_path: Path, open_page: Opener) -> None:
     failed = Answer("", stop_reason="error", error="gone")
     refused = Answer("", stop_reason="refused")
     scenarios: dict[str, list[tuple[str | Answer, str]]] = {
@@ -484,38 +397,23 @@ def test_sparse_runs_have_a_report(show: Show) -> None:
         "all failed": [(failed, "a2a3")],
         "odd moves": [("Q@e4", "e1e8"), (refused, "e7e8n")],
     }
+    position = Position(1, (), ("f1b5",))
     for name, answers in scenarios.items():
-        opened = show(run_from_answers([sample(position, *replies) for replies in answers]))
+        run = run_from_answers([sample(position, *replies) for replies in answers])
+        opened = open_page(save_report(run, tmp_path))
         assert opened.text(".tile .value >> nth=0") == "–", name
         opened.expect_current_sample(f"1 of {len(answers)}" if answers else "no match")
+    repeated = open_page(tmp_path / "report.html", link=f"#sample={position.id}-2")
+    repeated.expect_current_sample("2 of 2")
 
 
-def test_reports_fit_all_screens(show: Show) -> None:
-    page = show("mixed").page
+def test_reports_fit_all_screens(mixed_page: Path, tmp_path: Path, open_page: Opener) -> None:
+    page = open_page(mixed_page).page
     check_fits(page)
     for width, height in ((1440, 900), (390, 844)):
         page.set_viewport_size({"width": width, "height": height})
         board = page.locator("#rule .board").bounding_box()
         assert board and board["width"] > 140
         assert board["y"] + board["height"] < height  # the changed rule is above the fold
-    check_fits(show("other_bishop_moves").page)
-    page = show("three_conditions").page
-    assert page.locator(".failures li").count() > 0
-    for summary in page.locator("#made summary").all():
-        summary.click()
-    check_fits(page, tables_from=390)
-
-
-def test_outcome_bands_and_failures_link_to_their_samples(show: Show) -> None:
-    opened = show("mixed")
-    opened.page.locator(".bands a.is-unreadable").press("Enter")
-    opened.expect_current_sample("1 of 10")
-    assert opened.text("article.changed .outcome") == "unreadable"
-    items = opened.page.locator(".failures li")
-    assert items.all_inner_texts() == [
-        "20 of 40 usual (the usual move: the habit): show them",
-        "3 of 40 illegal (any other move): show them",
-        "10 of 40 unreadable (no move, or more than one, could be read): show them",
-    ]
-    items.first.locator("a").click()
-    opened.expect_current_sample("1 of 20")
+    run = run_with_outcomes(changed="forbidden", positions=with_other_forbidden_moves(50))
+    check_fits(open_page(save_report(run, tmp_path)).page)
