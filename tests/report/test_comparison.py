@@ -4,19 +4,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from browser import Opener, check_accessible, check_fits
 from cant_do_that_anymore.api.results import save_with_page
 from cant_do_that_anymore.comparison.leaderboard import ranking_of
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.formatting import visible
-from cant_do_that_anymore.providers.base import Settings
 from cant_do_that_anymore.report.formats import markdown
 from cant_do_that_anymore.report.pages import comparison_page
 from cant_do_that_anymore.report.tables import comparison_table
 from cant_do_that_anymore.runs.run import Run
-from cant_do_that_anymore.task.types import Outcome
 from testing import (
     POOL,
     Outcomes,
@@ -29,26 +25,17 @@ from testing import (
 )
 
 EVIL = '<img src=x onerror="window.hacked = 1">\u202e'
-
-
-def mostly_unreadable(number: int) -> Outcome:
-    return "unreadable" if number % 100 < 59 else "usual"
-
-
 PLAYS: dict[str, Outcomes] = {
     "alpha": keeps_habit_in(35),
     "beta": keeps_habit_in(60),
-    "gamma": mostly_unreadable,
+    "gamma": lambda number: "unreadable" if number % 100 < 59 else "usual",
 }
 
 
-def make_run(model: str, play: Outcomes, *, seed: int = 0, n: int = 200, **fields: Any) -> Run:
-    """A run on the positions of its seed. All runs share one dataset."""
+def make_run(model: str, play: Outcomes, n: int = 50, **fields: Any) -> Run:
+    """A run on the first positions. All runs share one dataset."""
     defaults: dict[str, Any] = {"dataset": Dataset("", "both.jsonl"), "versions": {"chess": "1.0"}}
-    defaults["settings"] = Settings(seed=seed)
-    return run_with_outcomes(
-        model, play, positions=POOL[seed * n : (seed + 1) * n], **defaults | fields
-    )
+    return run_with_outcomes(model, play, positions=POOL[:n], **defaults | fields)
 
 
 def page_of(*runs: Run) -> str:
@@ -75,51 +62,40 @@ def test_comparison_matches_snapshot() -> None:
 
 def test_compare_prints_the_table_and_writes_the_report(tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("alpha", "beta")]
-    for percent, folder in zip((35, 60), folders, strict=True):
-        save_with_page(make_run(folder.name, keeps_habit_in(percent)), folder)
+    for folder in folders:
+        save_with_page(make_run(folder.name, PLAYS[folder.name], n=200), folder)
     page = tmp_path / "pages" / "page.html"
     page.parent.mkdir()
-    result = cdta("compare", *folders, folders[0], "-o", page)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.startswith(
-        "alpha follows the rule most often; its lead over beta is significant"
-    )
+    result = cdta("compare", *folders, folders[0], "-o", page, code=0)
+    verdict = "alpha follows the rule most often; its lead over beta is significant"
+    assert result.stdout.startswith(verdict)
     assert result.stdout.endswith(f"report: {page}\n")
     assert '<a href="../alpha/report.html">' in page.read_text(encoding="utf-8")
 
 
 def test_markdown_escapes_model_names() -> None:
-    runs = [
-        make_run("a|b <i>*x*", keeps_habit_in(35), n=50),
-        make_run("beta", keeps_habit_in(60), n=50),
-    ]
+    runs = [make_run(name, PLAYS[play]) for name, play in (("a|b <i>*x*", "alpha"), ("b", "beta"))]
     text = markdown.comparison(ranking_of(runs))
     head, leaderboard, pairs = text.split("\n\n")
     assert r"a\|b \<i\>\*x\* follows the rule most often" in head
     for table in (leaderboard, pairs):
         header, separator, *rows = table.splitlines()
-        assert set(separator) <= set("|-: ")
         for row in (header, *rows):
             assert len(re.findall(r"(?<!\\)\|", row)) == separator.count("|")
         assert rows[0].startswith(r"| a\|b \<i\>\*x\* ")
 
 
-@pytest.mark.parametrize("n", [0, 1])
-def test_comparison_with_no_or_one_sample(n: int) -> None:
-    runs = [make_run(name, keeps_habit_in(50), n=n) for name in ("a", "b")]
-    assert "</html>" in page_of(*runs)
-    output = printed(comparison_table(ranking_of(runs)))
-    assert output.startswith("There is no evidence" if n else "No model can be ranked")
+def test_comparison_with_no_or_one_sample() -> None:
+    for n, verdict in ((0, "No model can be ranked"), (1, "There is no evidence")):
+        runs = [make_run(name, PLAYS["alpha"], n=n) for name in ("a", "b")]
+        assert "</html>" in page_of(*runs)
+        assert printed(comparison_table(ranking_of(runs))).startswith(verdict)
 
 
 def test_report_fits_every_screen_and_is_accessible(tmp_path: Path, open_page: Opener) -> None:
-    three_models = [make_run(m, PLAYS[m], seed=seed, n=50) for m in PLAYS for seed in range(2)]
-    two_models = [
-        make_run(EVIL, keeps_habit_in(35), n=50),
-        make_run("beta", keeps_habit_in(60), n=50),
-    ]
+    two_models = [make_run(EVIL, PLAYS["alpha"]), make_run("beta", PLAYS["beta"])]
     path = tmp_path / "page.html"
-    for runs in (two_models, three_models):
+    for runs in (two_models, [make_run(model, PLAYS[model]) for model in PLAYS]):
         path.write_text(page_of(*runs), encoding="utf-8")
         opened = open_page(path, width=1440)
         page = opened.page
@@ -130,8 +106,7 @@ def test_report_fits_every_screen_and_is_accessible(tmp_path: Path, open_page: O
         for summary in page.locator("summary").all():
             summary.click()
         check_fits(page)
-        for width in (320, 390, 768, 1440):
-            page.set_viewport_size({"width": width, "height": 900})
-            cell_heights = "[...document.querySelectorAll('td')].map(cell => cell.offsetHeight)"
-            assert max(page.evaluate(cell_heights)) < 160  # no column wraps letter by letter
+        page.set_viewport_size({"width": 320, "height": 900})
+        cell_heights = "[...document.querySelectorAll('td')].map(cell => cell.offsetHeight)"
+        assert max(page.evaluate(cell_heights)) < 160  # no column wraps letter by letter
     check_accessible(page)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cant_do_that_anymore import Experiment, Run, load
+from cant_do_that_anymore import load
 from cant_do_that_anymore.api.results import save_with_page
 from cant_do_that_anymore.runs.identity import PROBES
 from cant_do_that_anymore.runs.run import command_of
@@ -74,56 +74,44 @@ def missing_fields(document: Any, paths: tuple[str, ...]) -> Iterator[str]:
             yield path
 
 
-def export(run: Run, folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    aggregate, samples = run.export(folder, "me")
-    assert re.fullmatch(PATH, aggregate.relative_to(folder).with_suffix("").as_posix())
-    lines = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()]
-    return json.loads(aggregate.read_text(encoding="utf-8")), lines
+HEADLINE = {
+    "rule_uptake": (False, "-Infinity", 1),
+    "variant_impact_factor": (True, -1, "Infinity"),
+    "delta": (True, -1, 1),
+    "predicted_move_proportion": (False, 0, 1),
+    "predicted_move_in_variant_proportion": (True, 0, 1),
+}
+"""Whether less is better, and the range of each exported number."""
 
 
-def test_required_fields_exist_and_scores_match_the_run(server: Loopback, tmp_path: Path) -> None:
+def test_an_export_has_all_required_fields_and_the_scores_of_the_run(
+    server: Loopback, tmp_path: Path
+) -> None:
     run = measure(server, dataset=positions(30), diagnose=True)
-    document, lines = export(run, tmp_path)
+    aggregate, samples = run.export(tmp_path, "me")
+    assert re.fullmatch(PATH, aggregate.relative_to(tmp_path).with_suffix("").as_posix())
+    document = json.loads(aggregate.read_text(encoding="utf-8"))
+    lines = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()]
     assert list(missing_fields(document, AGGREGATE)) == []
     results = {result["evaluation_result_id"]: result for result in document["evaluation_results"]}
-    assert len(results) == len(document["evaluation_results"]) == 5
+    assert len(results) == len(document["evaluation_results"])
+    ranges = {}
     for result in results.values():
         assert list(missing_fields(result, RESULT)) == []
-        estimate = run[result["metric_config"]["metric_id"].partition(".")[2]]
-        exported = result["score_details"]["uncertainty"]["confidence_interval"]
-        assert result["score_details"]["score"] == estimate.value
-        assert (exported["lower"], exported["upper"]) == (estimate.low, estimate.high)
+        config = result["metric_config"]
+        name = config["metric_id"].partition(".")[2]
+        ranges[name] = config["lower_is_better"], config["min_score"], config["max_score"]
+        assert result["score_details"]["score"] == run[name].value
+    assert ranges == HEADLINE
     assert len(lines) == 30 * len(run.plan.conditions)
     assert [path for line in lines for path in missing_fields(line, INSTANCE)] == []
     assert {line["evaluation_id"] for line in lines} == {document["evaluation_id"]}
     ids = {line.get("evaluation_result_id") for line in lines} - {None}
     assert len(ids) == 2
     for key in ids:
-        scores = [
-            line["evaluation"]["score"] for line in lines if line.get("evaluation_result_id") == key
-        ]
-        assert fmean(scores) == pytest.approx(results[key]["score_details"]["score"])
-
-
-def test_headline_measures_have_a_direction_and_bounds(server: Loopback, tmp_path: Path) -> None:
-    document, _ = export(measure(server, dataset=positions(12)), tmp_path)
-    configs = [result["metric_config"] for result in document["evaluation_results"]]
-    exported = {
-        config["metric_id"].partition(".")[2]: (
-            config["lower_is_better"],
-            config["min_score"],
-            config["max_score"],
-        )
-        for config in configs
-    }
-    headline = {
-        "rule_uptake": (False, "-Infinity", 1),
-        "variant_impact_factor": (True, -1, "Infinity"),
-        "delta": (True, -1, 1),
-        "predicted_move_proportion": (False, 0, 1),
-        "predicted_move_in_variant_proportion": (True, 0, 1),
-    }
-    assert exported == headline
+        of_result = [line for line in lines if line.get("evaluation_result_id") == key]
+        mean = fmean(line["evaluation"]["score"] for line in of_result)
+        assert mean == pytest.approx(results[key]["score_details"]["score"])
 
 
 def test_exports_contain_no_paths_and_no_url_of_a_single_server(
@@ -132,13 +120,13 @@ def test_exports_contain_no_paths_and_no_url_of_a_single_server(
     wording = tmp_path / "own.toml"
     wording.write_text('standard = "Move."\nchanged = "Move. {change}"\n')
     run = measure(server, dataset=positions(12), wording=str(wording))
-    aggregate, samples = (file.read_text() for file in Experiment([run]).export(tmp_path / "out"))
-    text = aggregate + samples
-    assert str(tmp_path) not in text and str(positions(12).parent) not in text
-    assert server.url not in text
-    document = json.loads(aggregate)
-    args = document["evaluation_results"][0]["generation_config"]["generation_args"]
-    assert args["execution_command"].startswith(
+    save_with_page(run, tmp_path / "run")
+    paths = cdta("export", tmp_path / "run", "-o", tmp_path / "out", code=0).stdout.splitlines()
+    aggregate, samples = (Path(path).read_text() for path in paths)
+    for secret in (str(tmp_path), str(positions(12).parent), server.url):
+        assert secret not in aggregate + samples
+    settings = json.loads(aggregate)["evaluation_results"][0]["generation_config"]
+    assert settings["generation_args"]["execution_command"].startswith(
         "cdta run --model m --base-url URL --dataset FILE --wording own.toml"
     )
 
@@ -149,8 +137,6 @@ def test_exports_contain_no_paths_and_no_url_of_a_single_server(
         ["-n", 6, "--pool", str(positions(40)), "--seed", 3, "--reading", "exact"],
         ["-n", 5, "--pool", "common", "--temperature", 0.5, "--max-tokens", 20],
         ["-n", 4, "--dataset", str(positions(12)), "--tag", "week 1", "--diagnose"],
-        ["-n", 4, "--dataset", "gpt-4-0314", "--extra-body", '{"top_k": 2}'],
-        ["-n", 4, "--pool", "common", "--reasoning-effort", "low"],
     ],
 )
 def test_the_exported_command_reproduces_the_run(server: Loopback, options: list[object]) -> None:
@@ -167,12 +153,3 @@ def test_the_exported_command_reproduces_the_run(server: Loopback, options: list
     before, after = (json.loads(done.stdout) for done in (first, again))
     assert before["rule_uptake"] == after["rule_uptake"]
     assert load("latest").plan == run.plan and load("latest").identity == run.identity
-
-
-def test_the_command_writes_the_files(
-    server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    save_with_page(measure(server, dataset=positions(12)), tmp_path / "run")
-    paths = cdta("export", "run", "-o", "shared", code=0).stdout.splitlines()
-    assert [Path(path).is_file() for path in paths] == [True, True]

@@ -1,69 +1,188 @@
-"""The report of an experiment, opened from disk in a real browser."""
+"""An experiment with several efforts: its curve, its tables, and its report in a real browser."""
 
 import csv
 import io
 import json
 import shutil
-from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
-from unittest.mock import patch
 from urllib.parse import unquote, urlparse
 
+import numpy as np
 import pytest
+from aiohttp import web
 from playwright.sync_api import Browser, Page
 
-from browser import Opener, OpenPage, browser_or_skip, check_accessible, check_fits
+from browser import Opener, OpenPage, check_accessible, check_fits
 from cant_do_that_anymore.comparison.entries import entries_of
+from cant_do_that_anymore.comparison.experiment import run_all, specs_for
 from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.formatting import visible
-from cant_do_that_anymore.providers.base import Effort, Settings
-from cant_do_that_anymore.report import pages
+from cant_do_that_anymore.habits.chess.position import write_positions
+from cant_do_that_anymore.providers.base import REASONING_TOKENS, Effort, Settings
 from cant_do_that_anymore.report.formats.csv import as_csv
 from cant_do_that_anymore.report.pages import experiment_page, write
+from cant_do_that_anymore.report.plots import curve_chart, has_curve
 from cant_do_that_anymore.report.rows import Row, build_document
+from cant_do_that_anymore.runs.identity import PROBES
 from cant_do_that_anymore.runs.lookup import folders_in
-from cant_do_that_anymore.runs.storage import load_run
-from reasoning_servers import HABITS_KEPT, effort_server
-from testing import cdta, run_with_outcomes, serving, without_plots
+from cant_do_that_anymore.runs.storage import load_run, save_run
+from reasoning_servers import HABITS_KEPT, effort_server, keeps_habit_at, reasoning_tokens_at
+from testing import (
+    POOL,
+    Body,
+    CompletedCommand,
+    Loopback,
+    cdta,
+    positions_of,
+    run_with_outcomes,
+    serving_in_process,
+    without_plots,
+)
 
+N = 12
+EFFORTS = ("none", "low", "high")
 EVIL = '--><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">\u202e\x1b]]>'
 
 
-@pytest.fixture(scope="module")
-def browser(experiment: Path) -> Iterator[Browser]:
-    """Opens after the experiment, because a server cannot start beside Playwright's event loop."""
-    with browser_or_skip() as browser:
-        yield browser
+@dataclass(frozen=True)
+class Experiment:
+    """The folder of an experiment, what was printed, and the requests that it sent."""
+
+    out: Path
+    printed: CompletedCommand
+    requests: list[Body]
+
+    @property
+    def document(self) -> Row:
+        document: Row = json.loads((self.out / "results.json").read_text())
+        return document
 
 
 @pytest.fixture(scope="module")
-def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two planted models at two efforts, measured with the command."""
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    """Two planted models at three efforts, the highest first."""
     out = tmp_path_factory.mktemp("page") / "an experiment"
-    models = [argument for model in HABITS_KEPT for argument in ("--model", model)]
-    options = ("--reasoning-effort", "none,low", "--eval", "all", "-n", "6", "--wording", "plain")
-    price = ("--price", "1,10")
-    no_plot_files: Any = patch.object(pages, "save_chart", lambda *_: [])
-    with no_plot_files, serving(effort_server()) as server:
-        done = cdta("experiment", "--base-url", server.url, *models, *options, *price, "--out", out)
+    efforts = ("--reasoning-effort", "high", "--reasoning-effort", "none,low", "--price", "0.1,1")
+    with serving_in_process(effort_server()) as server:
+        models = (f"--model={model}" for model in HABITS_KEPT)
+        done = run_experiment(server, out, *models, *efforts)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines()[-1] == str(out / "index.html")
-    document = json.loads((out / "results.json").read_text())
-    verdict, _, _ = done.stdout.partition("\n\n")
-    assert "".join(verdict.split()) == "".join(document["verdicts"][0]["verdict"].split())
-    return out
+    return Experiment(out, done, server.requests)
 
 
-@pytest.fixture(scope="module")
-def document(experiment: Path) -> Row:
-    document: Row = json.loads((experiment / "results.json").read_text())
-    return document
+def run_experiment(server: Loopback, out: Path, *arguments: str) -> CompletedCommand:
+    options = ("--base-url", server.url, "-n", N, "--eval", "all", "--wording", "plain")
+    with without_plots():
+        return cdta("experiment", *options, "--out", out, *arguments)
+
+
+def table(out: Path) -> dict[tuple[str, str], dict[str, str]]:
+    with (out / "results.csv").open() as file:
+        return {(row["model"], row["reasoning_effort"]): row for row in csv.DictReader(file)}
+
+
+def test_curve_and_table_match_the_planted_values(experiment: Experiment) -> None:
+    rows = table(experiment.out)
+    assert sorted(rows) == sorted((model, effort) for model in HABITS_KEPT for effort in EFFORTS)
+    for (model, effort), row in rows.items():
+        run = load_run(experiment.out / f"{model}-all-bishops-as-knights-{effort}-20220722")
+        move_lists = [position.moves for position in positions_of(run.samples)]
+        share_kept = fmean(keeps_habit_at(effort, moves, model) for moves in move_lists)
+        before, after = (
+            fmean(reasoning_tokens_at(effort, moves, changed=changed) for moves in move_lists)
+            for changed in (False, True)
+        )
+        for name, value in {
+            "predicted_move_in_variant_proportion": share_kept,
+            "rule_uptake": 1 - share_kept,
+            "standard_reasoning_tokens": before,
+            "reasoning_tokens_difference": after - before,
+        }.items():
+            assert float(row[name] or 0) == pytest.approx(value, abs=1e-6), (model, effort, name)
+    figure = curve_chart(entries_of(map(load_run, folders_in(experiment.out))))
+    models = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert sorted(models) == sorted(HABITS_KEPT)
+    [axes] = figure.axes
+    lines = [line for line in axes.lines if line.get_linestyle() != "None"]  # not the markers
+    for model, line in zip(models, lines, strict=False):
+        for point, effort in zip(np.array(line.get_xydata()), EFFORTS, strict=True):
+            row = rows[model, effort]
+            planted = float(row["changed_reasoning_tokens"] or 0), float(row["rule_uptake"])
+            assert point == pytest.approx(planted, abs=1e-6)
+
+
+def test_all_efforts_share_the_dataset_of_the_lowest_effort(experiment: Experiment) -> None:
+    runs = [load_run(file.parent) for file in experiment.out.glob("yielding-*/run.json")]
+    assert {run.plan.settings.reasoning_effort for run in runs} == set(EFFORTS)
+    assert {run.plan.select_effort for run in runs} == {"none"}
+    assert len({tuple(sample.item.id for sample in run.samples) for run in runs}) == 1
+    efforts = [request["reasoning_effort"] for request in experiment.requests]
+    assert efforts.count("low") == 2 * 2 * N
+    assert efforts.count("none") > 2 * 2 * N
+    high = [r["max_tokens"] for r in experiment.requests if r["reasoning_effort"] == "high"]
+    assert high == [REASONING_TOKENS] * 2 * 2 * N
+
+
+def test_a_curve_needs_two_efforts_of_a_model(experiment: Experiment) -> None:
+    names = ("yielding-*-none-*", "yielding-*-low-*", "stubborn-*-low-*")
+    none, low, other = (load_run(next(experiment.out.glob(name))) for name in names)
+    assert has_curve(entries_of([none, low]))
+    assert not has_curve(entries_of([none, other]))
+    assert not has_curve(entries_of([none, replace(none, version="m-2")]))
+
+
+def test_a_stopped_experiment_resumes(tmp_path: Path) -> None:
+    """The server rejects the key during the last effort. Finished runs are still reported."""
+    server, sent = effort_server(), 0
+    answer = server.fault
+    assert answer
+
+    async def reject_key(request: Body, number: int) -> web.StreamResponse | None:
+        nonlocal sent
+        sent += request["reasoning_effort"] == "high"
+        return web.json_response({}, status=401) if sent > N else await answer(request, number)
+
+    server.fault = reject_key
+    arguments = ("--model", "yielding", "--reasoning-effort", ",".join(EFFORTS))
+    with serving_in_process(server):
+        stopped = run_experiment(server, tmp_path, *arguments)
+        assert stopped.returncode == 1
+        assert "some runs failed: yielding: " in stopped.stderr
+        assert sorted(effort for _, effort in table(tmp_path)) == ["low", "none"]
+        server.fault, before = answer, len(server.requests)
+        assert run_experiment(server, tmp_path, *arguments).returncode == 0
+    new = [request["reasoning_effort"] for request in server.requests[before:]]
+    assert new[:PROBES] == ["none"] * PROBES  # whether it is still the same model
+    assert set(new[PROBES:]) == {"high"}
+    assert len(table(tmp_path)) == 3
+
+
+def test_rules_have_their_own_datasets_and_share_requests(tmp_path: Path) -> None:
+    write_positions(tmp_path / "pool.jsonl", POOL[:N])
+    rules = ["bishops-as-knights", "bishops-as-rooks"]
+    fields: dict[str, Any] = {"evals": "all", "wording": "plain", "efforts": "low", "n": N}
+    with serving_in_process(effort_server()) as server:
+        specs = specs_for(
+            model="yielding",
+            base_url=server.url,
+            rules=rules,
+            pool=str(tmp_path / "pool.jsonl"),
+            **fields,
+        )
+        runs, _ = run_all({"yielding": specs}, tmp_path, save_run, quiet=True)
+    assert [run.plan.change.key for run in runs] == rules
+    prompts = [tuple(message["content"] for message in r["messages"]) for r in server.requests]
+    # Standard rules: once to select and once to measure. Each change: once.
+    assert sorted(map(prompts.count, set(prompts))) == [1] * 2 * N + [2] * N
+    assert len(set(prompts)) == N + 2 * N
 
 
 @pytest.fixture
-def opened(open_page: Opener, experiment: Path) -> OpenPage:
-    return open_page(experiment / "index.html", width=1440)
+def opened(open_page: Opener, experiment: Experiment) -> OpenPage:
+    return open_page(experiment.out / "index.html", width=1440)
 
 
 @pytest.fixture
@@ -71,25 +190,23 @@ def page(opened: OpenPage) -> Page:
     return opened.page
 
 
-def test_report_is_readable_and_accessible_on_any_screen(page: Page) -> None:
+def test_report_states_the_question_and_the_verdict_first(
+    page: Page, experiment: Experiment
+) -> None:
+    assert experiment.printed.stderr.splitlines()[-1] == str(experiment.out / "index.html")
+    verdict = experiment.document["verdicts"][0]["verdict"]
+    assert page.locator(".lede").inner_text() == verdict
+    printed, _, _ = experiment.printed.stdout.partition("\n\n")
+    assert "".join(printed.split()) == "".join(verdict.split())
+    title = page.locator("h1").inner_text()
+    assert title == page.title() == "Do yielding and stubborn follow a new rule?"
+    run = load_run(next(experiment.out.glob("*/run.json")).parent)
+    prompts = [condition.prompts[0].text for condition in run.plan.conditions]
+    assert page.locator("#made pre").all_text_contents() == prompts
     for summary in page.locator("#made summary").all():
         summary.click()
     check_fits(page, tables_from=390)
     check_accessible(page)
-
-
-def test_report_states_the_question_and_the_verdict_first(
-    page: Page, experiment: Path, document: Row
-) -> None:
-    lede = page.locator(".lede")
-    assert lede.inner_text() == document["verdicts"][0]["verdict"]
-    title = page.locator("h1").inner_text()
-    assert title == page.title() == document["title"]
-    assert title == "Do yielding and stubborn follow a new rule?"
-    run = load_run(next(experiment.glob("*/run.json")).parent)
-    assert page.locator("#made pre").all_text_contents() == [
-        c.prompts[0].text for c in run.plan.conditions
-    ]
 
 
 def test_rows_can_be_sorted_by_mouse_and_keyboard(page: Page) -> None:
@@ -106,23 +223,22 @@ def test_rows_can_be_sorted_by_mouse_and_keyboard(page: Page) -> None:
     assert page.locator("[aria-sort]").count() == 1
     page.keyboard.press("Enter")
     assert column("reasoning tokens") == sorted(column("reasoning tokens"), reverse=True)
-    assert head.get_attribute("aria-sort") == "descending"
     page.get_by_role("button", name="model").click()
     names = page.locator("table.board-of tbody th").all_inner_texts()
     assert names == sorted(names)
 
 
-def test_the_table_works_without_scripts(browser: Browser, experiment: Path) -> None:
+def test_the_table_works_without_scripts(browser: Browser, experiment: Experiment) -> None:
     page = browser.new_context(java_script_enabled=False).new_page()
-    page.goto((experiment / "index.html").as_uri())
-    assert page.locator("table.board-of tbody tr").count() == 4
+    page.goto((experiment.out / "index.html").as_uri())
+    assert page.locator("table.board-of tbody tr").count() == 6
     assert page.locator("button").count() == 0
 
 
-def test_rows_link_to_the_reports_of_their_runs(opened: OpenPage, document: Row) -> None:
+def test_rows_link_to_the_reports_of_their_runs(opened: OpenPage, experiment: Experiment) -> None:
     page = opened.page
     rows = page.locator("table.board-of tbody tr").all()
-    for row, result in zip(rows, document["results"], strict=True):
+    for row, result in zip(rows, experiment.document["results"], strict=True):
         links = [str(link.get_attribute("href")) for link in row.locator("a").all()]
         assert links == [result["report"]]
     hrefs = page.evaluate("[...document.links].map(link => link.href)")
@@ -130,6 +246,17 @@ def test_rows_link_to_the_reports_of_their_runs(opened: OpenPage, document: Row)
     page.locator("table.board-of a").first.click()
     assert page.locator("h1").inner_text() == "yielding"
     opened.requests.pop()  # for the linked report
+
+
+def test_only_runs_with_a_report_are_linked(experiment: Experiment, tmp_path: Path) -> None:
+    copy = tmp_path / "copy #1"
+    shutil.copytree(experiment.out, copy)
+    *_, last_report = sorted(copy.glob("*/report.html"))
+    last_report.unlink()
+    ranked = rankings(entries_of(map(load_run, folders_in(copy))))
+    with without_plots():
+        text = experiment_page(ranked, build_document(ranked, tmp_path / "elsewhere"))
+    assert text.count('<a href="../copy%20%231/') == 5
 
 
 def test_titles_and_model_names_are_escaped(open_page: Opener, tmp_path: Path) -> None:
@@ -148,17 +275,6 @@ def test_titles_and_model_names_are_escaped(open_page: Opener, tmp_path: Path) -
     assert page.locator("table.board-of tbody th").all_inner_texts() == labels
     assert page.locator("script").count() == 1
     assert page.locator("img").count() == 0
-
-
-def test_only_runs_with_a_report_are_linked(experiment: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy #1"
-    shutil.copytree(experiment, copy)
-    *_, last_report = sorted(copy.glob("*/report.html"))
-    last_report.unlink()
-    ranked = rankings(entries_of(map(load_run, folders_in(copy))))
-    with without_plots():
-        text = experiment_page(ranked, build_document(ranked, tmp_path / "elsewhere"))
-    assert text.count('<a href="../copy%20%231/') == 3
 
 
 def test_no_csv_cell_is_a_formula() -> None:

@@ -18,9 +18,7 @@ from testing import Body, Loopback, cdta, serving_in_process, text_of
 SCENARIOS = {
     "plain": (),
     "one wording": ("--wording", "plain"),
-    "diagnosis": ("--diagnose",),
-    "interventions": ("--interventions",),
-    "both": ("--diagnose", "--interventions"),
+    "diagnosis and interventions": ("--diagnose", "--interventions"),
 }
 # Texts of three numbers: a value with its interval.
 Triple = tuple[str, ...]
@@ -154,7 +152,7 @@ def check_rows(run: Run, folder: Path) -> None:
 def test_a_measure_has_one_value_and_one_interval_everywhere(
     name: str, server: Loopback, tmp_path: Path
 ) -> None:
-    options = ("--base-url", server.url, "--rules", "base-9", "-n", 60, *SCENARIOS[name])
+    options = ("--base-url", server.url, "--rules", "base-9", "-n", 40, *SCENARIOS[name])
     folders = {model: tmp_path / model for model in ("slow", "quick")}
     commands = {model: ("run", "--model", model, *options) for model in folders}
     printed = {m: cdta(*commands[m], "--json", "--out", folders[m], code=0) for m in folders}
@@ -165,11 +163,9 @@ def test_a_measure_has_one_value_and_one_interval_everywhere(
         check_rows(run, tmp_path / "export")
         check_text(text_of((folders[model] / "report.html").read_text()), [run])
         check_text(text_of(run._repr_html_()), [run])
-        for verbose in ((), ("--verbose",)):
-            again = cdta(*commands[model], *verbose, "--quiet", "--out", tmp_path / "again", code=0)
-            (tmp_path / "again").rename(tmp_path / f"{model} {len(verbose)}")
-            check_text(again.stdout, [run])
-
+        verbose = ("--verbose",) if model == "slow" else ()
+        again = cdta(*commands[model], *verbose, "--quiet", "--out", tmp_path / f"{model} again")
+        check_text(again.stdout, [run])
     both, comparison = list(runs.values()), compare(*folders.values())
     check_comparison(comparison, both, folders, tmp_path)
     check_experiment(comparison, both, folders, tmp_path)
