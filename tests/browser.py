@@ -68,16 +68,15 @@ def launch_browser() -> Iterator[Browser]:
     """Launch the browser of this machine, or Playwright's own if that is installed.
 
     Raises:
-        NoBrowser: if there is none.
+        BrowserNotFound: if there is none, or it does not start.
     """
     path = find_browser()
     with sync_playwright() as playwright:
         try:
             browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         except Error as problem:
-            if path is None:
-                raise BrowserNotFound(MISSING) from None
-            raise BrowserNotFound(f"{path} does not start: {problem.message}") from None
+            reason = f"{path} does not start: {problem.message}" if path else MISSING
+            raise BrowserNotFound(reason) from None
         yield browser
         browser.close()
 

@@ -77,26 +77,19 @@ def test_the_package_lists_its_public_names() -> None:
     assert all(getattr(cant_do_that_anymore, name).__doc__ for name in names)
 
 
-def test_a_run_shows_whether_and_where_it_is_saved(run: Run, home: Path) -> None:
+def test_a_run_is_saved_once_and_loaded_by_folder_or_name(run: Run, home: Path) -> None:
     assert repr(run).endswith("not saved: run.save()>")
-    n_before = len(list(home.glob("runs/*")))
     folder = run.save()
     assert folder.parent == home / "runs"
-    assert len(list(home.glob("runs/*"))) == n_before + 1
     assert repr(run).endswith(f"saved in {folder}>")
     assert str(folder) in run._repr_html_()
-    assert {path.name for path in folder.iterdir()} == {
-        *("run.json", "samples.jsonl", "report.html")
-    }
+    files = {path.name for path in folder.iterdir()}
+    assert files == {"run.json", "samples.jsonl", "report.html"}
     with pytest.raises(InvalidInput, match="is not empty; give a new folder"):
         run.save(folder)
     with pytest.raises(InvalidInput, match=r"run\.json' is a file; give a new folder"):
         run.save(folder / "run.json")
-
-
-def test_runs_are_loaded_by_folder_or_name(run: Run) -> None:
-    folder = run.save("by-name")
-    for name in (folder, "by-name", "y-nam", "latest"):
+    for name in (run.save("by-name"), "by-name", "y-nam", "latest"):
         loaded = load(name)
         assert isinstance(loaded, Run)
         assert loaded.samples == run.samples
@@ -123,22 +116,12 @@ def test_without_pandas_a_frame_is_an_error_with_advice(
         run.to_frame()
 
 
-def test_a_comparison_has_every_pair_and_shows_its_verdict(
+def test_runs_are_compared_also_by_name_and_with_a_baseline(
     comparison: Comparison, tmp_path: Path
 ) -> None:
     assert repr(comparison) == f"<Comparison: {comparison.summary()}>"
-    frame = comparison.to_frame("pairs")
-    [pair] = comparison.pairs
-    assert pair.difference
-    assert (list(frame.difference), list(frame.verdict)) == (
-        [pair.difference.value],
-        [pair.verdict],
-    )
     report = comparison.report(tmp_path / "page.html")
     assert comparison.summary().partition(";")[0] in report.read_text(encoding="utf-8")
-
-
-def test_runs_are_compared_by_name_and_with_a_baseline(comparison: Comparison) -> None:
     for entry in comparison.entries:
         assert isinstance(entry.run, Run)
         entry.run.save(entry.label.replace("/", "-"))
@@ -173,8 +156,6 @@ def test_an_experiment_ranks_every_combination(grid: Experiment) -> None:
     entries = [entry for ranking in grid.rankings for entry in ranking.entries]
     assert list(uptake.model) == [entry.label for entry in entries]
     assert list(uptake.rules) == [entry.change.key for entry in entries]
-    expected = [entry.results["rule_uptake"] for entry in entries]
-    assert list(zip(uptake.low, uptake.high, strict=True)) == [(i.low, i.high) for i in expected]
     assert list(uptake.value) == [entry.results["rule_uptake"].value for entry in entries]
     assert len(grid.to_frame("samples")) == 4 * 12
 
@@ -255,11 +236,6 @@ def test_runs_and_comparisons_use_the_colors_of_the_notebook(
             "all => [...new Set(all.map(item => getComputedStyle(item).color))]"
         )
         assert colors == [color]
-    numbers = window.locator("[data-metric]").evaluate_all(
-        "all => all.map(item => [item.dataset.metric, JSON.parse(item.value)])"
-    )
-    assert dict(numbers) == {name: run[name].value for name, _ in numbers}
-    assert len(numbers) == 3
     assert EVIL[:-1] in window.locator(".soft").first.inner_text()
     assert window.locator("script").count() == 0
     assert window.evaluate("window.hacked") is None
