@@ -16,7 +16,6 @@ from cant_do_that_anymore.report.run_page import write_page
 from cant_do_that_anymore.runs.run import Run
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-MAC_APPLICATIONS = ("Chromium", "Google Chrome", "Microsoft Edge")
 FLAGS = [
     "--no-sandbox",
     "--disable-dev-shm-usage",  # small in containers
@@ -29,8 +28,8 @@ FLAGS = [
 ]
 AXE = files("axe_playwright_python") / "axe.min.js"
 MISSING = (
-    "no Chromium found: install it (apt install chromium, brew install --cask chromium, or "
-    "playwright install chromium), or set CHROMIUM to the path of one"
+    "no Chromium found: install it (apt install chromium, or playwright install chromium), or set "
+    "CHROMIUM to the path of one"
 )
 
 
@@ -39,17 +38,9 @@ class BrowserNotFound(Exception):
 
 
 def find_browser() -> Path | None:
-    """The browser named by ``CHROMIUM``, or one on PATH or among the applications of a Mac."""
-    if path := os.environ.get("CHROMIUM"):
-        return Path(path)
-    on_path = (shutil.which(name) for name in NAMES)
-    in_applications = (
-        folder / f"{name}.app" / "Contents" / "MacOS" / name
-        for folder in (Path("/Applications"), Path.home() / "Applications")
-        for name in MAC_APPLICATIONS
-    )
-    found = [Path(path) for path in on_path if path]
-    return next((path for path in (*found, *in_applications) if path.exists()), None)
+    """The browser named by ``CHROMIUM``, or one on PATH."""
+    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    return Path(found) if found else None
 
 
 @contextmanager

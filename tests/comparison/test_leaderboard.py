@@ -71,10 +71,7 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
     "one breaks the rule more often when told": lambda: [
         run_with_outcomes("a", "usual", lambda n: "usual" if n % 2 else "legal")
     ],
-    "none does": lambda: keeping(a=100, b=100),
     "a lead": lambda: keeping(a=60, b=40),
-    "a lead over both": lambda: keeping(a=60, b=20, c=40),
-    "a tie": lambda: keeping(a=40, b=40),
     "a tie, and one behind": lambda: keeping(a=60, b=40, c=40),
     "inconclusive": lambda: keeping(100, a=50, b=52),
     "inconclusive among many": lambda: keeping(60, **dict.fromkeys("abcdef", 40)),
@@ -124,10 +121,6 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
         for name in "ab"
     ],
     "the dataset of one model": lambda: [on(name, **SHIPPED) for name in "ab"],
-    "parts of one dataset": lambda: [
-        on("a", version="", origin="both.jsonl"),
-        on("b", 9, version="", origin="both.jsonl"),
-    ],
 }
 
 

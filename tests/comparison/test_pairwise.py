@@ -5,8 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from cant_do_that_anymore import Estimate, rules_named
 from cant_do_that_anymore.comparison.entries import entries_of
@@ -69,12 +67,11 @@ def test_the_verdict_follows_from_the_interval(
     assert pair.sentence.startswith(sentence)
 
 
-@pytest.mark.parametrize("percent", [0, 50, 100])
-def test_equal_models_are_equivalent_on_enough_samples(percent: int) -> None:
-    play = keeps_habit_in(percent)
-    assert [pair_of(n, a=play, b=play).verdict for n in (30, 400)] == [
-        *("inconclusive", "equivalent"),
-    ]
+def test_equal_models_are_equivalent_on_enough_samples() -> None:
+    for percent in (0, 50, 100):
+        play = keeps_habit_in(percent)
+        few, many = (pair_of(n, a=play, b=play).verdict for n in (30, 400))
+        assert (few, many) == ("inconclusive", "equivalent")
 
 
 def test_only_items_that_both_answered_count() -> None:
@@ -96,33 +93,6 @@ def test_replies_without_a_move_never_win_and_hide_no_clear_difference() -> None
         assert pair.verdict != "different"
         assert pair.difference and pair.difference.sign == 0
     assert pair_of(300, deaf=cut_off(10), good=keeps_habit_in(10)).verdict == "different"
-
-
-outcomes: st.SearchStrategy[Outcome] = st.sampled_from(
-    ["usual", "legal", "adapted", "illegal", "unreadable", "error"]
-)
-
-
-@settings(max_examples=40)
-@given(st.lists(st.tuples(outcomes, outcomes), min_size=1, max_size=6), st.data())
-def test_the_interval_covers_every_reading_of_unusable_replies(
-    original: list[tuple[Outcome, Outcome]], data: st.DataObject
-) -> None:
-    filler: st.SearchStrategy[Outcome] = st.sampled_from(["usual", "legal"])
-
-    def fill(outcome: Outcome) -> Outcome:
-        return data.draw(filler) if outcome in ("unreadable", "error") else outcome
-
-    filled = [(fill(before), fill(after)) for before, after in original]
-    [other] = runs_of(len(original), other=keeps_habit_in(50))
-    unusable, readable = (
-        run_with_outcomes("junk", [after for _, after in pairs], [before for before, _ in pairs])
-        for pairs in (original, filled)
-    )
-    [wide], [true] = compare([other, unusable]), compare([other, readable])
-    if wide.difference and true.difference:
-        assert wide.difference.low is not None and wide.difference.high is not None
-        assert wide.difference.low - 1e-9 <= true.difference.value <= wide.difference.high + 1e-9
 
 
 @pytest.mark.parametrize(

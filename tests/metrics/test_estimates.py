@@ -156,21 +156,6 @@ def test_an_estimate_has_a_sign_only_if_its_interval_excludes_0() -> None:
     assert (without.sign, without.reach, without.as_share) == (0, 0.0, "50%")
 
 
-def test_items_of_one_game_or_with_one_subject_are_not_independent() -> None:
-    def interval(games: Sequence[int]) -> tuple[float, float]:
-        items = [replace(position, game=game) for position, game in zip(POOL, games, strict=False)]
-        results = run_with_outcomes(
-            "m", lambda n: "usual" if n % 12 < 6 else "legal", "usual", items
-        )
-        return ends(results.results.uptake)
-
-    (low, high), (wide_low, wide_high) = interval(range(60)), interval([n // 6 for n in range(60)])
-    assert wide_low < low - 0.05 and high + 0.05 < wide_high
-    first, second = (replace(position, game=game) for game, position in enumerate(POOL[:2]))
-    repeated = [first, second, replace(first, game=1)]  # the first one was played in both games
-    assert run_with_outcomes(positions=repeated).results.groups == 1
-
-
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [

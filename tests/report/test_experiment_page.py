@@ -3,11 +3,9 @@
 import csv
 import io
 import json
-import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 from urllib.parse import unquote, urlparse
 
 import numpy as np
@@ -17,21 +15,18 @@ from playwright.sync_api import Browser, Page
 
 from browser import Opener, OpenPage, check_accessible, check_fits
 from cant_do_that_anymore.comparison.entries import entries_of
-from cant_do_that_anymore.comparison.experiment import run_all, specs_for
 from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.formatting import visible
-from cant_do_that_anymore.habits.chess.position import write_positions
 from cant_do_that_anymore.providers.base import REASONING_TOKENS, Effort, Settings
 from cant_do_that_anymore.report.formats.csv import as_csv
-from cant_do_that_anymore.report.pages import experiment_page, write
-from cant_do_that_anymore.report.plots import curve_chart, has_curve
+from cant_do_that_anymore.report.pages import write
+from cant_do_that_anymore.report.plots import curve_chart
 from cant_do_that_anymore.report.rows import Row, build_document
 from cant_do_that_anymore.runs.identity import PROBES
 from cant_do_that_anymore.runs.lookup import folders_in
-from cant_do_that_anymore.runs.storage import load_run, save_run
+from cant_do_that_anymore.runs.storage import load_run
 from reasoning_servers import HABITS_KEPT, effort_server, keeps_habit_at, reasoning_tokens_at
 from testing import (
-    POOL,
     Body,
     CompletedCommand,
     Loopback,
@@ -126,14 +121,6 @@ def test_all_efforts_share_the_dataset_of_the_lowest_effort(experiment: Experime
     assert high == [REASONING_TOKENS] * 2 * 2 * N
 
 
-def test_a_curve_needs_two_efforts_of_a_model(experiment: Experiment) -> None:
-    names = ("yielding-*-none-*", "yielding-*-low-*", "stubborn-*-low-*")
-    none, low, other = (load_run(next(experiment.out.glob(name))) for name in names)
-    assert has_curve(entries_of([none, low]))
-    assert not has_curve(entries_of([none, other]))
-    assert not has_curve(entries_of([none, replace(none, version="m-2")]))
-
-
 def test_a_stopped_experiment_resumes(tmp_path: Path) -> None:
     """The server rejects the key during the last effort. Finished runs are still reported."""
     server, sent = effort_server(), 0
@@ -158,26 +145,6 @@ def test_a_stopped_experiment_resumes(tmp_path: Path) -> None:
     assert new[:PROBES] == ["none"] * PROBES  # whether it is still the same model
     assert set(new[PROBES:]) == {"high"}
     assert len(table(tmp_path)) == 3
-
-
-def test_rules_have_their_own_datasets_and_share_requests(tmp_path: Path) -> None:
-    write_positions(tmp_path / "pool.jsonl", POOL[:N])
-    rules = ["bishops-as-knights", "bishops-as-rooks"]
-    fields: dict[str, Any] = {"evals": "all", "wording": "plain", "efforts": "low", "n": N}
-    with serving_in_process(effort_server()) as server:
-        specs = specs_for(
-            model="yielding",
-            base_url=server.url,
-            rules=rules,
-            pool=str(tmp_path / "pool.jsonl"),
-            **fields,
-        )
-        runs, _ = run_all({"yielding": specs}, tmp_path, save_run, quiet=True)
-    assert [run.plan.change.key for run in runs] == rules
-    prompts = [tuple(message["content"] for message in r["messages"]) for r in server.requests]
-    # Standard rules: once to select and once to measure. Each change: once.
-    assert sorted(map(prompts.count, set(prompts))) == [1] * 2 * N + [2] * N
-    assert len(set(prompts)) == N + 2 * N
 
 
 @pytest.fixture
@@ -246,17 +213,6 @@ def test_rows_link_to_the_reports_of_their_runs(opened: OpenPage, experiment: Ex
     page.locator("table.board-of a").first.click()
     assert page.locator("h1").inner_text() == "yielding"
     opened.requests.pop()  # for the linked report
-
-
-def test_only_runs_with_a_report_are_linked(experiment: Experiment, tmp_path: Path) -> None:
-    copy = tmp_path / "copy #1"
-    shutil.copytree(experiment.out, copy)
-    *_, last_report = sorted(copy.glob("*/report.html"))
-    last_report.unlink()
-    ranked = rankings(entries_of(map(load_run, folders_in(copy))))
-    with without_plots():
-        text = experiment_page(ranked, build_document(ranked, tmp_path / "elsewhere"))
-    assert text.count('<a href="../copy%20%231/') == 5
 
 
 def test_titles_and_model_names_are_escaped(open_page: Opener, tmp_path: Path) -> None:

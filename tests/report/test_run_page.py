@@ -9,17 +9,14 @@ import pytest
 from playwright.sync_api import Browser
 
 from browser import Opener, check_fits, save_report
-from cant_do_that_anymore import Answer, Position, shipped_pool
+from cant_do_that_anymore import Answer, Position
 from cant_do_that_anymore.formatting import visible
 from cant_do_that_anymore.habits.chess.notation import notate
-from cant_do_that_anymore.habits.chess.rules import STANDARD
 from cant_do_that_anymore.providers.base import Usage
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.runs.storage import load_run
-from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
-from cant_do_that_anymore.task.prompts import Prompt
 from run_builders import with_other_forbidden_moves
 from testing import (
     POOL,
@@ -83,14 +80,6 @@ def random_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_prompts_are_shown_unchanged() -> None:
-    plan = plan_of()
-    first, *others = plan.conditions
-    condition = replace(first, prompts=(Prompt("In 90 % of games & more, <think>."),))
-    report = page(run_from_answers([], replace(plan, conditions=(condition, *others))))
-    assert "<pre>In 90 % of games &amp; more, &lt;think&gt;.</pre>" in report
-
-
 def test_run_writes_a_report_for_light_dark_and_print(random_run: Path, open_page: Opener) -> None:
     opened = open_page(random_run / "report.html")
     assert opened.text(".lede") == headline(load_run(random_run))
@@ -131,33 +120,6 @@ def test_the_report_has_what_run_json_has(random_run: Path, open_page: Opener) -
     ):
         assert text in opened.text("#made")
     assert all(note in opened.text(".notes") for note in run_data["notes"])
-
-
-def test_a_third_condition_is_shown_everywhere(tmp_path: Path, open_page: Opener) -> None:
-    half_stated = ConditionTemplate(lambda _: STANDARD, lambda *_: "<half>")
-    names = ("standard", "changed", "half_stated")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(CONDITIONS, "half_stated", half_stated)
-        plan = plan_of(2, names=names)
-    usual = POOL[0].usual[0]
-    changed = reasoned(f"Not {usual}?", "g1h3", 70)
-    replies = [Answer(usual), changed, Answer("<i>no</i>")]
-    samples: list[PositionAnswers] = [
-        (POOL[0], dict.fromkeys(names, Answer(usual))),
-        (POOL[0], dict(zip(names, replies, strict=True))),
-    ]
-    opened = open_page(save_report(run_from_answers(samples, plan), tmp_path))
-    assert "3 times" in opened.text("#moved")
-    header = opened.page.locator(".outcomes thead th").all_text_contents()
-    assert header == ["outcome", "meaning", "standard", "changed", "half stated"]
-    assert opened.text("[data-outcome='half_stated.usual']") == "1"
-    assert opened.page.locator("#made details pre").last.text_content() == "<half>"
-    opened.page.select_option("[name=half_stated]", "unreadable")
-    opened.expect_current_sample("1 of 1")
-    assert opened.text("article[data-condition=half_stated] > pre") == "<i>no</i>"
-    for summary in opened.page.locator("#made summary").all():
-        summary.click()
-    check_fits(opened.page, tables_from=390)
 
 
 def test_filters_and_search_narrow_the_samples(
@@ -374,18 +336,6 @@ def test_1000_samples_make_a_small_report_that_opens_in_two_seconds(
     run = run_from_answers([sample(position, answer, answer) for position in POOL[:20]])
     per_sample = (len(page(run).encode()) - len(page(run_from_answers([])).encode())) / 20
     assert 1_000 * per_sample < 10_000_000
-
-
-def test_diagonal_run_shows_all_usual_moves(tmp_path: Path, open_page: Opener) -> None:
-    positions = shipped_pool("diagonal")[:5]
-    samples = [sample(p, p.usual[0], p.usual[-1]) for p in positions]
-    run = run_from_answers(samples, plan_of(5, eval="all_diagonal"))
-    opened = open_page(save_report(run, tmp_path))
-    assert opened.text(".lede").startswith("model-1 moves a bishop diagonally in 100% of 5 ")
-    for position in positions:
-        arrows = opened.page.locator("#samples .board polygon.usual").count()
-        assert arrows == len(position.usual)
-        opened.page.keyboard.press("ArrowRight")
 
 
 def test_sparse_and_repeated_samples_have_a_report(tmp_path: Path, open_page: Opener) -> None:
