@@ -51,11 +51,9 @@ def test_a_run_is_worse_if_its_whole_interval_is_below_the_tolerance(
     assert (check.baseline, check.run) == ("m 2026-11-10 10:00:00", "m 2026-11-17 10:00:00")
 
 
-def test_few_changes_and_answers_without_a_move_never_prove_a_drop() -> None:
-    few, some = (baseline_check("adapted", keeps_habit_in(percent), n=100) for percent in (3, 6))
-    assert (few.verdict, some.verdict) == ("inconclusive", "worse")
-    junk = baseline_check("adapted", "unreadable")
-    assert (junk.verdict, junk.difference.value) == ("inconclusive", -1)
+def test_answers_without_a_move_never_prove_a_drop() -> None:
+    check = baseline_check("adapted", "unreadable")
+    assert (check.verdict, check.difference.value) == ("inconclusive", -1)
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,11 @@
 """Entries of an experiment: one for each run, under a unique name."""
 
-import shutil
 from dataclasses import replace
-from pathlib import Path
 
 from cant_do_that_anymore.comparison.entries import entries_of, named_entries
 from cant_do_that_anymore.comparison.leaderboard import differences_in_plan
 from cant_do_that_anymore.providers.base import Effort, Settings
-from cant_do_that_anymore.runs.lookup import find_runs
 from cant_do_that_anymore.runs.run import Run
-from cant_do_that_anymore.runs.storage import load_run, save_run
 from testing import POOL, run_with_outcomes
 
 
@@ -41,14 +37,3 @@ def test_each_effort_is_an_entry_under_the_name_of_its_model() -> None:
     assert "(m effort none: none; m default effort: default; m effort high: high)" in note
     entries = named_entries([run(seed=seed, effort="low") for seed in (1, 2)] + runs[:1])
     assert [entry.model for entry in entries] == ["m seed 1", "m seed 2", "m seed 0"]
-
-
-def test_unfinished_folders_and_second_names_add_no_run(tmp_path: Path) -> None:
-    folder = tmp_path / "runs" / "one"
-    save_run(run(), folder)
-    unfinished = tmp_path / "runs" / ".part-1"
-    unfinished.mkdir()
-    shutil.copy(folder / "samples.jsonl", unfinished)
-    folders = find_runs([tmp_path / "runs", folder, folder / ".." / "one"])
-    (entry,) = entries_of(map(load_run, folders))
-    assert entry.results == load_run(folder).results

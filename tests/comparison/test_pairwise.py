@@ -95,35 +95,25 @@ def test_replies_without_a_move_never_win_and_hide_no_clear_difference() -> None
     assert pair_of(300, deaf=cut_off(10), good=keeps_habit_in(10)).verdict == "different"
 
 
+class Rephrased(NoEnPassant):
+    statement = "En passant is over: such a move is now illegal."
+
+
 @pytest.mark.parametrize(
     ("part", "change", "sentence"),
     [
         ("plan", {"change": rules_named("rooks-as-knights")}, "different rules .*rooks-as-knights"),
+        ("plan", {"change": Rephrased()}, "different rules .*no-en-passant-.*, no-en-passant-"),
         ("plan", {"eval": "all_diagonal"}, "different evals .*all, all_diagonal"),
         ("dataset", {"pool_name": "mine"}, "different pools .*the default pool, the pool mine"),
     ],
-    ids=["rules", "evals", "pools"],
+    ids=["rules", "rules under one key", "evals", "pools"],
 )
 def test_runs_that_differ_in_the_task_are_refused(
     part: str, change: dict[str, Any], sentence: str
 ) -> None:
-    [run] = runs_of(2, a="usual")
+    run = run_with_outcomes(positions=POOL[:2], plan={"change": NoEnPassant()})
     other = replace(run, **{part: replace(getattr(run, part), **change)})
     with pytest.raises(InvalidInput, match=sentence):
         compare([run, other])
-
-
-def test_custom_rules_that_changed_under_one_key_are_different_rules() -> None:
-    class Changed(NoEnPassant):
-        statement = "En passant is over: such a move is now illegal."
-
-    runs = [
-        replace(run, plan=replace(run.plan, change=change))
-        for change in (NoEnPassant(), Changed())
-        for run in runs_of(2, **{type(change).__name__: keeps_habit_in(50)})
-    ]
-    first, second = (run.plan.change.identity for run in runs)
-    expected = f"different rules .*{', '.join(sorted((first, second)))}"
-    with pytest.raises(InvalidInput, match=expected):
-        compare(runs)
-    assert len({entry.category for entry in entries_of(runs)}) == 2
+    assert len({entry.category for entry in entries_of([run, other])}) == 2

@@ -26,7 +26,6 @@ from cant_do_that_anymore.runs.identity import PROBES
 from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_CONDITIONS
-from cant_do_that_anymore.task.types import answers_of
 from loopback import queried_move
 from planted_models import (
     CANNOT_STOP,
@@ -42,7 +41,6 @@ from planted_models import (
     primed,
     states_rules,
 )
-from reasoning_servers import Tagged
 from testing import (
     POOL,
     USUAL,
@@ -183,15 +181,6 @@ def test_knowledge_needs_more_than_half_of_what_guessing_lacks() -> None:
     assert answers(40)[1].startswith("It is only 20 points")
 
 
-def test_a_reasoning_model_is_diagnosed_the_same() -> None:
-    """A yes or no is also read from the reply, not from the reasoning."""
-    with serving_in_process(Tagged(CANNOT_STOP)) as server:
-        run = measure(server, n=6, diagnose=True)
-    assert values_in(run) == [1, 0, 0, 0] and run.controls
-    for answer in answers_of((*run.samples, *run.controls)):
-        assert answer.usage.thinking_tokens and answer.stop_reason == "stop"
-
-
 def test_few_controls_are_noted(tmp_path: Path) -> None:
     few = diagnose(PERFECT, n=30, pool=mixed_pool(tmp_path / "pool.jsonl", 30, 5))
     assert 0 < len(few.controls) <= 5
@@ -237,13 +226,6 @@ def test_a_diagnosis_sends_only_missing_requests(upset_run: Run, home: Path) -> 
     assert [c.item for c in run.controls] == [c.item for c in upset_run.controls]
 
 
-def test_no_controls_for_a_dataset_of_another_model() -> None:
-    with serving_in_process(UPSET_BY_ANY_CHANGE) as server:
-        run = measure(server, n=4, fallback_dataset="gpt-4-0314", diagnose=True)
-    assert run.controls == []
-    assert len(server.requests) == 1 + 6 * 4
-
-
 def test_lost_controls_are_refused(upset_run: Run, tmp_path: Path) -> None:
     save_run(upset_run, tmp_path / "run")
     file = tmp_path / "run" / "controls.jsonl"
@@ -268,15 +250,6 @@ def test_a_failed_control_is_left_out_and_counted(tmp_path: Path) -> None:
             run = evaluate(replace(spec, seed=1), quiet=True)
     assert sum(not sample.answered for sample in run.controls) == 1
     assert "left out 1 control without an answer" in run.notes
-
-
-@pytest.mark.parametrize("prefix", ["", "completions/"])
-def test_chat_and_base_models_get_the_same_diagnosis(prefix: str) -> None:
-    """Four tokens are enough for yes and no."""
-    with serving_in_process(PERFECT, finish_reason="length" if prefix else "stop") as server:
-        run = measure(server, model=f"{prefix}m", diagnose=True, n=10)
-    assert {request["max_tokens"] for request in server.requests[1:]} == {4 if prefix else 512}
-    assert values_in(run) == [1, 1, 0, 0]
 
 
 def test_chain_of_thought_asks_for_the_answer_format_of_the_question() -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from browser import Opener, check_accessible, check_fits
-from cant_do_that_anymore.api.results import save_with_page
 from cant_do_that_anymore.comparison.leaderboard import ranking_of
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.formatting import visible
@@ -16,7 +15,6 @@ from cant_do_that_anymore.runs.run import Run
 from testing import (
     POOL,
     Outcomes,
-    cdta,
     keeps_habit_in,
     printed,
     run_with_outcomes,
@@ -58,19 +56,6 @@ def test_comparison_matches_snapshot() -> None:
         printed(comparison_table(ranking_of(own_datasets))),
     )
     snapshot("comparison", "\n\n".join(texts))
-
-
-def test_compare_prints_the_table_and_writes_the_report(tmp_path: Path) -> None:
-    folders = [tmp_path / name for name in ("alpha", "beta")]
-    for folder in folders:
-        save_with_page(make_run(folder.name, PLAYS[folder.name], n=200), folder)
-    page = tmp_path / "pages" / "page.html"
-    page.parent.mkdir()
-    result = cdta("compare", *folders, folders[0], "-o", page, code=0)
-    verdict = "alpha follows the rule most often; its lead over beta is significant"
-    assert result.stdout.startswith(verdict)
-    assert result.stdout.endswith(f"report: {page}\n")
-    assert '<a href="../alpha/report.html">' in page.read_text(encoding="utf-8")
 
 
 def test_markdown_escapes_model_names() -> None:
