@@ -1,6 +1,7 @@
-"""Rankings: their verdicts as sentences, the models that get no rank, and notes."""
+"""Rankings: names of entries, verdicts as sentences, models that get no rank, and notes."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -173,3 +174,33 @@ def test_runs_of_two_protocols_are_never_ranked_together() -> None:
     for rank in (entries_of, ranking_of):
         with pytest.raises(InvalidInput, match=r"protocols 2 and 5 cannot be ranked together"):
             rank(runs)
+
+
+def run_at(model: str = "m", seed: int = 0, effort: Effort | None = None) -> Run:
+    settings = Settings(seed=seed, reasoning_effort=effort)
+    return small_run(model, settings=settings)
+
+
+def labels(*runs: Run) -> list[str]:
+    return [entry.label for entry in named_entries(runs)]
+
+
+def test_runs_of_one_model_are_entries_named_by_what_differs() -> None:
+    runs = [run_at(seed=1), run_at(seed=2), run_at("other")]
+    assert labels(*runs) == ["m seed 1", "m seed 2", "other"]
+    assert [entry.run for entry in entries_of(runs)] == runs
+    times = "2026-11-10T10:00:07Z", "2026-11-10T10:00:59Z"
+    again = [replace(run_at(), started_at=time) for time in times]
+    assert labels(*again) == ["m 2026-11-10 10:00:07", "m 2026-11-10 10:00:59"]
+    assert labels(again[0], again[0]) == ["m #1", "m #2"]
+
+
+def test_each_effort_is_an_entry_under_the_name_of_its_model() -> None:
+    runs = [run_at(effort="none"), run_at(), run_at(effort="high")]
+    names = ["m effort none", "m default effort", "m effort high"]
+    assert labels(*runs, run_at("other", effort="none")) == [*names, "other effort none"]
+    assert labels(runs[0]) == ["m"]
+    (note,) = differences_in_plan(named_entries(runs))
+    assert "(m effort none: none; m default effort: default; m effort high: high)" in note
+    entries = named_entries([run_at(seed=seed, effort="low") for seed in (1, 2)] + runs[:1])
+    assert [entry.model for entry in entries] == ["m seed 1", "m seed 2", "m seed 0"]

@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 from typing import Any
-from unittest.mock import patch
 
 import pytest
-from aiohttp import web
 
-from cant_do_that_anymore.errors import Incomplete, InvalidInput
+from cant_do_that_anymore import Position
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.habits.chess.position import write_positions
 from cant_do_that_anymore.habits.chess.rules import (
     BISHOPS_AS_KNIGHTS,
@@ -45,6 +44,7 @@ from testing import (
     POOL,
     USUAL,
     Body,
+    PositionAnswers,
     Spec,
     checksum,
     evaluate,
@@ -153,6 +153,7 @@ def test_the_rule_gets_no_credit_for_habits_that_only_the_placebo_adds() -> None
     run = diagnose(primed, n=100, temperature=1.0)
     effect = run.results.diagnosis["rule_effect"].estimate
     assert run["delta"].value == 0 and effect and effect.sign > 0
+    assert run.results.diagnosis["rule_effect"].answer == "Can't tell"
     assert explanation(run).startswith("Its share of usual moves is")
     assert "reacts" not in explanation(run)
 
@@ -234,21 +235,17 @@ def test_lost_controls_are_refused(upset_run: Run, tmp_path: Path) -> None:
         load_run(tmp_path / "run")
 
 
-def test_a_failed_control_is_left_out_and_counted(tmp_path: Path) -> None:
-    async def fault(request: Body, _: int) -> web.Response | None:
-        fails = request["temperature"] and moves_in(request) == failing_moves
-        return web.Response(status=418) if fails else None
+def test_a_control_without_an_answer_is_left_out_and_noted() -> None:
+    def keep(position: Position, conditions: tuple[str, ...]) -> PositionAnswers:
+        return position, dict.fromkeys(conditions, Answer(position.usual[0]))
 
-    failing_moves = None
-    with serving_in_process(PERFECT, fault=fault) as server:
-        pool = mixed_pool(tmp_path / "pool.jsonl", 6, 6)
-        spec = Spec("m", server.url, pool=pool, n=6, diagnose=True)
-        failing_moves = evaluate(spec, quiet=True).controls[0].item.subject
-        with pytest.raises(Incomplete, match=r"^1 of \d+ samples have no answer"):
-            evaluate(replace(spec, seed=1), quiet=True)
-        with patch("cant_do_that_anymore.runs.evaluate.MAX_MISSING", 0.2):
-            run = evaluate(replace(spec, seed=1), quiet=True)
-    assert sum(not sample.answered for sample in run.controls) == 1
+    samples = [keep(position, DIAGNOSIS_CONDITIONS) for position in POOL[:6]]
+    controls = [keep(position, CONTROL_CONDITIONS) for position in POOL[6:10]]
+    failed = Answer("", "error", error="gone")
+    controls.append((POOL[10], dict.fromkeys(CONTROL_CONDITIONS, failed)))
+    run = run_from_answers(samples, plan_of(names=DIAGNOSIS_CONDITIONS), controls)
+    estimate = run.results.diagnosis["other_play"].estimate
+    assert estimate and estimate.n == 4
     assert "left out 1 control without an answer" in run.notes
 
 
