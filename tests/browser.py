@@ -20,11 +20,8 @@ FLAGS = [
     "--no-sandbox",
     "--disable-dev-shm-usage",  # small in containers
     "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
-    "--disable-sync",
 ]
 AXE = files("axe_playwright_python") / "axe.min.js"
 MISSING = (

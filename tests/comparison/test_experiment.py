@@ -1,7 +1,6 @@
 """Experiments end to end, and tables and plots of runs built by hand."""
 
 import csv
-import re
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -29,14 +28,13 @@ from testing import (
     Body,
     CompletedCommand,
     Loopback,
+    Outcomes,
     adapting,
     cdta,
     checksum,
     habit,
     is_changed,
-    measure,
     moves_in,
-    positions,
     printed,
     run_with_outcomes,
     serving_in_process,
@@ -101,23 +99,6 @@ def test_a_run_that_another_process_saved_meanwhile_is_reused(tmp_path: Path) ->
 
     runs, failures = experiment.run_all(specs, tmp_path, save_twice, quiet=True)
     assert (len(runs[0].samples), failures) == (5, {})
-
-
-class Renamed(Loopback):
-    """Changes its version with every answer."""
-
-    def completion(self, request: Body) -> dict[str, Any]:
-        return super().completion(request) | {"model": f"replica-{len(self.requests)}"}
-
-
-def test_a_new_version_in_every_answer_counts_as_the_requested_model() -> None:
-    with serving_in_process(Renamed(respond)) as server:
-        first, again = (measure(server, dataset=positions(N)) for _ in range(2))
-    assert (first.samples, first.version) == (again.samples, "m")
-    for run in (first, again):
-        (note,) = [note for note in run.notes if "model version" in note]
-        versions = r"more than one model version answered: (replica-\d+ \(1\),? ){3}and 37 more"
-        assert re.fullmatch(versions, note)
 
 
 @pytest.mark.usefixtures("no_plots")
@@ -228,20 +209,16 @@ def test_plots_show_names_literally_and_are_reproducible(
     recwarn: pytest.WarningsRecorder, tmp_path: Path
 ) -> None:
     """A dollar sign starts no formula, and a character missing from the font is spelled out."""
-    options: dict[str, Any] = {
-        "positions": shipped_pool("diagonal")[:2],
-        "plan": {"eval": "all_diagonal"},
-    }
-    runs = [
-        run_with_outcomes(name, ["usual", "unreadable"], **options)
-        for name in ("$a_b^$", "_hidden", "模型")
-    ]
+    positions, plan = shipped_pool("diagonal")[:2], {"eval": "all_diagonal"}
+    outcomes: Outcomes = ["usual", "unreadable"]
+    names = ("$a_b^$", "_hidden", "模型")
+    runs = [run_with_outcomes(name, outcomes, positions=positions, plan=plan) for name in names]
     group = entries_of(runs)
     for chart in (outcome_chart, uptake_chart):
         [_, first], [_, again] = (save_chart(chart, group, tmp_path / name) for name in "ab")
         plot = first.read_text(encoding="utf-8")
         assert plot == again.read_text(encoding="utf-8")
-        for name in ("$a_b^$", "_hidden", "⟨U+6A21⟩⟨U+578B⟩"):
+        for name in (*names[:2], "⟨U+6A21⟩⟨U+578B⟩"):
             assert f"<!-- {name} -->" in plot  # beside the outlines of each text
     title = figure_of(outcome_chart, group).get_suptitle()
     assert title == "Bishops move like knights: outcomes (all_diagonal, n = 2; 95% intervals)"

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from cant_do_that_anymore import Position
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.habits.chess.position import write_positions
 from cant_do_that_anymore.habits.chess.rules import (
@@ -44,7 +43,6 @@ from testing import (
     POOL,
     USUAL,
     Body,
-    PositionAnswers,
     Spec,
     checksum,
     evaluate,
@@ -233,20 +231,6 @@ def test_lost_controls_are_refused(upset_run: Run, tmp_path: Path) -> None:
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
     with pytest.raises(InvalidInput, match=rf"controls.jsonl' \(it has {N - 1} of {N}"):
         load_run(tmp_path / "run")
-
-
-def test_a_control_without_an_answer_is_left_out_and_noted() -> None:
-    def keep(position: Position, conditions: tuple[str, ...]) -> PositionAnswers:
-        return position, dict.fromkeys(conditions, Answer(position.usual[0]))
-
-    samples = [keep(position, DIAGNOSIS_CONDITIONS) for position in POOL[:6]]
-    controls = [keep(position, CONTROL_CONDITIONS) for position in POOL[6:10]]
-    failed = Answer("", "error", error="gone")
-    controls.append((POOL[10], dict.fromkeys(CONTROL_CONDITIONS, failed)))
-    run = run_from_answers(samples, plan_of(names=DIAGNOSIS_CONDITIONS), controls)
-    estimate = run.results.diagnosis["other_play"].estimate
-    assert estimate and estimate.n == 4
-    assert "left out 1 control without an answer" in run.notes
 
 
 def test_chain_of_thought_asks_for_the_answer_format_of_the_question() -> None:

@@ -9,16 +9,12 @@ from cant_do_that_anymore.formatting import amount
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.metrics.intervals import mean_interval
 from cant_do_that_anymore.metrics.measures import REASONING_DIFFERENCE, reasoning_name
-from cant_do_that_anymore.providers.base import Answer, Usage
 from cant_do_that_anymore.report.sentences import reasoning_sentence
 from reasoning_servers import CountedInTotal, longer_when_changed, tempted, tempted_reasoning
 from testing import (
-    POOL,
     checksum,
     measure,
     positions_of,
-    run_from_answers,
-    run_with_outcomes,
     serving_in_process,
 )
 
@@ -48,19 +44,6 @@ def test_reasoning_tokens_match_the_planted_model() -> None:
     ends = f"[{amount(estimate.low or 0)}, {amount(estimate.high or 0)}]"
     sentence = f"a difference of {amount(estimate.value)} {ends}."
     assert reasoning_sentence(run).endswith(sentence)
-
-
-def test_reasoning_may_be_less_under_the_change_or_absent() -> None:
-    def answer(tokens: int) -> Answer:
-        return Answer("f1b5", usage=Usage(1, tokens + 1, tokens))
-
-    answers = [(p, {"standard": answer(10 + p.game), "changed": answer(9)}) for p in POOL[:5]]
-    run = run_from_answers(answers)
-    assert run[REASONING_DIFFERENCE].value < 0
-    assert "a difference of −" in reasoning_sentence(run)
-    without = run_with_outcomes()
-    assert not NAMES & without.results.estimates.keys()
-    assert reasoning_sentence(without) == ""
 
 
 SICILIAN = Position(1, ("e2e4", "c7c5", "g1f3", "d7d6"), ("f1b5",))
