@@ -7,7 +7,6 @@ from itertools import pairwise, product
 from pathlib import Path
 from random import Random
 from statistics import stdev
-from typing import Any
 
 import pytest
 
