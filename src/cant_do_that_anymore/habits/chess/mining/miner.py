@@ -12,6 +12,7 @@ import re
 import signal
 import socket
 import sqlite3
+import sys
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -124,7 +125,7 @@ def _map_in_order(
 @contextmanager
 def _ctrl_c_blocked() -> Iterator[None]:
     """Delay Ctrl-C; a process that starts meanwhile never receives it, except on Windows."""
-    if not hasattr(signal, "pthread_sigmask"):
+    if sys.platform == "win32":
         yield
         return
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
