@@ -84,6 +84,17 @@ def no_retry_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "LONGEST_WAIT", 0.01)
 
 
+@pytest.fixture
+def short_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests time out after 0.4 seconds."""
+    import aiohttp
+
+    from cant_do_that_anymore.providers import openai_api
+
+    for name in ("TIMEOUT", "LONG_TIMEOUT"):
+        monkeypatch.setattr(openai_api, name, aiohttp.ClientTimeout(total=0.4))
+
+
 WITHOUT_HTTP = {
     *("comparison", "costs", "dataset", "metrics", "report", "runs"),
     *("test_disk", "test_wrong_numbers"),

@@ -1,4 +1,4 @@
-"""Server faults, for the loopback server and the proxy."""
+"""Server faults, for the loopback server."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -103,5 +103,3 @@ FAULTS: dict[str, Callable[[], web.StreamResponse]] = {
         }
     ),
 }
-ENDLESS = ("silence", "slow drip")
-"""Faults that last until the client disconnects."""

@@ -77,8 +77,7 @@ def test_the_error_for_a_bad_header_hides_its_value(header: str, message: str) -
     assert SECRET not in str(error.value)
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-@pytest.mark.parametrize("is_relative", [True, False])
+@pytest.mark.parametrize(("status", "is_relative"), [(301, True), (308, False)])
 def test_redirects_are_not_followed(server: Loopback, status: int, is_relative: bool) -> None:
     async def redirect(request: Body, number: int) -> web.Response:
         url = f"{server.url}/chat/completions?a={SECRET}"
@@ -172,43 +171,37 @@ def test_some_models_are_reached_through_inspect(monkeypatch: pytest.MonkeyPatch
         info = model_info(Spec(model=name, tag="t"))
         assert info.identity["api"] == "inspect"
         assert info.identity["name"] == info.name == name.removeprefix("inspect/")
-        assert info.identity["tag"] == "t"
     with serving(Azure(lambda _: "e7e5")) as azure:
         monkeypatch.setenv("AZUREAI_OPENAI_BASE_URL", azure.url)
         monkeypatch.setenv("AZUREAI_OPENAI_API_KEY", "k")
-        result = answer(model="openai/azure/my-deployment", header=("X-Gateway=open sesame",))
+        result = answer(model="openai/azure/my-deployment", header=(f"X-Gateway={SECRET}",))
     assert result.text == "e7e5"
     assert "my-deployment/chat/completions?api-version=" in azure.path_and_query
     headers = {name.lower(): value for name, value in azure.headers[0].items()}
-    assert headers["x-gateway"] == "open sesame"
+    assert headers["x-gateway"] == SECRET
 
 
 def test_the_error_for_an_unknown_model_names_only_a_few_of_many() -> None:
     names = (*(f"vendor-{number}/model-{number}" for number in range(400)), "qwen/qwen3-8b")
-    fault = error_when(lambda *_: True, "no such model", 404)
-    with serving(habit, listed=names, fault=fault) as server:
-        with pytest.raises(UserError, match=r"did you mean 'qwen/qwen3-8b'\?") as unknown_model:
+    with serving(habit, listed=names, fault=error_when(lambda *_: True, "no", 404)) as server:
+        with pytest.raises(UserError, match=r"\(HTTP 404: no\); did you mean 'qwen/qwen3-8b'\?$"):
             answer(model="qwen3-8b", base_url=server.url)
-        assert len(str(unknown_model.value)) < 300
         with pytest.raises(
-            InvalidInput, match=r"serves vendor-0/model-0, .*, \.\.\.; name one"
-        ) as no_model:
+            InvalidInput, match=r"vendor-11/model-11, \.\.\.; name one with --model$"
+        ):
             model_named(None, server.url)
-        assert len(str(no_model.value)) < 400
 
 
 @pytest.mark.usefixtures("no_plots")
-def test_an_experiment_hides_header_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HIDDEN", "a-value-for-nobody")
+def test_an_experiment_gets_header_values_from_variables_only(tmp_path: Path) -> None:
     file = tmp_path / "e.toml"
     with serving(Loopback(habit)) as server:
         config = f'model = "m@{server.url}"\npool = "common"\nn = 3\nout = "{tmp_path}/out"\n'
-        file.write_text(config + 'header = ["X-Hidden=a-value-for-nobody"]\n')
-        refused = cdta("experiment", file, "--quiet")
-        assert (refused.returncode, server.requests) == (2, [])
-        assert "a-value" not in refused.stderr
-        file.write_text(config + 'header = ["X-Hidden=env:HIDDEN"]\n')
-        assert cdta("experiment", file, "--quiet").returncode == 0
-        assert {headers.get("X-Hidden") for headers in server.headers} == {"a-value-for-nobody"}
+        file.write_text(f'{config}header = ["X-Hidden={SECRET}"]\n')
+        assert SECRET not in cdta("experiment", file, "--quiet", code=2).stderr
+        assert server.requests == []
+        file.write_text(f'{config}header = ["X-Hidden=env:HIDDEN"]\n')
+        cdta("experiment", file, "--quiet", code=0, HIDDEN=SECRET)
+        assert {headers.get("X-Hidden") for headers in server.headers} == {SECRET}
     contents = [path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()]
-    assert not any(b"a-value-for-nobody" in content for content in contents)
+    assert contents and not any(SECRET.encode() in content for content in contents)

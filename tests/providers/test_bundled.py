@@ -3,10 +3,8 @@
 import asyncio
 import importlib
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import chess
 import numpy as np
@@ -29,7 +27,6 @@ from cant_do_that_anymore.providers.bundled import (
     Logits,
     Network,
     PocketModel,
-    Tokens,
     load_network,
 )
 from cant_do_that_anymore.providers.catalog import model_named
@@ -193,7 +190,7 @@ class TestReader:
         assert self.usual_share(habits, "changed") < 0.6 * standard
         assert self.usual_share(habits, "placebo") > 0.9 * standard
 
-    @pytest.mark.parametrize("text", ["", "Colorless green ideas sleep.", "Лиса 123 ...", "pqzrv"])
+    @pytest.mark.parametrize("text", ["", "Colorless green ideas sleep.", "Лиса 123 ..."])
     def test_text_without_a_rule_changes_nothing(self, habits: list[Position], text: str) -> None:
         assert self.usual_share(habits[::2], "standard", Message("system", text)) > 0.9
 
@@ -216,48 +213,20 @@ class TestReader:
         assert 1 <= len(tokens) <= module.MAX_TEXT
 
 
-class TestTrainingTexts:
-    """The training texts must not contain what the shipped prompts measure."""
-
-    @pytest.fixture(scope="class")
-    @classmethod
-    def texts(cls) -> ModuleType:
-        folder = Path(__file__).parents[2] / "training"
-        with pytest.MonkeyPatch.context() as patch:
-            patch.syspath_prepend(str(folder))
-            return importlib.import_module("texts")
-
-    def test_no_training_text_has_a_sentence_of_a_shipped_prompt(self, texts: ModuleType) -> None:
-        shipped = texts.shipped_sentences()
-        training = [text for group in texts.training_texts(2, 20).values() for text in group]
-        assert len(shipped) > 50
-        assert not any(texts.sentences_of(text) & shipped for text in training)
-
-    def test_no_training_text_states_a_held_out_rule_or_uses_a_held_out_phrase(
-        self, texts: ModuleType
-    ) -> None:
-        training = texts.training_texts(2, 20)
-        assert not set(texts.HELD_OUT_RULES) & training.keys()
-        held_out = {p[1:] for group in texts.PHRASES.values() for p in group if p[:1] == "~"}
-        plain = {phrase for phrase in held_out if "{" not in phrase}
-        assert len(held_out) > 12
-        assert not any(
-            phrase in text for group in training.values() for text in group for phrase in plain
-        )
-
-
-def test_concurrent_questions_of_one_length_share_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    batch_sizes: list[int] = []
-    scores = Network.scores
-
-    def count_and_score(network: Network, positions: list[Tokens], *text: Tokens) -> Logits:
-        batch_sizes.append(len(positions))
-        return scores(network, positions, *text)
-
-    monkeypatch.setattr(Network, "scores", count_and_score)
-    load_network.cache_clear()
-    moves_of(POCKET, [(move,) for move in ("e2e4", "d2d4", "c2c4", "g1f3")])
-    assert batch_sizes == [4]
+def test_no_training_text_contains_what_the_shipped_prompts_measure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "training"))
+    texts = importlib.import_module("texts")
+    training = texts.training_texts(2, 20)
+    assert not set(texts.HELD_OUT_RULES) & training.keys()
+    shipped = texts.shipped_sentences()
+    held_out = {p[1:] for group in texts.PHRASES.values() for p in group if p[:1] == "~"}
+    plain_phrases = {phrase for phrase in held_out if "{" not in phrase}
+    assert len(shipped) > 50 and len(held_out) > 12
+    for text in (text for group in training.values() for text in group):
+        assert not texts.sentences_of(text) & shipped
+        assert not any(phrase in text for phrase in plain_phrases)
 
 
 def test_an_error_reaches_the_whole_batch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,30 +244,21 @@ def test_an_error_reaches_the_whole_batch(monkeypatch: pytest.MonkeyPatch) -> No
     assert [str(error) for error in asyncio.run(errors())] == ["out of memory"] * 3
 
 
-class TestShippedFiles:
-    """A damaged installation gives an error that says so."""
-
-    @pytest.fixture
-    def data(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-        for name in ("pocket.onnx", "pocket.json"):
-            shutil.copy(str(DATA / name), tmp_path)
-        monkeypatch.setattr(module, "DATA", tmp_path)
-        load_network.cache_clear()
-        yield tmp_path
-        load_network.cache_clear()
-
-    @pytest.mark.parametrize("name", ["pocket.onnx", "pocket.json"])
-    @pytest.mark.parametrize("part", [slice(0, 1000), None])
-    def test_a_damaged_file_is_an_error(self, data: Path, name: str, part: slice | None) -> None:
-        content = (data / name).read_bytes()
-        (data / name).unlink()
-        if part:
-            (data / name).write_bytes(content[part])
-        with pytest.raises(UserError, match="damaged or missing; install the package") as error:
+@pytest.mark.parametrize("name", ["pocket.onnx", "pocket.json"])
+@pytest.mark.parametrize("kept", [1000, None])
+def test_a_damaged_or_missing_file_is_an_error(
+    name: str, kept: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for file in ("pocket.onnx", "pocket.json"):
+        shutil.copy(str(DATA / file), tmp_path)
+    content = (tmp_path / name).read_bytes()
+    (tmp_path / name).unlink()
+    if kept:
+        (tmp_path / name).write_bytes(content[:kept])
+    load_network.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "DATA", tmp_path)
+        with pytest.raises(UserError, match="damaged or missing; install the package"):
             model_named(POCKET)
-        assert error.value.exit_code == 1
-        (data / name).write_bytes(content)
-        assert model_named(POCKET).info.name == POCKET
-
-    def test_the_network_is_small(self) -> None:
-        assert len((DATA / "pocket.onnx").read_bytes()) < 11_000_000
+    load_network.cache_clear()
+    assert model_named(POCKET).info.name == POCKET

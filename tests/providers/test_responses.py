@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import aiohttp
 import pytest
 from aiohttp import web
 
@@ -63,7 +62,7 @@ def ending(reason: object, content: object = "e2e4") -> Body:
     return reply(content, finish_reason=reason)
 
 
-PARTS = [{"type": "text", "text": "e2"}, {"type": "output_text", "text": "e"}, {"text": "4"}]
+PARTS = [{"type": "text", "text": "e2"}, {"text": "e4"}, {"type": "image"}]
 ANSWERS: list[tuple[Any, dict[str, Any]]] = [
     (ending("stop"), {"stop_reason": "stop", "text": "e2e4", "version": "m-1"}),
     (ending("stop", ""), {"stop_reason": "stop", "text": ""}),
@@ -71,76 +70,49 @@ ANSWERS: list[tuple[Any, dict[str, Any]]] = [
     (ending("content_filter"), {"stop_reason": "refused"}),
     (ending("a new one"), {"stop_reason": "stop"}),
     (ending("a new one", "<think>hm</think>"), {"reasoning": "hm", "text": ""}),
-    (reply(extra={"status": "completed", "error": {}, "errors": []}), {"text": "e2e4"}),
-    (reply(extra={"error": None, "errors": None, "type": "message"}), {"text": "e2e4"}),
-    (reply(extra={"success": True, "code": 20_000}), {"text": "e2e4"}),
+    (reply(extra={"error": None, "errors": [], "type": "message"}), {"text": "e2e4"}),
 ]
+NO_USAGE = {"usage": Usage()}
+REFUSAL = {"content": None, "refusal": "I will not."}
 OWN_ADAPTER_ANSWERS: list[tuple[Any, dict[str, Any]]] = [
     *((ending(reason, ""), {"stop_reason": "stop"}) for reason in ("eos", "end_turn", "STOP")),
-    *((ending(reason, ""), {"stop_reason": "stop"}) for reason in ("eos_token", "stop_sequence")),
     *((ending(reason), {"stop_reason": "length"}) for reason in ("max_tokens", "model_length")),
-    (ending("max_output_tokens", ""), {"stop_reason": "length"}),
-    *(
-        (reply(extra={"success": True, "code": code}), {"text": "e2e4"})
-        for code in (None, 0, 200, "ok", "success")
-    ),
-    (
-        reply(message={"content": None, "refusal": "I will not."}),
-        {"text": "I will not.", "stop_reason": "refused"},
-    ),
-    (reply([*PARTS, {"type": "image"}]), {"text": "e2e4"}),
+    (reply(message=REFUSAL), {"text": "I will not.", "stop_reason": "refused"}),
+    (reply(PARTS), {"text": "e2e4"}),
     ({"choices": reply()["choices"]}, {"version": "m"}),
+    (reply(message={"reasoning_content": "so"}), {"reasoning": "so"}),
+    (reply(message={"reasoning_content": "", "reasoning": "so"}), {"reasoning": "so"}),
+    (reply(message={"content": "<think>so</think>", "reasoning": "\n"}), {"reasoning": "so"}),
     *(
-        (
-            json.dumps(reply(extra={"usage": {"prompt_tokens": 0}})).replace("0", tokens),
-            {"usage": Usage()},
-        )
+        (json.dumps(reply(extra={"usage": {"prompt_tokens": 0}})).replace("0", tokens), NO_USAGE)
         for tokens in ("Infinity", "1e400", "9" * 400, "9" * 4300, '"many"', "-1")
     ),
-]
-
-
-REASONING: list[Body] = [
-    {"reasoning_content": "so"},
-    {"reasoning": "so"},
-    {"reasoning_content": "", "reasoning": "so"},
-    {"content": "<think>so</think>", "reasoning": "\n"},
 ]
 TOKENS = {"prompt_tokens": 10, "completion_tokens": 2}
 REASONING_40 = {"completion_tokens_details": {"reasoning_tokens": 40}}
 X96 = "x" * 96
 USAGES: list[tuple[Any, str, Usage]] = [
-    (TOKENS | {"total_tokens": 12}, "", Usage(10, 2)),
-    (TOKENS | {"total_tokens": 20}, "", Usage(10, 10)),
     (TOKENS, "", Usage(10, 2)),
-    ({"prompt_tokens": 10, "completion_tokens": None, "total_tokens": 30}, "", Usage(10, 20)),
-    ({"prompt_tokens": -10, "completion_tokens": None, "total_tokens": 3}, "", Usage()),
-    ({"prompt_tokens": -1, "completion_tokens": 2, "total_tokens": 105}, "", Usage(0, 2)),
+    (TOKENS | {"total_tokens": 20}, "", Usage(10, 10)),
+    (TOKENS | {"completion_tokens": None, "total_tokens": 30}, "", Usage(10, 20)),
+    (TOKENS | {"prompt_tokens": -1, "total_tokens": 105}, "", Usage(0, 2)),
     ({"total_tokens": 105}, "", Usage()),
-    ({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 105}, "", Usage()),
-    (None, "", Usage()),
     ("n/a", "", Usage()),
-    ([], "", Usage()),
-    (TOKENS | {"total_tokens": 1_012}, "", Usage(10, 1_002)),
     *(
         (TOKENS | {"completion_tokens_details": {"reasoning_tokens": tokens}}, "", Usage(10, 2))
-        for tokens in (-1, 6, 10**9, 10**16, "lots", [1], None, float("inf"))
+        for tokens in (-1, 6, 10**16, "lots", None, float("inf"))
     ),
     (TOKENS | {"completion_tokens": 50}, X96, Usage(10, 50, 48)),
     (TOKENS | {"completion_tokens": 50} | REASONING_40, X96, Usage(10, 50, 40)),
     (TOKENS | {"total_tokens": 52} | REASONING_40, X96, Usage(10, 42, 40)),
     (TOKENS | {"completion_tokens": 50, "completion_tokens_details": 5}, X96, Usage(10, 50, 48)),
-    ({"prompt_tokens": 10}, X96, Usage(10)),
 ]
 OWN_ADAPTER_ANSWERS += [
-    *((reply(message=message), {"reasoning": "so"}) for message in REASONING),
-    *(
-        (
-            reply(extra={"usage": usage}, message={"content": "f1b5", "reasoning": reasoning}),
-            {"text": "f1b5", "reasoning": reasoning, "usage": counted},
-        )
-        for usage, reasoning, counted in USAGES
-    ),
+    (
+        reply(extra={"usage": usage}, message={"content": "f1b5", "reasoning": reasoning}),
+        {"text": "f1b5", "reasoning": reasoning, "usage": counted},
+    )
+    for usage, reasoning, counted in USAGES
 ]
 
 
@@ -158,8 +130,10 @@ def test_a_response_is_read_as_an_answer(
     assert {name: getattr(result, name) for name in fields} == fields
 
 
+MALFORMED = [name for name in FAULTS if not name.startswith("HTTP")]
+MALFORMED_FOR_INSPECT = ["reset", "cut off", "silence", "no JSON", "no choice", "choices of null"]
 ERROR_FIELDS: list[Body] = [{"error": 1}, {"errors": [1]}, {"object": "error"}]
-ABORT_REASONS = ["error", "Aborted", "cancelled", "failed", "timeout", "time-out"]
+ABORT_REASONS = ["error", "Aborted", "cancelled", "failed", "time-out"]
 LOST_ANSWERS: list[tuple[str, Any, str]] = [
     *((OWN, reply(extra=fields), "the response is not a completion: ") for fields in ERROR_FIELDS),
     *((OWN, ending(reason), "") for reason in (*ABORT_REASONS, "insufficient memory")),
@@ -167,18 +141,8 @@ LOST_ANSWERS: list[tuple[str, Any, str]] = [
     (INSPECT, ending("a new one", ""), "ended for an unknown reason"),
     (OWN, reply(error={"code": 502}), ""),
     (OWN, reply({"text": "e2e4"}), ""),
-    *(
-        (OWN, FAULTS[name], "")
-        for name in FAULTS
-        if name not in ("HTTP 409", "HTTP 429", "HTTP 500", "HTTP 502", "HTTP 503", "HTTP 529")
-    ),
-    *(
-        (INSPECT, FAULTS[name], "")
-        for name in (
-            *("HTTP 408", "reset", "cut off", "silence", "no JSON", "no choice"),
-            *("choices of null", "a 200 with an error body"),
-        )
-    ),
+    *((OWN, FAULTS[name], "") for name in ("HTTP 408", *MALFORMED)),
+    *((INSPECT, FAULTS[name], "") for name in ("HTTP 408", *MALFORMED_FOR_INSPECT)),
     (OWN, lambda: web.json_response({"id": "later"}, status=202), ""),
     (OWN, lambda: web.Response(status=204), "an empty body"),
     (OWN, lambda: web.Response(status=499), "HTTP 499"),
@@ -186,6 +150,7 @@ LOST_ANSWERS: list[tuple[str, Any, str]] = [
 ]
 
 
+@pytest.mark.usefixtures("short_timeout")
 @pytest.mark.parametrize(("adapter", "response", "message"), LOST_ANSWERS)
 def test_a_lost_answer_counts_as_possibly_billed(
     adapter: str,
@@ -196,7 +161,6 @@ def test_a_lost_answer_counts_as_possibly_billed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Inspect's own client would silently send three requests."""
-    monkeypatch.setattr(openai_api, "TIMEOUT", aiohttp.ClientTimeout(total=0.3))
     monkeypatch.setattr(openai_api, "MAX_RESPONSE_BYTES", 10_000)
     monkeypatch.setenv("INSPECT_HTTP_REQUEST_TIMEOUT", "0.3")
     with pytest.raises(TransientError, match=message or None) as error:
@@ -210,6 +174,8 @@ def refusal(status: int, message: str = "no", **fields: str) -> Callable[[], web
 
 
 QUOTA = {"type": "billing", "code": "insufficient_quota"}
+TOO_LARGE = "Request too large for m on tokens per min (TPM): Limit 30000, Requested 33012"
+FEWER = "This requires more credits, or fewer max_tokens. You can only afford 4000"
 
 
 @pytest.mark.parametrize(
@@ -229,6 +195,8 @@ QUOTA = {"type": "billing", "code": "insufficient_quota"}
         (OWN, refusal(429, "You exceeded your current quota"), TransientError, "HTTP 429: You"),
         (INSPECT, refusal(422), RequestRejected, "cannot answer"),
         (INSPECT, refusal(429, "Add a card", **QUOTA), UserError, "Add a card"),
+        *((OWN, refusal(status, TOO_LARGE), RequestRejected, "TPM") for status in (413, 429)),
+        (OWN, refusal(402, FEWER), RequestRejected, "afford"),
         (OWN, refusal(400), RequestRejected, r"refuses 'm' \(HTTP 400: no\)"),
         (INSPECT, refusal(400), RequestRejected, "cannot answer"),
     ],
@@ -258,7 +226,6 @@ def test_some_unusual_statuses_are_answers(adapter: str, answer: Callable[..., A
 
 
 REASONING_IN_TEXT = [
-    ("f1b5", "", "f1b5"),
     ("<think>e4e5? d2d4?</think>f1b5", "e4e5? d2d4?", "f1b5"),
     ("<think>\n\n</think>\n\nf1b5", "", "\n\nf1b5"),
     ("e4e5? d2d4?</think>f1b5", "e4e5? d2d4?", "f1b5"),
@@ -273,7 +240,6 @@ REASONING_IN_TEXT = [
         "f1b5",
     ),
     ("<|channel|>analysis<|message|>a f1b5", "a f1b5", ""),
-    ("I think f1b5 is <best>", "", "I think f1b5 is <best>"),
     ("d2d4? I close my <think> block.</think>f1b5", "d2d4? I close my <think> block.", "f1b5"),
     ("d2d4\n<think>a</think>f1b5", "d2d4\na", "f1b5"),
     ("<think>a</think>b\n<think>c</think>f1b5", "a\nb\nc", "f1b5"),
@@ -307,10 +273,8 @@ def test_the_text_of_a_base_model_is_not_split() -> None:
     ("body", "message"),
     [
         ('{"error": {"message": "no\\n memory"}}', "no memory"),
-        ('{"message": "no"}', "no"),
         ('{"detail": "no"}', "no"),
         ('{"error": {"code": 3}}', '{"code": 3}'),
-        ('{"error": "no"}', "no"),
         ("<html>  no", "<html> no"),
         ("[" * 100_000, "[" * 100_000),
     ],
@@ -323,9 +287,8 @@ def test_error_messages_are_found(body: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("header", "seconds"),
     [
-        *((None, None), ("", None), ("soon", None), ("nan", None)),
-        *(("0.5", 0.5), ("-3", 0), ("601", 600), ("inf", 600)),
-        ("Thu, 01 Jan 1970 00:00:00 GMT", None),
+        *((None, None), ("nan", None), ("Thu, 01 Jan 1970 00:00:00 GMT", None)),
+        *(("0.5", 0.5), ("-3", 0), ("inf", 600)),
     ],
 )
 def test_retry_after_is_parsed(header: str | None, seconds: float | None) -> None:
