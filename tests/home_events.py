@@ -7,11 +7,10 @@ import shutil
 import signal
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,96 +19,60 @@ from unittest.mock import patch
 
 from aiohttp import web
 
-from cant_do_that_anymore import Rules, Spec
+from cant_do_that_anymore import Spec
 from cant_do_that_anymore.comparison.experiment import run_all
 from cant_do_that_anymore.errors import Stopped, UserError
-from cant_do_that_anymore.report.run_page import write_page
 from cant_do_that_anymore.runs.evaluate import evaluate
 from cant_do_that_anymore.runs.identity import PROBES
-from cant_do_that_anymore.runs.run import Run
-from cant_do_that_anymore.runs.storage import (
-    CONTROLS_FILE,
-    SAMPLES_FILE,
-    load_run,
-    run_json,
-    sample_line,
-    save_run,
-)
+from cant_do_that_anymore.runs.storage import CONTROLS_FILE, SAMPLES_FILE, save_run
 from crashes import start, was_killed
 from loopback import Body
 from random_servers import CUSTOM_RULES, FILES, RandomServer, write_edition
 
 Options = dict[str, Any]
 """Options of a run as plain values; ``server`` is an index, ``positions`` the name of a file."""
+Numbers = dict[str, Any]
 
 MAX_EXTRA = 4
 """Requests per connection that may be sent before it is known that they are needed."""
-Numbers = dict[str, Any]
-
 VOLATILE = ("started_at", "seconds", "notes", "cost", "dataset", "temperature")
+MAY_BE_KNOWN = ("adjustments", "limit")
+"""What a request does not need to learn again."""
 
 
 @dataclass(frozen=True)
-class RunResult:
-    """How a run ended: its numbers or an error message, and its requests and cache keys."""
+class FreshResult:
+    """How a run ended in a new home, with its requests and the keys of its answers."""
 
     numbers: Numbers | None
     message: str
-    requests: int = 0
-    keys: frozenset[str] = frozenset()
-
-
-def numbers_of(run: Run) -> Numbers:
-    """Everything that does not depend on the time: metrics, samples, scored replies."""
-    return _numbers(run_json(run), map(sample_line, (*run.samples, *run.controls)))
+    requests: int
+    keys: frozenset[str]
 
 
 def numbers_in(folder: Path) -> Numbers:
-    """The same for a saved run."""
+    """Everything of a saved run that does not depend on the time: metrics and samples."""
+    facts = json.loads((folder / "run.json").read_text())
     files = [folder / name for name in (SAMPLES_FILE, CONTROLS_FILE) if (folder / name).exists()]
-    lines = chain(*(file.read_text().splitlines() for file in files))
-    return _numbers(json.loads((folder / "run.json").read_text()), lines)
-
-
-def _numbers(facts: dict[str, Any], lines: Iterable[str]) -> Numbers:
-    samples = [json.loads(line) for line in lines]
-    for sample in samples:
-        for reply in sample["replies"].values():
-            for name in ("adjustments", "limit"):  # may already be known
-                reply.pop(name, None)
+    samples = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    for reply in chain(*(sample["replies"].values() for sample in samples)):
+        for name in MAY_BE_KNOWN:
+            reply.pop(name, None)
     dataset = {key: facts["dataset"][key] for key in ("version", "origin", "pool_name")}
+    facts["options"].pop("max_connections", None)
     stable = {key: value for key, value in facts.items() if key not in VOLATILE}
-    stable["options"].pop("max_connections", None)
-    return json.loads(json.dumps(stable | {"samples": samples, "dataset": dataset}))  # type: ignore[no-any-return]
+    return stable | {"samples": samples, "dataset": dataset}
 
 
-def bytes_in(folder: Path) -> str:
-    """A digest of the files of a run."""
-    files = (path.read_bytes() for path in sorted(folder.glob("*.json*")))
-    return sha256(b"".join(files)).hexdigest()
-
-
-def keys_in(cache: Path) -> frozenset[str]:
-    """The keys of the answers in a cache, with their namespaces."""
-    if not cache.exists():
+def keys_in(home: Path) -> frozenset[str]:
+    """The keys of the cached answers, with their namespaces."""
+    file = home / "answers.sqlite"
+    if not file.exists():
         return frozenset()
-    with closing(sqlite3.connect(cache)) as database:
+    with closing(sqlite3.connect(file)) as database:
         tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         rows = (database.execute(f"SELECT key || namespace FROM {table}") for (table,) in tables)
         return frozenset(key for (key,) in chain(*rows))
-
-
-def difference(actual: Any, expected: Any, at: str = "") -> str:
-    """The first place where two values differ."""
-    if isinstance(actual, dict) and isinstance(expected, dict):
-        for key in actual.keys() | expected.keys():
-            if actual.get(key) != expected.get(key):
-                return difference(actual.get(key), expected.get(key), f"{at}.{key}")
-    if isinstance(actual, list) and isinstance(expected, list) and len(actual) == len(expected):
-        for index, (one, other) in enumerate(zip(actual, expected, strict=True)):
-            if one != other:
-                return difference(one, other, f"{at}[{index}]")
-    return f"{at} is {actual!r:.300} and not {expected!r:.300}"
 
 
 class CheckFailed(AssertionError):
@@ -122,29 +85,21 @@ class Home:
     Attributes:
         editions: the current edition of each file and of the custom rules.
         editions_seen: the editions of each server that have answered under each tag.
-        saved_runs: the custom rules and the digest of each saved run.
     """
 
     def __init__(self, folder: Path, servers: Sequence[RandomServer], fresh: "FreshHomes") -> None:
         self.folder = folder
+        folder.mkdir(exist_ok=True)
         self.path = folder / "home"
         self.servers = servers
         self.fresh = fresh
         self.editions = dict.fromkeys((*FILES, "custom"), 0)
         self.editions_seen: dict[tuple[int, str], set[int]] = {}
-        self.saved_runs: dict[Path, tuple[Rules | None, str]] = {}
+        self.error_file = folder / "error"  # of another process
         for server in servers:
             server.replace_model(0)
         for name in FILES:
             write_edition(fresh.inputs, name, 0)
-
-    def apply(self, name: str, arguments: Sequence[Any]) -> None:
-        """Perform an event and check that no run saved earlier has changed."""
-        with patch.dict(os.environ, CDTA_HOME=str(self.path)):
-            getattr(self, name)(*arguments)
-        for folder, (_, digest) in self.saved_runs.items():
-            if bytes_in(folder) != digest:
-                raise CheckFailed(f"{folder.name} was changed")
 
     # Events
 
@@ -168,18 +123,13 @@ class Home:
 
     def kill(self, options: Options, at: int) -> None:
         """Kill the process at a write step; if the run was saved anyway, it must be complete."""
+        if self.other_editions(options):
+            return  # it may leave a few answers of another version, which prove nothing
         out = self._new_folder()
         with self._request_check(options, max_lost=2 * options["max_connections"]):
             was_killed(start(partial(self._run_and_save, options, out), self.error_file, at))
             self._raise_child_error()
         self._check_saved(options, out)
-
-    def kill_experiment(self, options: Options, seeds: int, at: int) -> None:
-        """The same during an experiment of several runs."""
-        was_killed(start(partial(self._run_seeds, options, seeds), self.error_file, at))
-        with suppress(UserError):
-            self._raise_child_error()
-        self._record_edition(options)
 
     def run_two(self, options: Options, others: Options) -> None:
         """Run two processes at once."""
@@ -207,9 +157,10 @@ class Home:
             evaluate(self.spec(options), quiet=True)
         self._record_edition(options)
 
-    def experiment(self, options: Options, seeds: int) -> None:
+    def experiment(self, options: Options, n_seeds: int) -> None:
         """Run several seeds into one folder, which may already have some of the runs."""
-        runs, failures = self._run_seeds(options, seeds)
+        specs = [self.spec(options | {"seed": 1 + seed}) for seed in range(n_seeds)]
+        runs, failures = run_all({"m": specs}, self.folder / "experiment", save_run, quiet=True)
         for run in runs:
             assert run.folder
             self._check_saved(options | {"seed": run.plan.settings.seed}, run.folder)
@@ -241,14 +192,6 @@ class Home:
             items.write_bytes(items.read_bytes().partition(b"\n")[0])
         else:
             items.write_bytes(b"\xff" * 99)
-
-    def reread(self, share: float) -> None:
-        """Load a saved run and rewrite its report."""
-        if not self.saved_runs:
-            return
-        folder = sorted(self.saved_runs)[int(share * len(self.saved_runs))]
-        run = load_run(folder, self.saved_runs[folder][0])
-        write_page(run, folder / "report.html")
 
     # State
 
@@ -283,30 +226,24 @@ class Home:
     def other_editions(self, options: Options) -> set[int]:
         """The editions of the model that answered earlier, but the current one."""
         current = self.servers[options["server"]].edition
-        return self.editions_seen.get(_model_key(options), set()) - {current}
+        return self.editions_seen.get((options["server"], options["tag"]), set()) - {current}
 
-    def keys(self) -> frozenset[str]:
-        """The keys of the answers in the cache."""
-        return keys_in(self.path / "answers.sqlite")
-
-    @property
-    def error_file(self) -> Path:
-        """The error of another process, if it had one."""
-        return self.folder / "error"
+    def _record_edition(self, options: Options) -> None:
+        edition = self.servers[options["server"]].edition
+        self.editions_seen.setdefault((options["server"], options["tag"]), set()).add(edition)
 
     def _new_folder(self) -> Path:
-        return self.folder / "runs" / f"{len(self.saved_runs):02}-{time.time_ns()}"
+        return self.folder / "runs" / str(time.time_ns())
 
     def _run_and_save(self, options: Options, out: Path) -> None:
         save_run(evaluate(self.spec(options), quiet=True), out)
 
-    def _run_seeds(self, options: Options, seeds: int) -> tuple[list[Run], dict[str, UserError]]:
-        specs = [self.spec(options | {"seed": 1 + seed}) for seed in range(seeds)]
-        return run_all({"m": specs}, self.folder / "experiment", save_run, quiet=True)
-
-    def _record_edition(self, options: Options) -> None:
-        edition = self.servers[options["server"]].edition
-        self.editions_seen.setdefault(_model_key(options), set()).add(edition)
+    def _raise_child_error(self) -> None:
+        """Raise the error of the other process here."""
+        if self.error_file.exists():
+            _, _, message = self.error_file.read_text().partition(": ")
+            self.error_file.unlink()
+            raise UserError(message)
 
     # Checks
 
@@ -314,13 +251,13 @@ class Home:
     def _request_check(self, options: Options, max_lost: int = 0) -> Iterator[None]:
         """Check that no cached request is sent again, except in identity checks."""
         server = self.servers[options["server"]]
-        first, before = len(server.requests), self.keys()
+        first, before = len(server.requests), keys_in(self.path)
         with self._error_check(options):
             try:
                 yield
             finally:
                 sent = len(server.requests) - first
-        new = self.keys() - before
+        new = keys_in(self.path) - before
         fresh = self.fresh.result(self, options)
         unanswered = max(0, fresh.requests - len(fresh.keys))
         if server.is_reasoning:  # requests in flight while its token limit rises
@@ -341,20 +278,24 @@ class Home:
             self._check_message(options, str(problem))
         self._record_edition(options)
 
-    def _raise_child_error(self) -> None:
-        """Raise the error of the other process here."""
-        if self.error_file.exists():
-            _, _, message = self.error_file.read_text().partition(": ")
-            self.error_file.unlink()
-            raise UserError(message)
-
     def _check_message(self, options: Options, message: str) -> None:
         """The message must be that of a fresh home."""
         expected = {_without_numbers(fresh.message) for fresh in self._fresh_results(options)}
         if _without_numbers(message) not in expected - {""}:
             raise CheckFailed(f"message {message!r}; in a fresh home: {expected}")
 
-    def _fresh_results(self, options: Options) -> list[RunResult]:
+    def _check_saved(self, options: Options, folder: Path) -> None:
+        """If a run was saved, it is complete and equal to that of a fresh home."""
+        if not folder.exists():
+            return
+        actual = numbers_in(folder)
+        expected = [fresh.numbers for fresh in self._fresh_results(options)]
+        if actual not in expected:
+            first = expected[0] or {}
+            names = [name for name in actual if actual[name] != first.get(name)]
+            raise CheckFailed(f"other {', '.join(names)} than in a fresh home: {folder}")
+
+    def _fresh_results(self, options: Options) -> list[FreshResult]:
         """The results in fresh homes: of the current model, and of those whose answers are cached.
 
         A run whose answers are all cached does not notice that the model has changed.
@@ -367,19 +308,6 @@ class Home:
             server.replace_model(current)
         return results
 
-    def _check_saved(self, options: Options, folder: Path) -> None:
-        """If a run was saved, it is complete and equal to that of a fresh home."""
-        if not folder.exists():
-            return
-        rules = CUSTOM_RULES[self.editions["custom"]] if options["rules"] == "custom" else None
-        actual = numbers_in(folder)
-        expected = [fresh.numbers for fresh in self._fresh_results(options)]
-        if actual not in expected:
-            raise CheckFailed(
-                f"other numbers than in a fresh home: {difference(actual, expected[0])}"
-            )
-        self.saved_runs[folder] = rules, bytes_in(folder)
-
 
 class FreshHomes:
     """The results of the same commands in new homes; each command is run once.
@@ -390,26 +318,24 @@ class FreshHomes:
 
     def __init__(self, folder: Path) -> None:
         self.inputs = folder
-        self._results: dict[str, RunResult] = {}
+        self._results: dict[str, FreshResult] = {}
 
-    def result(self, home: Home, options: Options) -> RunResult:
+    def result(self, home: Home, options: Options) -> FreshResult:
         """The result of a run in a new home."""
         key = home.key(options)
         if key not in self._results:
             server = home.servers[options["server"]]
             first, numbers, message = len(server.requests), None, ""
             with TemporaryDirectory() as new, patch.dict(os.environ, CDTA_HOME=new):
+                out = Path(new) / "run"
                 try:
-                    numbers = numbers_of(evaluate(home.spec(options), quiet=True))
+                    save_run(evaluate(home.spec(options), quiet=True), out)
+                    numbers = numbers_in(out)
                 except UserError as problem:
                     message = str(problem)
-                keys = keys_in(Path(new) / "answers.sqlite")
-            self._results[key] = RunResult(numbers, message, len(server.requests) - first, keys)
+                keys = keys_in(Path(new))
+            self._results[key] = FreshResult(numbers, message, len(server.requests) - first, keys)
         return self._results[key]
-
-
-def _model_key(options: Options) -> tuple[int, str]:
-    return options["server"], options["tag"]
 
 
 def _without_numbers(message: str) -> str:

@@ -17,16 +17,11 @@ INPUT, OUTPUT = 1e-4, 1e-3
 """Dollars per token."""
 
 
-def price(times: int = 1) -> ModelPrice:
-    """A multiple of the normal price."""
-    tokens = {"input_mtok": INPUT, "output_mtok": OUTPUT}
-    return ModelPrice(**{kind: Decimal(times * dollars * 1e6) for kind, dollars in tokens.items()})
-
-
 @contextmanager
-def price_list(prices: Any = None) -> Iterator[None]:
+def price_list() -> Iterator[None]:
     """The price list has the model "priced" at loopback addresses."""
-    model = ModelInfo(id="priced", match=ClauseEquals(equals="priced"), prices=prices or price())
+    prices = ModelPrice(input_mtok=Decimal(INPUT * 1e6), output_mtok=Decimal(OUTPUT * 1e6))
+    model = ModelInfo(id="priced", match=ClauseEquals(equals="priced"), prices=prices)
     provider = Provider("loopback", "Loopback", r"http://127\.0\.0\.1.*", models=[model])
     set_custom_snapshot(DataSnapshot([provider], from_auto_update=False))
     try:
@@ -40,9 +35,9 @@ def charge(usage: Mapping[str, Any]) -> float:
     return float(usage["prompt_tokens"] * INPUT + usage["completion_tokens"] * OUTPUT)
 
 
-def total_charge(server: Loopback, first: int | None = None) -> float:
-    """What a server charged for all requests, or for the first ones, by its own token counts."""
-    return sum(charge(server.completion(request)["usage"]) for request in server.requests[:first])
+def total_charge(server: Loopback) -> float:
+    """What a server charged for all requests, by its own token counts."""
+    return sum(charge(server.completion(request)["usage"]) for request in server.requests)
 
 
 @dataclass

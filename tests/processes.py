@@ -14,7 +14,6 @@ import sys
 import tempfile
 import threading
 import traceback
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from multiprocessing import get_context
@@ -114,7 +113,7 @@ def _run_in_process(
 def _new_process_state(
     argv: list[str], environment: dict[str, str], stdin: bytes, out: TextIO, err: TextIO
 ) -> Iterator[None]:
-    """Set the arguments, environment, streams, logging and warnings of a new process."""
+    """Set the arguments, environment, streams and logging of a new process."""
     with ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, {"COLUMNS": "80"} | environment))
         stack.enter_context(patch.object(sys, "argv", argv))
@@ -125,7 +124,6 @@ def _new_process_state(
         stack.enter_context(redirect_stdout(out))
         stack.enter_context(redirect_stderr(err))
         stack.enter_context(_separate_logging())
-        stack.enter_context(_warnings_on_stderr())
         yield
 
 
@@ -159,30 +157,6 @@ def _separate_logging() -> Iterator[None]:
         root.handlers = handlers
         for log, level in levels.items():
             log.setLevel(level)
-
-
-@contextmanager
-def _warnings_on_stderr() -> Iterator[None]:
-    """Show the warnings that Python shows by default, which pytest would capture."""
-
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        text = warnings.formatwarning(message, category, filename, lineno, line)
-        print(text, end="", file=file or sys.stderr)
-
-    hidden = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
-    with warnings.catch_warnings():
-        warnings.simplefilter("default")
-        for category in hidden:
-            warnings.simplefilter("ignore", category)
-        warnings.showwarning = show
-        yield
 
 
 def _stream(errors: str = "strict") -> io.TextIOWrapper:

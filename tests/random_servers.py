@@ -63,16 +63,18 @@ class RandomServer(Loopback):
     def completion(self, request: Body) -> dict[str, Any]:
         completion = super().completion(request)
         (choice,) = completion["choices"]
-        max_tokens = int(request.get("max_tokens") or request["max_completion_tokens"])
-        limit = CHARACTERS_PER_TOKEN * max_tokens
-        text, reasoning = choice["message"]["content"], ""
+        message = choice["message"]
+        limit = CHARACTERS_PER_TOKEN * int(
+            request.get("max_tokens") or request["max_completion_tokens"]
+        )
+        reasoning = ""
         if self.is_reasoning:
             length = max(0, self.number_for(request) % 120 - 60) * 60
             reasoning = ("What would I play? " * 200)[:length]
-            choice["message"]["reasoning"] = reasoning[:limit]
-        choice["message"]["content"] = text[: max(0, limit - len(reasoning))]
-        if len(reasoning) + len(text) > limit:
+            message["reasoning"] = reasoning[:limit]
+        if len(reasoning) + len(message["content"]) > limit:
             choice["finish_reason"] = "length"
+        message["content"] = message["content"][: max(0, limit - len(reasoning))]
         return completion
 
     async def answer(self, http: web.Request) -> web.StreamResponse:

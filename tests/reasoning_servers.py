@@ -6,30 +6,23 @@ those of the real services.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from aiohttp import web
 
-from cant_do_that_anymore.habits.chess.rules import board_after
 from loopback import Body, Loopback, is_changed, moves_in
 from planted_models import adapting, checksum, habit
 
 CHARACTERS_PER_TOKEN = 4
 REPLY_TOKENS = 2
+REASONING = "Let me see what the rules say and what I would play now. "
 TokenCount = Callable[[Body], int]
 Rejections = dict[str, Callable[[Body], bool]]
-ReasoningText = Callable[[Body, int], str]
 
 
 def default_reasoning_tokens(request: Body) -> int:
     """From 500 to 8,000 by the moves so far, as most models reason longer at some positions."""
     return 500 + checksum(moves_in(request)) * 37 % 7_501
-
-
-def default_reasoning_text(request: Body, tokens: int) -> str:
-    """Reasoning of this many tokens that mentions no move."""
-    text = "Let me see what the rules say and what I would play now. " * tokens
-    return text[: CHARACTERS_PER_TOKEN * tokens]
 
 
 def longer_when_changed(request: Body) -> int:
@@ -38,41 +31,12 @@ def longer_when_changed(request: Body) -> int:
     return default_reasoning_tokens(request) + 1_000 * more
 
 
-def is_tempted(moves: tuple[str, ...]) -> bool:
-    """In six of ten positions."""
-    return checksum(moves) % 10 < 6
-
-
-def gives_in(moves: tuple[str, ...]) -> bool:
-    """In two of these six, and in one of the other four."""
-    return checksum(moves) % 10 in (0, 1, 9)
-
-
-def tempted_reasoning(request: Body, tokens: int) -> str:
-    """Reasoning that mentions some moves, and where tempted the usual one, in UCI or SAN."""
-    moves = moves_in(request)
-    usual = habit(request)
-    if checksum(moves) % 2:
-        board = board_after(moves)
-        usual = f"**{board.san(board.parse_uci(usual))}**"
-    tempting = f"I would play {usual}, " if is_tempted(moves) or not is_changed(request) else ""
-    words = f"Castling (O-O) or h7h5, and on {usual[-2:]} there is nothing. {tempting}or Na3. "
-    return words + default_reasoning_text(request, tokens)
-
-
-def tempted(request: Body) -> str:
-    """The habit, replaced by a legal move when the rules change, unless the model gives in."""
-    kept = gives_in(moves_in(request)) or not is_changed(request)
-    return habit(request) if kept else adapting(request)
-
-
 @dataclass
 class ReasoningServer(Loopback):
     """Sends its reasoning in a field, accepts everything, counts reasoning as completion tokens.
 
     Attributes:
         reasoning_tokens: the number of reasoning tokens for a request.
-        reasoning_text: the reasoning for a request in this many tokens.
         reasoning_field: the field of the message with the reasoning; "" if it is hidden.
         cut_off_content: the content of a message if the reasoning uses up the limit.
         cut_off_reason: the finish reason of such a message.
@@ -81,14 +45,12 @@ class ReasoningServer(Loopback):
         limits: the token limits of the requests it answered.
     """
 
-    rejections: ClassVar[Rejections] = {}
-
     reasoning_tokens: TokenCount = default_reasoning_tokens
-    reasoning_text: ReasoningText = default_reasoning_text
     reasoning_field: str = "reasoning"
     cut_off_content: str | None = None
     cut_off_reason: str = "length"
     max_limit: int = 100_000
+    rejections: Rejections = field(default_factory=dict)
     limits: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -124,27 +86,30 @@ class ReasoningServer(Loopback):
         if is_cut_off:
             choice["message"]["content"] = self.cut_off_content
             choice["finish_reason"] = self.cut_off_reason
-        text = self.reasoning_text(request, spent)
-        if self.reasoning_field and text:
-            choice["message"][self.reasoning_field] = text
+        if self.reasoning_field and spent:
+            characters = CHARACTERS_PER_TOKEN * spent
+            choice["message"][self.reasoning_field] = (REASONING * spent)[:characters]
         usage = completion["usage"]
         usage["completion_tokens"] = spent if is_cut_off else spent + REPLY_TOKENS
         usage["total_tokens"] = usage["prompt_tokens"] + usage["completion_tokens"]
         return completion
 
 
+OPENAI_REJECTIONS: Rejections = {
+    "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+    "'max_completion_tokens' instead.": lambda request: "max_tokens" in request,
+    "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) "
+    "value is supported.": lambda request: request.get("temperature", 1) != 1,
+}
+
+
 @dataclass
 class OpenAI(ReasoningServer):
     """Strict about parameters and temperature; hides its reasoning but counts it."""
 
-    rejections: ClassVar[Rejections] = {
-        "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
-        "'max_completion_tokens' instead.": lambda request: "max_tokens" in request,
-        "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) "
-        "value is supported.": lambda request: request.get("temperature", 1) != 1,
-    }
     reasoning_field: str = ""
     cut_off_content: str | None = ""
+    rejections: Rejections = field(default_factory=OPENAI_REJECTIONS.copy)
 
     def completion_with_reasoning(self, request: Body) -> dict[str, Any]:
         completion = super().completion_with_reasoning(request)
@@ -164,27 +129,6 @@ class RejectsUnfinished(OpenAI):
                 "reached. Please try again with higher max_tokens."
             )
         return message
-
-
-@dataclass
-class Kimi(ReasoningServer):
-    """Accepts only temperature 1, and sends its reasoning in ``reasoning_content``."""
-
-    rejections: ClassVar[Rejections] = {
-        "invalid temperature: only 1 is allowed for this model": lambda request: (
-            request.get("temperature", 1) != 1
-        )
-    }
-    reasoning_field: str = "reasoning_content"
-    cut_off_content: str | None = ""
-
-
-class WithoutTemperature(ReasoningServer):
-    """Does not support a temperature at all."""
-
-    rejections: ClassVar[Rejections] = {
-        "temperature: Extra inputs are not permitted": lambda request: "temperature" in request
-    }
 
 
 class CountedInTotal(ReasoningServer):
@@ -224,12 +168,6 @@ class Tagged(ReasoningServer):
         return completion
 
 
-class FollowsEffort(OpenAI):
-    """Reasons according to ``reasoning_effort``, and accepts any temperature and limit."""
-
-    rejections: ClassVar[Rejections] = {}
-
-
 HABITS_KEPT = {
     "yielding": {"none": 9, "low": 6, "medium": 4, "high": 1},
     "stubborn": {"none": 9, "low": 9, "medium": 8, "high": 7},
@@ -256,11 +194,12 @@ def habit_by_effort(request: Body) -> str:
     return habit(request) if kept or not is_changed(request) else adapting(request)
 
 
-def effort_server() -> FollowsEffort:
+def effort_server() -> OpenAI:
     """A server whose models follow the rule more with more effort, by a known function."""
-    return FollowsEffort(
+    return OpenAI(
         habit_by_effort,
         reasoning_tokens=lambda request: reasoning_tokens_at(
             request["reasoning_effort"], moves_in(request), changed=is_changed(request)
         ),
+        rejections={},
     )

@@ -10,10 +10,11 @@ from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.metrics.intervals import mean_interval
 from cant_do_that_anymore.metrics.measures import REASONING_DIFFERENCE, reasoning_name
 from cant_do_that_anymore.report.sentences import reasoning_sentence
-from reasoning_servers import CountedInTotal, longer_when_changed, tempted, tempted_reasoning
+from reasoning_servers import CountedInTotal, longer_when_changed
 from testing import (
     checksum,
     measure,
+    perfect,
     positions_of,
     serving_in_process,
 )
@@ -22,9 +23,7 @@ NAMES = {*map(reasoning_name, ("standard", "changed")), REASONING_DIFFERENCE}
 
 
 def test_reasoning_tokens_match_the_planted_model() -> None:
-    source = CountedInTotal(
-        tempted, reasoning_tokens=longer_when_changed, reasoning_text=tempted_reasoning
-    )
+    source = CountedInTotal(perfect, reasoning_tokens=longer_when_changed)
     with serving_in_process(source) as server:
         run = measure(server, n=60)
     moves = [position.moves for position in positions_of(run.samples)]

@@ -11,23 +11,28 @@ from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.task.types import answers_of
 from reasoning_servers import (
     CountedInTotal,
-    Kimi,
     OpenAI,
     ReasoningServer,
+    Rejections,
     RejectsUnfinished,
     Tagged,
     TemplateSwitch,
-    WithoutTemperature,
 )
 from testing import Body, Serve, checksum, habit, is_changed, measure, moves_in, perfect, positions
 
 ROOM, REPLY = 32_768, 512
 HARMONY = ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>")
+KIMI_REJECTIONS: Rejections = {
+    "invalid temperature: only 1 is allowed for this model": lambda request: (
+        request.get("temperature", 1) != 1
+    )
+}
 FAMILIES: dict[str, Callable[[], ReasoningServer]] = {
     "OpenAI, empty reply": lambda: OpenAI(perfect),
     "OpenAI, HTTP 400": lambda: RejectsUnfinished(perfect),
-    "Kimi": lambda: Kimi(perfect),
-    "Anthropic's newest": lambda: WithoutTemperature(perfect),
+    "Kimi": lambda: ReasoningServer(
+        perfect, reasoning_field="reasoning_content", rejections=KIMI_REJECTIONS
+    ),
     "vLLM": lambda: ReasoningServer(perfect),
     "SGLang": lambda: ReasoningServer(
         perfect, reasoning_field="reasoning_content", cut_off_content=""
@@ -41,7 +46,7 @@ FAMILIES: dict[str, Callable[[], ReasoningServer]] = {
     "small": lambda: ReasoningServer(perfect, max_limit=9_000),
 }
 HIDES_REASONING = {"OpenAI, empty reply", "OpenAI, HTTP 400"}
-WITHOUT_TEMPERATURE = {*HIDES_REASONING, "Kimi", "Anthropic's newest"}
+WITHOUT_TEMPERATURE = {*HIDES_REASONING, "Kimi"}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
