@@ -18,7 +18,7 @@ from cant_do_that_anymore.providers.catalog import server_info
 
 QUESTION = Question(STANDARD, Position(0, ("e2e4",), ()), (Message("user", "e2e4"),))
 REQUEST = Request(QUESTION, "measuring", "standard")
-MODEL, OTHER = RandomModel.info, local_info("other", connections=4)
+MODEL = RandomModel.info
 SETTINGS = Settings()
 COMPLETE = Answer("e7e5", version="m-1", limit=512)
 CUT_OFF = Answer("e7", "length", version="m-1", limit=512)
@@ -35,7 +35,8 @@ def cache(path: Path) -> Iterator[Cache]:
         yield cache
 
 
-def test_everything_that_can_change_the_answer_changes_the_key(cache: Cache, path: Path) -> None:
+def test_everything_that_can_change_the_answer_changes_the_key(cache: Cache) -> None:
+    """test_cache_keys.py has the options of a run."""
     requests = [
         REQUEST,
         replace(REQUEST, question=replace(QUESTION, rules=BISHOPS_AS_KNIGHTS)),
@@ -45,19 +46,8 @@ def test_everything_that_can_change_the_answer_changes_the_key(cache: Cache, pat
         replace(REQUEST, draw=1),
         replace(REQUEST, tokens=100),
     ]
-    settings = [
-        Settings(0.0),
-        Settings(None),
-        Settings(max_tokens=17),
-        Settings(seed=5),
-        Settings(reasoning_effort="low"),
-        Settings(extra_body='{"top_k": 1}'),
-    ]
     keys = {cache.key(request, SETTINGS) for request in requests}
-    keys |= {cache.key(REQUEST, other) for other in settings}
-    with closing(Cache(path, OTHER)) as of_other_model:
-        keys.add(of_other_model.key(REQUEST, SETTINGS))
-    assert len(keys) == len(requests) + len(settings) + 1
+    assert len(keys) == len(requests)
 
 
 def save(cache: Cache, answer: Answer) -> Answer:
@@ -91,7 +81,7 @@ def test_answers_survive_with_the_limit_of_the_newest(cache: Cache, path: Path) 
         assert (again.is_empty, again.token_limit(None)) == (False, 512)
         assert again.token_limit("high") is None
         assert again.answer(REQUEST, SETTINGS) == answer
-    with closing(Cache(path, OTHER)) as of_other_model:
+    with closing(Cache(path, local_info("other", connections=4))) as of_other_model:
         assert of_other_model.is_empty
 
 

@@ -12,6 +12,7 @@ ASKED_AGAIN: list[tuple[dict[str, Any], int]] = [
     ({}, 0),
     # What the model gets, which sample of its answers, or who answers.
     ({"temperature": 0.5}, 8),
+    ({"max_tokens": 17}, 8),
     ({"reasoning_effort": "low"}, 8),
     ({"extra_body": '{"top_p": 0.5}'}, 8),
     ({"wording": "terse"}, 8),

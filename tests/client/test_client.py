@@ -13,7 +13,6 @@ from cant_do_that_anymore.client import client as module
 from cant_do_that_anymore.client.cache import Cache
 from cant_do_that_anymore.client.client import AHEAD, Client, from_cache_again
 from cant_do_that_anymore.client.pricing import CostLimit, Spending
-from cant_do_that_anymore.errors import Incomplete, UserError
 from cant_do_that_anymore.habits.base import Message
 from cant_do_that_anymore.habits.chess.position import Position
 from cant_do_that_anymore.habits.chess.rules import STANDARD
@@ -91,10 +90,6 @@ def cache(tmp_path: Path) -> Iterator[Cache]:
         yield cache
 
 
-def are_saved(cache: Cache, count: int) -> bool:
-    return all(cache.answer(request, SETTINGS) for request in requests(count))
-
-
 def new_client(model: Model, cache: Cache, connections: int | None = 4) -> Client:
     return Client(model, cache, connections, Spending(CostLimit(), None))
 
@@ -161,20 +156,6 @@ def test_no_request_is_sent_twice(cache: Cache) -> None:
     assert set(model.attempts.values()) == {1}
 
 
-def test_concurrent_clients_use_the_first_saved_answer(tmp_path: Path, cache: Cache) -> None:
-    first, second = ScriptedModel(), ScriptedModel()
-    second.reply = "another answer"
-
-    async def answers_of_both() -> list[list[Answer]]:
-        with closing(Cache(tmp_path / "answers.sqlite", INFO)) as other:
-            clients = new_client(first, cache), new_client(second, other)
-            return await asyncio.gather(*(all_answers(client, 9) for client in clients))
-
-    of_first, of_second = asyncio.run(answers_of_both())
-    assert texts(of_first) == texts(of_second)
-    assert set(first.attempts.values()) == {1}
-
-
 def test_retries_block_no_other_request(cache: Cache) -> None:
     """Four requests fail until all others have been sent."""
     model = ScriptedModel()
@@ -191,31 +172,19 @@ def test_overload_is_not_a_failure(cache: Cache) -> None:
     assert texts(ask_all(model, cache, 3)) == expected_texts(3)
 
 
-async def interrupt(
-    model: ScriptedModel, cache: Cache, should_stop: Callable[[], bool], ahead: int = AHEAD
-) -> int:
-    """Send many requests, and cancel once ``should_stop()``; return how many were sent by then."""
-    task = asyncio.create_task(all_answers(new_client(model, cache), 1000, ahead))
-    while not should_stop():
-        await asyncio.sleep(0)
-    sent = len(model.attempts)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(task, 5)
-    return sent
-
-
-def test_an_interruption_saves_requests_in_flight(cache: Cache) -> None:
-    model = ScriptedModel(lambda *_: 0.02)
-    sent = asyncio.run(interrupt(model, cache, lambda: len(model.attempts) >= 8))
-    assert len(model.attempts) == sent >= 8
-    assert are_saved(cache, sent)
-
-
 def test_an_interruption_does_not_wait_for_retry_after(cache: Cache) -> None:
     later = TransientError("later", retry_after=600, overloaded=True)
     model = ScriptedModel(lambda number, _: later if number == 3 else 0.0)
-    asyncio.run(interrupt(model, cache, lambda: bool(model.attempts[3])))
+
+    async def interrupt() -> None:
+        task = asyncio.create_task(all_answers(new_client(model, cache), 1000))
+        while not model.attempts[3]:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 5)
+
+    asyncio.run(interrupt())
 
 
 @pytest.mark.parametrize("is_interrupted", [True, False])
@@ -243,7 +212,7 @@ def test_a_consumer_that_stops_early_saves_requests_in_flight(
 
     asyncio.run(stop_after_two())
     assert 2 < len(model.attempts) < 2 + 3 * 4
-    assert are_saved(cache, len(model.attempts))
+    assert all(cache.answer(each, SETTINGS) for each in requests(len(model.attempts)))
 
 
 def test_an_unanswered_request_is_an_error_and_is_sent_again_next_time(cache: Cache) -> None:
@@ -254,26 +223,6 @@ def test_an_unanswered_request_is_an_error_and_is_sent_again_next_time(cache: Ca
     model.script = lambda *_: 0.0
     assert texts(ask_all(model, cache, 9)) == expected_texts(9)
     assert model.attempts.total() == 9 + module.MAX_FAILED_ATTEMPTS
-
-
-def test_answers_are_saved_when_the_model_stops_answering(cache: Cache) -> None:
-    model = ScriptedModel(lambda number, _: TransientError("gone") if number >= 20 else 0.0)
-    with pytest.raises(Incomplete, match=r"stopped answering \(gone\); all answers so far"):
-        ask_all(model, cache, 1000)
-    assert len(model.attempts) < 60
-    assert are_saved(cache, 20)
-
-
-def test_a_permanent_error_ends_the_run_at_once(cache: Cache) -> None:
-    model = ScriptedModel(lambda number, _: UserError("bad key") if number == 0 else 0.01)
-    with pytest.raises(UserError, match="bad key"):
-        ask_all(model, cache, 1000)
-    assert len(model.attempts) <= 8
-    cache._database.execute("PRAGMA query_only = ON")
-    model = ScriptedModel()
-    with pytest.raises(UserError, match=r"the cache .* cannot be used"):
-        ask_all(model, cache, 1000)
-    assert len(model.attempts) < 200
 
 
 def test_an_interrupted_run_with_a_raised_limit_goes_on_with_it(

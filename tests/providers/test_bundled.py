@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,34 +39,34 @@ DIAGONAL = shipped_pool("diagonal")[::100]
 GREEDY = Settings(0.0)
 
 
-def moves_of(
-    name: str,
-    histories: list[tuple[str, ...]],
-    rules: Rules = STANDARD,
-    *,
-    temperature: float | None = 0.0,
-    seed: int = 0,
-    concurrently: bool = True,
-) -> list[str]:
-    messages = (Message("user", rules.statement),)
-    questions = [Question(rules, Position(0, moves, ()), messages) for moves in histories]
-    return replies_of(name, questions, Settings(temperature, 16, seed), concurrently=concurrently)
-
-
 def replies_of(
-    name: str, questions: list[Question], settings: Settings = GREEDY, *, concurrently: bool = True
+    name: str, questions: list[Question], settings: Settings | Sequence[Settings] = GREEDY
 ) -> list[str]:
+    """The replies to concurrent questions, with these settings or those of each."""
+    each = [settings] * len(questions) if isinstance(settings, Settings) else settings
     model = PocketModel(name)
 
     async def ask_all() -> list[Answer]:
-        if concurrently:
-            return await asyncio.gather(*(model.answer(q, settings) for q in questions))
-        return [await model.answer(q, settings) for q in questions]
+        pairs = zip(questions, each, strict=True)
+        return await asyncio.gather(*(model.answer(*pair) for pair in pairs))
 
     return [answer.text for answer in asyncio.run(ask_all())]
 
 
-def test_batching_does_not_change_the_moves() -> None:
+def moves_of(
+    name: str,
+    positions: Sequence[Position],
+    rules: Rules = STANDARD,
+    settings: Settings | Sequence[Settings] = GREEDY,
+) -> list[str]:
+    return replies_of(name, [Question(rules, position, ()) for position in positions], settings)
+
+
+def after(*moves: str) -> Position:
+    return Position(0, moves, ())
+
+
+def test_batching_does_not_change_the_scores() -> None:
     network = load_network()
     same_length = [p for p in shipped_pool("pool") if len(p.moves) == 9][:BATCH]
     positions = [network.tokens(position.moves) for position in same_length]
@@ -74,18 +75,14 @@ def test_batching_does_not_change_the_moves() -> None:
     assert (separate.argmax(1) == batched.argmax(1)).all()
     np.testing.assert_allclose(separate, batched, atol=1e-4)
 
-    histories = [position.moves for position in POSITIONS[:50]]
-    assert moves_of(POCKET, histories) == moves_of(POCKET, histories, concurrently=False)
-
 
 def test_it_has_the_habits_its_card_claims_and_ignores_the_rule() -> None:
-    histories = [position.moves for position in POSITIONS]
-    moves = moves_of(POCKET, histories)
+    moves = moves_of(POCKET, POSITIONS)
     pairs = list(zip(POSITIONS, moves, strict=True))
     legal = sum(STANDARD.is_legal(p.board(), chess.Move.from_uci(move)) for p, move in pairs)
     assert legal / len(pairs) >= 0.99
     assert sum(move in p.usual for p, move in pairs) / len(pairs) >= 0.33
-    assert moves_of(POCKET, histories, BISHOPS_AS_KNIGHTS) == moves
+    assert moves_of(POCKET, POSITIONS, BISHOPS_AS_KNIGHTS) == moves
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -93,43 +90,29 @@ def test_it_has_the_habits_its_card_claims_and_ignores_the_rule() -> None:
 def test_pocket_rules_plays_only_legal_moves(rules: Rules, temperature: float) -> None:
     """At temperature 0 it plays its habit wherever that is legal."""
     positions = [*POSITIONS, *DIAGONAL]
-    histories = [position.moves for position in positions]
-    habits = moves_of(POCKET, histories)
-    moves = moves_of(POCKET_RULES, histories, rules, temperature=temperature)
+    habits = moves_of(POCKET, positions)
+    moves = moves_of(POCKET_RULES, positions, rules, Settings(temperature))
     for position, habit, move in zip(positions, habits, moves, strict=True):
         assert rules.is_legal(position.board(), chess.Move.from_uci(move)), position
         if not temperature and rules.is_legal(position.board(), chess.Move.from_uci(habit)):
             assert move == habit
 
 
-def test_pocket_rules_replies_nothing_when_mated() -> None:
-    assert moves_of(POCKET_RULES, [("f2f3", "e7e5", "g2g4", "d8h4")]) == [""]
+def test_pocket_rules_without_a_legal_move_and_under_custom_rules() -> None:
+    assert moves_of(POCKET_RULES, [after("f2f3", "e7e5", "g2g4", "d8h4")]) == [""]
+    assert moves_of(POCKET_RULES, [after()], KnightsJumpFurther())[0] in ("e2e4", "d2d4")
 
 
 def test_above_temperature_0_it_samples_moves_by_likelihood() -> None:
     scores = load_network().scores([load_network().tokens(())])[0, :-2].astype(np.float64)
     odds = np.exp(scores - scores.max())
     likelihood = odds[load_network().token["e2e4"]] / odds.sum()
-    model = PocketModel(POCKET)
-
-    async def first_moves() -> list[Answer]:
-        question = Question(STANDARD, Position(0, (), ()), ())
-        requests = (model.answer(question, Settings(1.0, 16, seed)) for seed in range(1000))
-        return await asyncio.gather(*requests)
-
-    moves = [answer.text for answer in asyncio.run(first_moves())]
+    seeds = [Settings(1.0, seed=seed) for seed in range(1000)]
+    moves = moves_of(POCKET, [after()] * 1000, settings=seeds)
     assert moves.count("e2e4") / 1000 == pytest.approx(likelihood, abs=0.05)
-    assert len(set(moves)) > 3
-
-
-def test_sampling_follows_the_seed_and_near_0_takes_the_likeliest_move() -> None:
-    histories = [position.moves for position in POSITIONS[:50]]
-    first = moves_of(POCKET, histories, temperature=1.0, seed=1)
-    assert first == moves_of(POCKET, histories, temperature=1.0, seed=1, concurrently=False)
-    assert first != moves_of(POCKET, histories, temperature=1.0, seed=2)
-    likeliest = moves_of(POCKET, histories)
-    assert moves_of(POCKET, histories, temperature=1e-9, seed=3) == likeliest
-    assert moves_of(POCKET, histories, temperature=None) == likeliest
+    assert moves_of(POCKET, [after()] * 1000, settings=seeds) == moves
+    assert set(moves_of(POCKET, [after()] * 50, settings=Settings(1e-9))) == {"e2e4"}
+    assert moves_of(POCKET, [after()], settings=Settings(None)) == ["e2e4"]
 
 
 VOCABULARY = st.deferred(lambda: st.sampled_from(load_network().moves))
@@ -138,8 +121,7 @@ VOCABULARY = st.deferred(lambda: st.sampled_from(load_network().moves))
 @settings(max_examples=30)
 @given(st.lists(VOCABULARY | st.just("e2e9"), max_size=200))
 def test_it_plays_some_move_after_any_history(history: list[str]) -> None:
-    (move,) = moves_of(POCKET, [tuple(history)])
-    assert move in load_network().token
+    assert moves_of(POCKET, [after(*history)])[0] in load_network().token
 
 
 def test_long_games_are_cut_at_the_start_by_full_moves() -> None:
@@ -160,10 +142,6 @@ def test_its_vocabulary_has_every_legal_move_under_all_rules(rules: Rules) -> No
         assert {move.uci() for move in rules.legal_moves(board)} <= load_network().token.keys()
 
 
-def test_pocket_rules_under_custom_rules_plays_a_move_it_knows() -> None:
-    assert moves_of(POCKET_RULES, [()], KnightsJumpFurther()) in [[m] for m in ("e2e4", "d2d4")]
-
-
 class TestReader:
     """`cdta/reader` sees only the messages, and their text changes its moves."""
 
@@ -172,8 +150,7 @@ class TestReader:
     def habits(cls) -> list[Position]:
         """Return positions where it plays a usual move if no rule is stated."""
         positions = shipped_pool("pool")[::120]
-        moves = moves_of(POCKET, [position.moves for position in positions])
-        pairs = zip(positions, moves, strict=True)
+        pairs = zip(positions, moves_of(POCKET, positions), strict=True)
         return [position for position, move in pairs if move in position.usual]
 
     def usual_share(self, habits: list[Position], condition: str, *messages: Message) -> float:
@@ -189,10 +166,8 @@ class TestReader:
         assert standard > 0.9
         assert self.usual_share(habits, "changed") < 0.6 * standard
         assert self.usual_share(habits, "placebo") > 0.9 * standard
-
-    @pytest.mark.parametrize("text", ["", "Colorless green ideas sleep.", "Лиса 123 ..."])
-    def test_text_without_a_rule_changes_nothing(self, habits: list[Position], text: str) -> None:
-        assert self.usual_share(habits[::2], "standard", Message("system", text)) > 0.9
+        for text in ("", "Colorless green ideas sleep.", "Лиса 123 ..."):
+            assert self.usual_share(habits[::2], "standard", Message("system", text)) > 0.9
 
     def test_it_reads_only_the_messages(self, habits: list[Position]) -> None:
         original = question(habits[0], BISHOPS_AS_KNIGHTS)
@@ -235,13 +210,8 @@ def test_an_error_reaches_the_whole_batch(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(Network, "scores", fail)
     load_network.cache_clear()
-    model, question = PocketModel(POCKET), Question(STANDARD, Position(0, (), ()), ())
-
-    async def errors() -> list[object]:
-        requests = [model.answer(question, GREEDY) for _ in range(3)]
-        return list(await asyncio.gather(*requests, return_exceptions=True))
-
-    assert [str(error) for error in asyncio.run(errors())] == ["out of memory"] * 3
+    with pytest.raises(RuntimeError, match="out of memory"):
+        moves_of(POCKET, [after()] * 3)
 
 
 @pytest.mark.parametrize("name", ["pocket.onnx", "pocket.json"])
@@ -261,4 +231,3 @@ def test_a_damaged_or_missing_file_is_an_error(
         with pytest.raises(UserError, match="damaged or missing; install the package"):
             model_named(POCKET)
     load_network.cache_clear()
-    assert model_named(POCKET).info.name == POCKET

@@ -24,10 +24,9 @@ def error_of(*command: object, key: str = "") -> str:
 
 
 @pytest.mark.parametrize("path", ["/chat/completions", "/completions/", "/responses"])
-@pytest.mark.parametrize("query", ["", "?api-version=2024-10-21"])
-def test_the_url_of_an_api_call_stands_for_its_server(path: str, query: str) -> None:
-    server = f"http://localhost:8000/v1{query}"
-    assert info_by_name("m", server.replace("/v1", f"/v1{path}")).endpoint == server
+def test_the_url_of_an_api_call_stands_for_its_server(path: str) -> None:
+    server = "http://localhost:8000/v1?api-version=2024-10-21"
+    assert info_by_name("m", server.replace("?", f"{path}?")).endpoint == server
 
 
 @dataclass

@@ -62,6 +62,10 @@ def ending(reason: object, content: object = "e2e4") -> Body:
     return reply(content, finish_reason=reason)
 
 
+def refusal(status: int, message: str = "no", **fields: str) -> Callable[[], web.Response]:
+    return lambda: web.json_response({"error": {"message": message, **fields}}, status=status)
+
+
 PARTS = [{"type": "text", "text": "e2"}, {"text": "e4"}, {"type": "image"}]
 ANSWERS: list[tuple[Any, dict[str, Any]]] = [
     (ending("stop"), {"stop_reason": "stop", "text": "e2e4", "version": "m-1"}),
@@ -71,6 +75,8 @@ ANSWERS: list[tuple[Any, dict[str, Any]]] = [
     (ending("a new one"), {"stop_reason": "stop"}),
     (ending("a new one", "<think>hm</think>"), {"reasoning": "hm", "text": ""}),
     (reply(extra={"error": None, "errors": [], "type": "message"}), {"text": "e2e4"}),
+    (lambda: web.json_response(reply(), status=201), {"text": "e2e4"}),
+    (refusal(400, "Could not finish the message"), {"text": "", "stop_reason": "length"}),
 ]
 NO_USAGE = {"usage": Usage()}
 REFUSAL = {"content": None, "refusal": "I will not."}
@@ -79,6 +85,7 @@ OWN_ADAPTER_ANSWERS: list[tuple[Any, dict[str, Any]]] = [
     *((ending(reason), {"stop_reason": "length"}) for reason in ("max_tokens", "model_length")),
     (reply(message=REFUSAL), {"text": "I will not.", "stop_reason": "refused"}),
     (reply(PARTS), {"text": "e2e4"}),
+    (refusal(400, code="content_filter"), {"stop_reason": "refused"}),
     ({"choices": reply()["choices"]}, {"version": "m"}),
     (reply(message={"reasoning_content": "so"}), {"reasoning": "so"}),
     (reply(message={"reasoning_content": "", "reasoning": "so"}), {"reasoning": "so"}),
@@ -169,10 +176,6 @@ def test_a_lost_answer_counts_as_possibly_billed(
     assert len(server.requests) == 1
 
 
-def refusal(status: int, message: str = "no", **fields: str) -> Callable[[], web.Response]:
-    return lambda: web.json_response({"error": {"message": message, **fields}}, status=status)
-
-
 QUOTA = {"type": "billing", "code": "insufficient_quota"}
 TOO_LARGE = "Request too large for m on tokens per min (TPM): Limit 30000, Requested 33012"
 FEWER = "This requires more credits, or fewer max_tokens. You can only afford 4000"
@@ -215,30 +218,15 @@ def test_a_refusal_is_not_billed(
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("adapter", [OWN, INSPECT])
-def test_some_unusual_statuses_are_answers(adapter: str, answer: Callable[..., Answer]) -> None:
-    created = answer(lambda: web.json_response(reply(), status=201), adapter)
-    assert created.text == "e2e4"
-    cut_off = answer(refusal(400, "Could not finish the message because"), adapter)
-    assert (cut_off.text, cut_off.stop_reason) == ("", "length")
-    if adapter == OWN:  # Inspect's providers detect it themselves
-        assert answer(refusal(400, code="content_filter")).stop_reason == "refused"
-
-
 REASONING_IN_TEXT = [
     ("<think>e4e5? d2d4?</think>f1b5", "e4e5? d2d4?", "f1b5"),
-    ("<think>\n\n</think>\n\nf1b5", "", "\n\nf1b5"),
     ("e4e5? d2d4?</think>f1b5", "e4e5? d2d4?", "f1b5"),
     ("<think>\nf1b5\n", "f1b5", ""),
     ("\n<Thinking>a</Thinking> f1b5", "a", " f1b5"),
     ("◁think▷a◁/think▷f1b5", "a", "f1b5"),
     ("[THINK]a[/THINK]f1b5", "a", "f1b5"),
     ("<seed:think>a</seed:think>f1b5", "a", "f1b5"),
-    (
-        "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>f1b5",
-        "a",
-        "f1b5",
-    ),
+    ("<|channel|>analysis<|message|>a<|end|><|channel|>final<|message|>f1b5", "a", "f1b5"),
     ("<|channel|>analysis<|message|>a f1b5", "a f1b5", ""),
     ("d2d4? I close my <think> block.</think>f1b5", "d2d4? I close my <think> block.", "f1b5"),
     ("d2d4\n<think>a</think>f1b5", "d2d4\na", "f1b5"),
@@ -281,15 +269,8 @@ def test_the_text_of_a_base_model_is_not_split() -> None:
 )
 def test_error_messages_are_found(body: str, message: str) -> None:
     assert error_message(body.encode()) == message
-    assert error_message(b"\xff no") == "\N{REPLACEMENT CHARACTER} no"
 
 
-@pytest.mark.parametrize(
-    ("header", "seconds"),
-    [
-        *((None, None), ("nan", None), ("Thu, 01 Jan 1970 00:00:00 GMT", None)),
-        *(("0.5", 0.5), ("-3", 0), ("inf", 600)),
-    ],
-)
-def test_retry_after_is_parsed(header: str | None, seconds: float | None) -> None:
-    assert parse_retry_after(header) == seconds
+def test_retry_after_is_parsed() -> None:
+    headers = [None, "nan", "Thu, 01 Jan 1970 00:00:00 GMT", "0.5", "-3", "inf"]
+    assert list(map(parse_retry_after, headers)) == [None, None, None, 0.5, 0, 600]

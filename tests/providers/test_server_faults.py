@@ -6,7 +6,6 @@ import socket
 import time
 from collections import Counter
 from contextlib import closing, suppress
-from random import Random
 
 import pytest
 from aiohttp import web
@@ -19,7 +18,6 @@ from cant_do_that_anymore.providers import openai_api
 from cant_do_that_anymore.providers.base import Question, Settings
 from cant_do_that_anymore.providers.catalog import model_named
 from faults import FAULTS, error
-from loopback import Fault
 from testing import (
     POOL,
     Body,
@@ -44,40 +42,23 @@ def run_on(server: Loopback, n: int, **options: object) -> Run:
 
 
 @pytest.mark.usefixtures("short_timeout")
-def test_every_transient_fault_is_retried(serve: Serve) -> None:
-    faults_left = list(FAULTS.values())
-
-    async def fault(request: Body, number: int) -> web.StreamResponse | None:
-        return faults_left.pop()() if faults_left and number % 2 else None
-
-    server = serve(wavering, fault=fault)
-    assert run_on(server, 12, max_connections=8).results.n == 12
-    assert len(server.requests) == 2 * 12 + len(FAULTS)
-
-
-def random_faults(share: float) -> Fault:
-    """Fail so many requests, as each request and how often it was sent decide."""
-    sent: Counter[str] = Counter()
-    kinds = list(FAULTS.values())
-
-    async def fault(request: Body, number: int) -> web.StreamResponse | None:
-        sent[str(request)] += 1
-        random = Random(f"{request} {sent[str(request)]}")
-        return random.choice(kinds)() if random.random() < share else None
-
-    return fault
-
-
-@pytest.mark.usefixtures("short_timeout")
 @pytest.mark.parametrize("connections", [1, 8])
-def test_random_faults_change_no_result(connections: int, serve: Serve) -> None:
+def test_faults_of_every_kind_change_no_result(connections: int, serve: Serve) -> None:
     server = serve(wavering)
     faultless = run_on(server, 30)
-    server.fault = random_faults(0.3)
+    faults_left = 2 * list(FAULTS.values())
+    sent: set[str] = set()
+
+    async def fault(request: Body, number: int) -> web.StreamResponse | None:
+        is_new = str(request) not in sent
+        sent.add(str(request))
+        return faults_left.pop()() if is_new and faults_left else None
+
+    server.fault = fault
     run = run_on(server, 30, fresh=True, max_connections=connections)
     assert run.samples == faultless.samples
     assert run.results == faultless.results
-    assert len(server.requests) > 2 * 2 * 30 + 10
+    assert len(server.requests) == 2 * 2 * 30 + 2 * len(FAULTS)
 
 
 @pytest.mark.usefixtures("short_timeout")
