@@ -4,17 +4,18 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cant_do_that_anymore.client.cache import Cache, with_request_seed
-from cant_do_that_anymore.errors import UserError
 from cant_do_that_anymore.habits.base import Message
 from cant_do_that_anymore.habits.chess.position import Position
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.providers.base import Answer, Question, Request, Settings, local_info
 from cant_do_that_anymore.providers.bundled import RandomModel
 from cant_do_that_anymore.providers.catalog import server_info
+from testing import Serve, habit, measure, positions
 
 QUESTION = Question(STANDARD, Position(0, ("e2e4",), ()), (Message("user", "e2e4"),))
 REQUEST = Request(QUESTION, "measuring", "standard")
@@ -36,7 +37,6 @@ def cache(path: Path) -> Iterator[Cache]:
 
 
 def test_everything_that_can_change_the_answer_changes_the_key(cache: Cache) -> None:
-    """test_cache_keys.py has the options of a run."""
     requests = [
         REQUEST,
         replace(REQUEST, question=replace(QUESTION, rules=BISHOPS_AS_KNIGHTS)),
@@ -85,16 +85,6 @@ def test_answers_survive_with_the_limit_of_the_newest(cache: Cache, path: Path) 
         assert of_other_model.is_empty
 
 
-def test_another_version_has_answers_of_its_own(cache: Cache) -> None:
-    others = [replace(REQUEST, draw=number) for number in range(2)]
-    save(cache, COMPLETE)
-    cache.save(others[1], SETTINGS, replace(COMPLETE, version="m-2"), None)
-    cache.start_namespace("m-2")
-    assert [bool(cache.answer(each, SETTINGS)) for each in others] == [False, True]
-    cache.start_namespace("m-1")
-    assert [bool(cache.answer(each, SETTINGS)) for each in others] == [True, False]
-
-
 def test_only_bundled_models_get_a_seed_of_each_request() -> None:
     seeds = {
         with_request_seed(MODEL, request, settings).seed
@@ -106,18 +96,51 @@ def test_only_bundled_models_get_a_seed_of_each_request() -> None:
     assert with_request_seed(server, REQUEST, Settings(seed=7)).seed == 7
 
 
-def test_a_damaged_file_ends_in_one_sentence(path: Path) -> None:
-    path.write_bytes(b"not a database at all, but long enough to be read as one" * 100)
-    with pytest.raises(UserError, match=r"sqlite3 FILE \.recover saves"):
-        Cache(path, MODEL)
-    path.unlink()
-    with closing(Cache(path, MODEL)) as cache:
-        save(cache, COMPLETE)
-        cache._database.execute("UPDATE answers_5 SET answer = '{'")
-        with pytest.raises(UserError, match="damaged"):
-            cache.answer(REQUEST, SETTINGS)
+# Requests that a second run sends which differs in one option: of 4 positions, each under the
+# standard and under the changed rules.
+ASKED_AGAIN: list[tuple[dict[str, Any], int]] = [
+    ({}, 0),
+    # What the model gets, which sample of its answers, or who answers.
+    ({"temperature": 0.5}, 8),
+    ({"max_tokens": 17}, 8),
+    ({"reasoning_effort": "low"}, 8),
+    ({"extra_body": '{"top_p": 0.5}'}, 8),
+    ({"wording": "terse"}, 8),
+    ({"form": "fen"}, 8),
+    ({"seed": 1}, 8),
+    ({"tag": "week-46"}, 8),
+    ({"fresh": True}, 8),
+    # A prompt under the standard rules does not depend on the change.
+    ({"rules": "bishops-as-rooks"}, 4),
+    ({"interventions": "repeated"}, 4),
+    # How many answers, and how they are read, paid for and transported.
+    ({"n": 2}, 0),
+    ({"reading": "exact"}, 0),
+    ({"price": "1,1"}, 0),
+    ({"max_cost": 1.0, "price": "1,1"}, 0),
+    ({"max_connections": 1}, 0),
+    ({"header": ("X-Trace=1",)}, 0),
+]
 
 
-def test_a_file_that_cannot_be_written_ends_in_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"set CDTA_HOME to a folder"):
-        Cache(tmp_path / "missing" / "answers.sqlite", MODEL)
+@pytest.mark.parametrize(("option", "n_requests"), ASKED_AGAIN, ids=str)
+def test_options_that_ask_again(serve: Serve, option: dict[str, Any], n_requests: int) -> None:
+    server, dataset = serve(lambda _: "a2a3"), positions(4)
+    measure(server, dataset=dataset)
+    assert len(server.requests) == 8
+    measure(server, dataset=dataset, **option)
+    identity_checks = len(server.requests) - 8 - n_requests
+    assert identity_checks in (0, 1)
+
+
+@pytest.mark.parametrize("model", ["m", "completions/m"])
+def test_constant_text_comes_first(model: str, serve: Serve) -> None:
+    """Providers cache the beginning of prompts."""
+    server = serve(habit)
+    run = measure(server, model=model, dataset="gpt-4-0314", n=8, diagnose=True)
+    texts = tuple(condition.prompts[0].text for condition in run.plan.conditions)
+    prompts = [
+        request.get("prompt") or request["messages"][0]["content"] for request in server.requests
+    ]
+    assert len(prompts) == 6 * 8
+    assert all(prompt.removeprefix("System: ").startswith(texts) for prompt in prompts)

@@ -25,8 +25,11 @@ from cant_do_that_anymore.providers.request_fields import (
     NO_TEMPERATURE,
     RENAMED_LIMIT,
     SMALLER_LIMIT,
+    USER_FIRST,
+    adjusted,
     advice_on_limit,
     named_limit,
+    with_adjustments,
 )
 
 INFO = ModelInfo(name="m", identity={"name": "m"}, endpoint="http://m")
@@ -246,3 +249,53 @@ def test_the_length_of_a_prompt_is_not_taken_for_the_context() -> None:
     )
     model = Scripted(rejection=above(31_768, message))
     assert asyncio.run(Sender(model).send(question, SETTINGS)).limit == 16_384
+
+
+UNSUPPORTED = ["unsupported", "deprecated", "not allowed", "not permitted", "removed", "unexpected"]
+RANGES = ["above", "below", "between", "range", "less than", "greater than", "maximum", "<", ">"]
+REJECTIONS: list[tuple[str, Adjustments, Adjustments | None]] = [
+    ("no max_tokens", (), (RENAMED_LIMIT,)),
+    ("use max_completion_tokens", (RENAMED_LIMIT,), None),
+    ("`temperature` may only be set to 1 when thinking is enabled.", (), (NO_TEMPERATURE,)),
+    ("must alternate", (), (USER_FIRST,)),
+    ("must alternate", (USER_FIRST,), (USER_FIRST, NO_SYSTEM)),
+    ("first turn: user", (), (USER_FIRST,)),
+    ("it must start: user", (), (USER_FIRST,)),
+    ("a user comes first", (NO_TEMPERATURE,), (NO_TEMPERATURE, USER_FIRST)),
+    ("only users", (), (NO_SYSTEM,)),
+    ("Unexpected role: system", (), (NO_SYSTEM,)),
+    ("'messages[0].role' does not support 'system' with this", (), (NO_SYSTEM,)),
+    *((f"a system message is {word}", (), (NO_SYSTEM,)) for word in UNSUPPORTED),
+    *((f"temperature {word} 2", (), None) for word in RANGES),
+    ("Reasoning is mandatory for this endpoint and cannot be disabled.", (), None),
+]
+
+
+@pytest.mark.parametrize(("message", "made", "expected"), REJECTIONS)
+def test_the_message_of_a_rejection_decides(
+    message: str, made: Adjustments, expected: Adjustments | None
+) -> None:
+    assert adjusted(message, made) == expected
+    assert adjusted(message.upper().replace(" ", "\n"), made) == expected
+
+
+def arranged(messages: tuple[Message, ...], made: Adjustments) -> tuple[Message, ...]:
+    return with_adjustments(replace(QUESTION, messages=messages), SETTINGS, made)[0].messages
+
+
+def test_adjustments_arrange_the_turns() -> None:
+    turns = tuple(Message(role, role) for role in ("system", "assistant", "user"))
+    roles = {
+        (): "system assistant user",
+        (USER_FIRST,): "system user assistant user",
+        (NO_SYSTEM,): "user assistant user",
+        (USER_FIRST, NO_SYSTEM): "user assistant user",
+    }
+    for made, expected in roles.items():
+        assert " ".join(turn.role for turn in arranged(turns, made)) == expected
+    assert arranged(turns, (USER_FIRST,))[1].content == "The game begins. You play White."
+    user_only = (Message("user", "e2e4"),)
+    assert {arranged(user_only, made) for made in roles} == {user_only}
+    system, question = Message("system", "Play."), Message("user", "e2e4")
+    assert arranged((system, question), (USER_FIRST,)) == (system, question)
+    assert arranged((system, question), (NO_SYSTEM,)) == (Message("user", "Play.\n\ne2e4"),)

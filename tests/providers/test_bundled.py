@@ -10,7 +10,7 @@ from pathlib import Path
 import chess
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.errors import UserError
@@ -113,15 +113,6 @@ def test_above_temperature_0_it_samples_moves_by_likelihood() -> None:
     assert moves_of(POCKET, [after()] * 1000, settings=seeds) == moves
     assert set(moves_of(POCKET, [after()] * 50, settings=Settings(1e-9))) == {"e2e4"}
     assert moves_of(POCKET, [after()], settings=Settings(None)) == ["e2e4"]
-
-
-VOCABULARY = st.deferred(lambda: st.sampled_from(load_network().moves))
-
-
-@settings(max_examples=30)
-@given(st.lists(VOCABULARY | st.just("e2e9"), max_size=200))
-def test_it_plays_some_move_after_any_history(history: list[str]) -> None:
-    assert moves_of(POCKET, [after(*history)])[0] in load_network().token
 
 
 def test_long_games_are_cut_at_the_start_by_full_moves() -> None:

@@ -20,8 +20,8 @@ from reasoning_servers import (
 )
 from testing import Body, Serve, checksum, habit, is_changed, measure, moves_in, perfect, positions
 
+pytestmark = pytest.mark.usefixtures("no_retry_delay")
 ROOM, REPLY = 32_768, 512
-HARMONY = ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>")
 KIMI_REJECTIONS: Rejections = {
     "invalid temperature: only 1 is allowed for this model": lambda request: (
         request.get("temperature", 1) != 1
@@ -34,15 +34,9 @@ FAMILIES: dict[str, Callable[[], ReasoningServer]] = {
         perfect, reasoning_field="reasoning_content", rejections=KIMI_REJECTIONS
     ),
     "vLLM": lambda: ReasoningServer(perfect),
-    "SGLang": lambda: ReasoningServer(
-        perfect, reasoning_field="reasoning_content", cut_off_content=""
-    ),
     "xAI": lambda: CountedInTotal(perfect, reasoning_field="reasoning_content"),
-    "Qwen on vLLM": lambda: TemplateSwitch(perfect),
     "tags": lambda: Tagged(perfect),
     "tag opened by the template": lambda: Tagged(perfect, tags=("", "</think>")),
-    "Kimi's tags": lambda: Tagged(perfect, tags=("◁think▷", "◁/think▷")),
-    "channels": lambda: Tagged(perfect, tags=HARMONY),
     "small": lambda: ReasoningServer(perfect, max_limit=9_000),
 }
 HIDES_REASONING = {"OpenAI, empty reply", "OpenAI, HTTP 400"}
@@ -65,18 +59,6 @@ def test_reasoning_models_need_no_option(family: str, serve: Serve) -> None:
     notes = " ".join(run.notes)
     assert ("does not support a temperature" in notes) == (family in WITHOUT_TEMPERATURE)
     assert ("selected by single answers" in notes) == (family in WITHOUT_TEMPERATURE)
-
-
-def test_a_form_is_learned_anew_by_every_command(serve: Serve) -> None:
-    """A rejection is free, and one that is saved by mistake would be permanent."""
-    server = serve(OpenAI(perfect))
-    measure(server, n=4)
-    n_before = len(server.limits), len(server.requests)
-    run = measure(server, n=4, seed=1)
-    assert {server.limit(request) for request in server.requests[n_before[1] :]} == {ROOM}
-    assert len(server.limits) == n_before[0] + 8
-    assert len(server.requests) <= n_before[1] + 8 + 2 * 4
-    assert any("max_completion_tokens" in note for note in run.notes)
 
 
 class Hybrid(ReasoningServer):
