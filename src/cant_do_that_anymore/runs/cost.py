@@ -173,8 +173,9 @@ def _mean_usage(rest: _Rest, plan: Plan, info: ModelInfo) -> tuple[Usage, str]:
     reasoning = _assumed_reasoning(plan.settings.reasoning_effort, info)
     if info.thinking_tokens:  # two requests, the second with the reasoning
         given = 2 * given + reasoning
-    assumption = f"{info.name} is assumed to reason in {reasoning:,} tokens per answer"
-    basis = "" if info.is_local else f"{assumption}; to measure that, start with -n 10"
+    how = f"to reason in {reasoning:,} tokens per answer" if reasoning else "not to reason"
+    assumption = f"{info.name} is assumed {how}; to measure that, start with -n 10"
+    basis = "" if info.is_local else assumption
     return Usage(given, reasoning + ANSWER_TOKENS), basis
 
 
@@ -197,9 +198,10 @@ def _hit_rates(search: Search) -> tuple[tuple[float, float, float], str]:
     hits = usual + len(search.hits)
     low, high = score_limits([Cell(1, 1, hits), Cell(0, 1, n - hits)], NORMAL)
     share = f"{percentage(hits / n)} of {habit.words.items}"
+    so_far = f" and {search.searched:,} searched so far" if search.searched else ""
     return (hits / n, low, high), (
         f"the model is expected to have the habit in {share} ({percentage(low)} to "
-        f"{percentage(high)}), judging by other models and {search.searched:,} searched so far"
+        f"{percentage(high)}), judging by other models{so_far}"
     )
 
 
