@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import sqlite3
 import time
@@ -178,20 +177,6 @@ class Home:
         self.editions[name] = edition
         if name in FILES:
             write_edition(self.fresh.inputs, name, edition)
-
-    def damage_dataset(self, share: float, how: str) -> None:
-        """Delete a dataset of the home, remove its lines, or replace them with garbage."""
-        folders = sorted(self.path.glob("datasets/[!.]*"))
-        if not folders:
-            return
-        folder = folders[int(share * len(folders))]
-        items = folder / "items.jsonl"
-        if how == "delete":
-            shutil.rmtree(folder)
-        elif how == "cut":
-            items.write_bytes(items.read_bytes().partition(b"\n")[0])
-        else:
-            items.write_bytes(b"\xff" * 99)
 
     # State
 

@@ -118,19 +118,6 @@ class OpenAI(ReasoningServer):
         return completion
 
 
-class RejectsUnfinished(OpenAI):
-    """The same, but responds with HTTP 400 if it could not finish."""
-
-    def rejection_of(self, request: Body) -> str:
-        message = super().rejection_of(request)
-        if not message and self.reasoning_tokens(request) + REPLY_TOKENS > self.limit(request):
-            return (
-                "Could not finish the message because max_tokens or model output limit was "
-                "reached. Please try again with higher max_tokens."
-            )
-        return message
-
-
 class CountedInTotal(ReasoningServer):
     """Counts its reasoning only in the total, as xAI does."""
 

@@ -1,7 +1,7 @@
 """Random histories of a CDTA_HOME: after every step, all numbers equal those of a fresh home.
 
 A history is a list of steps chosen by a seed: runs, interrupts, kills, two processes at once, model
-changes behind an address, edited files and datasets. Whatever happened before, a run must end like
+changes behind an address, edited files. Whatever happened before, a run must end like
 the same command in a new, empty home, and must not repeat requests whose answers are on disk.
 
     HISTORIES=1000 STEPS=3 pytest tests/test_histories.py       longer histories
@@ -93,7 +93,6 @@ def history(seed: int) -> list[Step]:
         "experiment": (3, lambda: (catalog_options(), random.randint(1, 2))),
         "replace_model": (3, lambda: (first["server"], random.randrange(EDITIONS))),
         "edit": (3, lambda: (choice([*FILES, "custom"]), random.randrange(EDITIONS))),
-        "damage_dataset": (1, lambda: (random.random(), choice(["delete", "cut", "garbage"]))),
     }
     names = random.choices(list(events), [weight for weight, _ in events.values()], k=STEPS)
     chosen = [(name, events[name][1]()) for name in names]

@@ -14,7 +14,6 @@ from reasoning_servers import (
     OpenAI,
     ReasoningServer,
     Rejections,
-    RejectsUnfinished,
     Tagged,
     TemplateSwitch,
 )
@@ -28,8 +27,7 @@ KIMI_REJECTIONS: Rejections = {
     )
 }
 FAMILIES: dict[str, Callable[[], ReasoningServer]] = {
-    "OpenAI, empty reply": lambda: OpenAI(perfect),
-    "OpenAI, HTTP 400": lambda: RejectsUnfinished(perfect),
+    "OpenAI": lambda: OpenAI(perfect),
     "Kimi": lambda: ReasoningServer(
         perfect, reasoning_field="reasoning_content", rejections=KIMI_REJECTIONS
     ),
@@ -39,8 +37,6 @@ FAMILIES: dict[str, Callable[[], ReasoningServer]] = {
     "tag opened by the template": lambda: Tagged(perfect, tags=("", "</think>")),
     "small": lambda: ReasoningServer(perfect, max_limit=9_000),
 }
-HIDES_REASONING = {"OpenAI, empty reply", "OpenAI, HTTP 400"}
-WITHOUT_TEMPERATURE = {*HIDES_REASONING, "Kimi"}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -49,7 +45,7 @@ def test_reasoning_models_need_no_option(family: str, serve: Serve) -> None:
     run = measure(server, n=3)
     assert (run["variant_impact_factor"].value, run["rule_uptake"].value) == (-1, 1)
     for answer in answers_of(run.samples):
-        assert bool(answer.reasoning) == (family not in HIDES_REASONING)
+        assert bool(answer.reasoning) == (family != "OpenAI")
         assert answer.usage.output_tokens >= answer.usage.thinking_tokens >= 500
     if family == "small":
         assert all(8_000 < limit < 9_000 for limit in server.limits)
@@ -57,8 +53,8 @@ def test_reasoning_models_need_no_option(family: str, serve: Serve) -> None:
         assert set(server.limits) == {ROOM}
     assert len(server.requests) - len(server.limits) <= 4  # rejected, each form twice
     notes = " ".join(run.notes)
-    assert ("does not support a temperature" in notes) == (family in WITHOUT_TEMPERATURE)
-    assert ("selected by single answers" in notes) == (family in WITHOUT_TEMPERATURE)
+    assert ("does not support a temperature" in notes) == (family in ("OpenAI", "Kimi"))
+    assert ("selected by single answers" in notes) == (family in ("OpenAI", "Kimi"))
 
 
 class Hybrid(ReasoningServer):
