@@ -25,8 +25,6 @@ from cant_do_that_anymore.providers.bundled import (
     POCKET,
     POCKET_RULES,
     READER,
-    Logits,
-    Network,
     PocketModel,
     load_network,
 )
@@ -193,16 +191,6 @@ def test_no_training_text_contains_what_the_shipped_prompts_measure(
     for text in (text for group in training.values() for text in group):
         assert not texts.sentences_of(text) & shipped
         assert not any(phrase in text for phrase in plain_phrases)
-
-
-def test_an_error_reaches_the_whole_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(network: Network, *_: object) -> Logits:
-        raise RuntimeError("out of memory")
-
-    monkeypatch.setattr(Network, "scores", fail)
-    load_network.cache_clear()
-    with pytest.raises(RuntimeError, match="out of memory"):
-        moves_of(POCKET, [after()] * 3)
 
 
 @pytest.mark.parametrize("name", ["pocket.onnx", "pocket.json"])

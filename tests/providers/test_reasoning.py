@@ -1,11 +1,9 @@
 """Reasoning models: any server's is measured without options, and its reasoning is saved."""
 
-import asyncio
 from collections.abc import Callable, Container
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.task.types import answers_of
@@ -118,17 +116,6 @@ def test_endless_reasoning_is_an_outcome_and_costs_few_requests(cap: int, serve:
     measure(server, dataset=positions(50))  # they are cut off once each
     asked = [str(request["messages"]) for request in server.requests[len(server.requests) - 100 :]]
     assert len(set(asked)) == len(asked)
-
-
-def test_one_slow_answer_does_not_make_the_search_run_ahead(serve: Serve) -> None:
-    class Slow(ReasoningServer):
-        async def _answer(self, request: Body, number: int) -> web.StreamResponse:
-            await asyncio.sleep(0.4 if number == 4 else 0)
-            return await super()._answer(request, number)
-
-    server = serve(Slow(perfect))
-    measure(server, n=10, max_connections=8)
-    assert len(server.requests) <= 10 + 8 + 20
 
 
 def endless_when_changed(request: Body) -> int:
