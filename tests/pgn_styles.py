@@ -1,11 +1,9 @@
 """Games written as PGN in many styles, and a simple miner to compare with."""
 
-import io
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 import chess
-import chess.pgn
 
 from cant_do_that_anymore import Rules, shipped_pool
 from cant_do_that_anymore.habits.chess.rules import board_after
@@ -14,8 +12,12 @@ MinedLine = tuple[int, list[str], str]
 """The index of a game, the moves so far, and the usual move."""
 
 TAGS = '[Event "Open"]\n[White "Müller, J."]\n[Black "N.N."]\n\n'
-SET_UP = '[Event "Odds"]\n[SetUp "1"]\n[FEN "4k3/8/8/8/8/8/8/2B1K3 w - - 0 1"]\n\n1. Bg5 Kd7 *\n\n'
-VARIANT = '[Event "Wild"]\n[Variant "Atomic"]\n\n1. e4 e5 2. Bc4 *\n\n'
+ANNOTATIONS = (
+    *[""] * 8,
+    *("{a comment (with 1. e4 1-0 in it) and a [%clk 0:01:00]}", "; up to here\n", "$142", "+-"),
+    *("{a long\n\ncomment\n\n1. e4 is best by test}", "\n% escaped\n"),
+    "(12. Nonsense {with a ) inside} (1. deeper (still) 0-1) 13. e9)",
+)
 
 
 def game_from_choices(choices: Sequence[int]) -> list[chess.Move]:
@@ -68,13 +70,6 @@ def usual(games: Iterable[list[chess.Move]], rules: Rules, every: bool) -> list[
     return lines
 
 
-def read_by_python_chess(pgn: str) -> list[list[chess.Move]]:
-    """The games of a file, as python-chess reads them."""
-    file = io.StringIO(pgn)
-    games = iter(lambda: chess.pgn.read_game(file), None)
-    return [list(game.mainline_moves()) for game in games]
-
-
 def plain_pgn(moves: Sequence[chess.Move]) -> str:
     """A game in the usual style."""
     return TAGS + chess.Board().variation_san(moves) + " *\n\n"
@@ -85,52 +80,24 @@ def styled_pgn(moves: Sequence[chess.Move], random: Random) -> str:
     board = chess.Board()
     tokens = []
     for move in moves:
-        tokens.append(_number(board, random) + _san(board, move, random))
-        tokens += _annotations(random)
+        tokens += [_number(board, random) + _san(board, move, random), random.choice(ANNOTATIONS)]
         board.push(move)
     tokens.append(random.choice(["1-0", "0-1", "1/2-1/2", "*"]))
     text = "".join(token + random.choice([" ", " ", " ", "\n"]) for token in tokens)
-    tags = random.choice(
-        [
-            TAGS,
-            TAGS[:-1] + '[Annotator "A \\"B\\" C"]\n\n',
-            TAGS + "{Before the first move.}\n\n",
-            '[Date "2014.04.01"]\n[Variant "Standard"]\n[Event "Sorted"]\n\n',
-        ]
-    )
-    return tags + text + "\n\n"
+    return random.choice([TAGS, TAGS + "{Before the first move.}\n\n"]) + text + "\n\n"
 
 
 def _number(board: chess.Board, random: Random) -> str:
     number = board.fullmove_number
     if board.turn == chess.WHITE:
-        styles = [f"{number}.", f"{number}. ", f"{number} ", f"{number} . ", f"{number}.\n", ""]
-    else:
-        styles = ["", "", f"{number}...", f"{number}... ", f"{number}. ... "]
-    return random.choice(styles)
+        return random.choice([f"{number}.", f"{number}. ", f"{number} ", f"{number}.\n", ""])
+    return random.choice(["", "", f"{number}...", f"{number}... "])
 
 
 def _san(board: chess.Board, move: chess.Move, random: Random) -> str:
     san = board.san(move)
-    styles = [san, san, san.rstrip("+#"), san + random.choice(["!", "?!", "!!", " ?", " $14"])]
-    styles += [san.replace("O", "0"), san.replace("=", "")]
     if board.is_en_passant(move):
-        styles = [san + "e.p.", san + " e.p.", san + " ep"]
-    else:
-        styles += [board.lan(move), move.uci()]
-    return random.choice(styles)
-
-
-def _annotations(random: Random) -> list[str]:
-    return random.choice(
-        [
-            *[[]] * 8,
-            ["{a comment (with 1. e4 1-0 in it) and a [%clk 0:01:00]}"],
-            ["{a long\n\ncomment\n\n1. e4 is best by test}"],
-            ["; up to here\n"],
-            ["\n% escaped\n"],
-            ["$1", "$142"],
-            ["+-", "="],
-            ["(12. Nonsense {with a ) inside} (1. deeper (still) 0-1) 13. e9)"],
-        ]
-    )
+        return random.choice([san, san + " e.p."])
+    mark = random.choice(["!", "?!", " ?", " $14"])
+    styles = [san, san.rstrip("+#"), san + mark, board.lan(move), move.uci()]
+    return random.choice([*styles, san.replace("O", "0"), san.replace("=", "")])

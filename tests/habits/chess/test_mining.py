@@ -20,6 +20,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import chess
+import chess.pgn
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,18 +38,15 @@ from cant_do_that_anymore.habits.chess.mining.openings import Openings
 from cant_do_that_anymore.habits.chess.position import read_positions
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, CATALOG, STANDARD, Rules
 from pgn_styles import (
-    SET_UP,
     TAGS,
-    VARIANT,
     MinedLine,
     game_from_choices,
     plain_pgn,
     pool_games,
-    read_by_python_chess,
     styled_pgn,
     usual,
 )
-from testing import cdta, needs_linux, needs_posix, open_pipe
+from testing import cdta, needs_linux, needs_posix
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -74,12 +72,6 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("collection") / "games.pgn"
     path.write_text("".join(map(plain_pgn, pool_games(GAME_COUNT, Random(1)))), encoding="utf-8")
     return path
-
-
-@pytest.fixture(scope="module")
-def games(collection: Path) -> list[list[chess.Move]]:
-    """The same games as python-chess reads them."""
-    return read_by_python_chess(collection.read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -120,19 +112,19 @@ def positions_in(result: MiningResult) -> list[MinedLine]:
 
 
 @pytest.mark.parametrize("every", [False, True])
-def test_matches_python_chess(collection: Path, games: list[list[chess.Move]], every: bool) -> None:
+def test_matches_python_chess(collection: Path, every: bool) -> None:
+    with collection.open(encoding="utf-8") as file:
+        games = [game.mainline_moves() for game in iter(lambda: chess.pgn.read_game(file), None)]
     result = mine_input(collection, MiningCriteria(BISHOPS_AS_KNIGHTS, every))
     assert result.games == len(games) == GAME_COUNT
-    assert positions_in(result) == usual(games, BISHOPS_AS_KNIGHTS, every)
+    assert positions_in(result) == usual(map(list, games), BISHOPS_AS_KNIGHTS, every)
 
 
 @given(st.lists(GAMES, max_size=4), st.booleans(), st.randoms(use_true_random=False))
 def test_any_pgn_style_is_read(games: list[list[chess.Move]], every: bool, random: Random) -> None:
     text = "".join(styled_pgn(moves, random) for moves in games)
-    text = random.choice([text, text.rstrip("\n"), "\n\n" + text, "% escaped\n; comment\n" + text])
     text = text.replace("\n", random.choice(["\n", "\r\n"]))
-    encoding = random.choice(["utf-8", "utf-8-sig", "latin-1"])
-    data = text.encode(encoding, errors="replace")
+    data = text.encode(random.choice(["utf-8", "utf-8-sig", "latin-1"]))
     result = mine_text(data, MiningCriteria(BISHOPS_AS_KNIGHTS, every))
     assert not result.damaged
     assert result.games == len(games)
@@ -165,11 +157,6 @@ def test_a_full_tree_of_openings_changes_nothing(
     assert [position.line for position in mine_input(collection).found] == expected
 
 
-@given(st.binary(max_size=400))
-def test_random_bytes_never_crash(data: bytes) -> None:
-    assert positions_in(mine_text(data)) == []
-
-
 @given(st.binary(max_size=20), st.integers(0, 2**10), st.booleans())
 def test_damage_never_loses_another_game(data: bytes, offset: int, every: bool) -> None:
     offset %= len(ITALIAN)
@@ -184,12 +171,9 @@ def test_damage_never_loses_another_game(data: bytes, offset: int, every: bool) 
     ("damage", "reason"),
     [
         ("1. e4 e5 2. Ke3 *", "illegal or ambiguous move 'Ke3'"),
-        ("1. e4 e5 2. Nge2 Nc6 3. Nc3 *", "illegal or ambiguous move 'Nc3'"),
         ("1. f3 e5 2. g4 Qh4+ 3. a3 *", "illegal move 'a3'"),
-        ("1. f3 e5 2. g4 Qh4+ 3. Nc3 *", "illegal move 'Nc3'"),
         ("1. e4 e5 2. hello *", "unexpected 'hello'"),
-        ("1. e4 -- 2. d4 *", "unexpected '--'"),
-        ("1. e4 {never closed", "unexpected '{never closed"),
+        ("1. e4 e5 2. \u0421c4 *", "unexpected '\u0421c4'"),  # a letter of another alphabet
         ("{" + "long " * 2**18 + "} *", "unexpected '{long long"),
     ],
 )
@@ -203,26 +187,18 @@ def test_a_damaged_game_is_skipped_and_reported_with_its_line(damage: str, reaso
 
 def test_set_up_positions_and_variants_are_skipped_and_counted() -> None:
     standard = ITALIAN.replace("\n", f'\n[SetUp "1"]\n[FEN "{chess.STARTING_FEN}"]\n', 1)
-    result = mine_text(SET_UP + ITALIAN + VARIANT + standard)
-    assert result.games == 4
-    assert result.skipped == Counter({NOT_STANDARD: 2})
-    assert [index for index, *_ in positions_in(result)] == [1, 3]
-
-
-@pytest.mark.parametrize(
-    "tags",
-    [
-        '[variant "Atomic"]',
-        '[fen "8/8/8/8/8/8/8/8 w - - 0 1"]',
-        '  [Variant "Atomic"]\n[Result "*"]',
-        '\t[FEN "8/8/8/8/8/8/8/8 w - - 0 1"]\n[Result "*"]',
-        '[Result "*"] [Variant "Atomic"]',
-    ],
-)
-def test_tags_in_any_case_indented_or_two_per_line_are_read(tags: str) -> None:
-    result = mine_text(ITALIAN.replace("\n", f"\n{tags}\n", 1) + ITALIAN)
-    assert (result.games, result.skipped) == (2, Counter({NOT_STANDARD: 1}))
-    assert [index for index, *_ in positions_in(result)] == [1]
+    others = [
+        ITALIAN.replace("\n", f"\n{tags}\n", 1)
+        for tags in (
+            '[Variant "Atomic"]',
+            '[fen "8/8/8/8/8/8/8/8 w - - 0 1"]',
+            '[Result "*"] [Variant "Atomic"]',
+        )
+    ]
+    result = mine_text(ITALIAN + "".join(others) + standard)
+    assert result.games == 5
+    assert result.skipped == Counter({NOT_STANDARD: 3})
+    assert [index for index, *_ in positions_in(result)] == [0, 4]
 
 
 def test_both_players_need_the_minimum_rating() -> None:
@@ -240,26 +216,27 @@ def test_both_players_need_the_minimum_rating() -> None:
     ("tags", "source"),
     [
         ('[Site "https://lichess.org/abcd1234"]\n[White "a"]', "https://lichess.org/abcd1234"),
-        ('[Site "Home"]\n[Link "https://www.chess.com/1"]', "https://www.chess.com/1"),
         (
             '[Event "Open"]\n[Site "?"]\n[Date "2020.01.01"]\n[White "A, \\"B\\""]\n[Black "C"]',
             'A, "B" - C; Open; 2020.01.01',
         ),
-        ('[Event "?"]\n[Date "????.??.??"]', None),
     ],
 )
-def test_a_position_names_the_source_of_its_game(tags: str, source: str | None) -> None:
+def test_a_position_names_the_source_of_its_game(tags: str, source: str) -> None:
     (position,) = mine_text(f"{tags}\n\n1. e4 e5 2. Bc4 *").found
-    assert json.loads(position.line).get("source") == source
+    assert json.loads(position.line)["source"] == source
 
 
-def test_duplicates_are_dropped_unless_wanted(tmp_path: Path) -> None:
+def test_duplicates_are_dropped_unless_wanted_and_games_numbered_across_inputs(
+    tmp_path: Path,
+) -> None:
     transposed = TAGS + "1. Nf3 Nc6 2. e4 e5 3. Bc4 *\n\n"
     other_move = TAGS + "1. e4 e5 2. Nf3 Nc6 3. Bb5 *\n\n"
-    games = tmp_path / "x.pgn"
-    games.write_text(ITALIAN + transposed + ITALIAN + other_move, encoding="utf-8")
+    first, second = tmp_path / "1.pgn", tmp_path / "2.pgn"
+    first.write_text(ITALIAN + transposed, encoding="utf-8")
+    second.write_text(ITALIAN + other_move, encoding="utf-8")
     for options, expected in (([], [0, 1]), (["--duplicates"], [0, 1, 2, 3])):
-        lines = cdta("mine", games, *options).stdout.splitlines()
+        lines = cdta("mine", first, second, *options).stdout.splitlines()
         assert [json.loads(line)["game_idx"] for line in lines] == expected
 
 
@@ -320,16 +297,7 @@ def test_files_urls_and_stdin_are_read_in_every_compression(
             assert cdta("mine", name, stdin=stdin).stdout.splitlines() == expected
 
 
-def test_games_are_numbered_across_inputs(tmp_path: Path) -> None:
-    first, second = tmp_path / "1.pgn", tmp_path / "2.pgn"
-    first.write_text(ITALIAN * 3)
-    second.write_text(ITALIAN * 2)
-    lines = cdta("mine", first, second, "--duplicates").stdout.splitlines()
-    numbers = [json.loads(line)["game_idx"] for line in lines]
-    assert numbers == [0, 1, 2, 3, 4]
-
-
-@pytest.mark.parametrize("compression", ["gz", "bz2", "zst"])
+@pytest.mark.parametrize("compression", ["gz", "zst"])
 def test_a_truncated_input_gives_its_readable_part_and_exit_code_1(
     collection: Path, expected: list[str], compression: str, tmp_path: Path
 ) -> None:
@@ -353,13 +321,7 @@ def test_a_lost_connection_is_reported() -> None:
     assert result.problem and "bytes too early" in result.problem
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("\n", "x", "1 ", "e4 ", "{ }", "( ", "; ", "\n% "),
-        *("\n\n1. N", "\n\n{}1.", '[a "', '\n[a "x"]\n'),
-    ],
-)
+@pytest.mark.parametrize("text", ["x", "1 ", "( ", "\n\n1. N", '\n[a "x"]\n'])
 def test_half_a_megabyte_of_anything_takes_linear_time(text: str) -> None:
     long = TAGS + "1. e4 " + text * (500_000 // len(text)) + "\n\n"
     started = time.process_time()
@@ -369,20 +331,13 @@ def test_half_a_megabyte_of_anything_takes_linear_time(text: str) -> None:
 
 
 @needs_linux
-@pytest.mark.parametrize(
-    ("start", "more", "times"),
-    [
-        (TAGS + "1. e4 {", "x" * 2**20, 120),
-        ("", TAGS + "1. e4 e5 " + "Be2 Be7 Bf1 Bf8 " * 249 + "*\n\n", 14),
-    ],
-    ids=["an endless line", "many positions"],
-)
-def test_memory_stays_bounded(start: str, more: str, times: int, tmp_path: Path) -> None:
+def test_memory_stays_bounded(tmp_path: Path) -> None:
     path, output = tmp_path / "bomb.pgn.zst", tmp_path / "pool.jsonl"
+    many_positions = TAGS + "1. e4 e5 " + "Be2 Be7 Bf1 Bf8 " * 249 + "*\n\n"
     with zstd.open(path, "wt") as file:
-        file.write(start)
-        for _ in range(times):
-            file.write(more)
+        file.write(many_positions * 14 + TAGS + "1. e4 {")
+        for _ in range(60):
+            file.write("x" * 2**20)
         file.write("\n\n" + ITALIAN)
     program = (
         "import re, sys\n"
@@ -435,25 +390,20 @@ def test_ctrl_c_saves_the_positions_found_so_far(
     assert [*tmp_path.glob("pool*")] == [output]
 
 
-@pytest.mark.parametrize(("limit", "summary"), [(100, "100 positions in"), (1, "1 position in")])
-def test_positions_are_counted(collection: Path, tmp_path: Path, limit: int, summary: str) -> None:
+def test_positions_are_counted(collection: Path, tmp_path: Path) -> None:
     output = tmp_path / "new" / "pool.jsonl"
-    result = cdta("mine", collection, "--limit", limit, "-o", output, code=0)
-    assert result.stderr.splitlines()[-1].startswith(summary)
-    assert len(read_positions(output, BISHOPS_AS_KNIGHTS)) == limit
+    result = cdta("mine", collection, "--limit", 100, "-o", output, code=0)
+    assert result.stderr.splitlines()[-1].startswith("100 positions in")
+    assert len(read_positions(output, BISHOPS_AS_KNIGHTS)) == 100
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["missing.pgn"], "no such file: missing.pgn"),
-        (["."], "no such file: ."),
-        (["games.pgn", "--rules", "bishop-as-knight"], "unknown rules"),
         (["games.pgn", "--rules", "standard"], "standard forbids no move"),
         (["games.pgn", "-o", "./games.pgn"], "is one of the inputs"),
         (["games.pgn", "-o", "games.pgn/pool.jsonl"], "cannot write"),
-        (["empty.pgn", "-o", "pool.jsonl"], "no readable game in empty.pgn"),
-        (["noise.pgn", "-o", "pool.jsonl"], "no readable game in noise.pgn"),
         (["damaged.pgn", "-o", "pool.jsonl"], "no readable game in damaged.pgn"),
         (["games.pgn", "--cluster", "127.0.0.1:1"], "no Ray cluster at '127.0.0.1:1'"),
     ],
@@ -463,8 +413,6 @@ def test_invalid_input_is_explained_and_leaves_the_old_file(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("games.pgn").write_text(ITALIAN)
-    Path("empty.pgn").touch()
-    Path("noise.pgn").write_bytes(Random(1).randbytes(2**16))
     Path("damaged.pgn").write_text(TAGS + "1. e4 e5 2. hello *")
     Path("pool.jsonl").write_text("the old one")
     *others, error = cdta("mine", *arguments, code=2).stderr.splitlines()
@@ -472,21 +420,7 @@ def test_invalid_input_is_explained_and_leaves_the_old_file(
     assert bool(others) == ("damaged.pgn" in arguments)  # its damaged game and the progress
     assert Path("pool.jsonl").read_text() == "the old one"
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"games.pgn", "empty.pgn", "noise.pgn", "damaged.pgn", "pool.jsonl"}
-
-
-@needs_posix
-def test_an_output_pipe_is_written_to_and_never_replaced(tmp_path: Path) -> None:
-    (tmp_path / "games.pgn").write_text(ITALIAN)
-    with open_pipe(tmp_path / "pipe") as read_pipe:
-        cdta("mine", tmp_path / "games.pgn", "-o", tmp_path / "pipe", code=0)
-        assert json.loads(read_pipe())["next_filtered_moves"] == ["f1c4"]
-
-
-@pytest.mark.parametrize("letter", ["\u2657", "\u0421", "\u0391", "\u00c4"])
-def test_symbols_and_letters_of_other_alphabets_are_no_pawn_moves(letter: str) -> None:
-    result = mine_text(f"1. e4 e5 2. {letter}c4 Nf6 3. Bd3 1-0\n")
-    assert (len(result.found), len(result.damaged)) == (0, 1)
+    assert names == {"games.pgn", "damaged.pgn", "pool.jsonl"}
 
 
 PARENT = """
