@@ -31,21 +31,6 @@ def game_from_choices(choices: Sequence[int]) -> list[chess.Move]:
     return board.move_stack
 
 
-def random_positions(rules: Rules, count: int, seed: int) -> list[chess.Board]:
-    """Positions of random games played under ``rules``."""
-    random = Random(seed)
-    boards: list[chess.Board] = []
-    board = chess.Board()
-    while len(boards) < count:
-        moves = sorted(rules.legal_moves(board), key=chess.Move.uci)
-        if not moves or board.ply() > 120:
-            board = chess.Board()
-            continue
-        boards.append(board.copy(stack=False))
-        board.push(random.choice(moves))
-    return boards
-
-
 def pool_games(count: int, random: Random) -> Iterator[list[chess.Move]]:
     """Real openings, continued with random moves."""
     for position in shipped_pool("pool")[:count]:

@@ -85,24 +85,16 @@ BAD_FILES = {
     HEAD: "'dozens.jsonl' (No such file",
     f"titel = 'x'\n{HEAD}": "unknown key in own.toml: 'titel' (did you mean 'title'",
     HEAD.replace("now =", "# now ="): "own.toml is missing the key 'now'",
-    HEAD.replace("no_longer", "# "): "own.toml is missing the key 'no_longer'",
     HEAD.replace('"number"', '"numbr"'): "unknown 'answer' in own.toml: 'numbr'",
     HEAD.replace('"dozens.jsonl"', "[]"): "own has no item whose usual answer",
-    HEAD.replace('"dozens.jsonl"', "3"): "'items' in own.toml must be",
-    HEAD.replace('"You count things."', '" "'): "'task' of own must be a text, not ' '",
     '"': "cannot read the change 'own.toml'",
 }
 BAD_LINES = {
     ITEM.replace("3 dozen eggs", " "): "'question' is empty",
-    ITEM.replace("36", '""'): "'usual' is empty",
     '{"question": "4 dozen eggs", "usual": true, "right": 40}': "'True' is not a number",
-    '{"question": "4 dozen eggs", "usual": 48, "right": "many"}': "'many' is not a number",
-    ITEM.replace("36", "null"): "'usual' in items.jsonl, line 3 must be a valid string or",
     ITEM.replace("right", "rihgt"): "items.jsonl, line 3 is missing the key 'right'",
     ITEM.replace("}", ', "grup": 1}'): "'grup' (did you mean 'group'?)",
     ITEM: "the same question as items.jsonl, line 1, '3 dozen eggs'",
-    ITEM.replace("3 dozen", "3  dozen "): "the same question as items.jsonl, line 1",
-    ITEM[:-1]: "is not JSON: Expecting ',' delimiter",
     "[]": "must be a dictionary",
 }
 
@@ -130,21 +122,19 @@ def test_bad_items_are_named_by_file_and_line(
     assert "items.jsonl, line 3" in message and BAD_LINES[line] in message
 
 
-@pytest.mark.parametrize("options", [("--form", "fen"), ("--eval", "all_diagonal")], ids=str)
-def test_options_of_chess_are_refused(options: tuple[str, str]) -> None:
-    refused = cdta("run", "--rules", "base-9", "--model", "cdta/random", *options, code=2)
-    assert f"{' '.join(options)} is for chess" in refused.stderr
-
-
-def test_bundled_models_play_chess_only() -> None:
-    refused = cdta("run", "--rules", "base-9", code=2).stderr
-    assert "cdta/reader plays chess only" in refused and "--base-url" in refused
-
-
-def test_a_diagnosis_needs_a_placebo(dozens: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--model", "cdta/random", "--form", "fen"), "--form fen is for chess"),
+        ((), "cdta/reader plays chess only"),
+        (("--model", "cdta/random", "--diagnose"), "dozens has no placebo, which a diagnosis"),
+    ],
+)
+def test_what_only_other_habits_offer_is_refused(
+    options: tuple[str, ...], message: str, dozens: Path
+) -> None:
     dozens.write_text(re.sub("placebo.*", "", HEAD))
-    refused = cdta("run", "--rules", dozens, "--model", "cdta/random", "--diagnose", code=2)
-    assert "dozens has no placebo, which a diagnosis needs" in refused.stderr
+    assert message in cdta("run", "--rules", dozens, *options, code=2).stderr
 
 
 PHRASES = (
@@ -226,15 +216,6 @@ def test_base_models_get_16_tokens_and_one_line(dozens: Path) -> None:
     assert run.after_change["kept"] == 1
 
 
-def test_edited_answers_and_controls_in_pools(dozens: Path) -> None:
-    pool = dozens.with_name("dozens.jsonl")
-    first = measure(planted(1), rules=dozens, n=200, pool=pool)
-    assert len(first.samples) == len(DOZENS)  # controls are no samples
-    pool.write_text(pool.read_text().replace('24, "right": 20}', '24, "right": 21}'))
-    again = measure(planted(1), rules=dozens, n=200)
-    assert again.after_change["right"] == pytest.approx(149 / 150)
-
-
 def test_a_model_that_cannot_play_is_told_what_it_can_do() -> None:
     requests: list[Body] = []
 
@@ -256,13 +237,7 @@ def test_changes_from_python(dozens: Path) -> None:
     own = replace(change, items=[json.loads(ITEM)], key="mine")
     assert own.items == (QuestionItem("3 dozen eggs", ("36",), ("30",), own.items[0].id),)
     assert len(measure("cdta/random", rules=change, n=20).samples) == 20
-    for items in ([], [{"question": "q", "usual": 1, "right": 1}]):
-        with pytest.raises(InvalidInput, match="no item whose usual answer becomes wrong"):
-            measure("cdta/random", rules=replace(change, items=items))
     with pytest.raises(InvalidInput, match="unknown rules"):
         Spec(rules="base-10")
-    with pytest.raises(InvalidInput, match="unknown rules") as unknown:
-        Spec(rules="rooks-as-queen")
-    assert "'rooks-as-queens'" not in str(unknown.value)  # it forbids nothing
     with pytest.raises(InvalidInput, match="several rules; give one: base-9, minus-means-plus"):
         Spec(rules="arithmetic")

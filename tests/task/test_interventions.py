@@ -7,12 +7,11 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import chess
 import pytest
 
-from cant_do_that_anymore import ConditionTemplate, Position, Run, Spec, load
+from cant_do_that_anymore import ConditionTemplate, Position, Run, load
 from cant_do_that_anymore.api.results import save_with_page
 from cant_do_that_anymore.habits.base import Message
 from cant_do_that_anymore.habits.chess.forms import FORMS
@@ -20,7 +19,6 @@ from cant_do_that_anymore.habits.chess.rule_pool import example_of
 from cant_do_that_anymore.habits.chess.rules import (
     BISHOPS_AS_KNIGHTS,
     CATALOG,
-    STANDARD,
     Rules,
 )
 from cant_do_that_anymore.metrics.estimates import difference
@@ -30,7 +28,6 @@ from cant_do_that_anymore.providers.base import Answer, Question
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.report.sentences import effect_text, helps_sentence
 from cant_do_that_anymore.report.tables import summary
-from cant_do_that_anymore.runs.cost import estimate
 from cant_do_that_anymore.runs.storage import run_json
 from cant_do_that_anymore.task.conditions import CONDITIONS, conditions_for, interventions, question
 from cant_do_that_anymore.task.prompts import DEFAULT_WORDING, SHIPPED_WORDINGS, shipped_wording
@@ -117,30 +114,12 @@ def test_the_worked_example_is_right_and_about_another_piece(rules: Rules) -> No
         assert board.piece_type_at(chess.parse_square(usual[:2])) != piece
 
 
-class WithoutPlacebo(NoEnPassant):
-    """Rules whose placebo forbids nothing, so it gives no example."""
-
-    key = "without-placebo"
-    placebo = STANDARD
-
-
-@pytest.mark.parametrize("rules", [NoEnPassant(), WithoutPlacebo()], ids=lambda rules: rules.key)
-def test_custom_rules_have_an_example(rules: Rules) -> None:
-    text = question(POOL[0], rules, "example").messages[0].content
-    assert "No king may castle any more" in text
-    assert "the usual move e1c1 would have broken its rule. A correct reply was e1" in text
-
-
 @pytest.mark.parametrize(
     ("reply", "outcome", "move"),
     [
         ("c8b7: no\ng8f6", "legal", "g8f6"),
-        ("My usual move is c8b7. No, it is not legal.\n\ng8f6\n", "legal", "g8f6"),
         ("g8f6 is legal: yes\nc8b7", "usual", "c8b7"),
-        ("Yes\n**g8f6**", "legal", "g8f6"),
         ("I would play c8b7, but bishops jump now.\nMove: c8d6", "adapted", "c8d6"),
-        ("No\n```\ng8f6\n```", "legal", "g8f6"),
-        ("g8f6", "legal", "g8f6"),
         ("c8b7: no", "unreadable", None),
         ("", "unreadable", None),
     ],
@@ -187,7 +166,7 @@ def planted() -> Run:
         return measure(server, dataset=positions(N), interventions="all", price="2,8", n=N)
 
 
-def test_the_three_interventions_that_help_are_reported(planted: Run, tmp_path: Path) -> None:
+def test_the_three_interventions_that_help_are_reported(planted: Run) -> None:
     effects = planted.results.interventions
     assert [e.name for e in effects[:3]] == ["legal-moves", "reason-first", "conflict-named"]
     assert [effect.sign for effect in effects] == [1] * 3 + [0] * 4
@@ -205,9 +184,6 @@ def test_the_three_interventions_that_help_are_reported(planted: Run, tmp_path: 
         assert effect.difference == difference(
             uptake_under(effect.name), UPTAKE, planted.samples, comparisons=7
         )
-        what = {1: "helps: +", 0: "no detectable effect: "}[effect.sign]
-        assert effect_text(planted, effect).startswith(what)
-        assert effect_text(planted, effect).endswith(effect.difference.as_points)
     for effect, rate in zip(effects, FOLLOW_RATES.values(), strict=False):
         assert effect.difference and effect.difference.low and effect.difference.high
         assert effect.difference.low < rate - 0.1 < effect.difference.high
@@ -219,16 +195,10 @@ def test_the_three_interventions_that_help_are_reported(planted: Run, tmp_path: 
         r"No effect of .* or .* was detected\. Only effects above \d+ points would show\.",
         helps_sentence(planted),
     )
-    save_with_page(planted, tmp_path / "run")
-    loaded = load(tmp_path / "run")
-    assert loaded.results == planted.results
-    saved = run_json(loaded)["interventions"]
-    assert [*saved] == [effect.name for effect in effects]
-    assert saved["repeated"]["difference"].keys() == {"value", "low", "high", "n"}
-    text, output = text_of(page(loaded)), printed(summary(loaded), width=140)
-    for name, effect in effects_in(planted).items():
-        assert name in text and effect_text(planted, effect) in text
-        assert name in output and effect.difference and effect.difference.as_difference in output
+    text, output = text_of(page(planted)), printed(summary(planted), width=140)
+    for effect in effects:
+        assert effect_text(planted, effect) in text
+        assert effect.difference and effect.difference.as_difference in output
 
 
 def test_interventions_with_unusable_replies_cannot_be_judged() -> None:
@@ -301,22 +271,9 @@ def test_longer_replies_have_their_own_token_limit_and_cache_key(
     with serving_in_process(reacting) as server:
         assert limits() == [512] * 15 + [1000] * 2 + [32_768]
         assert limits() == []
-        spec = Spec(
-            "m", server.url, dataset=positions(2), n=2, interventions="all", wording="plain"
-        )
-        assert estimate(spec).requests == 0
         shorter = replace(CONDITIONS["reason-first"], tokens=900)
         monkeypatch.setitem(CONDITIONS, "reason-first", shorter)
         assert limits() == [900] * 2
-
-
-def test_truncated_reasoning_is_an_outcome_and_does_not_end_the_run() -> None:
-    """Whatever moves the replies name. A truncated bare move still counts as an answer."""
-    with serving_in_process(reacting, finish_reason="length") as server:
-        run = measure(server, dataset=positions(30), n=30, interventions="reason-first")
-    assert run.results.outcomes["reason-first"]["truncated"] == 30
-    (effect,) = run.results.interventions
-    assert effect_text(run, effect).startswith("cannot be judged: 100%")
 
 
 def test_a_custom_intervention(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,32 +298,13 @@ def test_a_custom_intervention(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert set(loaded.plan.interventions) == {"repeated", "calm"}
 
 
-def json_output(*command: object) -> dict[str, Any]:
-    results: dict[str, Any] = json.loads(cdta(*command, code=0).stdout)
-    return results
-
-
-def test_the_order_of_interventions_does_not_matter() -> None:
-    runs = [
-        measure("cdta/random", dataset=positions(4), interventions=names)
-        for names in ("legal-moves,repeated", ["repeated", "legal-moves"])
-    ]
-    assert not runs[0].plan.differences(runs[1].plan)
-
-
 def test_interventions_on_the_command_line() -> None:
     command = ("run", "--model", "cdta/random", "--dataset", positions(2), "-n", 2, "--json")
-    names = {
-        options: [*json_output(*command, *options)["interventions"]]
-        for options in (
-            ("--interventions",),
-            ("--interventions", "repeated,example"),
-            ("--interventions", "repeated", "--interventions", "example"),
-        )
-    }
-    every, listed, repeated = names.values()
-    assert sorted(every) == sorted(ALL)
-    assert sorted(listed) == sorted(repeated) == ["example", "repeated"]
-    assert "interventions" not in json_output(*command)
+    for options, expected in (
+        (("--interventions",), ALL),
+        (("--interventions", "repeated", "--interventions", "example"), ["repeated", "example"]),
+    ):
+        printed_run = json.loads(cdta(*command, *options, code=0).stdout)
+        assert sorted(printed_run["interventions"]) == sorted(expected)
     mistyped = cdta(*command, "--interventions", "exmple", code=2)
     assert mistyped.stderr == "cdta: unknown intervention: 'exmple' (did you mean 'example'?)\n"
