@@ -73,8 +73,13 @@ def find_run(name: str | Path) -> Path:
     folders = _matching_runs(name)
     if len(folders) == 1:
         return folders[0]
-    listed = shortlist([str(folder) for folder in folders])
+    listed = shortlist([name_of(folder) for folder in folders])
     raise InvalidInput(f"{str(name)!r} matches {len(folders)} runs; name one: {listed}")
+
+
+def name_of(folder: Path) -> str:
+    """Return the shortest text that surely finds a run: its folder's name, or its path."""
+    return folder.name if folder.parent == home() / "runs" else str(folder)
 
 
 def find_runs(names: Iterable[str | Path]) -> list[Path]:

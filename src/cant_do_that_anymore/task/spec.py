@@ -130,7 +130,11 @@ class Spec:
     )
     eval: Eval = option("all", TASK, "E", _join(*DEFAULT_SAMPLES))
     rules: str | Change = option(
-        ORIGINAL_RULES, TASK, "KEY", "Rule change; see cdta rules.", parse=_parse_rules
+        ORIGINAL_RULES,
+        TASK,
+        "KEY",
+        "Rule change (see cdta rules), or FILE.toml.",
+        parse=_parse_rules,
     )
     pool: str | Path | None = option(
         None,

@@ -18,11 +18,10 @@ from rich.text import Text
 from ...api.functions import load
 from ...comparison.naming import option_text
 from ...errors import UserError
-from ...files import home
 from ...formatting import last_part, visible
 from ...report.html import PAGE_NAME
 from ...report.pages import INDEX
-from ...runs.lookup import LATEST_RUN, find_run, find_runs, known_folders, readable_runs
+from ...runs.lookup import LATEST_RUN, find_run, find_runs, known_folders, name_of, readable_runs
 from ...runs.storage import RUN_JSON, RunFile
 from ..console import console
 from ..help import JSON, PATH, Command
@@ -90,7 +89,7 @@ def _print(runs: Sequence[RunFile], screen: Console) -> None:
     table.add_column("options and rules")
     table.add_column("n", justify="right", no_wrap=True)
     table.add_column("rule uptake", no_wrap=True)
-    names = [_name(run.folder) for run in runs]
+    names = [name_of(run.folder) for run in runs]
     for run, name in zip(runs, names, strict=True):
         uptake = run.rule_uptake.as_share if run.rule_uptake else "–"
         table.add_row(
@@ -120,7 +119,3 @@ def _json(run: RunFile) -> dict[str, Any]:
     """Return what ``--json`` prints of a run."""
     facts = {name: asdict(run)[name] for name in IN_JSON}
     return {"folder": str(run.folder), "tag": run.tag, "n": run.n_samples, **facts}
-
-
-def _name(folder: Path) -> str:
-    return folder.name if folder.parent == home() / "runs" else str(folder)
