@@ -269,3 +269,21 @@ def test_two_versions_behind_one_address_are_one_model(every: int, cache: Cache)
     for count in range(15, 150, 15):
         ask_all(model, cache, count, 1)
     assert set(model.attempts.values()) == {1}
+
+
+def test_an_answer_that_another_process_saved_meanwhile_is_used(
+    cache: Cache, tmp_path: Path
+) -> None:
+    *_, waiting = requests(3)
+    theirs = Answer("theirs", usage=Usage(9, 3), version="m-1")
+    model = ScriptedModel(lambda *_: 0.1)
+
+    async def ask_while_another_process_answers() -> list[Answer]:
+        answers = asyncio.create_task(all_answers(new_client(model, cache, 1), 3))
+        await asyncio.sleep(0.15)  # the last request waits for the others
+        with closing(Cache(tmp_path / "answers.sqlite", INFO)) as other:
+            other.save([(waiting, SETTINGS, theirs, None)])
+        return await answers
+
+    assert texts(asyncio.run(ask_while_another_process_answers()))[-1] == "theirs"
+    assert model.attempts == {0: 1, 1: 1}
