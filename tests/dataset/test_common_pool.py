@@ -1,13 +1,11 @@
 """The common pool: its positions, how runs report it, and no ranking across pools."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cant_do_that_anymore import compare, load
 from cant_do_that_anymore.comparison.entries import entries_of
-from cant_do_that_anymore.comparison.experiment import run_or_load
 from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.datasets.pools import source_for
 from cant_do_that_anymore.datasets.storage import shipped_datasets
@@ -16,8 +14,8 @@ from cant_do_that_anymore.habits.base import Pool
 from cant_do_that_anymore.habits.chess.pools import RATES_ON_ALL, RATES_ON_COMMON
 from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.storage import save_run
-from planted_models import habit_in_every_second
-from testing import POOL, Loopback, Serve, Spec, habit, measure, openai_server, perfect
+from planted_models import habit, habit_in_every_second
+from testing import POOL, Loopback, Serve, Spec, measure, openai_server, perfect
 
 DATASET_IDS = [{p.id for p in dataset.items} for dataset in shipped_datasets().values()]
 
@@ -41,11 +39,6 @@ def test_hit_rates_leave_out_the_models_own_dataset() -> None:
     assert [f"{rate:.2f}" for rate in expected] == ["0.21", "0.29", "0.38", "0.67"]
 
 
-def test_it_is_for_the_rules_of_the_original_only() -> None:
-    with pytest.raises(InvalidInput, match="'common' is for bishops-as-knights, not for no-castl"):
-        source_for(Spec(pool="common", rules="no-castling"))
-
-
 def test_runs_and_reports_name_the_common_pool(serve: Serve, tmp_path: Path) -> None:
     server = serve(habit_in_every_second)
     first = measure(server, n=10, pool="common")
@@ -62,26 +55,14 @@ def test_runs_and_reports_name_the_common_pool(serve: Serve, tmp_path: Path) -> 
     assert load(tmp_path / "run").dataset.pool_name == "common"
 
 
-def test_a_model_that_shaped_the_pool_is_measured_normally() -> None:
-    """Its shipped dataset is for the default pool only."""
-    with openai_server(habit):
-        shipped = measure("openai/gpt-4-0314", n=10)
-        common = measure("openai/gpt-4-0314", n=10, pool="common")
-    assert (shipped.dataset.origin, common.dataset.origin) == ("shipped", "built")
-    assert common.dataset.asked == 10
-
-
 def test_runs_on_different_pools_are_not_ranked_together(server: Loopback) -> None:
     default, common = measure(server, n=10), measure(server, n=10, pool="common")
-    on_dataset = measure(server, n=10, dataset="gpt-4-0314")
     other = measure(perfect, n=10, pool="common")
     with pytest.raises(
         InvalidInput,
         match="from different pools cannot be compared: the default pool, the pool common",
     ):
         compare(default, common)
-    with pytest.raises(InvalidInput, match="or make one: cdta run --model m "):
-        compare(on_dataset, common)
     compare(common, other)
     entries = entries_of([default, common, other])
     assert [entry.pool for entry in entries] == ["", "common", "common"]
@@ -90,13 +71,10 @@ def test_runs_on_different_pools_are_not_ranked_together(server: Loopback) -> No
     assert "pool" not in default_ranking.title
 
 
-def test_an_experiment_does_not_reuse_a_run_on_another_pool(tmp_path: Path) -> None:
-    """The common pool also contains all positions of a shipped dataset."""
+def test_a_model_that_shaped_the_pool_is_measured_normally() -> None:
+    """Its shipped dataset is for the default pool only."""
     with openai_server(habit):
-        spec = Spec(model="openai/gpt-4-0314", n=10)
-        for first, second in ((None, "common"), ("common", None)):
-            out = tmp_path / str(first)
-            run_or_load(replace(spec, pool=first), out, save_run, quiet=True)
-            with pytest.raises(InvalidInput, match="differs in pool"):
-                run_or_load(replace(spec, pool=second), out, save_run, quiet=True)
-            run_or_load(replace(spec, pool=first), out, save_run, quiet=True)
+        shipped = measure("openai/gpt-4-0314", n=10)
+        common = measure("openai/gpt-4-0314", n=10, pool="common")
+    assert (shipped.dataset.origin, common.dataset.origin) == ("shipped", "built")
+    assert common.dataset.asked == 10

@@ -59,17 +59,10 @@ def test_an_unusable_source_is_named(names: list[str], rules: str, message: str)
         union(names, rules_named(rules))
 
 
-def test_runs_on_a_union_are_compared(tmp_path: Path) -> None:
+def test_a_union_is_written_by_a_command(tmp_path: Path) -> None:
     path = tmp_path / "both.jsonl"
     result = cdta("dataset", "union", "gpt-4-0314", "gpt-3.5-turbo-0125", "-o", path, code=0)
     assert result.stdout == f"3,415 positions in {path}\n"
     assert len(path.read_bytes().splitlines()) == 3415
-    runs = [tmp_path / "lenient", tmp_path / "exact"]
-    for run in runs:
-        command = ["run", "--model", "cdta/random", "--dataset", path, "-n", "20", "--quiet"]
-        cdta(*command, "--reading", run.name, "--out", run, code=0)
-    comparison = cdta("compare", *runs, code=0)
-    assert f"All models on one dataset: {path}" in comparison.stdout.replace("\n", "")
-    assert "cdta dataset union" not in comparison.stdout
     refused = cdta("dataset", "union", "gpt-4-0314", "-o", tmp_path, code=2)
     assert "is a directory" in refused.stderr

@@ -6,8 +6,8 @@ from collections import Counter
 import chess
 import pytest
 
-from cant_do_that_anymore.habits.chess.position import Position, shipped_pool
-from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, STANDARD, rules_named
+from cant_do_that_anymore.habits.chess.position import shipped_pool
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.providers.bundled import CANNOT_READ
 from cant_do_that_anymore.task.conditions import QUESTIONS, conditions_for
@@ -59,16 +59,6 @@ def test_exact_reading_accepts_only_the_bare_word() -> None:
     assert [score.outcome for score in scores] == ["wrong", "right", *3 * ["unreadable"]]
 
 
-def test_statements_about_another_move_do_not_count() -> None:
-    assert read_yes_no("f1-g3 is legal. f1-b5 is illegal.", move="f1g3") is True
-    reply = "f1b5 is illegal. f1g3 is legal."
-    assert [read_yes_no(reply, move=move) for move in ("f1b5", "f1g3", "d2d4")] == [
-        False,
-        True,
-        None,
-    ]
-
-
 @pytest.mark.parametrize(
     ("reply", "forbidden", "allowed"),
     [
@@ -109,14 +99,6 @@ def test_questions_are_about_a_forbidden_and_a_newly_allowed_answer() -> None:
     assert " ".join(moves) == "f1e3 c8b6 f1e3 f8e6 f8g6 f1g3 f1g3 c1b3"  # must not change
 
 
-def test_without_newly_allowed_moves_the_question_is_about_a_legal_one() -> None:
-    moves = ("e2e4", "e7e5", "g1f3", "g8f6", "f1c4", "f8c5")
-    position, no_castling = Position(0, moves, ("e1g1",)), rules_named("no-castling")
-    allowed = chess.Move.from_uci(allowed_answer(position, no_castling))
-    assert forbidden_answer(position, no_castling) == "e1g1"
-    assert no_castling.is_legal(position.board(), allowed)
-
-
 def test_the_two_questions_differ_only_in_the_move() -> None:
     for position in POOL[:50]:
         forbidden, allowed = (c.question(position) for c in (FORBIDDEN, ALLOWED))
@@ -139,7 +121,11 @@ def test_yes_comes_first_in_half_of_the_positions() -> None:
         assert f"Reply with {answers_for(position)} and nothing else." in last
 
 
-def test_before_the_first_move_the_question_is_its_own_turn() -> None:
-    first, last = FORBIDDEN.question(Position(0, (), ("f1b5",))).messages
-    assert (first.role, last.role) == ("system", "user")
-    assert last.content.startswith("Do not move yet")
+def test_statements_about_another_move_do_not_count() -> None:
+    assert read_yes_no("f1-g3 is legal. f1-b5 is illegal.", move="f1g3") is True
+    reply = "f1b5 is illegal. f1g3 is legal."
+    assert [read_yes_no(reply, move=move) for move in ("f1b5", "f1g3", "d2d4")] == [
+        False,
+        True,
+        None,
+    ]

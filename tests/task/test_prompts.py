@@ -80,17 +80,10 @@ TASK_DESCRIPTION_VARIANT = "Another"
 '''
 
 
-@pytest.mark.parametrize("packed", [True, False])
-def test_the_originals_texts_are_read_without_importing_them(tmp_path: Path, packed: bool) -> None:
-    name = "evals/elsuite/cant_do_that_anymore/defaults.py"
-    if packed:
-        path = tmp_path / "evals-3.0.1-py3-none-any.whl"
-        with zipfile.ZipFile(path, "w") as wheel:
-            wheel.writestr(name, SOURCE)
-    else:
-        path = tmp_path / "unpacked"
-        (path / name).parent.mkdir(parents=True)
-        (path / name).write_text(SOURCE)
+def test_the_originals_texts_are_read_without_importing_them(tmp_path: Path) -> None:
+    path = tmp_path / "evals-3.0.1-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr("evals/elsuite/cant_do_that_anymore/defaults.py", SOURCE)
     (wording,) = wordings_named(f"openai-evals:{path}")
     assert wording.standard == 'One\n"quoted" text'
     assert wording.changed_prompt(BISHOPS_AS_KNIGHTS) == "Another"
@@ -101,12 +94,8 @@ def test_the_originals_texts_are_read_without_importing_them(tmp_path: Path, pac
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("plian", "unknown wording: 'plian' .*'plain'"),
-        ("nowhere.toml", "cannot read the wording 'nowhere.toml'"),
         ("half.toml", "the wording 'half.toml' is missing the key 'changed'"),
         ("bad.toml", "cannot read the wording 'bad.toml'"),
-        ("zero.toml", "cannot read the wording 'zero.toml'"),
-        ("openai-evals:nowhere.whl", "pip download --no-deps evals"),
         ("../../etc/passwd", "unknown wording"),
     ],
 )
@@ -114,7 +103,7 @@ def test_an_unreadable_wording_is_named(
     name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for file, text in {"half.toml": "standard = 'x'", "bad.toml": "[", "zero.toml": "\0"}.items():
+    for file, text in {"half.toml": "standard = 'x'", "bad.toml": "["}.items():
         Path(file).write_text(text)
     with pytest.raises(InvalidInput, match=message):
         wordings_named(name)
@@ -128,19 +117,14 @@ def write_wording(path: Path, **texts: object) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        ({"standard": 3}, "'standard' in .* must be a valid string, not 3"),
+def test_a_bad_wording_is_refused(tmp_path: Path) -> None:
+    for texts, message in (
+        ({"standard": 3}, "'standard' in .*bad.toml' must be a valid string, not 3"),
         ({"remindr": "x"}, r"unknown key in .*: 'remindr' \(did you mean 'reminder'"),
-        ({"form": "fen"}, "unknown key in .*: 'form'"),
         ({"role": "assistant"}, "unknown 'role' in .*: 'assistant'"),
-    ],
-)
-def test_a_bad_wording_is_refused(tmp_path: Path, texts: dict[str, object], message: str) -> None:
-    with pytest.raises(InvalidInput, match=message) as error:
-        wordings_named(write_wording(tmp_path / "bad.toml", **texts))
-    assert "bad.toml" in str(error.value)
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            wordings_named(write_wording(tmp_path / "bad.toml", **texts))
 
 
 def test_braces_other_than_placeholders_are_sent_unchanged(tmp_path: Path) -> None:
@@ -150,14 +134,6 @@ def test_braces_other_than_placeholders_are_sent_unchanged(tmp_path: Path) -> No
     assert wording.standard == f"Play. {braces}"
     statement = BISHOPS_AS_KNIGHTS.statement
     assert wording.changed_prompt(BISHOPS_AS_KNIGHTS) == f"Play. {statement} {braces}"
-
-
-def test_a_wording_file_may_have_a_byte_order_mark(tmp_path: Path) -> None:
-    path = Path(write_wording(tmp_path / "bom.toml"))
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    (wording,) = wordings_named(str(path))
-    assert wording.standard == "Play."
-    assert wording.changed_prompt(BISHOPS_AS_KNIGHTS) == f"Play. {BISHOPS_AS_KNIGHTS.statement}"
 
 
 @pytest.mark.parametrize(("changed", "notes"), [("Play. {change}", 0), ("Bishops jump.", 1)])

@@ -11,7 +11,6 @@ from annotated_types import Ge, Gt, Le, Lt
 
 from cant_do_that_anymore import Spec, estimate, evaluate, load
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.habits.chess.rules import CATALOG
 from cant_do_that_anymore.inspect_tasks.arguments import spec_for
 from cant_do_that_anymore.task.spec import OPTIONS, parse_option
 from custom_rules import NoEnPassant
@@ -65,8 +64,6 @@ def test_a_number_beyond_a_bound_is_refused(name: str, bound: Ge | Gt | Le | Lt)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n": "5"}, "n must be a valid integer, not '5'"),
-        ({"fresh": "no"}, "fresh must be a valid boolean, not 'no'"),
         ({"dataset": 5}, "dataset must be a valid string or an instance of Path, not 5"),
         ({"price": (1, "x")}, "price must be IN,OUT in US dollars per million tokens, "),
         ({"price": "-1,2"}, "price must be IN,OUT"),
@@ -76,10 +73,6 @@ def test_a_number_beyond_a_bound_is_refused(name: str, bound: Ge | Gt | Le | Lt)
             {"extra_body": {"stream": True}},
             "extra_body may not contain 'stream', which other options",
         ),
-        ({"eval": "al"}, "unknown eval: 'al' (did you mean 'all'"),
-        ({"model": "gpt-4o"}, "unknown model: 'gpt-4o' (did you mean 'openai/gpt-4o'?)"),
-        ({"rules": "no-castle"}, "unknown rules: 'no-castle' (did you mean 'no-castling'?)"),
-        ({"form": "fenn"}, "unknown form: 'fenn' (did you mean 'fen'?)"),
         ({"pool": "games", "dataset": "gpt-4-0314"}, "give a pool or a dataset, not both"),
         (
             {"model": "m@http://x", "base_url": "http://y"},
@@ -99,13 +92,8 @@ def test_an_invalid_spec_is_refused_without_showing_secrets(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"dataset": "gpt-4"}, "unknown dataset: 'gpt-4' (did you mean 'gpt-4-0314'?)"),
-        ({"dataset": "gone.jsonl"}, "cannot read 'gone.jsonl' (No such file or directory)"),
-        ({"wording": "fromal"}, "unknown wording: 'fromal' (did you mean 'formal'?)"),
         ({"conditions": ["placeboo"]}, "unknown condition: 'placeboo' (did you mean 'placebo'?)"),
         ({"pool": "comon"}, "unknown pool: 'comon' (did you mean 'common'?)"),
-        ({"pool": "gone.jsonl"}, "cannot read 'gone.jsonl' (No such file or directory)"),
-        ({"pool": ""}, "cannot read '.' (Is a directory)"),
         (
             {"pool": "common", "eval": "all_diagonal"},
             "all_diagonal needs games played under the changed rules, not the pool 'common'; ",
@@ -124,10 +112,8 @@ def test_what_does_not_exist_is_refused(options: dict[str, Any], message: str) -
     [
         ({"temperature": 1, "max_cost": 5}, {"temperature": 1.0, "max_cost": 5.0}),
         ({"price": [5, 20]}, {"price": "5,20"}),
-        ({"header": ["a=b"]}, {"header": ("a=b",)}),
         ({"header": "a=b"}, {"header": ("a=b",)}),
         ({"extra_body": MappingProxyType({"a": 1})}, {"extra_body": '{"a": 1}'}),
-        ({"extra_body": {}}, {}),
         ({"model": "m@http://x"}, {"model": "m", "base_url": "http://x"}),
     ],
 )
@@ -137,14 +123,9 @@ def test_equivalent_values_give_equal_specs(options: dict[str, Any], same: dict[
     assert hash(spec) == hash(Spec(**same))
 
 
-def test_a_field_of_several_types_accepts_each() -> None:
-    Spec(dataset=Path(__file__), rules=NoEnPassant(), n=None, max_cost=None, seed=1)
-    Spec(dataset="gpt-4-0314", rules=CATALOG["no-castling"], n=1, max_cost=1)
-
-
-@pytest.mark.parametrize("seed", [0, 2**63 - 1])
-def test_a_run_with_an_extreme_seed_can_be_loaded(seed: int) -> None:
-    run = evaluate(Spec(model="cdta/random", eval="all_diagonal", n=2, seed=seed), quiet=True)
+def test_a_run_with_an_extreme_seed_can_be_loaded() -> None:
+    spec = Spec(model="cdta/random", eval="all_diagonal", n=2, seed=2**63 - 1)
+    run = evaluate(spec, quiet=True)
     assert load(run.save()).samples == run.samples
 
 
@@ -152,10 +133,8 @@ def test_a_run_with_an_extreme_seed_can_be_loaded(seed: int) -> None:
     ("name", "value", "message"),
     [
         ("max_tokens", 0, "max_tokens must be greater than or equal to 1, not "),
-        ("max_tokens", 1.5, "max_tokens must be a valid integer, not "),
         ("max_cost", float("nan"), "max_cost must be a finite number, not "),
         ("reading", "x", "unknown reading: 'x' (valid: exact, lenient)"),
-        ("extra_body", "{", "extra_body must be a JSON object such as "),
     ],
 )
 def test_every_interface_agrees(name: str, value: object, message: str, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from cant_do_that_anymore.habits.chess import rule_pool
 from cant_do_that_anymore.habits.chess.rule_pool import (
     character_of,
     example_of,
-    move_of,
     positions_in_games,
     shipped_games,
 )
@@ -49,11 +48,6 @@ def test_there_are_fifty_thousand_games_in_a_small_file() -> None:
     assert all(first < second for first, second in pairwise(games))
     assert max(map(len, games)) == 50
     assert len(rule_pool.FILE.read_bytes()) < 2_000_000
-
-
-def test_the_games_are_standard_chess() -> None:
-    for game in shipped_games()[::250]:
-        board_after([move_of(character).uci() for character in game], STANDARD)
 
 
 @pytest.mark.parametrize("key", POOL_DIGESTS)
