@@ -10,7 +10,7 @@ from cant_do_that_anymore.errors import Incomplete, NoHabit
 from cant_do_that_anymore.formatting import dollars
 from cant_do_that_anymore.habits.base import Pool
 from cant_do_that_anymore.providers.bundled import RandomModel
-from planted_models import habit, habit_in_every_fifth, habit_in_every_second
+from planted_models import habit, habit_in_every_second
 from run_builders import plan_of
 from testing import POOL, Body, Serve, Spec, cdta, evaluate, measure, moves_in, positions
 
@@ -48,13 +48,6 @@ def test_keep_looking_sends_nothing_twice_and_uses_all_hits(serve: Serve) -> Non
     assert len(run.samples) == hits
     assert "too few samples for a measurement (2); treat the numbers as a trial run" in run.notes
     assert len(server.requests) == 1_000 + 2 * hits + 3  # the identity check
-
-
-def test_no_early_stop_for_few_hits_or_a_small_pool() -> None:
-    few = measure(habit_in_every_fifth, pool=SMALL_POOL, n=440)
-    assert any("(440 wanted)" in note for note in few.notes)
-    with pytest.raises(NoHabit, match="in none of the 480 positions"):
-        measure(without_habit, pool=SMALL_POOL, n=400)
 
 
 def test_the_suggested_n_measures_the_hits_found(serve: Serve) -> None:

@@ -188,7 +188,6 @@ def test_a_planted_share_is_measured(share: float, wording: str, dozens: Path) -
 def test_nonsense_is_no_uptake(dozens: Path) -> None:
     run = measure(planted(0, nonsense=True), rules=dozens, n=50)
     assert run.after_change == {"kept": 0, "right": 0, "neither": 1}
-    assert "kept 0%, right 0%, neither 100%" in headline(run)
 
 
 def test_a_diagnosis_works_on_any_file(dozens: Path) -> None:
@@ -196,8 +195,7 @@ def test_a_diagnosis_works_on_any_file(dozens: Path) -> None:
     assert len(run.controls) == 40 and {c.item.usual[0] for c in run.controls} < {
         str(usual) for usual, _ in PAIRS.values()
     }
-    for control in run.controls:
-        assert control.kept_habit
+    assert all(control.kept_habit for control in run.controls)
     finding = run.results.diagnosis["knowledge"]  # it always goes by the usual answer
     assert (finding.answer, finding.estimate and finding.estimate.value) == ("No", -1)
 
