@@ -1,18 +1,16 @@
 """Early stopping: a search ends if hits are too rare."""
 
 import re
-from dataclasses import replace
 
 import pytest
 
-from cant_do_that_anymore.datasets.search import ANSWERS_TO_JUDGE, SelectionConfig
+from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.errors import Incomplete, NoHabit
-from cant_do_that_anymore.formatting import dollars
 from cant_do_that_anymore.habits.base import Pool
 from cant_do_that_anymore.providers.bundled import RandomModel
-from planted_models import habit, habit_in_every_second
+from planted_models import habit
 from run_builders import plan_of
-from testing import POOL, Body, Serve, Spec, cdta, evaluate, measure, moves_in, positions
+from testing import POOL, Body, Serve, cdta, measure, moves_in, positions
 
 SMALL_POOL = positions(480)
 
@@ -61,30 +59,3 @@ def test_the_suggested_n_measures_the_hits_found(serve: Serve) -> None:
     run = measure(server, n=int(suggested), pool=positions(2_000))
     assert len(run.samples) == int(suggested)
     assert len(server.requests) == sent + 2 * len(run.samples) + 3  # the identity check
-
-
-def test_a_model_that_plays_few_legal_moves_cannot_play_chess(serve: Serve) -> None:
-    server = serve(lambda _: "a1h8")
-    with pytest.raises(NoHabit) as error:
-        measure(server, n=20)
-    sentence = "Only 0% of its moves are legal: this model can't play chess; try --rules base-9. "
-    assert sentence in str(error.value)
-    assert ANSWERS_TO_JUDGE <= len(server.requests) < 2 * ANSWERS_TO_JUDGE
-
-
-def test_progress_and_total(serve: Serve, priced: None, capsys: pytest.CaptureFixture[str]) -> None:
-    server = serve(habit_in_every_second)
-    spec = Spec(
-        base_url=server.url, model="priced", pool=SMALL_POOL, n=20, max_cost=100, max_connections=1
-    )
-    run = evaluate(spec)
-    lines = capsys.readouterr().err.splitlines()
-    evaluate(replace(spec, model="other", max_cost=None))
-    unpriced = capsys.readouterr().err.splitlines()
-    assert run.cost.spent and run.dataset.asked
-    assert f", {20 / run.dataset.asked:.0%} hits, " in lines[-2]
-    assert f": 20/20, 0 s left, {dollars(run.cost.spent)} spent, " in lines[-1]
-    assert "spent" not in unpriced[-1]
-    again = evaluate(spec).cost
-    assert again.total == pytest.approx(run.cost.total, rel=0.05)  # but for those in flight
-    assert again.spent is not None and again.spent < run.cost.spent / 10  # one identity check

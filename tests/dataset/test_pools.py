@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import chess
 import pytest
 
 from cant_do_that_anymore.datasets.pools import source_for
@@ -13,7 +12,6 @@ from cant_do_that_anymore.habits.chess import rule_pool
 from cant_do_that_anymore.habits.chess.position import Position, write_positions
 from cant_do_that_anymore.providers.bundled import RandomModel
 from cant_do_that_anymore.task.plan import plan_for
-from custom_rules import NoEnPassant
 from testing import POOL, USUAL, Loopback, Serve, Spec, cdta, measure, moves_in, positions
 
 pytestmark = pytest.mark.usefixtures("small_pools")
@@ -54,20 +52,6 @@ def test_a_damaged_pool_is_mined_again(home: Path) -> None:
     file.write_bytes(content[:-9])
     assert pool_of(rules="no-castling") == mined
     assert file.read_bytes() == content
-
-
-class NothingNew(NoEnPassant):
-    key = "nothing-new"
-
-    def affects(self, board: chess.Board, move: chess.Move) -> bool:
-        return False
-
-
-def test_rules_that_no_game_breaks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    games = rule_pool.shipped_games()[:9]
-    monkeypatch.setattr(rule_pool, "shipped_games", lambda: games)
-    with pytest.raises(InvalidInput, match="nothing-new forbids no move of the bundled games"):
-        pool_of(rules=NothingNew())
 
 
 def test_games_under_other_rules_must_be_played_first() -> None:

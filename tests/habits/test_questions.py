@@ -137,13 +137,7 @@ def test_what_only_other_habits_offer_is_refused(
     assert message in cdta("run", "--rules", dozens, *options, code=2).stderr
 
 
-PHRASES = (
-    "{}",
-    "The result is **{}**.",
-    '{{"answer": "{}"}}',
-    "Let me think.\n\n$$\\boxed{{{}}}$$",
-    "It is no longer {other}. The answer is {}.",
-)
+PHRASES = ("{}", '{{"answer": "{}"}}', "It is no longer {other}. The answer is {}.")
 
 
 def question_in(request: Body) -> str:

@@ -66,7 +66,6 @@ def test_exact_reading_accepts_only_the_bare_word() -> None:
         (Answer("no"), "right", "wrong"),
         (Answer("e2e4"), "unreadable", "unreadable"),
         (Answer("Well", stop_reason="length"), "truncated", "truncated"),
-        (Answer("It is legal", stop_reason="length"), "truncated", "truncated"),
         (Answer("It is legal"), "wrong", "right"),
         (Answer("Of course a1a8 is legal."), "unreadable", "unreadable"),
         (Answer("", stop_reason="refused"), "refused", "refused"),

@@ -89,22 +89,16 @@ def test_an_invalid_spec_is_refused_without_showing_secrets(
     assert "secret" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"conditions": ["placeboo"]}, "unknown condition: 'placeboo' (did you mean 'placebo'?)"),
-        ({"pool": "comon"}, "unknown pool: 'comon' (did you mean 'common'?)"),
-        (
-            {"pool": "common", "eval": "all_diagonal"},
-            "all_diagonal needs games played under the changed rules, not the pool 'common'; ",
-        ),
-    ],
-)
-def test_what_does_not_exist_is_refused(options: dict[str, Any], message: str) -> None:
-    for use in (estimate, partial(evaluate, quiet=True)):
-        with pytest.raises(InvalidInput) as error:
-            use(Spec(model="cdta/random", **options))
-        assert str(error.value).startswith(message)
+def test_what_does_not_exist_is_refused() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"conditions": ["placeboo"]}, "unknown condition: 'placeboo' .did you mean 'placebo'"),
+        ({"pool": "common", "eval": "all_diagonal"}, "all_diagonal needs games played under the"),
+    ]
+    for options, message in cases:
+        spec = Spec(model="cdta/random", **options)
+        for use in (estimate, partial(evaluate, quiet=True)):
+            with pytest.raises(InvalidInput, match=message):
+                use(spec)
 
 
 @pytest.mark.parametrize(

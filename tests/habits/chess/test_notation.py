@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from cant_do_that_anymore.formatting import visible
 from cant_do_that_anymore.habits.chess.notation import draw_board, notate
 from cant_do_that_anymore.habits.chess.position import Position, shipped_pool
-from cant_do_that_anymore.svg_tags import tag
 
 POSITIONS = shipped_pool("diagonal")[:200]
 SQUARES = st.sampled_from(chess.SQUARE_NAMES)
@@ -45,10 +44,3 @@ def test_visible_text_has_no_invisible_characters(text: str) -> None:
     output = visible(text).replace("\n", "").replace("\t", "")
     categories = {unicodedata.category(character) for character in output}
     assert not categories & {"Cc", "Cf", "Cs", "Zl", "Zp"}
-
-
-@given(st.text(max_size=50))
-def test_text_in_an_element_stays_text(text: str) -> None:
-    element = tag("p", text, title=text)
-    assert element.count("<") == 2
-    assert element.count('"') == 2

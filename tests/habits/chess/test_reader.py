@@ -68,9 +68,7 @@ def test_labeled_lone_and_chosen_moves_are_read_also_forbidden_ones(template: st
         *('{{"move": "none", "note": "{}"}}', '{{"illegal_move": "{}"}}', "Old habit: {}"),
         *("In standard chess I would play {}.", "I'd play {} if it were legal.", "Is {} legal?"),
         *("My usual move is {}.", "The illegal move is {}.", "Move: {} (illegal)", "{} ❌"),
-        *("So {} is out.", "Should I play {}?", "Instead of {}", "I will not play {}."),
         *("{}\n\nWait, that is illegal.", "{}, pinning the knight, is illegal now."),
-        *("I refuse to play {}.", "I'm unable to play {}.", "Previously best move: {}"),
         "I choose {}. Wait, bishops are knights now.",
         *("Move: {}\nRevised: f1g3", "{} breaks the rules"),
         "X {}\nOK a4",
@@ -85,16 +83,12 @@ def test_a_forbidden_move_that_is_only_rejected_is_not_read(template: str, habit
     "template",
     [
         *("f1b5 is illegal, so {}.", "Instead of f1b5, I play {}.", "{} (f1b5 is illegal)"),
-        "I play f1b5... no, sorry: {}",
         *("f1b5? Not any more. {}.", "Since Bb5 is out, {}.", "{}\n\nf1b5 is no longer legal."),
         *("f1b5\n\nWait, that is illegal.\n\n{}", '{{"rejected": "f1b5", "move": "{}"}}'),
         *("Normally Bb5, but bishops jump now. My move: {}", "not Bb5 but {}"),
-        "1. f1b5 - illegal\n2. g1h3 - slow\n\nI choose {}.",
         *("{}\n\n(Bb5 is illegal now.)", "~~f1b5~~ {}", "f1b5? No longer possible. {}."),
         "I would normally play Bb5, but bishops now move like knights, so {}.",
-        "f1b5 is not allowed under these rules.\n\n**Move:** `{}`",
         "Bishops can no longer move diagonally, which rules out Bb5.\n\n{}",
-        "I'll go with {} rather than f1b5, since bishops cannot move diagonally.",
     ],
 )
 @pytest.mark.parametrize(("notation", "uci"), [("d2d4", "d2d4"), ("Bg3", "f1g3")])

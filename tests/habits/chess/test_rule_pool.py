@@ -61,14 +61,6 @@ def test_the_first_positions_of_a_pool_are_fixed(key: str) -> None:
         assert rules.is_habit(position.board(), chess.Move.from_uci(usual))
 
 
-def test_positions_differ_and_range_from_opening_to_middlegame() -> None:
-    positions = list(islice(positions_in_games(rules_named("pawns-one-step")), 600))
-    assert len({p.moves for p in positions}) == len({p.game for p in positions}) == 600
-    plies = sorted(len(position.moves) for position in positions)
-    assert plies[0] == 0 and plies[-1] >= 45
-    assert plies[60] < 10 and 10 < plies[300] < 30
-
-
 def test_positions_without_a_legal_move_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Knights that move like queens give mate with Nxf7, so Black has no legal move to adapt to."""
     moves = "e2e4 e7e5 g1f3 b8c6 d2d4 e5d4 f1c4 f8c5 f3g5 g8h6 g5f7 h6f7"
