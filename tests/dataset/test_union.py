@@ -61,3 +61,13 @@ def test_a_union_is_written_by_a_command(tmp_path: Path) -> None:
     assert len(path.read_bytes().splitlines()) == 3415
     refused = cdta("dataset", "union", "gpt-4-0314", "-o", tmp_path, code=2)
     assert "is a directory" in refused.stderr
+
+
+def test_built_datasets_are_found_by_the_names_of_their_models(tmp_path: Path) -> None:
+    for model in ("cdta/pocket", "cdta/random"):
+        cdta("dataset", "build", "--model", model, "-n", 3, "--quiet", code=0)
+    path = tmp_path / "both.jsonl"
+    result = cdta("dataset", "union", "cdta/pocket", "cdta/random", "-o", path, code=0)
+    assert result.stdout == f"6 positions in {path}\n"
+    other = ("--rules", "no-castling", "-o", path)
+    assert "unknown dataset" in cdta("dataset", "union", "cdta/random", *other, code=2).stderr
