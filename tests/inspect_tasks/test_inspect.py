@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from inspect_ai import Epochs, eval_retry, list_tasks, task_with
+from inspect_ai import Epochs, eval_retry, eval_set, list_tasks, task_with
 from inspect_ai import score as score_again
 from inspect_ai._cli.main import inspect
 from inspect_ai.event import SpanBeginEvent
@@ -32,6 +32,7 @@ from inspect_ai.model import (
 from inspect_ai.solver import generate
 
 from cant_do_that_anymore import inspect_tasks as package
+from cant_do_that_anymore import rules_named
 from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.inspect_tasks import tasks
 from cant_do_that_anymore.inspect_tasks.arguments import ARGUMENTS
@@ -373,3 +374,39 @@ def test_metrics_cover_all_epochs_with_any_reducer(tmp_path: Path) -> None:
     rescored = score_again(log, habit(), epochs_reducer="max", action="overwrite")
     assert 0 < logged_metrics(log)["predicted_move_proportion"] < 1
     assert logged_metrics(rescored) == logged_metrics(log)
+
+
+def test_a_mock_model_needs_no_dataset(tmp_path: Path) -> None:
+    output = ModelOutput.from_content("mock", "a2a3")
+    output.usage = ModelUsage()  # otherwise Inspect counts tokens over the network
+    model = get_model("mockllm/model", custom_outputs=lambda *_: output)
+    log = eval_log(tmp_path, model, limit=1)
+    assert log.status == "success"
+    sample = (log.samples or [])[0]
+    item = rules_named("bishops-as-knights").its_habit.item(sample.metadata["item"])
+    assert sample.target == list(item.usual)
+
+
+def test_an_eval_set_measures_the_samples_beyond_a_limit(tmp_path: Path) -> None:
+    def run_eval_set(**options: Any) -> tuple[EvalLog, int]:
+        n_requests = len(Player.requests)
+        with without_overhead():
+            done, (log,) = eval_set(
+                TASK,
+                log_dir=str(tmp_path),
+                model=get_model("player/p", memoize=False),
+                task_args={"samples": 8},
+                display="none",
+                log_realtime=False,
+                **options,
+            )
+        assert done
+        return log, sum(config.temperature != 0 for _, config in Player.requests[n_requests:])
+
+    few, n_first = run_eval_set(limit=3)
+    assert (few.eval.dataset.samples, n_first) == (8, 2 * 3)
+    complete, n_second = run_eval_set()
+    assert complete.results
+    assert (complete.eval.dataset.samples, complete.results.completed_samples) == (8, 8)
+    assert n_second == 2 * (8 - 3)
+    assert run_eval_set()[1] == 0  # already complete

@@ -31,6 +31,9 @@ from .arguments import Arguments, inspect_terms, spec_for
 from .model import TaskModel
 from .scorer import CHANGE_KEY, CONTROL_KEY, DRAW, GROUP, ITEM, RULES_KEY
 
+# Inspect's model for trying out a task. It has no habits, so its samples are the pool itself.
+MOCK = "mockllm/"
+
 
 def steps(most: int) -> Iterator[int]:
     """Yield the number of samples after each step; usual limits are among them.
@@ -101,6 +104,8 @@ def selection_of_task(
     spec: Spec, task_model: Model | None, available: Dataset | Pool
 ) -> Selection | None:
     """Return the items of the task if that takes no request to the model, else None."""
+    if isinstance(available, Pool) and str(task_model).startswith(MOCK):
+        available = Dataset("", available.name, list(available.items))
     if isinstance(available, Dataset):
         return Selection(available, items_drawn(available, spec), [])
     if not task_model:
