@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.oaieval.solvers import solver_named
 from cant_do_that_anymore.providers.catalog import info_by_name
 
@@ -89,3 +90,17 @@ def test_registries_of_the_original_are_supported(tmp_path: Path) -> None:
     claude = {"model": "anthropic/claude-x", "max_tokens": 9}
     assert solver_named("claude", [tmp_path]) == claude
     assert solver_named("me", [tmp_path]) == {"model": "human_cli"}
+
+
+def test_a_server_in_an_entry_of_the_original_gets_the_requests(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    options = "completion_fn_options: {model: gpt-4, %s}"
+    entry = f"mine: {{class: 'a:OpenAISolver', args: {{{options}}}}}\n"
+    file.write_text(entry % "api_base: 'http://127.0.0.1:9/v1'")
+    assert solver_named("mine", [file]) == {"model": "gpt-4", "base_url": "http://127.0.0.1:9/v1"}
+    file.write_text(entry % "extra_options: {temperature: 1}")
+    expected = {"model": "gpt-4", "temperature": 1.0}  # as the server knows it
+    assert solver_named("mine", [file], "http://127.0.0.1:9/v1") == expected
+    file.write_text(entry % "n_ctx: 5")
+    with pytest.raises(InvalidInput, match="'n_ctx', which is not supported here"):
+        solver_named("mine", [file])

@@ -159,3 +159,12 @@ def test_names_to_compare_stand_for_their_newest_runs_of_one_task(
     assert runs_to_compare(["b", "c"]) == [[b], [c]]  # which cannot be compared
     assert runs_to_compare([old, "a"]) == [[old], [new]]
     assert sorted(runs_to_compare(["a"])[0]) == [old, new, other]
+
+
+def test_a_models_own_name_comes_before_the_names_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    chat = make_run("m", 1)
+    base = make_run("completions/m", 2, tag="m")
+    assert runs_to_compare(["m", "completions/m"]) == [[chat], [base]]

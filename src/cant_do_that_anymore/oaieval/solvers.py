@@ -77,6 +77,8 @@ _ARGUMENTS = {
     "CoTSolver": {*_COT_PARTS, "persistent_memory", "private_interaction_length"},
     "HumanCliSolver": {"input_prompt"},
 }
+# What the options of a completion function may be.
+_OPTIONS = {"model", "api_base", "extra_options"}
 # Arguments that have no effect here: replies are always stripped, and parsed by one parser.
 _IGNORED = {"registry", "postprocessors"}
 
@@ -96,15 +98,15 @@ def read_registry(path: Path) -> dict[str, object]:
     return {name: entry for file in files for name, entry in _read_file(file).items()}
 
 
-def solver_fields(name: str, entry: object) -> Fields:
-    """Return the fields of `Spec` that a registry entry means.
+def solver_fields(name: str, entry: object, base_url: str | None = None) -> Fields:
+    """Return the fields of `Spec` that a registry entry means, on a server if one is given.
 
     Raises:
         InvalidInput: if the entry has neither our format nor the original's.
     """
     fields = dict(_mapping(name, entry))
     if "class" in fields:
-        fields = _translate(name, fields)
+        fields = _translate(name, fields, base_url)
     valid = ("model", "thinking_tokens", *COMPLETION_ARGS)
     for key, value in fields.items():
         if key not in valid:
@@ -132,7 +134,7 @@ def _read_file(path: Path) -> dict[str, object]:
     return {str(name): entry for name, entry in entries.items()}
 
 
-def _translate(name: str, entry: Fields) -> Fields:
+def _translate(name: str, entry: Fields, base_url: str | None) -> Fields:
     """Translate an entry in the original's format into ours."""
     kind = str(entry["class"]).rpartition(":")[2]
     if kind not in _ARGUMENTS:
@@ -144,16 +146,21 @@ def _translate(name: str, entry: Fields) -> Fields:
     if kind == "HumanCliSolver":
         return {"model": HumanCli.info.name}
     if kind == "CoTSolver":
-        return _chain_of_thought(name, args)
+        return _chain_of_thought(name, args, base_url)
     options = _mapping(name, args.get("completion_fn_options", args))
+    for option in options.keys() - _ARGUMENTS[kind] - _IGNORED - _OPTIONS:
+        raise InvalidInput(f"the solver {name!r} has {option!r}, which is not supported here")
     model = options.get("model", options.get("model_name", ""))
+    server = {"base_url": options["api_base"]} if options.get("api_base") else {}
+    own_server = base_url or server
     limits = {"max_tokens": args["max_tokens"]} if "max_tokens" in args else {}
     extra = _mapping(name, options.get("extra_options") or {})
-    return {"model": f"{_PROVIDERS[kind]}/{model}" if model else model, **limits, **extra}
+    full_name = model if own_server or not model else f"{_PROVIDERS[kind]}/{model}"
+    return {"model": full_name, **server, **limits, **extra}
 
 
-def _chain_of_thought(name: str, args: Fields) -> Fields:
-    thinker, replier = (solver_fields(name, args.get(part)) for part in _COT_PARTS)
+def _chain_of_thought(name: str, args: Fields, base_url: str | None) -> Fields:
+    thinker, replier = (solver_fields(name, args.get(part), base_url) for part in _COT_PARTS)
     if thinker["model"] != replier["model"]:
         raise InvalidInput(
             f"the solver {name!r} reasons with one model and replies with another; use one model"
@@ -197,7 +204,7 @@ def solver_named(name: str, registries: Sequence[Path] = (), base_url: str | Non
         raise _unknown(name, solvers, table["models"])
     if found := _find(name, solvers):
         entry, parts = found
-        fields = solver_fields(name, entry)
+        fields = solver_fields(name, entry, base_url)
         return fields | {"model": _fill_stars(fields["model"], parts)}
     if (kind or "/" not in name) and (found := _find(model, table["models"])):
         return {"model": prefix + _fill_stars(*found)}

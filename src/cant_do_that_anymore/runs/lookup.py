@@ -175,9 +175,16 @@ def _matching_runs(name: str | Path) -> Sequence[Path]:
     if text == LATEST_RUN:
         matches = runs[:1]
     else:
-        matches = [run for run in runs if text in run.names] or [
-            run for run in runs if any(part in own_name.casefold() for own_name in run.names[:4])
-        ]
+        exact = [run for run in runs if run.model == text]
+        matches = (
+            exact
+            or [run for run in runs if text in run.names]
+            or [
+                run
+                for run in runs
+                if any(part in own_name.casefold() for own_name in run.names[:4])
+            ]
+        )
     if matches:
         return [run.folder for run in matches]
     if unreadable := [folder for folder in folders if part in folder.name.casefold()]:
