@@ -18,7 +18,8 @@ from testing import Body, Loopback, cdta, serving_in_process, text_of
 SCENARIOS = {
     "plain": (),
     "one wording": ("--wording", "plain"),
-    "diagnosis and interventions": ("--diagnose", "--interventions"),
+    "diagnosis": ("--diagnose",),
+    "interventions": ("--interventions",),
 }
 # Texts of three numbers: a value with its interval.
 Triple = tuple[str, ...]
