@@ -96,7 +96,7 @@ def short_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 WITHOUT_HTTP = {
-    *("comparison", "costs", "dataset", "metrics", "report", "runs"),
+    *("comparison", "dataset", "metrics", "report", "runs"),
     *("test_disk", "test_wrong_numbers"),
 }
 """Folders and files whose tests are not about HTTP, which takes most of the time. A test in which

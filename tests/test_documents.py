@@ -52,6 +52,11 @@ FOLDERS = "|".join(path.name for path in SOURCE.iterdir() if path.is_dir() and p
 PACKAGE_FILES = re.compile(rf"`((?:{FOLDERS})/[\w/.]*)`")
 
 
+def test_the_tests_that_ci_names_exist() -> None:
+    named = re.findall(r"tests/[\w/.]+", "".join(p.read_text() for p in (ROOT / ".ci").iterdir()))
+    assert named and [path for path in named if not (ROOT / path).exists()] == []
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=path_id)
 def test_links_images_and_files_in_documents_exist(path: Path) -> None:
     links = re.findall(r'(?:\]\(|src=")([^)"\s]+)', prose(path))
