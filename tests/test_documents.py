@@ -53,8 +53,9 @@ PACKAGE_FILES = re.compile(rf"`((?:{FOLDERS})/[\w/.]*)`")
 
 
 def test_the_tests_that_ci_names_exist() -> None:
-    named = re.findall(r"tests/[\w/.]+", "".join(p.read_text() for p in (ROOT / ".ci").iterdir()))
-    assert named and [path for path in named if not (ROOT / path).exists()] == []
+    scripts = (ROOT / ".ci").glob("*")  # the source distribution has none
+    named = re.findall(r"tests/[\w/.]+", "".join(path.read_text() for path in scripts))
+    assert [path for path in named if not (ROOT / path).exists()] == []
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=path_id)
