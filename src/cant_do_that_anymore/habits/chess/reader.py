@@ -43,7 +43,6 @@ _MARK = re.compile(
     rf"(?:\s{_BESIDE}){{0,6}}[\"']?\s?(?:[:=\n]|->|-(?= )|is|be)|\b(?:make_move|bestmove))"
     r"[\s\"'(\[{:>-]{0,9}(?:(?:the|to|play|move|make_move|uci)\s){0,2}(?:\d+\.+ ?)?\Z"
 )
-_NO_MOVE = re.compile(r"(?i)[\"']move[\"']\s*:\s*(?:[\"'](?:none|null|n/a|resign)?[\"']|null)")
 _PLAY = _any(
     "play choose pick select go move mak make made respond reply answer continue castle take captur"
     " capture develop push advance submit recommend suggest settle decide decided prefer start"
@@ -70,8 +69,10 @@ _PURPOSE = re.compile(
 )
 # Words beside an illegal move that is not played: about other rules, or that it is illegal.
 _OTHER_RULES = re.compile(
-    r"(?i)\b(?:normal|usual|tradition|standard|ordinar|diagonal|before|if|were|had|former|previous|old\b)"
+    r"(?i)\b(?:normal|usual|tradition|standard|ordinar|diagonal|before|if|were|had|former|previous"
+    r"|old\b|illegal|not allowed)"
 )
+_CLAUSE = re.compile(r"[.!?]|(?<![:\n])\n|\b(?:but|so|here|now)\b")  # a heading belongs to the next
 _DENIED = re.compile(
     r"(?i)[^?]{0,60}?(?:n't\b|[✗❌]|\b(?:illegal|not|cannot|no longer|forbidden|impossible|out|wait"
     r"|breaks the rules?|sorry|oops|scratch|edit|no(?=[,:.])|correct(?:ion|ed)|revised)\b)"
@@ -172,17 +173,12 @@ class Reply:
     def alone(self) -> Mention | None:
         """The move of the last or the first line, if only that line is nothing but a move.
 
-        An illegal one after a line that ends in a colon is none: "Illegal moves:".
+        The last one may correct others, unless it ends a list.
         """
-        lines = list(_LINE.finditer(self.text))
-        found = [self._only_mention(line) for line in lines]
-        last, others = found[-1], found[:-1]
-        if last and any(others[-1:]):
-            return None
-        if last and (self._is_legal(last) or not (others and lines[-2][0].rstrip().endswith(":"))):
-            return last
-        first = None if any(found[1:]) else found[0]
-        return first if first and (self._is_legal(first) or not self._legal) else None
+        *others, last = (self._only_mention(line) for line in _LINE.finditer(self.text))
+        if last:
+            return None if any(others[-1:]) else last
+        return None if any(others[1:]) else next(iter(others), None)
 
     def _only_mention(self, line: "re.Match[str]") -> Mention | None:
         """The move of a line that has no words; the opponent's move beside it does not count."""
@@ -211,7 +207,7 @@ class Reply:
         """Whether a move is illegal and the words beside it say so, or speak of other rules."""
         if self._is_legal(mention):
             return False
-        before = re.split(r"[.!?\n]|\b(?:but|so|here|now)\b", self._before(mention))[-1]
+        before = _CLAUSE.split(self._before(mention))[-1]
         after = re.split(r"[.!?\n]", self.text[mention.end : mention.end + CHARACTERS_AROUND])[0]
         other_rules = _OTHER_RULES.search(f"{before}|{after}")
         return bool(other_rules or _DENIED.match(self.text, mention.end))
@@ -259,7 +255,7 @@ def move_in(
     if bare and not (cut_off and may_promote(bare, board)):
         return as_castling(bare, board)
     reply = Reply(text, board, rules, cut_off=cut_off)
-    if not reply.mentions or _NO_MOVE.search(reply.text):
+    if not reply.mentions:
         return None
     found = reply.next_in_game() if reply.repeats_game else reply.played()
     return found.move if found else None
