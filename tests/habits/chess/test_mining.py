@@ -408,23 +408,3 @@ def test_invalid_input_is_explained_and_leaves_the_old_file(
     assert Path("pool.jsonl").read_text() == "the old one"
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"games.pgn", "damaged.pgn", "pool.jsonl"}
-
-
-PARENT = """
-import sys, time
-from cant_do_that_anymore.habits.chess.mining.miner import map_processes
-if __name__ == "__main__":
-    for _ in map_processes(time.sleep, [0, 0, 600, 600, 600], 2):
-        print("ready", flush=True)
-"""
-
-
-def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
-    program = tmp_path / "parent.py"
-    program.write_text(PARENT)
-    parent = subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, text=True)
-    assert parent.stdout
-    parent.stdout.readline()
-    parent.kill()
-    parent.wait()
-    assert parent.stdout.read() in ("", "ready\n")  # no worker still has it open

@@ -7,19 +7,16 @@ A pure function mines each block of games, so it does not matter where it runs::
 
 import json
 import logging
-import os
 import re
 import signal
 import socket
 import sqlite3
-import sys
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
-from threading import Thread
 from typing import Any, NamedTuple, TypeVar
 
 import chess
@@ -51,14 +48,9 @@ def map_processes(
     from multiprocessing import get_context
 
     # The progress bar has threads, so forking is unsafe.
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_init_worker)
-
-    def submit(item: Any) -> Any:
-        with _ctrl_c_blocked():  # this may start a worker, which must not receive it either
-            return pool.submit(work, item)
-
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_ignore_ctrl_c)
     try:
-        yield from _map_in_order(submit, Future.result, items, jobs)
+        yield from _map_in_order(lambda item: pool.submit(work, item), Future.result, items, jobs)
     except BrokenExecutor:
         raise Incomplete(
             "a worker process was killed, probably because memory ran out; use fewer --jobs"
@@ -122,31 +114,8 @@ def _map_in_order(
         yield wait(handles.popleft())
 
 
-@contextmanager
-def _ctrl_c_blocked() -> Iterator[None]:
-    """Delay Ctrl-C; a process that starts meanwhile never receives it, except on Windows."""
-    if sys.platform == "win32":
-        yield
-        return
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-
-
-def _init_worker() -> None:
-    """Let a worker ignore Ctrl-C, and exit when its parent process ends for any reason."""
+def _ignore_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_exit_with_parent, daemon=True).start()
-
-
-def _exit_with_parent() -> None:
-    from multiprocessing import parent_process
-
-    if parent := parent_process():
-        parent.join()
-    os._exit(1)
 
 
 MAX_SOURCE_LENGTH = 300  # every position of a game repeats its source, and a tag can be long

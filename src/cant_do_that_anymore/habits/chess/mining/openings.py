@@ -8,12 +8,13 @@ from ..rules import Rules
 from .pgn import Damaged
 
 _MAX_NODES = 100_000
-_KINDS = dict(zip(b"PNBRQK", chess.PIECE_TYPES, strict=True))
-_TAKES = ord("x")
+_PIECES = dict(zip(b"NBRQK", chess.PIECE_TYPES[1:], strict=True))
 _SQUARES = {chess.square_name(square).encode(): square for square in chess.SQUARES}
-_FILES = dict(zip(b"abcdefgh", chess.BB_FILES, strict=True))
-_RANKS = dict(zip(b"12345678", chess.BB_RANKS, strict=True))
-_MASKS = {**_FILES, **_RANKS, **dict.fromkeys(b"x-", chess.BB_ALL)}
+_MASKS = {
+    **dict(zip(b"abcdefgh", chess.BB_FILES, strict=True)),
+    **dict(zip(b"12345678", chess.BB_RANKS, strict=True)),
+    **dict.fromkeys(b"x-", chess.BB_ALL),
+}
 
 
 class _Node(dict[bytes, "_Node"]):
@@ -86,38 +87,12 @@ def _find_move(board: chess.Board, written: bytes) -> chess.Move:
     """
     square = _SQUARES.get(written[-2:])
     if square is not None:
-        origins = _origins(board, written, square)
-        if origins.bit_count() == 1:
-            return chess.Move(chess.msb(origins), square)
+        piece = _PIECES.get(written[0])
+        origins = board.pieces_mask(piece or chess.PAWN, board.turn)
+        # A pawn's first character is its file.
+        for mark in written[1:-2] if piece else written[:-2] or written[:1]:
+            origins &= _MASKS[mark]
+        moves = list(board.generate_pseudo_legal_moves(origins, chess.BB_SQUARES[square]))
+        if len(moves) == 1:
+            return moves[0]
     return board.parse_san(written.decode())
-
-
-def _origins(board: chess.Board, written: bytes, square: chess.Square) -> chess.Bitboard:
-    """Return the squares that the piece may come from, or none if only ``parse_san`` can tell."""
-    own, target = board.occupied_co[board.turn], chess.BB_SQUARES[square]
-    kind = _KINDS.get(written[0])
-    if kind is None:
-        is_habit_case = target & (chess.BB_BACKRANKS | own)
-        return chess.BB_EMPTY if is_habit_case else _pawn_origins(board, written, square) & own
-    if own & target:
-        return chess.BB_EMPTY
-    origins = board.attackers_mask(board.turn, square) & board.pieces_mask(kind, board.turn)
-    for mark in written[1:-2]:
-        origins &= _MASKS[mark]
-    return origins
-
-
-def _pawn_origins(board: chess.Board, written: bytes, square: chess.Square) -> chess.Bitboard:
-    """Return the pawns, of either side, that may make a move such as ``e4`` or ``exd5``."""
-    is_capture = bool(chess.BB_SQUARES[square] & board.occupied)
-    if len(written) == 2 and not is_capture:
-        step = -8 if board.turn else 8
-        if chess.square_rank(square) == (3 if board.turn else 4) and not (
-            chess.BB_SQUARES[square + step] & board.occupied
-        ):
-            step *= 2
-        return board.pawns & chess.BB_SQUARES[square + step]
-    if len(written) == 4 and written[1] == _TAKES and is_capture:
-        attackers = chess.BB_PAWN_ATTACKS[not board.turn][square]
-        return board.pawns & attackers & _FILES.get(written[0], chess.BB_EMPTY)
-    return chess.BB_EMPTY
