@@ -114,31 +114,21 @@ def test_answers_come_in_request_order(cache: Cache) -> None:
     assert model.max_in_flight == 4
 
 
-def test_the_first_request_is_sent_alone(cache: Cache) -> None:
-    model = ScriptedModel(lambda number, _: 0.0 if number else 0.05)
-
-    async def sent_with_the_first() -> int:
-        task = asyncio.create_task(all_answers(new_client(model, cache, 64), 20))
-        await asyncio.sleep(0.02)
-        sent = len(model.attempts)
-        await task
-        return sent
-
-    assert asyncio.run(sent_with_the_first()) == 1
-    assert len(model.attempts) == 20
-
-
-def test_lookahead_is_limited_by_a_slow_answer(cache: Cache) -> None:
-    model = ScriptedModel(lambda number, _: 0.0 if number != 1 else 0.3)
+@pytest.mark.parametrize(("slow", "ahead", "n_sent"), [(0, AHEAD, 1), (1, 200, 201)])
+def test_the_first_request_is_sent_alone_and_few_ahead_of_a_slow_one(
+    slow: int, ahead: int, n_sent: int, cache: Cache
+) -> None:
+    model = ScriptedModel(lambda number, _: 0.3 if number == slow else 0.0)
 
     async def sent_before_the_slow_answer() -> int:
-        task = asyncio.create_task(all_answers(new_client(model, cache, 64), 300, ahead=200))
-        await asyncio.sleep(0.25)
+        task = asyncio.create_task(all_answers(new_client(model, cache, 64), 300, ahead))
+        await asyncio.sleep(0.2)
         sent = len(model.attempts)
         await task
         return sent
 
-    assert asyncio.run(sent_before_the_slow_answer()) == 201
+    assert asyncio.run(sent_before_the_slow_answer()) == n_sent
+    assert len(model.attempts) == 300
 
 
 def test_no_request_is_sent_twice(cache: Cache) -> None:
@@ -282,7 +272,7 @@ def test_an_answer_that_another_process_saved_meanwhile_is_used(
         answers = asyncio.create_task(all_answers(new_client(model, cache, 1), 3))
         await asyncio.sleep(0.15)  # the last request waits for the others
         with closing(Cache(tmp_path / "answers.sqlite", INFO)) as other:
-            other.save([(waiting, SETTINGS, theirs, None)])
+            other.save(waiting, SETTINGS, theirs, None)
         return await answers
 
     assert texts(asyncio.run(ask_while_another_process_answers()))[-1] == "theirs"

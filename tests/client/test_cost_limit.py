@@ -18,7 +18,7 @@ from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.providers.chain_of_thought import CONCLUDE
 from cant_do_that_anymore.runs.cost import estimate
 from cant_do_that_anymore.runs.storage import save_run
-from faults import CutOff, Reset, Silence, error_when
+from faults import Reset, error_when
 from planted_models import habit_in_every_fifth
 from priced_servers import ChargingServer, LossyServer, charge, total_charge
 from reasoning_servers import OpenAI
@@ -82,7 +82,7 @@ def test_the_limit_holds_and_typing_what_the_message_says_finishes_the_run(
 
 
 @pytest.mark.usefixtures("short_timeout")
-@pytest.mark.parametrize("lost", [None, Reset, CutOff, Silence])
+@pytest.mark.parametrize("lost", [None, Reset])
 def test_the_limit_covers_lost_answers(lost: type[web.StreamResponse] | None, serve: Serve) -> None:
     server: ChargingServer = StrictServer(habit, reasoning_tokens=lambda _: 900)
     if lost:
@@ -120,16 +120,10 @@ def test_reasoning_is_paid_once_if_the_request_for_the_reply_fails(serve: Serve)
     server = serve(
         reason_then_move, fault=error_when(lambda body, n: concludes(body) and n % 2, "busy", 429)
     )
-    measure(server, model="cot/priced", dataset=positions(10), n=10, max_cost=100)
+    run = measure(server, model="cot/priced", dataset=positions(10), n=10, max_cost=100)
     assert sum(not concludes(request) for request in server.requests) == 2 * 10
     assert sum(map(concludes, server.requests)) > 2 * 10
-
-
-def test_both_requests_of_a_chain_of_thought_are_paid(serve: Serve) -> None:
-    server = serve(reason_then_move)
-    with pytest.raises(CostLimitReached, match="stopped at"):
-        spend(server, 100.0, "cot/priced")
-    assert 90 < total_charge(server) <= 100 + CONNECTIONS
+    assert run.cost.spent == pytest.approx(total_charge(server), rel=0.1)
 
 
 def test_nothing_is_sent_if_the_low_end_of_the_cost_passes_the_limit(serve: Serve) -> None:

@@ -15,7 +15,7 @@ from typing import TypeVar
 from ..errors import Interrupted, UserError
 from ..formatting import duration, pluralize
 from ..providers.base import Answer, Model, Request, RequestRejected, Settings, TransientError
-from .cache import Arrived, Cache, with_request_seed
+from .cache import Cache, with_request_seed
 from .limiter import Limiter
 from .pricing import Spending
 from .sender import Sender
@@ -38,10 +38,8 @@ AHEAD = 5_000
 LOOK_AGAIN_AFTER = 0.05
 # So many times the limit of requests in flight may be open: others wait for a retry.
 OPEN_PER_LIMIT = 2
-# After so many failed requests in a row the model counts as gone.
+# After so many requests in a row that no retry got through, the model counts as gone.
 MAX_CONSECUTIVE_FAILURES = 10
-# A resumed run first retries what failed before: for so many cached answers one more may fail.
-CACHED_ANSWERS_PER_EXTRA_FAILURE = 10
 # The first answers of a command tell whether another version answers than the cached ones.
 ANSWERS_TO_COMPARE = 3
 STOPPED = "stopped before the request was sent"
@@ -72,8 +70,6 @@ class Client:
         self.remarks: list[str] = []
         self._senders: dict[str | None, Sender] = {}
         self._limiter = Limiter(connections or model.info.connections, spending.affordable_answers)
-        self._arrived: list[Arrived] = []
-        self._saved: list[Answer] = []
         self._open: dict[str, asyncio.Task[Answer]] = {}
         self._may_open = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -81,7 +77,7 @@ class Client:
         # A server gets its first request alone, which shows the form and the limit that suit it.
         self._is_unproven = not model.info.is_local
         self._known_versions = cache.known_versions()
-        self._n_of_other_version = self._failures_in_a_row = self._from_cache = 0
+        self._n_of_other_version = self._failures_in_a_row = 0
         self._has_logged_wait = False
 
     async def answers(
@@ -135,7 +131,6 @@ class Client:
         if key in self._open:
             return self._open[key]
         if saved := self._cached(request, settings):
-            self._from_cache += 1
             self.spending.compare(saved)
             future = asyncio.get_running_loop().create_future()
             future.set_result(saved)
@@ -163,10 +158,7 @@ class Client:
         """Send for an answer and save it."""
         try:
             answer = await self.ask(request, settings, from_cache=True)
-            if answer.error:
-                self._count_failure(answer.error)
-                return answer
-            return await self._save(request, settings, answer)
+            return answer if answer.error else self._save(request, settings, answer)
         except (UserError, StartOver) as error:  # raised by `answers`
             self._error = self._error or error
             self._stop()
@@ -175,7 +167,7 @@ class Client:
             del self._open[key]
             self._may_open.set()
 
-    async def _save(self, request: Request, settings: Settings, answer: Answer) -> Answer:
+    def _save(self, request: Request, settings: Settings, answer: Answer) -> Answer:
         """Save an answer, and return the one that counts.
 
         Raises:
@@ -188,19 +180,10 @@ class Client:
         has_risen = sender.learn(answer, settings)
         self._is_unproven = has_risen
         has_changed = self._is_other_version(answer.version)
-        saved = await self._save_together((request, settings, answer, sender.limit))
+        saved = self.cache.save(request, settings, answer, sender.limit)
         if has_risen or has_changed:
             raise StartOver
         return saved
-
-    async def _save_together(self, arrived: Arrived) -> Answer:
-        """Save an answer together with all that are here by now."""
-        group, place = self._arrived, len(self._arrived)
-        group.append(arrived)
-        await asyncio.sleep(0)
-        if group is self._arrived:
-            self._saved, self._arrived = self.cache.save(group), []
-        return self._saved[place]
 
     def _is_other_version(self, version: str) -> bool:
         """Compare the first answers of the command with the versions of the cached ones.
@@ -214,11 +197,6 @@ class Client:
         self._n_of_other_version += 1
         if self._n_of_other_version < ANSWERS_TO_COMPARE:
             return False
-        self.switch_version(version)
-        return True
-
-    def switch_version(self, version: str) -> None:
-        """Use the cached answers of a version from now on."""
         earlier = ", ".join(sorted(self._known_versions))
         self._known_versions = set()
         self.cache.start_namespace(version)
@@ -226,6 +204,7 @@ class Client:
             f"{self.model.info.name} now answers as {version}; cached answers of {earlier} do not "
             "count"
         )
+        return True
 
     async def ask(
         self, request: Request, settings: Settings, *, from_cache: bool = False
@@ -258,6 +237,7 @@ class Client:
             failures += not fault.overloaded
             waited = time.monotonic() - started
             if failures >= MAX_FAILED_ATTEMPTS or waited > REQUEST_DEADLINE:
+                self._count_failure(str(fault))
                 return Answer(stop_reason="error", error=str(fault))
             delay = backoff_seconds(attempts, fault.retry_after)
             self._log_wait(fault, waited, delay)
@@ -283,14 +263,13 @@ class Client:
         return self.spending.paid(request, answer)
 
     def _count_failure(self, error: str) -> None:
-        """Count failures in a row.
+        """Count requests in a row that no retry got through; a rejection is no failure.
 
         Raises:
             Interrupted: if the model is gone.
         """
         self._failures_in_a_row += 1
-        extra = self._from_cache // CACHED_ANSWERS_PER_EXTRA_FAILURE
-        if self._failures_in_a_row >= MAX_CONSECUTIVE_FAILURES + extra:
+        if self._failures_in_a_row >= MAX_CONSECUTIVE_FAILURES:
             raise Interrupted(f"{self.model.info.name} stopped answering ({error})")
 
     def _log_wait(self, fault: TransientError, waited: float, delay: float) -> None:

@@ -114,18 +114,14 @@ class _Throughput:
         rate = self._answers / max(now - self._since, 1e-9)
         self._answers, self._since = 0, now
         if self._rounds_to_wait:
-            return self._after_waiting(rate, limit)
-        if rate < WORTHWHILE_FACTOR * self._rate:
+            self._rounds_to_wait -= 1
+            self._rate = (self._rate + rate) / 2
+            if self._rounds_to_wait:
+                return limit
+        elif rate < WORTHWHILE_FACTOR * self._rate:
             self._rounds_to_wait = ROUNDS_BEFORE_RETRY
             return self._good
-        self._good, self._rate = limit, rate
-        return 2 * limit
-
-    def _after_waiting(self, rate: float, limit: float) -> float:
-        """Return the same limit, or the double one once enough rounds have passed."""
-        self._rounds_to_wait -= 1
-        self._rate = (self._rate + rate) / 2
-        if self._rounds_to_wait:
-            return limit
+        else:
+            self._rate = rate
         self._good = limit
         return 2 * limit

@@ -23,15 +23,14 @@ TURN_TOKENS = 4
 
 @dataclass(frozen=True)
 class Price:
-    """US dollars per input token, per output token and per answer."""
+    """US dollars per input token and per output token."""
 
     input: float
     output: float
-    answer: float = 0.0
 
     def of(self, usage: Usage) -> float:
         """Return the cost of an answer."""
-        return self.answer + usage.input_tokens * self.input + usage.output_tokens * self.output
+        return usage.input_tokens * self.input + usage.output_tokens * self.output
 
 
 FREE = Price(0.0, 0.0)
@@ -41,7 +40,7 @@ FREE = Price(0.0, 0.0)
 class CostLimit:
     """The US dollars that a command may spend, and has spent; its runs share one.
 
-    ``dearest`` is the cost of its dearest answer so far.
+    ``dearest`` is the cost of its dearest answer so far, new or cached.
     """
 
     limit: float = DEFAULT_MAX_COST
@@ -82,18 +81,16 @@ def _list_price(model: ModelInfo) -> Price | None:
     from genai_prices import calc_price  # takes half a second to import
 
     query: dict[str, Any] = dict(model.price_query)
-    requests = 2 if model.thinking_tokens else 1
 
     def dollars_for(tokens: Tokens) -> float:
         return float(calc_price(tokens, **query).total_price)
 
     try:
-        answer = dollars_for(Tokens())
-        given = dollars_for(Tokens(input_tokens=_TOKENS_PRICED)) - answer
-        written = dollars_for(Tokens(output_tokens=_TOKENS_PRICED)) - answer
+        given = dollars_for(Tokens(input_tokens=_TOKENS_PRICED))
+        written = dollars_for(Tokens(output_tokens=_TOKENS_PRICED))
     except LookupError:
         return None
-    return Price(given / _TOKENS_PRICED, written / _TOKENS_PRICED, answer * requests)
+    return Price(given / _TOKENS_PRICED, written / _TOKENS_PRICED)
 
 
 def unknown_price_note(model: ModelInfo) -> str:
@@ -116,7 +113,6 @@ class Spending:
         self.limit = limit
         self.total: float | None = None if price is None else 0.0
         self._price = price
-        self._dearest = 0.0  # of all answers so far, new or cached
 
     def check(self, in_flight: int) -> None:
         """Stop if so many answers, at the dearest so far, pass the limit.
@@ -124,14 +120,14 @@ class Spending:
         Raises:
             CostLimitReached: if they do.
         """
-        if self.limit.spent + in_flight * self._dearest > self.limit.limit:
+        if self.limit.spent + in_flight * self.limit.dearest > self.limit.limit:
             raise CostLimitReached("stopped at the cost limit")
 
     def affordable_answers(self) -> float:
         """Return how many more answers are affordable, but at least one: `check` judges that."""
-        if not self._dearest:
+        if not self.limit.dearest:
             return inf
-        return max(1.0, (self.limit.limit - self.limit.spent) / self._dearest)
+        return max(1.0, (self.limit.limit - self.limit.spent) / self.limit.dearest)
 
     def paid(self, request: Request, answer: Answer) -> Answer:
         """Pay for an answer, and return it with its cost, if its tokens are counted."""
@@ -146,7 +142,7 @@ class Spending:
 
     def pay_for_lost(self) -> None:
         """Pay for an answer that got lost and may have been billed, as for the dearest."""
-        self._pay(self._dearest)
+        self._pay(self.limit.dearest)
 
     def compare(self, cached: Answer) -> None:
         """Compare the cost of a cached answer with the dearest."""
@@ -167,7 +163,6 @@ class Spending:
         self._remember(amount)
 
     def _remember(self, cost: float) -> None:
-        self._dearest = max(self._dearest, cost)
         self.limit.dearest = max(self.limit.dearest, cost)
 
 
