@@ -137,7 +137,7 @@ NOTHING_SAVED = "a --fresh run saves no answers, so it has to start over"
 
 
 def stop_answering(request: Body, number: int, out: Path) -> int | None:
-    return 418 if number > 9 else None
+    return 500 if number > 9 else None
 
 
 def fail_every_fifth(request: Body, number: int, out: Path) -> int | None:
