@@ -12,7 +12,7 @@ from aiohttp import web
 
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.providers.access import Access, Redactor
-from cant_do_that_anymore.providers.catalog import model_named, server_info
+from cant_do_that_anymore.providers.catalog import parse_name, server_info
 from cant_do_that_anymore.providers.openai_api import ServerModel
 from cant_do_that_anymore.providers.responses import Response
 from testing import Body, Loopback, cdta, habit, positions, serving
@@ -54,7 +54,7 @@ def test_an_unusable_key_is_refused_and_not_printed(
 ) -> None:
     monkeypatch.setattr(os, "environ", {"CDTA_API_KEY": key} if key else {})
     with pytest.raises(InvalidInput, match=message) as error:
-        model_named("m", address)
+        parse_name("m", address).load()
     assert not any(piece in str(error.value) for piece in PIECES)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.oaieval.solvers import solver_named
-from cant_do_that_anymore.providers.catalog import info_by_name
+from cant_do_that_anymore.providers.catalog import parse_name
 
 CHAIN_OF_THOUGHT = """
 thinker:
@@ -53,13 +53,15 @@ def test_with_a_base_url_the_model_name_is_sent_unchanged() -> None:
     assert solver_named("generation/cot/m", base_url=url) == {"model": "cot/m"}
     base = solver_named("chess/generation/direct/m", base_url=url)
     assert base == {"model": "completions/m"}
-    info = info_by_name(base["model"], url)
+    info = parse_name(base["model"], url).info()
     assert (info.name, info.endpoint, info.identity["api"]) == ("completions/m", url, "completions")
 
 
 def test_openai_base_models_are_recognized_by_name() -> None:
-    instruct = info_by_name(solver_named("generation/direct/gpt-3.5-turbo-instruct-0914")["model"])
-    chat = info_by_name(solver_named("generation/direct/gpt-3.5-turbo")["model"])
+    instruct = parse_name(
+        solver_named("generation/direct/gpt-3.5-turbo-instruct-0914")["model"]
+    ).info()
+    chat = parse_name(solver_named("generation/direct/gpt-3.5-turbo")["model"]).info()
     assert (instruct.identity["api"], instruct.max_tokens) == ("completions", 4)
     assert (chat.identity["api"], chat.max_tokens) == ("chat", None)
 

@@ -10,8 +10,8 @@ from aiohttp.typedefs import Handler
 
 from cant_do_that_anymore.client.session import create_model, model_info
 from cant_do_that_anymore.errors import InvalidInput, UserError
-from cant_do_that_anymore.providers.base import Answer
-from cant_do_that_anymore.providers.catalog import info_by_name, model_named
+from cant_do_that_anymore.providers.base import Answer, RequestRejected
+from cant_do_that_anymore.providers.catalog import parse_name
 from cant_do_that_anymore.providers.openai_api import proxy_for
 from faults import error
 from testing import (
@@ -25,7 +25,6 @@ from testing import (
     error_when,
     habit,
     moves_in,
-    openai_server,
     positions,
     results_in,
     serving,
@@ -66,39 +65,22 @@ def test_headers_stay_secret(server: Loopback, home: Path, monkeypatch: pytest.M
     assert SECRET not in repr(Spec(header=(f"X={SECRET}",)))
 
 
-@pytest.mark.parametrize(
-    ("header", "message"),
-    [
-        (SECRET, "a header must be NAME=VALUE or NAME=env:VARIABLE; one has no ="),
-        (f"a b={SECRET}", "'a b' is not a valid header name"),
-        (f"X={SECRET}\n", "the header X contains characters"),
-        ("X=env:NOT_THERE", "the header X needs NOT_THERE, which is not set"),
-    ],
-)
-def test_the_error_for_a_bad_header_hides_its_value(header: str, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message) as error:
+@pytest.mark.parametrize("header", [SECRET, f"a b={SECRET}", f"X={SECRET}\n", "X=env:NOT_THERE"])
+def test_the_error_for_a_bad_header_hides_its_value(header: str) -> None:
+    with pytest.raises(InvalidInput, match=r"a header (must be NAME=|needs NOT_THERE)") as error:
         create_model(Spec(model="m", base_url="http://localhost/v1", header=(header,)))
     assert SECRET not in str(error.value)
 
 
-@pytest.mark.parametrize(("status", "is_relative"), [(301, True), (308, False)])
-def test_redirects_are_not_followed(server: Loopback, status: int, is_relative: bool) -> None:
+def test_redirects_are_not_followed(server: Loopback) -> None:
     async def redirect(request: Body, number: int) -> web.Response:
-        url = f"{server.url}/chat/completions?a={SECRET}"
-        return web.Response(status=status, headers={"Location": "/v2/?a" if is_relative else url})
+        return web.Response(status=308, headers={"Location": f"{server.url}/chat/completions"})
 
-    options = {"model": "m", "header": (f"X-Gateway={SECRET}",)}
     with (
         serving(Loopback(lambda _: "e7e5", fault=redirect)) as origin,
-        pytest.raises(UserError) as error,
+        pytest.raises(RequestRejected, match=r"refuses 'm' \(HTTP 308\)"),
     ):
-        answer(base_url=origin.url, **options)
-    elsewhere = f"{server.url}/chat/completions"
-    target = origin.url.replace("/v1", "/v2/") if is_relative else elsewhere
-    assert str(error.value) == (
-        f"{origin.url} redirects to {target}; no request was sent there. If you trust it, use it "
-        "as --base-url"
-    )
+        answer(base_url=origin.url, model="m", header=(f"X-Gateway={SECRET}",))
     assert server.requests == [] and len(origin.requests) == 1
 
 
@@ -117,17 +99,6 @@ def test_the_proxy_variable_is_used_and_netrc_is_not(
         assert proxy_for(local_url) is None
     monkeypatch.setenv("no_proxy", "far.example")
     assert proxy_for("http://far.example/v1") is None
-
-
-def test_organization_and_project_go_only_to_openai(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
-    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
-    with openai_server(lambda _: "e7e5") as server:
-        answer(model="openai/m")
-        answer(model="m", base_url=server.url)
-    openai, other = server.headers
-    assert (openai["OpenAI-Organization"], openai["OpenAI-Project"]) == ("org-1", "proj-1")
-    assert not [name for name in other if name.startswith("OpenAI-")]
 
 
 def test_an_env_file_here_or_above_fills_in_missing_variables(
@@ -167,7 +138,7 @@ def test_the_azure_api_version_is_in_requests_and_identity() -> None:
         answer(model="d", base_url=address, header=(f"api-key={SECRET}",))
     assert azure.path_and_query == "/openai/deployments/d/chat/completions?api-version=2024-10-21"
     assert azure.headers[0]["api-key"] == SECRET
-    assert info_by_name("d", address).endpoint == address.replace("d/?", "d?")
+    assert parse_name("d", address).info().endpoint == address.replace("d/?", "d?")
 
 
 def test_some_models_are_reached_through_inspect(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +164,7 @@ def test_the_error_for_an_unknown_model_names_only_a_few_of_many() -> None:
         with pytest.raises(
             InvalidInput, match=r"vendor-11/model-11, \.\.\.; name one with --model$"
         ):
-            model_named(None, server.url)
+            parse_name(None, server.url).load()
 
 
 @pytest.mark.usefixtures("no_plots")
@@ -223,12 +194,6 @@ def error_of(*command: object, key: str = "") -> str:
     return done.stderr.removeprefix("cdta: ").strip()
 
 
-@pytest.mark.parametrize("path", ["/chat/completions", "/completions/", "/responses"])
-def test_the_url_of_an_api_call_stands_for_its_server(path: str) -> None:
-    server = "http://localhost:8000/v1?api-version=2024-10-21"
-    assert info_by_name("m", server.replace("?", f"{path}?")).endpoint == server
-
-
 @dataclass
 class Locked(Loopback):
     """A server that requires a key for every request, like vLLM with ``--api-key``."""
@@ -243,20 +208,15 @@ class Locked(Loopback):
         super().add_routes(app)
 
 
-@pytest.mark.parametrize("model", [(), ("--model", "m")])
-def test_errors_for_missing_and_wrong_keys_differ(model: tuple[str, ...], serve: Serve) -> None:
+def test_errors_for_missing_and_wrong_keys_differ(serve: Serve) -> None:
     server = serve(Locked(habit))
-    command = ("--base-url", server.url, *model)
-    assert error_of(*command) == (
-        f"{server.url} needs a key (HTTP 401: Unauthorized); set CDTA_API_KEY"
-    )
-    assert error_of(*command, key="wrong") == (
-        f"{server.url} refuses the key (HTTP 401: Unauthorized); set CDTA_API_KEY"
-    )
-    cdta("run", *command, *DATASET, code=0, CDTA_API_KEY=KEY)
-
-
-HINT = "name one with --model, or set CDTA_API_KEY if the server needs a key"
+    command = ("--base-url", server.url, "--model", "m")
+    problems = {"": "needs a key", "wrong": "refuses the key"}
+    for key, problem in problems.items():
+        assert error_of(*command, key=key) == (
+            f"{server.url} {problem} (HTTP 401: Unauthorized); set CDTA_API_KEY"
+        )
+    cdta("run", "--base-url", server.url, *DATASET, code=0, CDTA_API_KEY=KEY)
 
 
 def fail_without_key(http: web.Request) -> web.Response | None:
@@ -264,30 +224,19 @@ def fail_without_key(http: web.Request) -> web.Response | None:
     return None if "Authorization" in http.headers else error(500, "Internal Error")
 
 
-@pytest.mark.parametrize(
-    ("server", "reason"),
-    [
-        (Loopback(habit, listed=()), "{url} lists no model"),  # transformers serve
-        (
-            Loopback(habit, listed=(), model_list=fail_without_key),
-            "the server at {url} does not list its models (HTTP 500)",
-        ),
-    ],
-)
-def test_an_empty_model_list_gives_a_hint_to_set_key_or_model(
-    server: Loopback, reason: str, serve: Serve
-) -> None:
-    url = serve(server).url
-    assert error_of("--base-url", url) == f"{reason.format(url=url)}; {HINT}"
-    assert error_of("--base-url", url, key=KEY) == f"{url} lists no model; {HINT}"
+def test_an_empty_model_list_gives_a_hint_to_set_key_or_model(serve: Serve) -> None:
+    hint = "name one with --model, or set CDTA_API_KEY if the server needs a key"
+    url = serve(habit, listed=(), model_list=fail_without_key).url
+    unlisted = f"the server at {url} does not list its models (HTTP 500); {hint}"
+    assert error_of("--base-url", url) == unlisted
+    assert error_of("--base-url", url, key=KEY) == f"{url} lists no model; {hint}"
 
 
 @pytest.mark.parametrize(
     ("listed", "is_accepted"),
     [
-        (("m:latest",), True),  # Ollama
+        (("m:latest", "vendor/*"), True),  # Ollama
         (("vendor/*", "*"), True),  # LiteLLM
-        ((), True),
         (("mm", "vendor/*"), False),
     ],
 )

@@ -28,7 +28,7 @@ from cant_do_that_anymore.providers.bundled import (
     PocketModel,
     load_network,
 )
-from cant_do_that_anymore.providers.catalog import model_named
+from cant_do_that_anymore.providers.catalog import parse_name
 from cant_do_that_anymore.task.conditions import question
 from custom_rules import KnightsJumpFurther
 
@@ -208,5 +208,5 @@ def test_a_damaged_or_missing_file_is_an_error(
     with monkeypatch.context() as patch:
         patch.setattr(module, "DATA", tmp_path)
         with pytest.raises(UserError, match="damaged or missing; install the package"):
-            model_named(POCKET)
+            parse_name(POCKET).load()
     load_network.cache_clear()

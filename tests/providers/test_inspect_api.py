@@ -23,9 +23,9 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from cant_do_that_anymore.errors import InvalidInput, UserError
-from cant_do_that_anymore.providers.base import Settings, TransientError
-from cant_do_that_anymore.providers.catalog import model_named
-from testing import USUAL, Loopback, Run, ask, measure, positions
+from cant_do_that_anymore.providers.base import Settings, TransientError, Usage
+from cant_do_that_anymore.providers.catalog import parse_name
+from testing import Loopback, ask
 
 ROOT = Path(__file__).parents[2]
 KEY = "sk-planted-0123456789"
@@ -62,34 +62,24 @@ def output_of(text: str, stop_reason: Any = "stop", tokens: int = 10) -> ModelOu
     return ModelOutput(model="scripted-1", choices=[choice], usage=usage)
 
 
-def habit(messages: list[ChatMessage]) -> ModelOutput:
-    turns = [message.text for message in messages if message.role != "system"]
-    return output_of(USUAL[tuple(turn for turn in turns if len(turn) <= 5)])
-
-
-def run_with(behavior: Behavior) -> Run:
-    Provider.behavior = staticmethod(behavior)
-    return measure("scripted/m", dataset=positions(4), max_connections=1)
-
-
-def test_answers_with_usage_and_version() -> None:
-    run = run_with(habit)
-    assert run["predicted_move_proportion"].value == 1
-    assert run.version == "scripted-1"
-    usage = run.results.usage
-    assert (usage.input_tokens, usage.output_tokens) == (15 * 8, 2 * 8)
+@pytest.mark.parametrize(("reported", "counted"), [(10, 15), (-20, 0)])
+def test_answers_with_usage_and_version(reported: int, counted: int) -> None:
+    Provider.behavior = staticmethod(lambda *_: output_of("e7e5", tokens=reported))
+    answer = ask(parse_name("scripted/m").load(), "e2e4")
+    assert (answer.text, answer.version, answer.usage) == ("e7e5", "scripted-1", Usage(counted, 2))
 
 
 def test_a_key_in_a_provider_error_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> ModelOutput:
         raise InvalidKey(f"Incorrect API key provided: {KEY}")
 
+    Provider.behavior = staticmethod(refuse)
     monkeypatch.setattr(ModelAPI, "api_key", KEY, raising=False)
     monkeypatch.setattr(
         Provider, "__init__", lambda self, *_, **__: ModelAPI.__init__(self, "m", None, KEY)
     )
     with pytest.raises(UserError, match=r"Incorrect API key provided: \*\*\*"):
-        run_with(refuse)
+        ask(parse_name("scripted/m").load(), "e2e4")
 
 
 @pytest.mark.parametrize(
@@ -97,14 +87,13 @@ def test_a_key_in_a_provider_error_is_hidden(monkeypatch: pytest.MonkeyPatch) ->
     [
         (ModelOutput(model="m", error="overrun"), "overrun"),
         (ModelOutput(model="m", choices=[]), "a reply without choices"),
-        (output_of("", "unknown"), "an empty reply that ended for an unknown reason"),
-        (output_of("e2e4", tokens=-20), "an invalid reply"),
+        (output_of("", "unknown"), "an empty reply"),
     ],
 )
 def test_an_unusable_output_counts_as_possibly_billed(output: ModelOutput, message: str) -> None:
     Provider.behavior = staticmethod(lambda *_: output)
     with pytest.raises(TransientError, match=message) as error:
-        ask(model_named("scripted/m"), "e2e4")
+        ask(parse_name("scripted/m").load(), "e2e4")
     assert error.value.maybe_billed
 
 
@@ -118,7 +107,7 @@ def loop(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Loopback:
 
 def test_requests_to_a_chat_model_and_a_base_model(loop: Loopback) -> None:
     for name in ("openai-api/loop/m", "openai-api-completions/loop/m"):
-        model = model_named(name)
+        model = parse_name(name).load()
         ask(model, "e2e4", "e7e5", settings=Settings(0.0, model.info.max_tokens))
     chat, base = loop.requests
     roles = [message["role"] for message in chat["messages"]]
@@ -130,15 +119,15 @@ def test_requests_to_a_chat_model_and_a_base_model(loop: Loopback) -> None:
 
 def test_the_timeout_is_half_an_hour(loop: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("INSPECT_HTTP_REQUEST_TIMEOUT", raising=False)
-    model: Any = model_named("openai-api/loop/m")
+    model: Any = parse_name("openai-api/loop/m").load()
     assert model._model.api.client.timeout.read >= 1800
 
 
 def test_an_unknown_provider_or_missing_key_gives_a_one_sentence_error() -> None:
     with pytest.raises(InvalidInput, match="unknown model: 'nobody/m'"):
-        model_named("nobody/m")
+        parse_name("nobody/m").load()
     with pytest.raises(InvalidInput) as error:
-        model_named("anthropic/m")
+        parse_name("anthropic/m").load()
     message = str(error.value)
     assert message.startswith("cannot use 'anthropic/m': ")
     assert "ANTHROPIC_API_KEY" in message or "pip install anthropic" in message
@@ -155,7 +144,7 @@ def test_missing_inspect_names_its_extra(
     monkeypatch.delitem(sys.modules, "cant_do_that_anymore.providers.inspect_api", raising=False)
     monkeypatch.setitem(sys.modules, "inspect_ai.model", None)
     with pytest.raises(InvalidInput) as error:
-        model_named(f"{provider}/m")
+        parse_name(f"{provider}/m").load()
     pip = f"pip install 'cant-do-that-anymore[{extra}]'"
     assert str(error.value) == f"{provider}/m needs Inspect AI: {pip}"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

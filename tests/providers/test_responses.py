@@ -11,7 +11,7 @@ from aiohttp import web
 from cant_do_that_anymore.errors import UserError
 from cant_do_that_anymore.providers import openai_api
 from cant_do_that_anymore.providers.base import Answer, RequestRejected, TransientError, Usage
-from cant_do_that_anymore.providers.catalog import model_named
+from cant_do_that_anymore.providers.catalog import parse_name
 from cant_do_that_anymore.providers.responses import (
     error_message,
     parse_completion,
@@ -47,7 +47,7 @@ def answer(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Callable[..., A
             return web.Response(text=text, content_type="application/json")
 
         server.fault = send
-        return ask(model_named(adapter, server.url if adapter == OWN else None), "e2e4")
+        return ask(parse_name(adapter, server.url if adapter == OWN else None).load(), "e2e4")
 
     return answer_to
 
@@ -145,7 +145,7 @@ LOST_ANSWERS: list[tuple[str, Any, str]] = [
     *((OWN, reply(extra=fields), "the response is not a completion: ") for fields in ERROR_FIELDS),
     *((OWN, ending(reason), "") for reason in (*ABORT_REASONS, "insufficient memory")),
     (OWN, ending("a new one", " "), ""),
-    (INSPECT, ending("a new one", ""), "ended for an unknown reason"),
+    (INSPECT, ending("a new one", ""), "an empty reply"),
     (OWN, reply(error={"code": 502}), ""),
     (OWN, reply({"text": "e2e4"}), ""),
     *((OWN, FAULTS[name], "") for name in ("HTTP 408", *MALFORMED)),

@@ -16,7 +16,7 @@ from cant_do_that_anymore.habits.base import Message
 from cant_do_that_anymore.habits.chess.rules import STANDARD
 from cant_do_that_anymore.providers import openai_api
 from cant_do_that_anymore.providers.base import Question, Settings
-from cant_do_that_anymore.providers.catalog import model_named
+from cant_do_that_anymore.providers.catalog import parse_name
 from faults import FAULTS, error
 from testing import (
     POOL,
@@ -162,14 +162,13 @@ def test_connections_are_kept_alive() -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        *("http:///v1", "http://[bad", "http://h:99999/v1", "http://h:port/v1"),
-        *("http://a..b/v1", f"http://{'a' * 64}.com/v1", "http://a b/v1"),
+        *("http:///v1", "http://[bad", "http://h:99999/v1", "http://h:port/v1", "http://a b/v1"),
     ],
 )
 def test_an_impossible_url_is_an_error_without_its_password(url: str) -> None:
     for base_url in (url, url.replace("http://", "http://user:hunter2@")):
         with pytest.raises(InvalidInput, match="not the address of a server") as error:
-            model_named("m", base_url)
+            parse_name("m", base_url).load()
         assert "hunter2" not in str(error.value)
 
 
@@ -222,7 +221,7 @@ def test_a_late_answer_is_not_the_answer_to_the_next_question() -> None:
     async def texts() -> list[str]:
         async with await asyncio.start_server(repeating_server, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            model = model_named("m", f"http://127.0.0.1:{port}/v1")
+            model = parse_name("m", f"http://127.0.0.1:{port}/v1").load()
             questions = [Question(STANDARD, POOL[0], (Message("user", text),)) for text in expected]
             answers = [await model.answer(question, Settings()) for question in questions]
             await model.close()

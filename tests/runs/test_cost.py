@@ -8,7 +8,7 @@ import pytest
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.client.pricing import Price, price_for
 from cant_do_that_anymore.providers.base import Usage
-from cant_do_that_anymore.providers.catalog import info_by_name
+from cant_do_that_anymore.providers.catalog import parse_name
 from cant_do_that_anymore.runs.cost import estimate
 from planted_models import habit_in_every_fifth
 from priced_servers import ChargingServer
@@ -17,7 +17,7 @@ from testing import Serve, cdta, evaluate, measure
 
 def test_the_list_has_a_price_for_input_and_output() -> None:
     prices = {
-        name: price_for(Spec(model=name), info_by_name(name))
+        name: price_for(Spec(model=name), parse_name(name).info())
         for name in ("openai/gpt-4o", "openai/gpt4o", "cdta/pocket")
     }
     listed, unknown, bundled = prices.values()

@@ -7,7 +7,7 @@ from typing import Any
 from ..formatting import format_setting, last_part
 from ..providers.access import split_address
 from ..providers.base import Effort
-from ..providers.catalog import info_by_name
+from ..providers.catalog import parse_name
 from ..runs.run import Run
 from ..task.spec import OPTIONS
 
@@ -119,7 +119,7 @@ def models_by_name(
         address = model_fields.get("base_url") or base_url
         model_fields["model"], url = split_address(model_fields.get("model"), address)
         if url:
-            info_by_name(_SERVED, url)  # rejects addresses that must not be printed or saved
+            parse_name(_SERVED, url).info()  # rejects addresses that must not be printed or saved
         model_fields["base_url"] = url.rstrip("/") if url else None
         if model_fields not in models:
             models.append(model_fields)

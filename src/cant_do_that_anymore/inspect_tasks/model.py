@@ -23,7 +23,7 @@ from ..errors import InvalidInput
 from ..habits.base import Message
 from ..habits.catalog import restored_change
 from ..providers.base import REPLY_TOKENS, Answer, ModelInfo, Question, Settings
-from ..providers.catalog import BUILT_IN_MODELS, info_by_name, inspect_info, model_named
+from ..providers.catalog import BUILT_IN_MODELS, inspect_info, parse_name
 from ..providers.inspect_api import InspectAdapter
 from .arguments import CONFIG_OPTIONS, click_errors, config_of
 
@@ -48,7 +48,7 @@ class OurModelAPI(ModelAPI):
     ) -> None:
         super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
         with click_errors():
-            self._model = model_named(f"{PROVIDER}/{model_name}")
+            self._model = parse_name(f"{PROVIDER}/{model_name}").load()
 
     async def generate(
         self,
@@ -127,7 +127,7 @@ def _model_info(model: InspectModel) -> ModelInfo:
     name, address, args = str(model), model.api.base_url, model.model_args
     if (address or args) and name not in BUILT_IN_MODELS:
         return inspect_info(name, address or "", args)
-    return info_by_name(name)
+    return parse_name(name).info()
 
 
 def _question_in(chat: list[ChatMessage]) -> tuple[Question, int]:

@@ -13,7 +13,6 @@ from .base import Answer
 
 _NAME_AT_URL = re.compile(r"(.*?)@(https?://.*)", re.DOTALL)
 _API_VERSION = "api-version"  # the only allowed query parameter: Azure needs it in every request
-_API_CALL = re.compile(r"/(chat/completions|completions|responses)$")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 ENV_PREFIX = "env:"  # marks a header value that is the name of an environment variable
 _BEARER = "Bearer "
@@ -40,7 +39,7 @@ def split_address(name: str | None, base_url: str | None = None) -> tuple[str | 
 
 
 def normalize_address(address: str) -> str:
-    """Return the address without a final slash or the path of an API call.
+    """Return the address without a final slash.
 
     Runs store it, so it must contain no secret.
 
@@ -53,7 +52,6 @@ def normalize_address(address: str) -> str:
     try:
         parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        parts.netloc.encode("idna")  # fails if a label of the host name is empty or too long
     except ValueError:
         usable = False
     if not usable or " " in address or not address.isprintable():
@@ -66,8 +64,7 @@ def normalize_address(address: str) -> str:
             f"the address of {parts.hostname} may contain no user name, password or query except "
             f"{_API_VERSION}; put the key into an environment variable"
         )
-    path = _API_CALL.sub("", parts.path.rstrip("/"))
-    return parts._replace(path=path).geturl()
+    return parts._replace(path=parts.path.rstrip("/")).geturl()
 
 
 def url_for(address: str, path: str) -> str:
@@ -114,17 +111,15 @@ def resolve_headers(headers: Iterable[str]) -> dict[str, str]:
     resolved = {}
     for header in headers:
         name, equals, value = header.partition("=")
-        if not equals:
-            raise InvalidInput("a header must be NAME=VALUE or NAME=env:VARIABLE; one has no =")
-        if not _HEADER_NAME.fullmatch(name):
-            raise InvalidInput(f"{name!r} is not a valid header name")
         if value.startswith(ENV_PREFIX):
             variable = value.removeprefix(ENV_PREFIX)
             value = os.environ.get(variable, "").strip()
             if not value:
-                raise InvalidInput(f"the header {name} needs {variable}, which is not set")
-        if not _is_printable_ascii(value):
-            raise InvalidInput(f"the header {name} contains characters that a header cannot have")
+                raise InvalidInput(f"a header needs {variable}, which is not set")
+        if not (equals and _HEADER_NAME.fullmatch(name) and _is_printable_ascii(value)):
+            raise InvalidInput(
+                "a header must be NAME=VALUE or NAME=env:VARIABLE, in characters that headers have"
+            )
         resolved[name] = value
     return resolved
 

@@ -27,7 +27,7 @@ READER = "cdta/reader"
 POCKET = "cdta/pocket"
 POCKET_RULES = "cdta/pocket-rules"
 BATCH = 64
-MAX_TEXT = 1024  # tokens; of a longer text, the first and the last ones are read
+MAX_TEXT = 1024  # tokens; of a longer text, the last ones are read
 MAX_CACHED_POSITIONS = 4096  # at 8 kB each
 # Batches evaluated at once, one thread each: several threads on one batch would mostly wait.
 WORKERS = min(4, os.cpu_count() or 1)
@@ -120,9 +120,7 @@ class Network:
         once = len(moves) // 2
         if moves[:once] == moves[once:]:
             moves = moves[:once]
-        words = self._text_tokens("\n".join(text))
-        half = MAX_TEXT // 2
-        return words if len(words) <= MAX_TEXT else words[:half] + words[-half:], self.tokens(moves)
+        return self._text_tokens("\n".join(text))[-MAX_TEXT:], self.tokens(moves)
 
     @lru_cache(maxsize=256)  # noqa: B019 (there is one network)
     def _text_tokens(self, text: str) -> Tokens:

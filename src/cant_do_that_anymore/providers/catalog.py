@@ -15,11 +15,11 @@
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ..errors import InvalidInput, shortlist, unknown_value
 from ..interrupts import run_interruptible
-from .access import Access, key_header, normalize_address, resolve_headers, split_address
+from .access import Access, key_header, normalize_address, resolve_headers
 from .base import BASE_MODEL_TOKENS, Model, ModelInfo
 from .chain_of_thought import THINKING_TOKENS, ChainOfThought, with_chain_of_thought
 from .request_fields import STOP_SEQUENCES
@@ -47,25 +47,16 @@ def _openai_api(info: ModelInfo, access: Access) -> Model:
 
 @dataclass(frozen=True)
 class Provider:
-    """A provider that needs no Inspect AI.
-
-    ``load`` creates the adapter of a model; ``headers`` has variables by the header they set.
-    """
+    """A provider that needs no Inspect AI; ``load`` creates the adapter of a model."""
 
     address: str
     address_variable: str
     key_variable: str
-    headers: Mapping[str, str] = field(default_factory=dict)
     load: Callable[[ModelInfo, Access], Model] = _openai_api
 
 
 PROVIDERS = {
-    "openai": Provider(
-        "https://api.openai.com/v1",
-        "OPENAI_BASE_URL",
-        "OPENAI_API_KEY",
-        {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"},
-    ),
+    "openai": Provider("https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
     "together": Provider("https://api.together.xyz/v1", "TOGETHER_BASE_URL", "TOGETHER_API_KEY"),
 }
 
@@ -76,9 +67,7 @@ def _bundled(name: str) -> Model:
     return RandomModel() if name == RandomModel.info.name else PocketModel(name)
 
 
-BUILT_IN_MODELS: dict[str, Callable[[str], Model]] = dict.fromkeys(
-    ("cdta/reader", "cdta/pocket", "cdta/pocket-rules", "cdta/random"), _bundled
-)
+BUILT_IN_MODELS = ("cdta/reader", "cdta/pocket", "cdta/pocket-rules", "cdta/random")
 
 
 def server_info(name: str, address: str, *, is_base: bool = False, provider: str = "") -> ModelInfo:
@@ -165,7 +154,7 @@ class Name:
         if server := self._server():
             model = server.load(self._inner_info(), self._access(server))
         elif self.model in BUILT_IN_MODELS:
-            model = BUILT_IN_MODELS[self.model](self.model)
+            model = _bundled(self.model)
         else:
             model = self._inspect_model()
         return ChainOfThought(model, self.thinking_tokens) if self.thinking_tokens else model
@@ -178,7 +167,7 @@ class Name:
     def _inner_info(self) -> ModelInfo:
         """Return the information about the model without a chain of thought."""
         if self.model in BUILT_IN_MODELS and not self.base_url:
-            return BUILT_IN_MODELS[self.model](self.model).info
+            return _bundled(self.model).info
         server = self._server()
         info = self._server_info(server) if server else inspect_info(self.model)
         tag = {"tag": self.tag} if self.tag else {}
@@ -205,9 +194,6 @@ class Name:
         headers = key_header(server.key_variable)
         if not (headers or self.base_url):
             raise InvalidInput(f"{self.model} needs a key: set {server.key_variable}")
-        for name, variable in server.headers.items():
-            if value := os.environ.get(variable):
-                headers[name] = value
         return Access(server.key_variable, headers | resolve_headers(self.headers))
 
     def _inspect_model(self) -> Model:
@@ -227,7 +213,7 @@ def parse_name(
     """Parse a model's name.
 
     Args:
-        name: the name, in a form that the module's docstring lists.
+        name: the name, in a form that the module's docstring lists, without an address.
         base_url: the address of an OpenAI-compatible server, including ``/v1``.
         tag: distinguishes models behind the same name and address.
         headers: extra HTTP headers.
@@ -235,11 +221,9 @@ def parse_name(
     Raises:
         InvalidInput: if no such model can exist.
     """
-    bare, address = split_address(name, base_url)
-    address = normalize_address(address) if address else ""
-    bare = bare or ""
-    thinking = _THINKING.match(bare)
-    bare = _THINKING.sub("", bare)
+    address = normalize_address(base_url) if base_url else ""
+    thinking = _THINKING.match(name or "")
+    bare = _THINKING.sub("", name or "")
     by_inspect = bare.startswith(INSPECT_PREFIX) and not address
     bare = bare.removeprefix(INSPECT_PREFIX) if by_inspect else bare
     parsed = Name(
@@ -275,16 +259,6 @@ def _check_exists(name: Name) -> None:
             f"{TEXT_PREFIX}{name.model}: {TEXT_PREFIX} works only with {', '.join(PROVIDERS)} and "
             "servers given by --base-url"
         )
-
-
-def model_named(name: str | None, base_url: str | None = None) -> Model:
-    """Create the model of that name; see `parse_name`."""
-    return parse_name(name, base_url).load()
-
-
-def info_by_name(name: str | None, base_url: str | None = None) -> ModelInfo:
-    """Return the information about a model that needs no key and no request; see `parse_name`."""
-    return parse_name(name, base_url).info()
 
 
 def _only_model_at(base_url: str, access: Access) -> str:

@@ -39,7 +39,7 @@ from .base import (
     TransientError,
     Usage,
 )
-from .catalog import BUILT_IN_MODELS, PROVIDERS, TEXT_PROVIDER
+from .catalog import BUILT_IN_MODELS, PROVIDERS
 from .openai_api import (
     ACCESS_STATUSES,
     GATEWAY_TIMEOUT_STATUSES,
@@ -54,70 +54,37 @@ from .request_fields import (
     as_text,
     user_first,
 )
-from .responses import MAX_REASONING, STOP_REASONS, split_reasoning, thinking_tokens
+from .responses import (
+    MAX_REASONING,
+    STOP_REASONS,
+    plausible_count,
+    split_reasoning,
+    thinking_tokens,
+)
 
 _CLASSES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
-
-
-def is_base_model(name: str) -> bool:
-    """Whether an Inspect name is that of a base model."""
-    return name.split("/")[0] == TEXT_PROVIDER
-
-
-def _config_for(name: str, settings: Settings) -> GenerateConfig:
-    """Return Inspect's configuration for a model and settings."""
-    extra, limit = json.loads(settings.extra_body or "{}"), settings.max_tokens
-    if RENAMED_LIMIT in extra:
-        extra, limit = extra | {RENAMED_LIMIT: limit}, None
-    return GenerateConfig(
-        max_tokens=limit,
-        temperature=settings.temperature,
-        stop_seqs=list(STOP_SEQUENCES) if is_base_model(name) else None,
-        reasoning_effort=settings.reasoning_effort,
-        extra_body=extra or None,
-    )
-
-
-def _chat_for(name: str, question: Question, seed: int) -> list[ChatMessage]:
-    """Return the messages for a model's provider, as Inspect's classes."""
-    messages = question.messages
-    as_without_inspect = name in BUILT_IN_MODELS or name.split("/")[0] in PROVIDERS
-    if is_base_model(name):
-        messages = (Message("user", as_text(messages)),)
-    elif not as_without_inspect:
-        messages = user_first(messages)
-    chat = [_CLASSES[message.role](content=message.content) for message in messages]
-    # For our own models, which need more than the text; other providers never see it.
-    rules, item = saved_change(question.rules), question.item.to_json()
-    chat[0].metadata = {"rules": rules, "item": item, "about": question.about, "seed": seed}
-    return chat
 
 
 def _answer_in(output: ModelOutput) -> Answer:
     """Convert Inspect's output to an answer.
 
     Raises:
-        TransientError: if the output is empty, failed or impossible.
+        TransientError: if the output is empty or failed.
     """
-    error = output.error or ("" if output.choices else "a reply without choices")
-    if not error and not output.completion and output.stop_reason == "unknown":
-        error = "an empty reply that ended for an unknown reason"
-    if error:
-        raise TransientError(error, maybe_billed=True)
+    if output.error or not output.choices:
+        raise TransientError(output.error or "a reply without choices", maybe_billed=True)
+    if not output.completion and output.stop_reason == "unknown":
+        raise TransientError("an empty reply", maybe_billed=True)
     content = output.choices[0].message.content
     parts = content if isinstance(content, list) else []
     blocks = [part for part in parts if isinstance(part, ContentReasoning)]
     shown = "\n".join(part.summary or "" if part.redacted else part.reasoning for part in blocks)
     reasoning, text = split_reasoning(output.completion)
     reasoning = shown.strip() or reasoning
-    try:
-        usage = _usage(output.usage, reasoning, text)
-    except ValueError as fault:
-        raise TransientError(f"an invalid reply: {fault}", maybe_billed=True) from None
     return Answer(
         text=text,
         stop_reason=STOP_REASONS.get(output.stop_reason, "stop"),
-        usage=usage,
+        usage=_usage(output.usage, reasoning, text),
         version=output.model,
         reasoning=reasoning[:MAX_REASONING],
     )
@@ -127,8 +94,8 @@ def _usage(usage: ModelUsage | None, reasoning: str, text: str) -> Usage:
     if not usage:
         return Usage()
     cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
-    prompt = usage.input_tokens + cached
-    output = max(usage.output_tokens, usage.total_tokens - prompt)
+    prompt = plausible_count(usage.input_tokens + cached)
+    output = plausible_count(max(usage.output_tokens, usage.total_tokens - prompt))
     thinking = thinking_tokens(usage.reasoning_tokens or 0, output, reasoning, text)
     return Usage(prompt, output, thinking)
 
@@ -148,8 +115,8 @@ class InspectAdapter(Model):
 
     async def answer(self, question: Question, settings: Settings) -> Answer:
         """Send one request through Inspect."""
-        chat = _chat_for(self._name, question, settings.seed)
-        config = _config_for(self._name, settings).model_copy(update=self._options)
+        chat = self._chat(question, settings.seed)
+        config = self._config(settings)
         try:
             output = await self._model.generate(chat, config=config)
         except Exception as raised:  # every provider raises its own exceptions
@@ -160,6 +127,34 @@ class InspectAdapter(Model):
                 raise TransientError(f"not a completion ({fault})", maybe_billed=True) from None
             raise self._error(fault) from None
         return self._received(_answer_in(output), chat, output)
+
+    def _chat(self, question: Question, seed: int) -> list[ChatMessage]:
+        """Return the messages for the model's provider, as Inspect's classes."""
+        messages = question.messages
+        as_without_inspect = self._name in BUILT_IN_MODELS or self._name.split("/")[0] in PROVIDERS
+        if self.info.is_base:
+            messages = (Message("user", as_text(messages)),)
+        elif not as_without_inspect:
+            messages = user_first(messages)
+        chat = [_CLASSES[message.role](content=message.content) for message in messages]
+        # For our own models, which need more than the text; other providers never see it.
+        rules, item = saved_change(question.rules), question.item.to_json()
+        chat[0].metadata = {"rules": rules, "item": item, "about": question.about, "seed": seed}
+        return chat
+
+    def _config(self, settings: Settings) -> GenerateConfig:
+        """Return Inspect's configuration for the settings of a request."""
+        extra, limit = json.loads(settings.extra_body or "{}"), settings.max_tokens
+        if RENAMED_LIMIT in extra:
+            extra, limit = extra | {RENAMED_LIMIT: limit}, None
+        return GenerateConfig(
+            max_tokens=limit,
+            temperature=settings.temperature,
+            stop_seqs=list(STOP_SEQUENCES) if self.info.is_base else None,
+            reasoning_effort=settings.reasoning_effort,
+            extra_body=extra or None,
+            **self._options,
+        )
 
     def _error(self, fault: Exception) -> Exception:
         """Return a provider's exception as an error of `Model.answer`, or as it is.

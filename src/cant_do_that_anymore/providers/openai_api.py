@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -16,7 +16,6 @@ import aiohttp
 from ..errors import UserError, error_reason, nearest, shortlist
 from .access import Access, Redactor, url_for
 from .base import (
-    REPLY_TOKENS,
     Answer,
     Model,
     ModelInfo,
@@ -35,8 +34,7 @@ from .responses import (
 )
 
 MAX_RESPONSE_SECONDS = 1800  # some models reason for ten minutes and more
-TIMEOUT = aiohttp.ClientTimeout(total=600, sock_connect=30)
-LONG_TIMEOUT = aiohttp.ClientTimeout(total=MAX_RESPONSE_SECONDS, sock_connect=30)
+TIMEOUT = aiohttp.ClientTimeout(total=MAX_RESPONSE_SECONDS, sock_connect=30)
 LIST_TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=30)  # for ``/models``
 KEEPALIVE_SECONDS = 60  # routers drop connections that are idle for some minutes
 MAX_RESPONSE_BYTES = 2**25
@@ -73,8 +71,7 @@ class ServerModel(Model):
         """Send one request to the server."""
         limit = settings.max_tokens or 0
         request = self._request(question, settings)
-        timeout = LONG_TIMEOUT if limit > REPLY_TOKENS else TIMEOUT
-        response = await self.send("POST", self.path, timeout=timeout, json=request)
+        response = await self.send("POST", self.path, timeout=TIMEOUT, json=request)
         if response.status == 404:
             raise await self._not_found(response)
         return self.answer_in(response, limit)
@@ -139,14 +136,12 @@ class ServerModel(Model):
 
         Raises:
             TransientError: if no complete response arrives, or one that is too long.
-            UserError: if the server never answered, or redirects.
+            UserError: if the server never answered.
         """
         url = url_for(self.info.endpoint, path)
         options = {"timeout": timeout, "allow_redirects": False, **body}
         try:
             async with self._client().request(method, url, **options) as response:
-                if 300 <= response.status < 400 and "Location" in response.headers:
-                    raise self._redirect(urljoin(url, response.headers["Location"]))
                 received = bytearray()
                 async for chunk in response.content.iter_any():
                     received += chunk
@@ -167,14 +162,6 @@ class ServerModel(Model):
                 ) from None
             message = f"{type(fault).__name__}: {self._excerpt(str(fault))}"
             raise TransientError(message, maybe_billed=was_sent) from None
-
-    def _redirect(self, url: str) -> UserError:
-        """Return the error for a redirect, with the address to use instead of the endpoint."""
-        target = self._excerpt(url.partition("?")[0])
-        return UserError(
-            f"{self.info.endpoint} redirects to {target}; no request was sent there. If you trust "
-            "it, use it as --base-url"
-        )
 
     async def _not_found(self, response: Response) -> UserError:
         """Return the error for HTTP 404, with the model or the address that was probably meant."""

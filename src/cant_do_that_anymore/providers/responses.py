@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from math import isnan
 from typing import Any, NamedTuple
 
-from .base import MAX_PLAUSIBLE_TOKENS, Answer, StopReason, Usage
+from .base import Answer, StopReason, Usage
 
 # Longer reasoning is cut: nothing reads further, and a run keeps all its answers in memory.
 MAX_REASONING = 20_000  # characters
+MAX_PLAUSIBLE_TOKENS = 10**15  # a server that reports more is wrong
 _NAMES = r"(?:seed:)?(?:think|thinking|thought|thoughts|reasoning|analysis)"
 _CHANNEL = r"(?:<\|end\|>)?(?:<\|start\|>assistant)?<\|channel\|>{}<\|message\|>"
 _OPENING = re.compile(
@@ -128,19 +129,18 @@ def _usage(usage: Any, reasoning: str, text: str) -> Usage:
     A total without prompt tokens is ignored, since it cannot be split into input and output.
     """
     counts = usage if isinstance(usage, dict) else {}
-    prompt = _token_count(counts, "prompt_tokens")
-    total = _token_count(counts, "total_tokens")
-    output = max(_token_count(counts, "completion_tokens"), total - prompt if prompt else 0)
-    reported = _token_count(counts.get("completion_tokens_details"), "reasoning_tokens")
+    details = counts.get("completion_tokens_details")
+    prompt = plausible_count(counts.get("prompt_tokens"))
+    total = plausible_count(counts.get("total_tokens"))
+    completion = plausible_count(counts.get("completion_tokens"))
+    output = max(completion, total - prompt if prompt else 0)
+    reported = plausible_count(details.get("reasoning_tokens") if isinstance(details, dict) else 0)
     return Usage(prompt, output, thinking_tokens(reported, output, reasoning, text))
 
 
-def _token_count(counts: Any, name: str) -> int:
+def plausible_count(count: object) -> int:
     """Return a token count; 0 if it is missing or implausible."""
-    count = counts.get(name) if isinstance(counts, dict) else None
-    if isinstance(count, int) and 0 <= count < MAX_PLAUSIBLE_TOKENS:
-        return count
-    return 0
+    return count if isinstance(count, int) and 0 <= count < MAX_PLAUSIBLE_TOKENS else 0
 
 
 def _stop_reason(choice: Mapping[str, Any], text: str) -> StopReason:

@@ -17,7 +17,7 @@ from ...habits.catalog import form_for, resolve_change
 from ...metrics.measures import violation
 from ...providers.access import split_address
 from ...providers.base import ModelInfo
-from ...providers.catalog import PROVIDERS, info_by_name
+from ...providers.catalog import PROVIDERS, parse_name
 from ...providers.chain_of_thought import THINK
 from ...providers.request_fields import as_text, user_first
 from ...runs.lookup import LATEST_RUN, find_run
@@ -143,7 +143,7 @@ def prompt_command(
     if not item:
         raise InvalidInput(f"{rules!r} forbids no move, so there is no prompt to show")
     name, address = split_address(model, None)
-    info = info_by_name(name, address) if name else None
+    info = parse_name(name, address).info() if name else None
     wordings, shown = wordings_named(wording, change), form_for(change, form)
     prompts = {
         f"{condition}, {texts.name}" if len(wordings) > 1 else condition: _sent(
