@@ -109,7 +109,7 @@ def test_an_address_with_a_secret_is_refused_before_it_is_printed_or_saved(tmp_p
     file, out = tmp_path / "mine.toml", tmp_path / "out"
     file.write_text('model = ["a@http://me:hidden@x/v1", "a@http://x/v1"]')
     done = cdta("experiment", file, "--out", out, code=2)
-    assert "the address of x may contain no user name, password or query" in done.stderr
+    assert "without user name, password or query" in done.stderr
     assert "hidden" not in done.stderr
     assert not out.exists()  # which would contain a copy of the file
 

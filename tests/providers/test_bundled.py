@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cant_do_that_anymore.errors import UserError
-from cant_do_that_anymore.files import DATA
 from cant_do_that_anymore.habits.base import Message
 from cant_do_that_anymore.habits.chess.position import Position, shipped_pool
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, CATALOG, STANDARD, Rules
@@ -28,7 +25,6 @@ from cant_do_that_anymore.providers.bundled import (
     PocketModel,
     load_network,
 )
-from cant_do_that_anymore.providers.catalog import parse_name
 from cant_do_that_anymore.task.conditions import question
 from custom_rules import KnightsJumpFurther
 
@@ -191,22 +187,3 @@ def test_no_training_text_contains_what_the_shipped_prompts_measure(
     for text in (text for group in training.values() for text in group):
         assert not texts.sentences_of(text) & shipped
         assert not any(phrase in text for phrase in plain_phrases)
-
-
-@pytest.mark.parametrize("name", ["pocket.onnx", "pocket.json"])
-@pytest.mark.parametrize("kept", [1000, None])
-def test_a_damaged_or_missing_file_is_an_error(
-    name: str, kept: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for file in ("pocket.onnx", "pocket.json"):
-        shutil.copy(str(DATA / file), tmp_path)
-    content = (tmp_path / name).read_bytes()
-    (tmp_path / name).unlink()
-    if kept:
-        (tmp_path / name).write_bytes(content[:kept])
-    load_network.cache_clear()
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "DATA", tmp_path)
-        with pytest.raises(UserError, match="damaged or missing; install the package"):
-            parse_name(POCKET).load()
-    load_network.cache_clear()

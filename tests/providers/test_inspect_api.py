@@ -87,7 +87,7 @@ def test_a_key_in_a_provider_error_is_hidden(monkeypatch: pytest.MonkeyPatch) ->
     [
         (ModelOutput(model="m", error="overrun"), "overrun"),
         (ModelOutput(model="m", choices=[]), "a reply without choices"),
-        (output_of("", "unknown"), "an empty reply"),
+        (output_of("", "unknown"), "ended for an unknown reason"),
     ],
 )
 def test_an_unusable_output_counts_as_possibly_billed(output: ModelOutput, message: str) -> None:

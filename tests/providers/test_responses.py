@@ -145,7 +145,7 @@ LOST_ANSWERS: list[tuple[str, Any, str]] = [
     *((OWN, reply(extra=fields), "the response is not a completion: ") for fields in ERROR_FIELDS),
     *((OWN, ending(reason), "") for reason in (*ABORT_REASONS, "insufficient memory")),
     (OWN, ending("a new one", " "), ""),
-    (INSPECT, ending("a new one", ""), "an empty reply"),
+    (INSPECT, ending("a new one", ""), "ended for an unknown reason"),
     (OWN, reply(error={"code": 502}), ""),
     (OWN, reply({"text": "e2e4"}), ""),
     *((OWN, FAULTS[name], "") for name in ("HTTP 408", *MALFORMED)),

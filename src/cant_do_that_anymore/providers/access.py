@@ -51,18 +51,16 @@ def normalize_address(address: str) -> str:
     """
     try:
         parts = urlsplit(address)
+        query = parse_qs(parts.query, keep_blank_values=True)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        usable = usable and address.isprintable() and " " not in address
+        may_be_secret = "@" in parts.netloc or query.keys() - {_API_VERSION} or parts.fragment
     except ValueError:
         usable = False
-    if not usable or " " in address or not address.isprintable():
-        shown = re.sub("(?<=//)[^/]*@", "", address)  # without a password
-        example = "http://localhost:8000/v1" if "://" in shown else f"http://{shown}"
-        raise InvalidInput(f"not the address of a server: {shown!r}; try {example}")
-    query = parse_qs(parts.query, keep_blank_values=True)
-    if "@" in parts.netloc or query.keys() - {_API_VERSION} or parts.fragment:
+    if not usable or may_be_secret:
         raise InvalidInput(
-            f"the address of {parts.hostname} may contain no user name, password or query except "
-            f"{_API_VERSION}; put the key into an environment variable"
+            "a server's address is like http://localhost:8000/v1, without user name, password or "
+            f"query except {_API_VERSION}; put a key into an environment variable"
         )
     return parts._replace(path=parts.path.rstrip("/")).geturl()
 

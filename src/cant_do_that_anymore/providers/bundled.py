@@ -11,14 +11,12 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
-from hashlib import sha256
 from random import Random
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import UserError
 from ..files import DATA
 from ..habits.base import Message
 from .base import Answer, Model, Question, Settings, local_info
@@ -93,7 +91,7 @@ class Network:
     def __init__(self) -> None:
         import onnxruntime  # type: ignore[import-untyped]  # takes long
 
-        about, packed = _load_files()
+        about: dict[str, Any] = json.loads((DATA / "pocket.json").read_bytes())
         self.moves: list[str] = about["moves"]
         self.replies = [*self.moves, "yes", "no"]
         self.digest: str = about["sha256"]
@@ -102,7 +100,7 @@ class Network:
         self._max_moves: int = about["context"] - 1
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
-        self._session = onnxruntime.InferenceSession(packed, options)
+        self._session = onnxruntime.InferenceSession((DATA / "pocket.onnx").read_bytes(), options)
         self.cache: dict[tuple[Tokens, Tokens], Logits] = {}
 
     def read(self, messages: Sequence[Message]) -> tuple[Tokens, Tokens]:
@@ -139,18 +137,6 @@ class Network:
         parts = (tokens[start : start + BATCH] for start in range(0, len(tokens), BATCH))
         inputs = ({"text": words, "tokens": part} for part in parts)
         return np.concatenate([self._session.run(None, batch)[0] for batch in inputs])
-
-
-def _load_files() -> tuple[dict[str, Any], bytes]:
-    try:
-        about = json.loads((DATA / "pocket.json").read_bytes())
-        packed = (DATA / "pocket.onnx").read_bytes()
-        intact = about["sha256"] == sha256(packed).hexdigest()
-    except (OSError, ValueError, KeyError, TypeError):
-        intact = False
-    if not intact:
-        raise UserError("the bundled model is damaged or missing; install the package again")
-    return about, packed
 
 
 load_network = cache(Network)

@@ -74,7 +74,7 @@ def _answer_in(output: ModelOutput) -> Answer:
     if output.error or not output.choices:
         raise TransientError(output.error or "a reply without choices", maybe_billed=True)
     if not output.completion and output.stop_reason == "unknown":
-        raise TransientError("an empty reply", maybe_billed=True)
+        raise TransientError("an empty reply that ended for an unknown reason", maybe_billed=True)
     content = output.choices[0].message.content
     parts = content if isinstance(content, list) else []
     blocks = [part for part in parts if isinstance(part, ContentReasoning)]

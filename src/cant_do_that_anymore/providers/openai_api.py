@@ -13,7 +13,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
-from ..errors import UserError, error_reason, nearest, shortlist
+from ..errors import UserError, error_reason, nearest
 from .access import Access, Redactor, url_for
 from .base import (
     Answer,
@@ -72,8 +72,6 @@ class ServerModel(Model):
         limit = settings.max_tokens or 0
         request = self._request(question, settings)
         response = await self.send("POST", self.path, timeout=TIMEOUT, json=request)
-        if response.status == 404:
-            raise await self._not_found(response)
         return self.answer_in(response, limit)
 
     async def close(self) -> None:
@@ -109,7 +107,7 @@ class ServerModel(Model):
             if listed and not any(fnmatchcase(name, card) for card in listed for name in names):
                 return [
                     f"{self.info.endpoint} does not list {self._name!r}, so another model may "
-                    f"answer in its name; it lists {shortlist(listed)}"
+                    f"answer in its name; {nearest(self._name, listed)}"
                 ]
         return []
 
@@ -163,15 +161,6 @@ class ServerModel(Model):
             message = f"{type(fault).__name__}: {self._excerpt(str(fault))}"
             raise TransientError(message, maybe_billed=was_sent) from None
 
-    async def _not_found(self, response: Response) -> UserError:
-        """Return the error for HTTP 404, with the model or the address that was probably meant."""
-        refused = self._refused(response)
-        with suppress(UserError):
-            served = await self.models_served()
-            if served and self._name not in served:
-                refused += f"; {nearest(self._name, served)}"
-        return UserError(refused + self._v1_hint)
-
     def answer_in(self, response: Response, limit: int) -> Answer:
         """Parse the response to a request with this token limit.
 
@@ -215,6 +204,8 @@ class ServerModel(Model):
         if status in ACCESS_STATUSES:
             problem = "refuses the key" if self._access.headers else "needs a key"
             return UserError(f"{endpoint} {problem} ({message}); set {self._access.key_variable}")
+        if status == 404:
+            return UserError(refused + self._v1_hint)
         return RequestRejected(refused, words if status in REJECTED_STATUSES else "")
 
     def _message(self, response: Response) -> str:
