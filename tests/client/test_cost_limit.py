@@ -123,7 +123,9 @@ def test_reasoning_is_paid_once_if_the_request_for_the_reply_fails(serve: Serve)
     run = measure(server, model="cot/priced", dataset=positions(10), n=10, max_cost=100)
     assert sum(not concludes(request) for request in server.requests) == 2 * 10
     assert sum(map(concludes, server.requests)) > 2 * 10
-    assert run.cost.spent == pytest.approx(total_charge(server), rel=0.1)
+    answered = {str(request): request for request in server.requests}.values()
+    charged = sum(charge(server.completion(request)["usage"]) for request in answered)
+    assert run.cost.spent == pytest.approx(charged, rel=0.1)
 
 
 def test_nothing_is_sent_if_the_low_end_of_the_cost_passes_the_limit(serve: Serve) -> None:
@@ -137,13 +139,6 @@ def test_nothing_is_sent_if_the_low_end_of_the_cost_passes_the_limit(serve: Serv
     charged = run(max_cost=advised(error.value)).cost.spent
     assert charged and 3 < charged < advised(error.value)
     run()  # all answers are cached
-
-
-def test_the_default_limit_stops_a_run_that_turns_out_dear(serve: Serve) -> None:
-    server = serve(ChargingServer(habit, reasoning_tokens=lambda ask: 1_000 * is_changed(ask)))
-    with pytest.raises(CostLimitReached, match=r"stopped at the limit of \$5.00"):
-        measure(server, model="priced", dataset=positions(20), max_connections=1)
-    assert server.charged <= 5
 
 
 def test_runs_of_an_experiment_share_the_limit(serve: Serve, tmp_path: Path) -> None:
@@ -191,20 +186,10 @@ def test_oaieval_has_no_limit_unless_it_is_given(server: Loopback, tmp_path: Pat
     assert "(in oaieval: --completion_args max_cost=..., --max_samples)" in error
 
 
-@pytest.mark.parametrize(
-    ("hides_usage", "is_known"),
-    [
-        (is_changed, (False, True, False)),
-        (lambda request: request["temperature"] == 0, (False, False, False)),
-    ],
-)
-def test_a_cost_is_unknown_if_any_answer_reports_no_usage(
-    hides_usage: Callable[[Body], bool], is_known: tuple[bool, ...], serve: Serve
-) -> None:
-    server = serve(Ledger(habit, hides_usage=hides_usage))
+def test_a_cost_is_unknown_if_any_answer_reports_no_usage(serve: Serve) -> None:
+    server = serve(Ledger(habit, hides_usage=is_changed))
     run = measure(server, pool=positions(6), n=4, price=USER_PRICE)
-    costs = run.cost.total, run.dataset.cost, run.cost.spent
-    assert tuple(cost is not None for cost in costs) == is_known
+    assert (run.cost.total, run.cost.spent) == (None, None) and run.dataset.cost
 
 
 @pytest.mark.parametrize("lossy", [False, True])

@@ -49,32 +49,22 @@ SETTINGS = Settings()
 
 pytestmark = pytest.mark.usefixtures("no_retry_delay")
 
-Rejection = Callable[[Settings, Adjustments], str]
-
-
-def adjustments_in(question: Question, settings: Settings) -> Adjustments:
-    """The adjustments of a request, as far as it shows them."""
-    shown = {
-        NO_SYSTEM: question.messages[0].role == "user",
-        RENAMED_LIMIT: RENAMED_LIMIT in settings.extra_body,
-        NO_TEMPERATURE: settings.temperature is None,
-    }
-    return tuple(adjustment for adjustment, is_made in shown.items() if is_made)
+Rejection = Callable[[int], str]
 
 
 class Scripted(Model):
     """Rejects what ``rejection`` says, and gives its answers in turn, then short ones."""
 
-    def __init__(self, *answers: Answer, rejection: Rejection = lambda *_: "") -> None:
+    def __init__(self, *answers: Answer, rejection: Rejection = lambda _: "") -> None:
         self.info = INFO
         self.answers = list(answers)
         self.rejection = rejection
-        self.sent: list[tuple[int | None, Adjustments]] = []
+        self.sent: list[int] = []
 
     async def answer(self, question: Question, settings: Settings) -> Answer:
-        made = adjustments_in(question, settings)
-        self.sent.append((settings.max_tokens, made))
-        if message := self.rejection(settings, made):
+        limit = settings.max_tokens or 0
+        self.sent.append(limit)
+        if message := self.rejection(limit):
             raise RequestRejected(message, message)
         return self.answers.pop(0) if self.answers else SHORT
 
@@ -88,7 +78,7 @@ def limits(*answers: Answer, settings: Settings = SETTINGS, info: ModelInfo = IN
         sender = Sender(model)
         for _ in answers:
             sender.learn(await sender.send(QUESTION, settings), settings)
-        return [*(limit or 0 for limit, _ in model.sent), sender.wanted(settings)]
+        return [*model.sent, sender.wanted(settings)]
 
     return asyncio.run(send_all())
 
@@ -136,8 +126,8 @@ def test_only_replies_cut_off_below_the_limit_are_too_short() -> None:
     assert not Sender(Scripted(), REPLY).is_too_short(cut_off, SETTINGS)
 
 
-def last_sent(rejection: Rejection) -> tuple[int | None, Adjustments]:
-    """Send two requests to a model with this rejection; the second is accepted at once."""
+def last_sent(rejection: Rejection) -> int:
+    """The limit of the second of two requests, which is accepted at once."""
     model = Scripted(rejection=rejection)
 
     async def send_two() -> None:
@@ -153,27 +143,13 @@ def last_sent(rejection: Rejection) -> tuple[int | None, Adjustments]:
 
 def above(accepted: int, message: str) -> Rejection:
     """Reject larger token limits than this one."""
-    return lambda settings, _: message if (settings.max_tokens or 0) > accepted else ""
-
-
-MESSAGES = {
-    NO_SYSTEM: "System role not supported",
-    RENAMED_LIMIT: "Unsupported: 'max_tokens'. Use 'max_completion_tokens' instead.",
-}
-
-
-def test_several_rejections_add_up() -> None:
-    def rejection(_: Settings, made: Adjustments) -> str:
-        return next((message for name, message in MESSAGES.items() if name not in made), "")
-
-    assert last_sent(rejection) == (ROOM, (NO_SYSTEM, RENAMED_LIMIT))
+    return lambda limit: message if limit > accepted else ""
 
 
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
         ("This model supports at most 4096 completion tokens, not 32768.", 4096),
-        ("Requests with max_tokens > 4096 must have stream=true", 4096),
         ("tokens per min (TPM): Limit 30000, Requested 33012", 30_000),
         (
             "'max_tokens' or 'max_completion_tokens' is too large: 32768. This model's maximum "
@@ -181,16 +157,15 @@ def test_several_rejections_add_up() -> None:
             4096,
         ),
         ("max_tokens: 32768 > 8,192, which is the maximum allowed number of output tokens", 8192),
-        ("max_model_len=4096", 4096),
     ],
 )
 def test_a_named_limit_less_the_prompt_is_sent_again(message: str, expected: int) -> None:
-    assert last_sent(above(expected, message)) == (expected - PROMPT_TOKENS, ())
+    assert last_sent(above(expected, message)) == expected - PROMPT_TOKENS
 
 
 @pytest.mark.parametrize("message", ["The prompt exceeds the context", "max_tokens is too large"])
 def test_without_a_number_the_limit_is_halved(message: str) -> None:
-    assert last_sent(above(3_000, message)) == (2048, ())
+    assert last_sent(above(3_000, message)) == 2048
 
 
 def test_an_answer_names_a_limit_that_was_made_smaller() -> None:
@@ -202,28 +177,6 @@ def test_an_answer_names_a_limit_that_was_made_smaller() -> None:
     assert not sender.learn(cut_off, SETTINGS)  # no limit above the granted one is tried
     sender.limit = REPLY
     assert asyncio.run(sender.send(QUESTION, SETTINGS)).adjustments == ()
-
-
-def test_a_rejection_that_does_not_happen_twice_teaches_nothing() -> None:
-    messages = [*MESSAGES.values(), "at most 4096 tokens", "bad request"]
-    rejections = list(messages)
-    # Every second request is rejected.
-    model = Scripted(rejection=lambda *_: rejections.pop() if len(model.sent) % 2 else "")
-    sender = Sender(model)
-    for _ in messages:
-        asyncio.run(sender.send(QUESTION, SETTINGS))
-    assert model.sent == 2 * len(messages) * [(ROOM, ())]
-
-
-def test_an_adjustment_that_does_not_help_is_not_learned() -> None:
-    """A policy may reject one prompt, in words that sound like a rejected field."""
-    model = Scripted(rejection=lambda *_: "not allowed by our system: temperature of the debate")
-    sender = Sender(model)
-    with pytest.raises(RequestRejected):
-        asyncio.run(sender.send(QUESTION, SETTINGS))
-    model.rejection = lambda *_: ""
-    asyncio.run(sender.send(QUESTION, SETTINGS))
-    assert model.sent[-1] == (ROOM, ())
 
 
 @pytest.mark.parametrize(
@@ -256,10 +209,8 @@ RANGES = ["above", "below", "between", "range", "less than", "greater than", "ma
 REJECTIONS: list[tuple[str, Adjustments, Adjustments | None]] = [
     ("no max_tokens", (), (RENAMED_LIMIT,)),
     ("use max_completion_tokens", (RENAMED_LIMIT,), None),
-    ("`temperature` may only be set to 1 when thinking is enabled.", (), (NO_TEMPERATURE,)),
     ("must alternate", (), (USER_FIRST,)),
     ("must alternate", (USER_FIRST,), (USER_FIRST, NO_SYSTEM)),
-    ("first turn: user", (), (USER_FIRST,)),
     ("it must start: user", (), (USER_FIRST,)),
     ("a user comes first", (NO_TEMPERATURE,), (NO_TEMPERATURE, USER_FIRST)),
     ("only users", (), (NO_SYSTEM,)),
