@@ -69,7 +69,7 @@ def test_the_limit_holds_and_typing_what_the_message_says_finishes_the_run(
     evaluate(replace(spec, n=10), quiet=True)  # shows how often it has the habit
     low, charged = estimate(spec).dollars_low, server.charged
     assert low
-    with pytest.raises(CostLimitReached, match="all answers are saved, and the rest") as error:
+    with pytest.raises(CostLimitReached, match="all answers so far are saved") as error:
         evaluate(replace(spec, max_cost=low), quiet=True)
     spent = (server.charged - charged) / 50
     assert low / 2 < spent <= low + CONNECTIONS * server.dearest / 50
@@ -132,7 +132,7 @@ def test_nothing_is_sent_if_the_low_end_of_the_cost_passes_the_limit(serve: Serv
     server = serve(habit)
     run = partial(measure, server, model="priced", dataset=positions(300), n=300)
     for limit, stated in ((None, r"\$5.00"), (3.0, r"\$3.00")):
-        sentence = rf"nothing was sent, .* limit of {stated}; .* with --max-cost .* smaller -n"
+        sentence = rf"the limit of {stated} with \$0.00 spent, .* --max-cost .* smaller -n"
         with pytest.raises(CostLimitReached, match=sentence) as error:
             run(max_cost=limit)
     assert not server.requests
@@ -157,7 +157,7 @@ def test_runs_of_an_experiment_share_the_limit(serve: Serve, tmp_path: Path) -> 
         return run_all({"m": specs}, tmp_path, save_run, quiet=True)  # type: ignore[return-value]
 
     with pytest.raises(
-        CostLimitReached, match=r"nothing was sent, because this is expected to cost about "
+        CostLimitReached, match=r"with \$0.00 spent, because the rest is expected to cost about "
     ):
         run(0.01)
     runs, failures = run(0.07)
@@ -182,7 +182,7 @@ def test_oaieval_has_no_limit_unless_it_is_given(server: Loopback, tmp_path: Pat
     assert total_charge(server) > 5
     limited = f"base_url={server.url},max_cost=2,temperature=0.5"
     error = oaieval(*options, limited, code=1).stderr
-    assert "nothing was sent, because this is expected to cost about " in error
+    assert "with $0.00 spent, because the rest is expected to cost about " in error
     assert "(in oaieval: --completion_args max_cost=..., --max_samples)" in error
 
 

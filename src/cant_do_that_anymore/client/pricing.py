@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
-from ..errors import Incomplete, InvalidInput
+from ..errors import Interrupted, InvalidInput
 from ..formatting import dollars
 from ..habits.base import Message
 from ..providers.base import Answer, ModelInfo, Request, Usage, add_costs
@@ -48,7 +48,7 @@ class CostLimit:
     dearest: float = 0.0
 
 
-class CostLimitReached(Incomplete):
+class CostLimitReached(Interrupted):
     """The next request could pass the cost limit."""
 
 

@@ -134,6 +134,10 @@ class Search:
             return min(wanted, unjudged + MIN_AHEAD)  # the search may end there
         return wanted
 
+    def missing(self, rate: float) -> float:
+        """Return how many items are still to be found if such a share of the others qualifies."""
+        return min(self.target - len(self.hits), self.left * rate)
+
     @property
     def done(self) -> bool:
         """Whether enough items were found, or the pool is exhausted."""

@@ -5,10 +5,10 @@ answers are. Without any, the rates of other models and a rough count of tokens 
 range comes from the share of items that qualify, since that decides how many have to be searched.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from statistics import NormalDist, fmean, median
+from typing import NamedTuple
 
 from ..client.cache import Cache, open_cache
 from ..client.pricing import price_for, rough_tokens, unknown_price_note
@@ -17,9 +17,10 @@ from ..datasets.pools import source_for
 from ..datasets.search import Search, SelectionConfig
 from ..datasets.selection import known_selection
 from ..formatting import about_dollars, duration, percentage, pluralize
-from ..habits.base import Item, Pool
+from ..habits.base import Pool
 from ..metrics.score_interval import Cell, score_limits
 from ..providers.base import Answer, Effort, ModelInfo, Request, Usage
+from ..task.conditions import control_conditions
 from ..task.plan import plan_for
 from ..task.samples import trials_for
 from ..task.spec import Spec
@@ -41,7 +42,7 @@ NORMAL = NormalDist().inv_cdf(0.975)
 TYPICAL_CONNECTIONS, SECONDS_PER_ANSWER, TOKENS_PER_SECOND, BUNDLED_SECONDS = 32, 1.0, 50.0, 0.01
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class ExpectedCost:
     """What a run is expected to cost, without what is cached.
 
@@ -70,9 +71,6 @@ class ExpectedCost:
     cached: int
     assumptions: tuple[str, ...]
 
-    def __repr__(self) -> str:
-        return f"<{self}>"
-
     def __str__(self) -> str:
         if not self.requests:
             return f"{self.model}, {self.eval}: no requests to send"
@@ -97,64 +95,109 @@ class ExpectedCost:
         return f"{about} (between {low} and {high}, {depends})"
 
 
-@dataclass
-class _Rest:
-    """What is left of a run: requests to send, and the search, if that is not finished.
+def estimate(spec: Spec, built: set[str] | None = None) -> ExpectedCost:
+    """Return what a run is expected to cost; arguments as in `expected_cost`.
 
-    ``searched`` and ``measured`` are the cached answers of both parts. Each item that is still to
-    be found needs ``per_item`` requests.
+    Raises:
+        InvalidInput: if the spec is invalid.
+    """
+    info = model_info(spec)
+    with open_cache(info, fresh=spec.fresh) as cache:
+        built = set() if built is None else built
+        return expected_cost(spec, plan_for(spec, info), info, cache, built)
+
+
+def expected_cost(
+    spec: Spec, plan: Plan, info: ModelInfo, cache: Cache, built: set[str], *, measures: bool = True
+) -> ExpectedCost:
+    """Return what a run is expected to cost; it sends no request and needs no key.
+
+    Args:
+        spec: the run.
+        plan: its plan.
+        info: its model.
+        cache: the cached answers of the model.
+        built: the datasets that earlier runs of the command build; that of the run is added.
+        measures: whether it measures the items, and does not only find them.
+    """
+    rest, price = _rest_of(spec, plan, info, cache), price_for(spec, info)
+    to_measure = len(rest.to_send) if measures else 0
+    numbers, assumptions = [float(to_measure)], list[str]()
+    if search := rest.search:
+        digest, controls = search.config.digest, control_conditions(plan) if spec.diagnose else ()
+        per_item = len(plan.conditions) + len(controls) if measures else 0
+        rates, basis = _hit_rates(search)
+        if digest in built:
+            numbers = [to_measure + per_item * search.missing(rate) for rate in rates]
+        else:
+            numbers = [to_measure + (per_item + 1 / rate) * search.missing(rate) for rate in rates]
+            assumptions.append(basis)
+        built.add(digest)
+    requests = numbers[0]
+    each, basis = _mean_usage(rest, plan, info)
+    assumptions += [] if info.is_local else [basis]
+    dollars = [price.of(each) * n for n in numbers] if price else []
+    unpriced = [] if price else [unknown_price_note(info)]
+    output_tokens = requests * each.output_tokens
+    return ExpectedCost(
+        model=spec.model or info.name,
+        eval=spec.eval,
+        requests=round(requests),
+        input_tokens=round(requests * each.input_tokens),
+        output_tokens=round(output_tokens),
+        dollars=dollars[0] if dollars else None,
+        dollars_low=min(dollars, default=None),
+        dollars_high=max(dollars, default=None),
+        seconds=_seconds(requests, output_tokens, spec, info),
+        cached=len(rest.searched) + len(rest.measured),
+        assumptions=(*(assumptions if requests else []), *unpriced),
+    )
+
+
+class _Rest(NamedTuple):
+    """What is left of a run, and the cached answers of what is done.
+
+    Attributes:
+        search: the search, if it is not finished; ``searched`` are its cached answers.
+        to_send: the requests about items that are known; ``measured`` are the cached answers.
     """
 
-    searched: list[Answer] = field(default_factory=list)
-    measured: list[Answer] = field(default_factory=list)
-    to_send: list[Request] = field(default_factory=list)
-    per_item: int = 0
-    search: Search | None = None
-
-    def requests(self, rate: float, *, searches: bool) -> float:
-        """Return how many requests are left if such a share of items qualifies."""
-        if not self.search:
-            return len(self.to_send)
-        missing = min(self.search.target - len(self.search.hits), self.search.left * rate)
-        searched = missing / rate if searches else 0.0
-        return searched + missing * self.per_item + len(self.to_send)
+    search: Search | None
+    searched: list[Answer]
+    to_send: list[Request]
+    measured: list[Answer]
 
 
 def _rest_of(spec: Spec, plan: Plan, info: ModelInfo, cache: Cache) -> _Rest:
     """Go through a run as far as its answers are cached."""
-    rest, source = _Rest(), source_for(spec)
+    source = source_for(spec)
+    rest = _Rest(None, [], [], [])
     selection = known_selection(spec, plan, source, info, cache)
     if selection:
-        requests = _measuring_requests(selection.items, selection.controls, plan)
+        trials = trials_for(selection.items, selection.controls, plan)
     elif isinstance(source, Pool):
-        search = rest.search = Search(SelectionConfig(info, source, plan), plan.wanted)
-        _search_in_cache(search, cache, rest.searched)
-        requests = _measuring_requests(search.hits, [], plan)
-        first = [plan.change.checked(search.config.ordered[0])]
-        rest.per_item = len(_measuring_requests(first, first if spec.diagnose else [], plan))
-    for request in requests:
-        if answer := cache.answer(request, plan.settings):
-            rest.measured.append(answer)
-        else:
-            rest.to_send.append(request)
+        search = Search(SelectionConfig(info, source, plan), plan.wanted)
+        rest = rest._replace(search=search, searched=_search_in_cache(search, cache))
+        trials = trials_for(search.hits, [], plan)
+    for trial, conditions in trials:
+        for request in trial.requests(conditions):
+            if answer := cache.answer(request, plan.settings):
+                rest.measured.append(answer)
+            else:
+                rest.to_send.append(request)
     return rest
 
 
-def _search_in_cache(search: Search, cache: Cache, searched: list[Answer]) -> None:
-    """Search the pool up to the first item without a cached answer."""
+def _search_in_cache(search: Search, cache: Cache) -> list[Answer]:
+    """Search the pool up to the first item without a cached answer; return the answers."""
+    searched: list[Answer] = []
     for request in search.requests():
         answer = cache.answer(request, search.config.settings)
         if not answer or search.done:
             break
         searched.append(answer)
         search.observe(answer)
-
-
-def _measuring_requests(
-    items: Sequence[Item], controls: Sequence[Item], plan: Plan
-) -> list[Request]:
-    trials = trials_for(items, controls, plan)
-    return [request for trial, conditions in trials for request in trial.requests(conditions)]
+    return searched
 
 
 def _mean_usage(rest: _Rest, plan: Plan, info: ModelInfo) -> tuple[Usage, str]:
@@ -165,18 +208,14 @@ def _mean_usage(rest: _Rest, plan: Plan, info: ModelInfo) -> tuple[Usage, str]:
     if used:
         given = round(fmean(usage.input_tokens for usage in used))
         written = round(fmean(usage.output_tokens for usage in used))
-        cached = pluralize(len(used), "cached answer")
-        return Usage(given, written), f"{written:,} tokens per answer, judging by {cached}"
-    left = rest.search.requests() if rest.search else rest.to_send
-    prompts = [rough_tokens(request.question.messages) for request in islice(left, MAX_COUNTED)]
-    given = sum(prompts) // max(1, len(prompts))
-    reasoning = _assumed_reasoning(plan.settings.reasoning_effort, info)
-    if info.thinking_tokens:  # two requests, the second with the reasoning
-        given = 2 * given + reasoning
-    how = f"to reason in {reasoning:,} tokens per answer" if reasoning else "not to reason"
-    assumption = f"{info.name} is assumed {how}; to measure that, start with -n 10"
-    basis = "" if info.is_local else assumption
-    return Usage(given, reasoning + ANSWER_TOKENS), basis
+        basis = pluralize(len(used), "cached answer")
+    else:
+        left = rest.search.requests() if rest.search else rest.to_send
+        prompts = [rough_tokens(request.question.messages) for request in islice(left, MAX_COUNTED)]
+        given = sum(prompts) // max(1, len(prompts))
+        written = ANSWER_TOKENS + _assumed_reasoning(plan.settings.reasoning_effort, info)
+        basis = "its name and effort; to measure that, start with -n 10"
+    return Usage(given, written), f"{info.name}: {written:,} tokens per answer, judging by {basis}"
 
 
 def _assumed_reasoning(effort: Effort | None, info: ModelInfo) -> int:
@@ -198,54 +237,9 @@ def _hit_rates(search: Search) -> tuple[tuple[float, float, float], str]:
     hits = usual + len(search.hits)
     low, high = score_limits([Cell(1, 1, hits), Cell(0, 1, n - hits)], NORMAL)
     share = f"{percentage(hits / n)} of {habit.words.items}"
-    so_far = f" and {search.searched:,} searched so far" if search.searched else ""
     return (hits / n, low, high), (
         f"the model is expected to have the habit in {share} ({percentage(low)} to "
-        f"{percentage(high)}), judging by other models{so_far}"
-    )
-
-
-def expected_cost(
-    spec: Spec, plan: Plan, info: ModelInfo, cache: Cache, built: set[str], *, measures: bool = True
-) -> ExpectedCost:
-    """Return what a run is expected to cost; it sends no request and needs no key.
-
-    Args:
-        spec: the run.
-        plan: its plan.
-        info: its model.
-        cache: the cached answers of the model.
-        built: the datasets that earlier runs of the command build; that of the run is added.
-        measures: whether it measures the items, and does not only find them.
-    """
-    rest, price = _rest_of(spec, plan, info, cache), price_for(spec, info)
-    each, each_basis = _mean_usage(rest, plan, info)
-    if not measures:
-        rest.to_send, rest.per_item = [], 0
-    rates, rates_basis, searches = (1.0, 1.0, 1.0), "", False
-    if rest.search:
-        rates, rates_basis = _hit_rates(rest.search)
-        searches = rest.search.config.digest not in built
-        built.add(rest.search.config.digest)
-    numbers = [rest.requests(rate, searches=searches) for rate in rates]
-    requests = numbers[0]
-    assumptions = [rates_basis if searches else "", each_basis] if requests else []
-    if not price:
-        assumptions.append(unknown_price_note(info))
-    dollars = [price.of(each) * n for n in numbers] if price else []
-    output_tokens = requests * each.output_tokens
-    return ExpectedCost(
-        model=spec.model or info.name,
-        eval=spec.eval,
-        requests=round(requests),
-        input_tokens=round(requests * each.input_tokens),
-        output_tokens=round(output_tokens),
-        dollars=dollars[0] if dollars else None,
-        dollars_low=min(dollars, default=None),
-        dollars_high=max(dollars, default=None),
-        seconds=_seconds(requests, output_tokens, spec, info),
-        cached=len(rest.searched) + len(rest.measured),
-        assumptions=tuple(filter(None, assumptions)),
+        f"{percentage(high)}), judging by other models and {search.searched:,} searched so far"
     )
 
 
@@ -257,15 +251,3 @@ def _seconds(requests: float, output_tokens: float, spec: Spec, info: ModelInfo)
         return None
     in_turn = max(SECONDS_PER_ANSWER * requests, output_tokens / TOKENS_PER_SECOND)
     return in_turn / (spec.max_connections or TYPICAL_CONNECTIONS)
-
-
-def estimate(spec: Spec, built: set[str] | None = None) -> ExpectedCost:
-    """Return what a run is expected to cost; arguments as in `expected_cost`.
-
-    Raises:
-        InvalidInput: if the spec is invalid.
-    """
-    info = model_info(spec)
-    with open_cache(info, fresh=spec.fresh) as cache:
-        built = set() if built is None else built
-        return expected_cost(spec, plan_for(spec, info), info, cache, built)

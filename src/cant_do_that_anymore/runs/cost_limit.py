@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from math import ceil, floor, log10
+from math import ceil
 
 from ..client.client import Client
 from ..client.pricing import FREE, CostLimit, CostLimitReached, price_for
@@ -56,20 +56,12 @@ def limit_reached(
 ) -> CostLimitReached:
     """Return the error of a command that reached its limit, with what the rest costs."""
     rest = about_dollars(_sum(cost.dollars for cost in expected))
-    saved = "a --fresh run saves no answers" if spec.fresh else "all answers are saved"
     enough = LIMIT_FACTOR * _sum(cost.dollars_high for cost in expected) + limit.dearest
-    if spec.fresh:
-        enough += limit.spent
-    unit = 10.0 ** (floor(log10(max(enough, 0.001))) - 1)
-    advice = f"run the same command with --max-cost {ceil(enough / unit) * unit:.12g}"
-    if not limit.spent:
-        return CostLimitReached(
-            f"nothing was sent, because this is expected to cost about {rest}, more than the limit "
-            f"of {dollars(limit.limit)}; {advice}, or use a smaller -n"
-        )
     return CostLimitReached(
-        f"stopped at the limit of {dollars(limit.limit)} with {dollars(limit.spent)} spent; "
-        f"{saved}, and the rest is expected to cost about {rest}: to finish, {advice}"
+        f"stopped at the limit of {dollars(limit.limit)} with {dollars(limit.spent)} spent, "
+        f"because the rest is expected to cost about {rest}",
+        f"To finish, run the same command with --max-cost {ceil(enough)}, or with a smaller -n",
+        cached=not spec.fresh,
     )
 
 
