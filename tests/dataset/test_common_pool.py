@@ -45,9 +45,8 @@ def test_runs_and_reports_name_the_common_pool(serve: Serve, tmp_path: Path) -> 
     second = measure(server, n=10, pool="common", seed=1)
     default = measure(server, n=10)
     assert {sample.item.id for sample in first.samples} <= set.union(*DATASET_IDS)
-    provenance = f"built now from {first.dataset.asked} requests of the pool common"
+    provenance = f"built from {first.dataset.asked} requests of the pool common"
     assert first.dataset.provenance == provenance
-    assert not second.dataset.built_now
     assert second.dataset.provenance.endswith("requests of the pool common")
     assert "of 10 positions of the pool common under standard rules" in headline(first)
     assert "pool" not in headline(default) + default.dataset.provenance

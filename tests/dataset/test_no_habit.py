@@ -29,9 +29,9 @@ def test_a_model_without_the_habit_stops_after_a_few_hundred_requests(serve: Ser
     assert 400 <= sent < 700
     for result in (first, second):
         (sentence,) = result.stderr.splitlines()
-        assert "in 0 of 400 positions, fewer than 1 in 400. The search stopped" in sentence
+        assert "in 0 of 400 positions. The search stopped" in sentence
         assert "the other 19,441. " in sentence
-        assert sentence.endswith(" Use --keep-looking to continue. All answers are saved")
+        assert sentence.endswith(" Use --keep-looking to continue")
 
 
 def test_keep_looking_sends_nothing_twice_and_uses_all_hits(serve: Serve) -> None:
@@ -39,7 +39,7 @@ def test_keep_looking_sends_nothing_twice_and_uses_all_hits(serve: Serve) -> Non
     config = SelectionConfig(RandomModel.info, Pool("", POOL[:1_000]), plan_of())
     habits = {item.subject for item in config.ordered[-hits:]}
     server = serve(lambda request: habit(request) if moves_in(request) in habits else "a2a3")
-    with pytest.raises(Incomplete, match="fewer than 1 in 400"):
+    with pytest.raises(Incomplete, match="The search stopped"):
         measure(server, pool=pool, n=400)
     assert len(server.requests) < 500
     run = measure(server, pool=pool, n=400, keep_looking=True)

@@ -61,7 +61,7 @@ def test_the_pool_is_searched_in_order_until_enough_is_found() -> None:
     dataset = search.dataset("v")
     assert (dataset.asked, dataset.pool_ended) == (9, False)
     assert dataset.cost == 4.5
-    assert (dataset.version, dataset.origin, dataset.built_now) == ("v", "built", True)
+    assert (dataset.version, dataset.origin) == ("v", "built")
     assert dataset.pool_name == ""
 
 
@@ -129,7 +129,7 @@ def test_a_saved_dataset_is_reused_as_far_as_it_is_wanted() -> None:
         config = replace(CONFIG, plan=replace(CONFIG.plan, wanted=wanted))
         return known_dataset("v", Spec(fresh=fresh), config)
 
-    built = replace(run_search(every_fourth, wanted=20).dataset("v"), built_now=False)
+    built = run_search(every_fourth, wanted=20).dataset("v")
     first_ten = replace(built, items=built.items[:10])
     assert known_dataset("v", Spec(), CONFIG) is None
     assert reuse(built, 10) == first_ten

@@ -47,7 +47,7 @@ def test_positions_of_one_game_in_two_files_stay_together(tmp_path: Path) -> Non
 
 def test_an_unusable_source_is_named() -> None:
     for names, message in (
-        (["gpt-4-0314"], "is for bishops-as-knights, not for rooks-as-knights"),
+        (["gpt-4-0314"], "unknown dataset for rooks-as-knights: 'gpt-4-0314'"),
         ([str(positions(30))], "line 1"),
     ):
         with pytest.raises(InvalidInput, match=message):

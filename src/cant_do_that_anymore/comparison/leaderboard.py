@@ -241,7 +241,7 @@ def advice(entries: Sequence[Entry]) -> str:
 def common_dataset(entries: Sequence[Entry]) -> Dataset | None:
     """Return the dataset that all models were evaluated on, or None if it differs."""
     datasets = [entry.run.dataset for entry in entries]
-    kinds = {(data.version, data.origin, data.endpoint) for data in datasets}
+    kinds = {(data.version, data.origin) for data in datasets}
     items = {frozenset(sample.item.id for sample in entry.run.samples) for entry in entries}
     return datasets[0] if len(kinds) == len(items) == 1 else None
 

@@ -1,6 +1,6 @@
 """The items that a run may use: a pool to select from, a dataset, or a union of datasets."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -54,12 +54,7 @@ def given_dataset(name: Path | str, change: Change) -> Dataset:
     path = Path(name)
     if path.is_file() or path.suffix in (".jsonl", ".gz"):
         return Dataset("", str(name), items_in(path, change.its_habit))
-    dataset, facts = dataset_named(str(name), rules=change.identity)
-    if facts["rules"] != change.identity:
-        raise InvalidInput(
-            f"the dataset {str(name)!r} is for {facts['rules']}, not for {change.identity}"
-        )
-    return dataset
+    return replace(dataset_named(str(name), change.identity), asked=None)
 
 
 def items_named(name: str, change: Change) -> Sequence[Item]:
@@ -72,11 +67,11 @@ def items_named(name: str, change: Change) -> Sequence[Item]:
     pools = {"pool": "", DIAGONAL: DIAGONAL} | {pool: pool for pool in habit.pools}
     if name in pools:
         return habit.pool(change, pools[name], quiet=False).items
-    return dataset_named(name, *pools)[0].items
+    return given_dataset(name, change).items
 
 
-def drawn(dataset: Dataset, spec: Spec) -> list[tuple[int, Item]]:
-    """Return the items to measure, each with its number among those drawn.
+def drawn(dataset: Dataset, spec: Spec) -> dict[int, Item]:
+    """Return the items to measure in their order, by their numbers among those drawn.
 
     ``n`` are drawn without replacement, or all in seeded order if there are fewer. At most
     ``max_samples`` of them remain. The same seed draws the same items as the original eval.
@@ -90,12 +85,7 @@ def drawn(dataset: Dataset, spec: Spec) -> list[tuple[int, Item]]:
     if spec.max_samples:
         Random(CUT_SEED).shuffle(numbers)
         numbers = numbers[: spec.max_samples]
-    return [(number, change.checked(chosen[number])) for number in numbers]
-
-
-def items_drawn(dataset: Dataset, spec: Spec) -> list[Item]:
-    """Return the items of a run, in their order."""
-    return [item for _, item in drawn(dataset, spec)]
+    return {number: change.checked(chosen[number]) for number in numbers}
 
 
 UNION_SEED = 0
@@ -113,13 +103,9 @@ def union(names: Sequence[str], change: Change) -> list[Item]:
     union: dict[str, Item] = {}
     for name in sorted(set(names)):
         items = map(change.checked, given_dataset(name, change).items)
-        new = _by_id(item for item in items if item.id not in union)
+        new = {item.id: item for item in items if item.id not in union}
         regrouped = change.its_habit.regrouped(list(new.values()), list(union.values()))
-        union |= _by_id(regrouped)
+        union |= {item.id: item for item in regrouped}
     ordered = [union[key] for key in sorted(union)]
     Random(UNION_SEED).shuffle(ordered)
     return ordered
-
-
-def _by_id(items: Iterable[Item]) -> dict[str, Item]:
-    return {item.id: item for item in items}

@@ -206,12 +206,11 @@ class Search:
             version=version,
             origin=BUILT,
             items=self.hits,
+            rules=self.config.plan.change.identity,
             asked=self.searched,
             failed=self._failed,
             # Failed requests are sent again next time.
             pool_ended=not self.left and not self._failed,
             cost=self._cost,
-            endpoint=self.config.model.endpoint,
-            built_now=True,
             pool_name=self.config.pool.label,
         )

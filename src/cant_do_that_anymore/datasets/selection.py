@@ -19,7 +19,7 @@ from functools import partial
 from ..client.cache import Cache
 from ..client.client import Client
 from ..errors import Incomplete, Interrupted, NoHabit
-from ..formatting import dollars
+from ..formatting import pluralize
 from ..habits.base import Item, Pool
 from ..habits.chess.pools import SHIPPED
 from ..progress import progress, progress_display
@@ -29,8 +29,8 @@ from ..providers.request_fields import NO_TEMPERATURE
 from ..task.samples import FirstReplies
 from ..task.spec import Spec
 from ..task.types import Plan
-from .pools import given_dataset, items_drawn
-from .search import BUILT, MAX_ITEMS_PER_HIT, Search, SelectionConfig
+from .pools import drawn, given_dataset
+from .search import BUILT, Search, SelectionConfig
 from .storage import Dataset, save_dataset, saved_dataset, shipped_datasets
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ async def select_items(
         Incomplete: if the search ends early for another reason.
     """
     if isinstance(source, Dataset):
-        return Selection(source, items_drawn(source, spec), [])
+        return Selection(source, [*drawn(source, spec).values()], [])
     config = SelectionConfig(client.model.info, source, plan)
     first = await _first_answer(client, config, quiet=quiet)
     version = first.version or client.model.info.name
@@ -77,8 +77,14 @@ async def select_items(
     )
     if spec.diagnose:
         await _ask_candidates(dataset, plan.wanted, config, client)
-    is_sampled = dataset.asked and NO_TEMPERATURE in first.adjustments
-    notes = [OWN_TEMPERATURE_NOTE] if is_sampled else []
+    notes = []
+    if dataset.asked and NO_TEMPERATURE in first.adjustments:
+        notes.append(OWN_TEMPERATURE_NOTE)
+    if dataset.failed:
+        notes.append(
+            f"{pluralize(dataset.failed, 'request')} to build the dataset had no answer; if they "
+            "are answered next time, the same command may choose other positions"
+        )
     return replace(_drawn_from(dataset, spec, config, client.cache), notes=notes)
 
 
@@ -90,7 +96,7 @@ def known_selection(
     Before the first answer names the version of the model, that in its name counts.
     """
     if isinstance(source, Dataset):
-        return Selection(source, items_drawn(source, spec), [])
+        return Selection(source, [*drawn(source, spec).values()], [])
     config = SelectionConfig(model, source, plan)
     first = cache.answer(config.request(0), config.settings)
     version = first.version if first else model.name.rpartition("/")[2]
@@ -100,7 +106,7 @@ def known_selection(
 
 def _drawn_from(dataset: Dataset, spec: Spec, config: SelectionConfig, cache: Cache) -> Selection:
     """Draw items, and controls from the answers that are cached."""
-    items = items_drawn(dataset, spec)
+    items = [*drawn(dataset, spec).values()]
     controls = _controls_for(dataset, items, config, cache) if spec.diagnose else []
     return Selection(dataset, items, controls)
 
@@ -181,7 +187,7 @@ def _find_dataset(version: str, config: SelectionConfig) -> Dataset | None:
         shipped = shipped_datasets().get(version)
         if shipped:
             return shipped
-    return saved_dataset(version, config.digest, config.plan.change)
+    return saved_dataset(version, config.digest)
 
 
 def _is_the_originals(model: ModelInfo, version: str) -> bool:
@@ -227,7 +233,7 @@ async def _build_dataset(
                 if search.done or search.gives_up(spec):
                     break
     if not search.done:
-        raise NoHabit(_hopeless(version, search, client, spec))
+        raise NoHabit(_hopeless(version, search))
     built = search.dataset(version)
     if built.failed > max(MAX_FAILED, MAX_FAILED_SHARE * search.searched):
         raise Interrupted(
@@ -243,14 +249,11 @@ def _facts(search: Search, client: Client) -> list[str]:
     return [*client.spending.facts, f"{rate:.0%} hits"]
 
 
-def _hopeless(version: str, search: Search, client: Client, spec: Spec) -> str:
+def _hopeless(version: str, search: Search) -> str:
     words, hits = search.config.plan.change.its_habit.words, len(search.hits)
-    total = client.spending.total
-    spent = f". {dollars(total)} spent" if total else ""
     measurable = f", or -n {hits} to measure the {hits} found" if hits else ""
-    rarely = "" if search.cannot_do_it else f", fewer than 1 in {MAX_ITEMS_PER_HIT}"
     return (
-        f"{version} {words.does} {hits} of {search.searched:,} {words.items}{rarely}. The search "
-        f"stopped before the other {search.left:,}{search.advice}{spent}. Use --keep-looking to "
-        f"continue{measurable}" + ("" if spec.fresh else ". All answers are saved")
+        f"{version} {words.does} {hits} of {search.searched:,} {words.items}. The search stopped "
+        f"before the other {search.left:,}{search.advice}. Use --keep-looking to continue"
+        f"{measurable}"
     )

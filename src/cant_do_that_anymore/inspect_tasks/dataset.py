@@ -17,7 +17,7 @@ from inspect_ai.model import Model, get_model
 from ..client.cache import open_cache
 from ..client.client import from_cache_again
 from ..client.pricing import CostLimit, cost_limit_for
-from ..datasets.pools import items_drawn
+from ..datasets.pools import drawn
 from ..datasets.selection import Selection, known_selection, select_items
 from ..datasets.storage import Dataset
 from ..habits.base import Change, Pool
@@ -107,7 +107,7 @@ def selection_of_task(
     if isinstance(available, Pool) and str(task_model).startswith(MOCK):
         available = Dataset("", available.name, list(available.items))
     if isinstance(available, Dataset):
-        return Selection(available, items_drawn(available, spec), [])
+        return Selection(available, [*drawn(available, spec).values()], [])
     if not task_model:
         return None
     info = TaskModel(task_model).info

@@ -204,7 +204,7 @@ def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
 
     log.info("Run started: %s", record["run_id"])
     run = evaluate(spec, model, quiet=is_human, limit=limit)
-    events = events_of(run, record, [index for index, _ in drawn(run.dataset, spec)])
+    events = events_of(run, record, [*drawn(run.dataset, spec)])
     if path:
         log.info("Run folder: %s", run.save())
         for note in run.notes:

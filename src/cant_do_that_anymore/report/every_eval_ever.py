@@ -22,7 +22,7 @@ from ..metrics.measures import AFTER, BEFORE, MEASURES, SHARE_AFTER, SHARE_BEFOR
 from ..providers.catalog import BUILT_IN_MODELS, PROVIDERS
 from ..runs.run import Run, command_of
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample, answers_of
-from .rows import origin_text, settings_text
+from .rows import settings_text
 
 Json = dict[str, Any]
 SCHEMA, LIBRARY, BENCHMARK = "0.3.0", "cant-do-that-anymore", "cant_do_that_anymore"
@@ -121,7 +121,7 @@ def _result(entry: Entry, measure: Measure, estimate: Estimate) -> Json:
         "evaluation_result_id": f"{_task(entry)}.{measure.name}",
         "evaluation_name": _task(entry),
         "source_data": {
-            "dataset_name": f"{entry.words.items}: {origin_text(entry.run)}",
+            "dataset_name": f"{entry.words.items}: {entry.run.dataset.provenance}",
             "source_type": "url",
             "url": [PROJECT_URL],
         },

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -206,7 +206,7 @@ def result_row(entry: Entry, why_unranked: Mapping[str, str], out: Path) -> Row:
         "after_change": run.after_change,
         "seed": run.plan.settings.seed,
         "started_at": run.started_at,
-        "dataset": origin_text(run),
+        "dataset": run.dataset.provenance,
         "settings": settings_text(run),
         "versions": ", ".join(f"{name} {version}" for name, version in run.versions.items()),
         "dollars": run.cost.total,
@@ -237,11 +237,6 @@ def comparison_json(ranking: Ranking) -> Row:
         "verdict": ranking.verdict,
         "pairs": list(map(pair_row, ranking.pairs)),
     }
-
-
-def origin_text(run: Run) -> str:
-    """Return where the dataset came from, without who built it when."""
-    return replace(run.dataset, built_now=False, endpoint="").provenance
 
 
 def settings_text(run: Run) -> str:

@@ -12,7 +12,7 @@ from ..client.pricing import CostLimit, price_for, unknown_price_note
 from ..client.session import create_model
 from ..datasets.pools import source_for
 from ..datasets.selection import Selection, select_items
-from ..datasets.storage import Dataset, notes_on_dataset
+from ..datasets.storage import Dataset
 from ..errors import Interrupted
 from ..habits.base import Pool
 from ..interrupts import run_interruptible
@@ -76,14 +76,13 @@ def evaluate(
         results=results,
         notes=[
             *notes_on(samples, controls, results, plan),
-            *notes_on_dataset(dataset),
             *([] if client.n_new else [ALL_CACHED]),
             *selection.notes,
             *client.remarks,
         ],
         started_at=started_at,
         seconds=round(time.monotonic() - started, 2),
-        cost=cost_of(everything, dataset, model.info.endpoint, client.spending.total),
+        cost=cost_of(everything, dataset, client.spending.total),
     )
 
 

@@ -9,12 +9,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ..datasets.storage import Dataset, belongs_to
+from ..datasets.storage import Dataset
 from ..habits.catalog import saved_change
 from ..habits.words import Words
 from ..metrics.compute import Results
 from ..metrics.estimates import Estimate
-from ..metrics.notes import versions_of
 from ..providers.base import add_costs
 from ..providers.request_fields import NO_TEMPERATURE
 from ..task.spec import OPTIONS
@@ -48,12 +47,10 @@ class Cost:
     spent: float | None = None
 
 
-def cost_of(samples: Samples, dataset: Dataset, endpoint: str, spent: float | None) -> Cost:
+def cost_of(samples: Samples, dataset: Dataset, spent: float | None) -> Cost:
     """Return the cost of a run: of its answers, of building its dataset, and what it spent."""
-    versions = versions_of(samples)
-    built_it = dataset.asked and belongs_to(dataset, versions, endpoint)
     costs = [answer.cost for answer in answers_of(samples) if not answer.error]
-    total = add_costs(*costs, dataset.cost if built_it else 0.0)
+    total = add_costs(*costs, dataset.cost if dataset.asked else 0.0)
     return Cost(None if total is None else max(total, spent or 0.0), spent)
 
 

@@ -28,8 +28,8 @@ NOT_IN_BUILD = ("temperature", "eval", "dataset", "diagnose", "seed", "fresh")
 def list_command(as_json: bool) -> None:
     """List all datasets."""
     rows = [
-        {"dataset": name, "items": len(d.items), "origin": d.origin, "rules": facts["rules"]}
-        for name, (d, facts) in all_datasets().items()
+        {"dataset": name, "items": len(d.items), "origin": d.origin, "rules": d.rules}
+        for name, d in all_datasets().items()
     ]
     if as_json:
         click.echo(json.dumps(rows))
