@@ -78,9 +78,9 @@ def test_a_run_is_saved_once_and_loaded_by_folder_or_name(run: Run, home: Path) 
     assert str(folder) in run._repr_html_()
     files = {path.name for path in folder.iterdir()}
     assert files == {"run.json", "samples.jsonl", "report.html"}
-    with pytest.raises(InvalidInput, match="is not empty; give a new folder"):
+    with pytest.raises(InvalidInput, match="is not a new folder"):
         run.save(folder)
-    with pytest.raises(InvalidInput, match=r"run\.json' is a file; give a new folder"):
+    with pytest.raises(InvalidInput, match=r"run\.json' is not a new folder"):
         run.save(folder / "run.json")
     for name in (run.save("by-name"), "by-name", "y-nam", "latest"):
         loaded = load(name)

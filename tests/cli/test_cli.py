@@ -39,8 +39,8 @@ def test_dataset_build_extends_a_dataset() -> None:
         first = cdta("dataset", "build", *options, "-n", "10")
         requests_before = len(server.requests)
         second = cdta("dataset", "build", *options, "-n", "100")
-    assert first.stdout == "new: 10 positions, built now from 10 requests\n"
-    assert second.stdout == "new: 100 positions, built now from 100 requests\n"
+    assert first.stdout == "new: 10 positions, built from 10 requests\n"
+    assert second.stdout == "new: 100 positions, built from 100 requests\n"
     assert requests_before <= 10 + 2 * 4  # requests in flight when enough are found
     assert len(server.requests) <= 100 + 2 * 4 + 3  # the identity check
 

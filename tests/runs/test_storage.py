@@ -81,7 +81,7 @@ def test_a_saved_run_gives_the_same_numbers(name: str, tmp_path: Path) -> None:
         (lambda data: data["conditions"].pop("changed"), "no condition changed"),
         (lambda data: data.pop("options"), "is missing the key 'options'"),
         (lambda data: data["conditions"]["changed"].update(top_p=0.5), "unknown key in .*top_p"),
-        (lambda data: data.update(rules="mine", change=None), r"not .*load\(FOLDER, rules"),
+        (lambda data: data.update(rules="mine", change=None), r"load\(FOLDER, rules"),
     ],
 )
 def test_bad_run_json_is_refused(edit: Callable[[Json], object], error: str, folder: Path) -> None:

@@ -250,7 +250,7 @@ def settings_of(run: Run) -> dict[str, str]:
     """Return the settings that may change the numbers of a run, as texts by name; not the seed."""
     plan = run.plan
     values = {"wording": plan.wording, "form": plan.form.name, "reading": plan.reading}
-    values |= asdict(plan.settings) | {"seed": None, "temperature": run.temperature_used}
+    values |= asdict(plan.settings) | {"seed": None}
     return {
         name.replace("_", " "): format_setting(value)
         for name, value in values.items()

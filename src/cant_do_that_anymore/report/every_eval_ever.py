@@ -20,6 +20,7 @@ from ..formatting import last_part, without_folders
 from ..metrics.estimates import Estimate, Event, Measure
 from ..metrics.measures import AFTER, BEFORE, MEASURES, SHARE_AFTER, SHARE_BEFORE
 from ..providers.catalog import BUILT_IN_MODELS, PROVIDERS
+from ..providers.request_fields import NO_TEMPERATURE
 from ..runs.run import Run, command_of
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample, answers_of
 from .rows import settings_text
@@ -153,9 +154,10 @@ def _result(entry: Entry, measure: Measure, estimate: Estimate) -> Json:
 
 def _generation(run: Run) -> Json:
     changed = next(c for c in run.plan.conditions if c.name == CHANGED_CONDITION)
+    was_rejected = any(NO_TEMPERATURE in answer.adjustments for answer in answers_of(run.samples))
     return {
         "generation_args": {
-            "temperature": None if run.own_temperature else run.plan.settings.temperature,
+            "temperature": None if was_rejected else run.plan.settings.temperature,
             "max_tokens": run.token_limit,
             "reasoning": any(answer.has_reasoning for answer in answers_of(run.samples)),
             "prompt_template": changed.prompts[0].text,

@@ -11,7 +11,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from ..errors import InvalidInput, shortlist
-from ..files import PARTIAL, check_new_dir, file_errors, home, safe_name
+from ..files import check_new_dir, file_errors, home, safe_name
 from .run import Run
 from .storage import RUN_JSON, RunFile, read_run_json, writing_run
 
@@ -33,17 +33,14 @@ def new_run_dir(run: Run) -> Path:
 
 
 def check_free(folder: Path) -> None:
-    """Reject a folder that is not empty, before any request is sent.
+    """Reject a folder that is the current one or not empty, before any request is sent.
 
     Raises:
-        InvalidInput: if it is not empty.
+        InvalidInput: if it is.
     """
-    if folder.resolve() == Path.cwd():
-        raise InvalidInput(f"{str(folder)!r} is the current folder; give a new one")
-    if folder.exists() and not folder.is_dir():
-        raise InvalidInput(f"{str(folder)!r} is a file; give a new folder")
-    if folder.exists() and any(folder.iterdir()):
-        raise InvalidInput(f"{str(folder)!r} is not empty; give a new folder")
+    is_taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    if is_taken or folder.resolve() == Path.cwd():
+        raise InvalidInput(f"{str(folder)!r} is not a new folder; give another one")
 
 
 def check_writable(out: Path | None) -> None:
@@ -64,13 +61,41 @@ LATEST_RUN = "latest"
 _NEARBY = (RUN_JSON, f"*/{RUN_JSON}", f"*/*/{RUN_JSON}")
 
 
+def folders_in(place: Path) -> list[Path]:
+    """Return the run folders at a place and up to two levels below it, but half-written ones."""
+    # Unlike Path.glob, this one skips names that begin with a dot, and folders that vanish.
+    files = (file for pattern in _NEARBY for file in sorted(glob(pattern, root_dir=place)))  # noqa: PTH207
+    return [(place / file).parent for file in files]
+
+
+def known_folders() -> list[Path]:
+    """Return all run folders under ``CDTA_HOME`` and near the current folder, each once."""
+    return _each_once([*folders_in(home() / "runs"), *folders_in(Path())])
+
+
+def _each_once(folders: Iterable[Path]) -> list[Path]:
+    return list({folder.resolve(): folder for folder in folders}.values())
+
+
+def readable_runs(folders: Iterable[Path]) -> tuple[list[RunFile], list[InvalidInput]]:
+    """Return what ``run.json`` says of these runs, newest first, and errors for the others."""
+    runs, damaged = [], []
+    for folder in folders:
+        try:
+            runs.append(read_run_json(folder))
+        except InvalidInput as error:
+            damaged.append(error)
+    runs.sort(key=lambda run: (run.started_at, run.folder.name), reverse=True)
+    return runs, damaged
+
+
 def find_run(name: str | Path) -> Path:
     """Return the folder of the only run that matches a name.
 
     Raises:
         InvalidInput: if none matches, or more than one.
     """
-    folders = _matching_runs(name)
+    folders = find_runs([name])
     if len(folders) == 1:
         return folders[0]
     listed = shortlist([name_of(folder) for folder in folders])
@@ -90,8 +115,32 @@ def find_runs(names: Iterable[str | Path]) -> list[Path]:
     Raises:
         InvalidInput: if a name matches none.
     """
-    folders = chain(*map(_matching_runs, names))
-    return list({folder.resolve(): folder for folder in folders}.values())
+    found = (_runs_at(name) or [run.folder for run in _runs_named(name)] for name in names)
+    return _each_once(chain(*found))
+
+
+def _runs_at(name: str | Path) -> list[Path]:
+    """Return the runs in a folder; ``run.json`` stands for its run."""
+    path = Path(name)
+    return folders_in(path.parent if path.name == RUN_JSON else path)
+
+
+def _runs_named(name: str | Path) -> list[RunFile]:
+    """Return the runs with a name, or else with a part of it, newest first.
+
+    Raises:
+        InvalidInput: if there is none.
+    """
+    runs, _ = readable_runs(known_folders())
+    text, part = str(name), str(name).casefold()
+    matches = runs[:1] if text == LATEST_RUN else [run for run in runs if text in run.names]
+    matches = matches or [run for run in runs if part in " ".join(run.names).casefold()]
+    if not matches:
+        raise InvalidInput(
+            f"no run matches {text!r}: give a folder, part of its name, a model name, a tag, or "
+            f"{LATEST_RUN!r} (see `cdta runs`)"
+        )
+    return matches
 
 
 # Options of a run that decide whether another one can be compared with it, besides the rules.
@@ -116,94 +165,13 @@ def runs_to_compare(names: Sequence[str | Path]) -> list[list[Path]]:
 
 def _choices(name: str | Path) -> dict[tuple[str, ...], list[Path]]:
     """Return the newest run for each task that a name matches; a folder is one choice."""
-    if folders := _runs_at(Path(name)):
+    if folders := _runs_at(name):
         return {_task(read_run_json(folders[0])): folders}
-    runs, damaged = readable_runs(_matching_runs(name))
-    if not runs:
-        raise damaged[0]
     tasks: dict[tuple[str, ...], list[Path]] = {}
-    for run in runs:
+    for run in _runs_named(name):
         tasks.setdefault(_task(run), [run.folder])
     return tasks
 
 
 def _task(run: RunFile) -> tuple[str, ...]:
     return run.rules, *(str(run.options.get(name)) for name in _TASK_OPTIONS)
-
-
-def folders_in(path: Path) -> list[Path]:
-    """Return the run folders at or below a path, except half-written ones."""
-    files = [*path.glob(RUN_JSON)] or sorted(
-        path.rglob(RUN_JSON)
-    )  # both skip folders without permission
-    return [file.parent for file in files if not is_half_written(file)]
-
-
-def is_half_written(file: Path) -> bool:
-    """Whether the file is in a folder that is still being written."""
-    return any(part.startswith(PARTIAL) for part in file.parts)
-
-
-def known_folders() -> list[Path]:
-    """Return all run folders under ``CDTA_HOME`` and near the current folder, each once."""
-    # Unlike Path.glob, this one tolerates folders that vanish meanwhile.
-    nearby = (Path(file) for pattern in _NEARBY for file in sorted(glob(pattern)))  # noqa: PTH207
-    files = chain(sorted((home() / "runs").glob(f"*/{RUN_JSON}")), nearby)
-    folders = (file.parent for file in files if not is_half_written(file))
-    return list({folder.resolve(): folder for folder in folders}.values())
-
-
-def readable_runs(folders: Iterable[Path]) -> tuple[list[RunFile], list[InvalidInput]]:
-    """Return what ``run.json`` says of these runs, newest first, and errors for the others."""
-    runs, damaged = [], []
-    for folder in folders:
-        try:
-            runs.append(read_run_json(folder))
-        except InvalidInput as error:
-            damaged.append(error)
-    runs.sort(key=lambda run: (run.started_at, run.folder.name), reverse=True)
-    return runs, damaged
-
-
-def _matching_runs(name: str | Path) -> Sequence[Path]:
-    """Return all runs that match a name: as a path, by full name, or by part of the name."""
-    if at_path := _runs_at(Path(name)):
-        return at_path
-    folders = known_folders()
-    runs, _ = readable_runs(folders)
-    text, part = str(name), str(name).casefold()
-    if text == LATEST_RUN:
-        matches = runs[:1]
-    else:
-        exact = [run for run in runs if run.model == text]
-        matches = (
-            exact
-            or [run for run in runs if text in run.names]
-            or [
-                run
-                for run in runs
-                if any(part in own_name.casefold() for own_name in run.names[:4])
-            ]
-        )
-    if matches:
-        return [run.folder for run in matches]
-    if unreadable := [folder for folder in folders if part in folder.name.casefold()]:
-        return unreadable  # whoever loads them gets the reason
-    advice = (
-        f"give a folder, part of its name, a model name, a tag, or {LATEST_RUN!r} (see `cdta runs`)"
-    )
-    none_yet = "there are no runs yet; start one with `cdta run`"
-    raise InvalidInput(f"no run matches {text!r}: {advice if runs else none_yet}")
-
-
-def _runs_at(path: Path) -> list[Path]:
-    """Return the runs in a folder; a file of a run stands for the run.
-
-    Raises:
-        InvalidInput: for any other file.
-    """
-    with suppress(OSError):  # too long for a path
-        if path.is_file() and not (path.parent / RUN_JSON).exists():
-            raise InvalidInput(f"{str(path)!r} is not a run")
-        return [path.parent] if path.is_file() else folders_in(path)
-    return []

@@ -15,13 +15,11 @@ from ..habits.words import Words
 from ..metrics.compute import Results
 from ..metrics.estimates import Estimate
 from ..providers.base import add_costs
-from ..providers.request_fields import NO_TEMPERATURE
 from ..task.spec import OPTIONS
 from ..task.types import CHANGED_CONDITION, Plan, Sample, Samples, answers_of
 
 # Changes whenever scores are no longer comparable with those of earlier versions.
 PROTOCOL = "5"
-OWN_TEMPERATURE = "the provider's own"
 ALL_CACHED = "all answers came from the cache; use another --seed to sample again"
 
 
@@ -100,16 +98,6 @@ class Run(RunFacts):
 
     def __getitem__(self, name: str) -> Estimate:
         return self.results[name]
-
-    @property
-    def own_temperature(self) -> bool:
-        """Whether any answer used the provider's default temperature, not the requested one."""
-        return any(NO_TEMPERATURE in answer.adjustments for answer in answers_of(self.samples))
-
-    @property
-    def temperature_used(self) -> float | str | None:
-        """The requested temperature, or "the provider's own" if any answer used that instead."""
-        return OWN_TEMPERATURE if self.own_temperature else self.plan.settings.temperature
 
     @property
     def token_limit(self) -> int:

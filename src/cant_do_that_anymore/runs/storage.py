@@ -63,9 +63,9 @@ class RunFile(RunFacts):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names of the run: a part of the first four is enough to find it."""
+        """The names of the run, a part of which is enough to find it."""
         of_model = f"{self.model}@{self.endpoint}", f"{self.model} {self.tag}"
-        return self.folder.name, self.model, self.version, self.tag, *of_model
+        return self.folder.name, self.model, self.tag, *of_model
 
 
 def _total(outcomes: Mapping[str, Mapping[Outcome, int]]) -> int:
@@ -105,7 +105,6 @@ def run_json(run: Run) -> dict[str, Any]:
         "conditions": {
             condition.name: condition.saved(plan.wordings) for condition in plan.conditions
         },
-        "temperature": run.temperature_used,
         "dataset": {**dataset, "provenance": run.dataset.provenance},
         **results_json(run.results),
         "after_change": run.after_change,
@@ -191,14 +190,15 @@ def load_run(folder: Path | str, rules: Change | None = None) -> Run:
 
 def _change_in(file: RunFile, given: Change | None, folder: Path) -> Change:
     """Return the change of a run: the one given, or else the saved one."""
-    given = given and resolve_change(given)
-    if given and given.identity != file.rules:
-        problem = f"not under those given, {given.identity!r}"
-    elif not given and file.change is None:
-        problem = "which are not in the catalog; in Python, use load(FOLDER, rules=...)"
-    else:
-        return given or restored_change(file.change)
-    raise InvalidInput(f"{str(folder)!r} was measured under the rules {file.rules!r}, {problem}")
+    if not given and file.change is not None:
+        return restored_change(file.change)
+    change = resolve_change(given) if given else None
+    if change and change.identity == file.rules:
+        return change
+    raise InvalidInput(
+        f"{str(folder)!r} was measured under the rules {file.rules!r}; in Python, give them with "
+        "load(FOLDER, rules=...)"
+    )
 
 
 def _read_samples(
