@@ -5,7 +5,6 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import pytest
@@ -14,19 +13,8 @@ from cant_do_that_anymore import load
 from cant_do_that_anymore.api.results import save_with_page
 from cant_do_that_anymore.runs.identity import PROBES
 from cant_do_that_anymore.runs.run import command_of
-from testing import (
-    Body,
-    Loopback,
-    Serve,
-    adapting,
-    cdta,
-    checksum,
-    habit,
-    is_changed,
-    measure,
-    moves_in,
-    positions,
-)
+from planted_models import wavering
+from testing import Loopback, Serve, cdta, measure, positions
 
 # Paths of the fields that schema 0.3.0 requires.
 AGGREGATE = (
@@ -39,30 +27,20 @@ AGGREGATE = (
 )
 RESULT = (
     *("evaluation_name", "source_data.dataset_name", "source_data.source_type"),
-    *("source_data.url", "score_details.score"),
-    *(f"metric_config.{name}" for name in ("lower_is_better", "min_score", "max_score")),
+    *("score_details.score", "metric_config.lower_is_better"),
     *(f"score_details.uncertainty.confidence_interval.{end}" for end in ("lower", "upper")),
 )
 INSTANCE = (
     *("schema_version", "evaluation_id", "model_id", "evaluation_name", "sample_id"),
     *("interaction_type", "input.raw", "input.reference", "output.raw", "answer_attribution"),
     *("evaluation.score", "evaluation.is_correct"),
-    *(f"token_usage.{kind}_tokens" for kind in ("input", "output", "total")),
 )
 PATH = r"data/[^/]+/[^/]+/[^/]+/[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 
 
-def respond(request: Body) -> str:
-    """Adapt in two of three positions. Every fifth reply under the changed rules has no move."""
-    number = checksum(moves_in(request))
-    if is_changed(request) and number % 5 == 0:
-        return "What a game!"
-    return adapting(request) if is_changed(request) and number % 3 else habit(request)
-
-
 @pytest.fixture
 def server(serve: Serve) -> Loopback:
-    return serve(respond)
+    return serve(wavering)
 
 
 def missing_fields(document: Any, paths: tuple[str, ...]) -> Iterator[str]:
@@ -74,69 +52,53 @@ def missing_fields(document: Any, paths: tuple[str, ...]) -> Iterator[str]:
             yield path
 
 
-HEADLINE = {
-    "rule_uptake": (False, "-Infinity", 1),
-    "variant_impact_factor": (True, -1, "Infinity"),
-    "delta": (True, -1, 1),
-    "predicted_move_proportion": (False, 0, 1),
-    "predicted_move_in_variant_proportion": (True, 0, 1),
-}
-"""Whether less is better, and the range of each exported number."""
-
-
 def test_an_export_has_all_required_fields_and_the_scores_of_the_run(
     server: Loopback, tmp_path: Path
 ) -> None:
-    run = measure(server, dataset=positions(30), diagnose=True)
-    aggregate, samples = run.export(tmp_path, "me")
-    assert re.fullmatch(PATH, aggregate.relative_to(tmp_path).with_suffix("").as_posix())
-    document = json.loads(aggregate.read_text(encoding="utf-8"))
-    lines = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()]
-    assert list(missing_fields(document, AGGREGATE)) == []
-    results = {result["evaluation_result_id"]: result for result in document["evaluation_results"]}
-    assert len(results) == len(document["evaluation_results"])
-    ranges = {}
-    for result in results.values():
-        assert list(missing_fields(result, RESULT)) == []
-        config = result["metric_config"]
-        name = config["metric_id"].partition(".")[2]
-        ranges[name] = config["lower_is_better"], config["min_score"], config["max_score"]
-        assert result["score_details"]["score"] == run[name].value
-    assert ranges == HEADLINE
-    assert len(lines) == 30 * len(run.plan.conditions)
-    assert [path for line in lines for path in missing_fields(line, INSTANCE)] == []
-    assert {line["evaluation_id"] for line in lines} == {document["evaluation_id"]}
-    ids = {line.get("evaluation_result_id") for line in lines} - {None}
-    assert len(ids) == 2
-    for key in ids:
-        of_result = [line for line in lines if line.get("evaluation_result_id") == key]
-        mean = fmean(line["evaluation"]["score"] for line in of_result)
-        assert mean == pytest.approx(results[key]["score_details"]["score"])
-
-
-def test_exports_contain_no_paths_and_no_url_of_a_single_server(
-    server: Loopback, tmp_path: Path
-) -> None:
+    """Nor does it have paths of this machine, or the address of a server."""
     wording = tmp_path / "own.toml"
     wording.write_text('standard = "Move."\nchanged = "Move. {change}"\n')
-    run = measure(server, dataset=positions(12), wording=str(wording))
+    run = measure(server, dataset=positions(30), wording=str(wording))
     save_with_page(run, tmp_path / "run")
-    paths = cdta("export", tmp_path / "run", "-o", tmp_path / "out", code=0).stdout.splitlines()
-    aggregate, samples = (Path(path).read_text() for path in paths)
-    for secret in (str(tmp_path), str(positions(12).parent), server.url):
-        assert secret not in aggregate + samples
-    settings = json.loads(aggregate)["evaluation_results"][0]["generation_config"]
-    assert settings["generation_args"]["execution_command"].startswith(
-        "cdta run --model m --base-url URL --dataset FILE --wording own.toml"
-    )
+    done = cdta("export", tmp_path / "run", "-o", tmp_path / "out", code=0)
+    aggregate, samples = map(Path, done.stdout.splitlines())
+    assert re.fullmatch(PATH, aggregate.relative_to(tmp_path / "out").with_suffix("").as_posix())
+    texts = [file.read_text(encoding="utf-8") for file in (aggregate, samples)]
+    for secret in (str(tmp_path), str(positions(30).parent), server.url):
+        assert secret not in "".join(texts)
+    document, lines = json.loads(texts[0]), list(map(json.loads, texts[1].splitlines()))
+    assert list(missing_fields(document, AGGREGATE)) == []
+    results = {each["metric_config"]["metric_id"]: each for each in document["evaluation_results"]}
+    less_is_better = {}
+    for key, result in results.items():
+        assert list(missing_fields(result, RESULT)) == []
+        name = key.removeprefix("cant_do_that_anymore.")
+        less_is_better[name] = result["metric_config"]["lower_is_better"]
+        assert result["score_details"]["score"] == run[name].value
+        assert result["generation_config"]["generation_args"]["execution_command"] == (
+            "cdta run --model m --base-url URL --dataset FILE --wording own.toml "
+            "--max-connections 4"
+        )
+    assert less_is_better == {
+        "rule_uptake": False,
+        "variant_impact_factor": True,
+        "delta": True,
+        "predicted_move_proportion": False,
+        "predicted_move_in_variant_proportion": True,
+    }
+    assert len(lines) == 30 * 2
+    assert [path for line in lines for path in missing_fields(line, INSTANCE)] == []
+    assert {line["evaluation_id"] for line in lines} == {document["evaluation_id"]}
+    for line in lines:
+        legal = ("adapted", "legal", "usual" if "standard" in line["evaluation_name"] else "")
+        assert line["evaluation"]["is_correct"] == (line["metadata"]["outcome"] in legal)
 
 
 @pytest.mark.parametrize(
     "options",
     [
         ["-n", 6, "--pool", str(positions(40)), "--seed", 3, "--reading", "exact"],
-        ["-n", 5, "--pool", "common", "--temperature", 0.5, "--max-tokens", 20],
-        ["-n", 4, "--dataset", str(positions(12)), "--tag", "week 1", "--diagnose"],
+        ["-n", 4, "--dataset", str(positions(12)), "--tag", "week 1", "--temperature", 0.5],
     ],
 )
 def test_the_exported_command_reproduces_the_run(server: Loopback, options: list[object]) -> None:
@@ -144,10 +106,8 @@ def test_the_exported_command_reproduces_the_run(server: Loopback, options: list
     first = cdta("run", *common, *options, "--max-connections", 4, code=0)
     requests_before = len(server.requests)
     run = load("latest")
+    values = {"URL": server.url, "FILE": str(options[3])}
     words = shlex.split(command_of(run, run.model, "URL"))
-    files = [option for option in options if str(option).endswith(".jsonl")]
-    assert ("FILE" in words) == bool(files)
-    values = {"URL": server.url, "FILE": files[0] if files else ""}
     again = cdta(*(values.get(word, word) for word in words[1:]), "--quiet", "--json", code=0)
     assert len(server.requests) - requests_before <= PROBES
     before, after = (json.loads(done.stdout) for done in (first, again))

@@ -8,38 +8,36 @@ machine.
 import json
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 from uuid import uuid4
 
 from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking
-from ..errors import InvalidInput
 from ..formatting import last_part, without_folders
-from ..metrics.estimates import Estimate, Event, Measure
-from ..metrics.measures import AFTER, BEFORE, MEASURES, SHARE_AFTER, SHARE_BEFORE
-from ..providers.catalog import BUILT_IN_MODELS, PROVIDERS
-from ..providers.request_fields import NO_TEMPERATURE
+from ..metrics.estimates import Estimate
+from ..metrics.measures import MEASURES
+from ..providers.catalog import BUILT_IN_MODELS
 from ..runs.run import Run, command_of
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Sample, answers_of
+from ..task.types import Condition, Sample
 from .rows import settings_text
 
 Json = dict[str, Any]
 SCHEMA, LIBRARY, BENCHMARK = "0.3.0", "cant-do-that-anymore", "cant_do_that_anymore"
-PROJECT_URL = "https://github.com/cant-do-that-anymore/cant-do-that-anymore"
-# The range of each number, and whether less is better; others are not exported.
-RANGES: dict[str, tuple[float | str, float | str, bool]] = {
-    "rule_uptake": ("-Infinity", 1.0, False),
-    "variant_impact_factor": (-1.0, "Infinity", True),
-    "delta": (-1.0, 1.0, True),
-    "predicted_move_proportion": (0.0, 1.0, False),
-    "predicted_move_in_variant_proportion": (0.0, 1.0, True),
+# The exported numbers, and whether less is better.
+LESS_IS_BETTER = {
+    "rule_uptake": False,
+    "variant_impact_factor": True,
+    "delta": True,
+    "predicted_move_proportion": False,
+    "predicted_move_in_variant_proportion": True,
 }
-# The measure whose mean over the samples is that of the scores under a condition.
-OF_CONDITION: dict[str, tuple[str, Event]] = {
-    STANDARD_CONDITION: (SHARE_BEFORE, BEFORE),
-    CHANGED_CONDITION: (SHARE_AFTER, AFTER),
+FROM_REPLY = {
+    "turn_idx": 0,
+    "source": "output.raw",
+    "extraction_method": "custom",
+    "is_terminal": True,
 }
 METHOD = "score interval, clustered by group; it covers every reading of unusable replies"
 
@@ -59,11 +57,10 @@ def _files(entries: Sequence[Entry], organization: str) -> dict[str, str]:
     """Return the two files of a model, by their paths in EEE's repository."""
     run = entries[0].run  # stands for all in what they share
     is_ours = run.model in BUILT_IN_MODELS
-    now, model = str(int(time.time())), _model(run)
-    shared = {"schema_version": SCHEMA, "evaluation_id": f"{BENCHMARK}/{model['id']}/{now}"}
-    folder = "/".join(re.sub(r"[^\w.-]+", "_", part) for part in model["id"].split("/", 1))
+    now, model = str(int(time.time())), _model_id(run)
+    shared = {"schema_version": SCHEMA, "evaluation_id": f"{BENCHMARK}/{model}/{now}"}
+    folder = "/".join(re.sub(r"[^\w.-]+", "_", part) for part in model.split("/", 1))
     stem = f"data/{LIBRARY}/{folder}/{uuid4()}"
-    path = f"{stem}_samples.jsonl"
     aggregate = shared | {
         "retrieved_timestamp": now,
         "source_metadata": {
@@ -72,42 +69,38 @@ def _files(entries: Sequence[Entry], organization: str) -> dict[str, str]:
             "evaluator_relationship": "first_party" if is_ours else "third_party",
         },
         "eval_library": {"name": LIBRARY, "version": run.versions[LIBRARY]},
-        "model_info": model,
+        "model_info": {
+            "name": last_part(run.model),
+            "id": model,
+            "additional_details": {
+                "deployment_type": "self_deployed" if is_ours else "unknown",
+                "model_availability": "open_weights" if is_ours else "unknown",
+                "version": run.version,
+            },
+        },
         "evaluation_results": [
-            _result(entry, MEASURES[name], estimate)
+            _result(entry, name, estimate)
             for entry in entries
-            for name in RANGES
+            for name in LESS_IS_BETTER
             if (estimate := entry.results.get(name))
         ],
-        "detailed_evaluation_results": {"format": "jsonl", "file_path": path},
+        "detailed_evaluation_results": {"format": "jsonl", "file_path": f"{stem}_samples.jsonl"},
     }
-    lines = (shared | {"model_id": model["id"]} | line for line in chain(*map(_instances, entries)))
+    lines = [
+        shared | {"model_id": model} | _instance(entry, sample, condition)
+        for entry in entries
+        for sample in entry.run.answered
+        for condition in entry.plan.conditions
+    ]
     text = json.dumps(without_folders(aggregate), indent=1, ensure_ascii=False)
     samples = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    return {f"{stem}.json": f"{text}\n", path: samples}
+    return {f"{stem}.json": f"{text}\n", f"{stem}_samples.jsonl": samples}
 
 
 def _model_id(run: Run) -> str:
-    """Return the model with its developer, as far as its name and address tell."""
-    providers = {provider.address: name for name, provider in PROVIDERS.items()}
-    if run.endpoint in providers:
-        return f"{providers[run.endpoint]}/{run.model}"
-    name = last_part(run.model)
+    """Return the model with its provider; that of a server of one's own may be unknown."""
+    name = last_part(run.options.get("model") or run.model)
     return name if "/" in name else f"unknown/{name}"
-
-
-def _model(run: Run) -> Json:
-    is_ours = run.model in BUILT_IN_MODELS
-    return {
-        "name": last_part(run.model),
-        "id": _model_id(run),
-        "developer": _model_id(run).partition("/")[0],
-        "additional_details": {
-            "deployment_type": "self_deployed" if is_ours else "unknown",
-            "model_availability": "open_weights" if is_ours else "unknown",
-            "version": run.version,
-        },
-    }
 
 
 def _task(entry: Entry) -> str:
@@ -116,114 +109,55 @@ def _task(entry: Entry) -> str:
     return ".".join([BENCHMARK, *(part.replace(" ", "-") for part in parts if part)])
 
 
-def _result(entry: Entry, measure: Measure, estimate: Estimate) -> Json:
-    low, high, less_is_better = RANGES[measure.name]
+def _result(entry: Entry, name: str, estimate: Estimate) -> Json:
+    run = entry.run
+    model, server = run.options.get("model", run.model), run.options.get("base_url")
+    interval = {"lower": estimate.low, "upper": estimate.high, "confidence_level": 0.95}
     return {
-        "evaluation_result_id": f"{_task(entry)}.{measure.name}",
         "evaluation_name": _task(entry),
+        "evaluation_timestamp": run.started_at,
         "source_data": {
-            "dataset_name": f"{entry.words.items}: {entry.run.dataset.provenance}",
-            "source_type": "url",
-            "url": [PROJECT_URL],
+            "dataset_name": f"{entry.words.items}: {run.dataset.provenance}",
+            "source_type": "other",
         },
         "metric_config": {
-            "evaluation_description": measure.meaning,
-            "metric_id": f"{BENCHMARK}.{measure.name}",
-            "metric_name": measure.title,
-            "lower_is_better": less_is_better,
-            "score_type": "continuous",
-            "min_score": low,
-            "max_score": high,
+            "evaluation_description": MEASURES[name].meaning,
+            "metric_id": f"{BENCHMARK}.{name}",
+            "lower_is_better": LESS_IS_BETTER[name],
         },
         "score_details": {
             "score": estimate.value,
             "uncertainty": {
                 "num_samples": estimate.n,
-                "confidence_interval": {
-                    "lower": estimate.low,
-                    "upper": estimate.high,
-                    "confidence_level": 0.95,
-                    "method": METHOD,
-                },
+                "confidence_interval": interval | {"method": METHOD},
             },
-            "details": {"notes": " | ".join(entry.run.notes)},
+            "details": {"notes": " | ".join(run.notes)},
         },
-        "generation_config": _generation(entry.run),
-    }
-
-
-def _generation(run: Run) -> Json:
-    changed = next(c for c in run.plan.conditions if c.name == CHANGED_CONDITION)
-    was_rejected = any(NO_TEMPERATURE in answer.adjustments for answer in answers_of(run.samples))
-    return {
-        "generation_args": {
-            "temperature": None if was_rejected else run.plan.settings.temperature,
-            "max_tokens": run.token_limit,
-            "reasoning": any(answer.has_reasoning for answer in answers_of(run.samples)),
-            "prompt_template": changed.prompts[0].text,
-            "execution_command": command_of(run, *_model_words(run)),
+        "generation_config": {
+            "generation_args": {
+                "execution_command": command_of(run, model, "URL" if server else "")
+            },
+            "additional_details": {"settings": settings_text(run)},
         },
-        "additional_details": {"settings": settings_text(run)},
     }
-
-
-def _instances(entry: Entry) -> Iterator[Json]:
-    """Yield each sample under each condition: prompt, reply, the answer read and its score."""
-    for sample in entry.run.answered:
-        for condition in entry.plan.conditions:
-            yield _instance(entry, sample, condition)
 
 
 def _instance(entry: Entry, sample: Sample, condition: Condition) -> Json:
-    item, name = sample.item, condition.name
-    reply, answer = sample.replies[name], sample.answers[name]
-    reference, usage = _references(sample, condition), answer.usage
-    is_correct = reply.outcome == "right" if condition.about else reply.answer in reference
-    line: Json = {
-        "evaluation_name": f"{_task(entry)}.{name}",
-        "sample_id": f"{item.id}-{sample.draw}",
+    """Return a sample under a condition: the prompt, the reply, and its outcome."""
+    reply, references = sample.replies[condition.name], _references(sample, condition)
+    messages = condition.question(sample.item).messages
+    prompt = "\n\n".join(f"{message.role}: {message.content}" for message in messages)
+    is_correct = reply.outcome == "right" if condition.about else reply.answer in references
+    return {
+        "evaluation_name": f"{_task(entry)}.{condition.name}",
+        "sample_id": f"{sample.item.id}-{sample.draw}",
         "interaction_type": "single_turn",
-        "input": {"raw": _prompt(sample, condition), "reference": reference},
-        "output": {"raw": [answer.text]},
-        "answer_attribution": [
-            {
-                "turn_idx": 0,
-                "source": "output.raw",
-                "extracted_value": reply.answer or reply.outcome,
-                "extraction_method": f"custom: {entry.plan.reading} reading",
-                "is_terminal": True,
-            }
-        ],
+        "input": {"raw": prompt, "reference": references},
+        "output": {"raw": [sample.answers[condition.name].text]},
+        "answer_attribution": [FROM_REPLY | {"extracted_value": reply.answer or reply.outcome}],
         "evaluation": {"score": float(is_correct), "is_correct": is_correct},
-        "token_usage": {
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "total_tokens": usage.input_tokens + usage.output_tokens,
-            "reasoning_tokens": usage.thinking_tokens,
-        },
-        "metadata": {
-            "condition": name,
-            "outcome": reply.outcome,
-            "group": str(item.group),
-            "usual": " ".join(item.usual),
-            "wording": without_folders(entry.plan.wording_of(item)),
-        },
+        "metadata": {"outcome": reply.outcome, "usual": " ".join(sample.item.usual)},
     }
-    if answer.reasoning:
-        line["output"]["reasoning_trace"] = [answer.reasoning]
-    if name in OF_CONDITION:
-        measure, event = OF_CONDITION[name]
-        line["evaluation_result_id"] = f"{_task(entry)}.{measure}"
-        line["evaluation"]["score"] = float(event.holds(sample))
-    return line
-
-
-def _prompt(sample: Sample, condition: Condition) -> str:
-    try:
-        messages = condition.question(sample.item).messages
-    except InvalidInput:  # a form of one's own, which no saved run can render
-        return condition.prompt(sample.item).text
-    return "\n\n".join(f"{message.role}: {message.content}" for message in messages)
 
 
 def _references(sample: Sample, condition: Condition) -> list[str]:
@@ -232,9 +166,3 @@ def _references(sample: Sample, condition: Condition) -> list[str]:
     if condition.about:
         return ["yes" if rules.allows(condition.about(item, rules), item) else "no"]
     return [answer for answer in rules.guesses(item) if rules.allows(answer, item)]
-
-
-def _model_words(run: Run) -> tuple[str, str]:
-    """Return how a command names the model, and ``URL`` for a server of one's own."""
-    own_server = run.endpoint and _model_id(run).startswith("unknown/")
-    return (run.model, "URL") if own_server else (_model_id(run), "")
