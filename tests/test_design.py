@@ -91,7 +91,7 @@ def test_an_intervention_is_one_entry(tmp_path: Path, monkeypatch: pytest.Monkey
     run = load_run(tmp_path / "run")
     assert [effect.name for effect in run.results.interventions] == ["slowly"]
     assert [condition.tokens for condition in run.plan.conditions] == [0, 0, 40]
-    assert "No effect of more time was detected" in result.stdout
+    assert "No detectable effect: more time." in result.stdout
     assert "Take your time." in page(run)
     assert "Take your time." in cdta("prompt", "--condition", "slowly", code=0).stdout
     stdout = cdta("estimate", *options, "--seed", 2, "--json", code=0).stdout

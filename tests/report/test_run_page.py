@@ -260,7 +260,7 @@ def test_reasoning_is_counted_folded_and_draws_its_moves(
         sample(POOL[0], "a2a3", reasoned("", "a2a3", 70)),  # hidden by the provider
     ]
     opened = open_page(save_report(run_from_answers(samples), tmp_path))
-    sentence = "It uses 0 reasoning tokens under standard rules and 635 under the changed rules"
+    sentence = "Mean reasoning tokens: 0 under standard rules and 635 under the changed rules"
     assert sentence in opened.text("header .fine >> nth=0")
     text = opened.page.locator("article.changed details pre")
     assert text.is_hidden()

@@ -169,7 +169,8 @@ def planted() -> Run:
 def test_the_three_interventions_that_help_are_reported(planted: Run) -> None:
     effects = planted.results.interventions
     assert [e.name for e in effects[:3]] == ["legal-moves", "reason-first", "conflict-named"]
-    assert [effect.sign for effect in effects] == [1] * 3 + [0] * 4
+        verdicts = ["helps"] * 3 + ["no detectable effect"] * 4
+        assert [effect.verdict for effect in effects] == verdicts
     for effect in effects:
         tokens, uptake = 0, effect.rule_uptake
         for sample in planted.samples:
@@ -189,7 +190,7 @@ def test_the_three_interventions_that_help_are_reported(planted: Run) -> None:
         assert effect.difference.low < rate - 0.1 < effect.difference.high
     repeated = effects_in(planted)["repeated"]
     assert repeated.extra_dollars == pytest.approx(repeated.extra_tokens * 2e-6)
-    assert helps_sentence(planted).startswith("The rule uptake rises with listing the legal moves")
+    assert helps_sentence(planted).startswith("Helps: listing the legal moves")
     text, output = text_of(page(planted)), printed(summary(planted), width=140)
     for effect in effects:
         assert effect_text(planted, effect) in text
@@ -209,14 +210,14 @@ def test_interventions_with_unusable_replies_cannot_be_judged() -> None:
     with serving_in_process(silent) as server:
         run = measure(server, dataset=positions(N), interventions=names, n=N)
     refused, useful = (effects_in(run)[name] for name in names)
-    assert (refused.can_be_judged, refused.sign, refused.unusable) == (False, 0, 1)
+    assert (refused.verdict, refused.unusable) == ("cannot be judged", 1)
     unread = "cannot be judged: 100% of the replies contain no move"
     assert effect_text(run, refused) == unread and unread in text_of(page(run))
-    assert 0 < useful.unusable < 0.2 and useful.sign == 1
+    assert 0 < useful.unusable < 0.2 and useful.verdict == "helps"
     assert useful.rule_uptake and useful.rule_uptake.high == 1
     assert useful.rule_uptake.value == pytest.approx(1 - useful.unusable)
-    assert "Too many unusable replies to judge" in helps_sentence(run)
-    assert helps_sentence(run).startswith("The rule uptake rises with listing the legal moves (+")
+    sentences = "Helps: listing the legal moves. Cannot be judged: checking the usual move first."
+    assert helps_sentence(run) == sentences
 
 
 def test_nothing_helps_where_there_is_no_habit() -> None:
@@ -225,7 +226,7 @@ def test_nothing_helps_where_there_is_no_habit() -> None:
     plan = plan_of(names=names, interventions=("reminded",))
     run = run_from_answers([(p, outcomes) for p in POOL[:9]], plan)
     (effect,) = run.results.interventions
-    assert (effect.difference, effect.rule_uptake, effect.sign) == (None, None, 0)
+    assert (effect.difference, effect.rule_uptake) == (None, None)
     assert effect_text(run, effect) == "cannot be judged: there was no habit to drop"
 
 
@@ -247,7 +248,8 @@ def test_interventions_without_an_effect_are_rarely_named(per_group: int) -> Non
             }
             item = replace(position, game=number // per_group)
             samples.append(Sample(item, 0, outcomes, dict.fromkeys(outcomes, Answer())))
-        return {effect.name for effect in effects_of(samples, [*rates][1:]) if effect.sign}
+        effects = effects_of(samples, [*rates][1:])
+        return {effect.name for effect in effects if effect.verdict in ("helps", "harms")}
 
     helpful = {"legal-moves", "check-first", "reason-first"}
     runs = [named(Random(seed)) for seed in range(8)]

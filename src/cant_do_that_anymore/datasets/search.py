@@ -12,7 +12,7 @@ from hashlib import sha256
 from math import ceil
 
 from ..errors import NoHabit
-from ..formatting import percentage
+from ..formatting import rounded
 from ..habits.base import Item, Message, Pool
 from ..providers.base import Answer, ModelInfo, Request, Settings, add_costs
 from ..task.samples import FirstReplies
@@ -163,7 +163,7 @@ class Search:
         """What the answers of the model suggest to do instead, as a sentence; "" if nothing."""
         words = self.config.plan.change.its_habit.words
         if self._legal < MIN_LEGAL_SHARE * self.searched:
-            return f". {words.few_right(percentage(self._legal / self.searched, 0))}"
+            return f". {words.few_right(rounded(self._legal / self.searched))}"
         return ""
 
     def requests(self) -> Iterator[Request]:

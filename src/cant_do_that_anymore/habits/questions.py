@@ -223,7 +223,7 @@ class Questions(Habit):
     words = Words(
         item="question",
         as_usual="as usual",
-        cannot="Only {share} of its answers are right as usual",
+        cannot="of its answers are right as usual",
         hopeless="this model can't do this task; try another one (see cdta rules)",
         labels={"adapted": "right answer", "illegal": "another answer"},
     )

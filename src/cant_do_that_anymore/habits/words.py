@@ -17,7 +17,7 @@ class Words:
         as_usual: the rules before the change.
         allowed: what an answer is if the rules allow it; ``disallowed`` if not.
         group: what several items may be from.
-        cannot: the sentence about a model with too few right answers, with ``{share}``.
+        cannot: the end of a sentence about a model with few right answers, after their share.
         hopeless: what to think of a model without such answers, and what to try.
         labels: names of outcomes, where the outcome's own name does not fit.
     """
@@ -42,7 +42,8 @@ class Words:
 
     def few_right(self, share: str) -> str:
         """The sentence about a model with too few right answers."""
-        return f"{self.cannot.format(share=share)}: {self.hopeless}"
+        how_many = "None" if share == "0%" else f"Only {share}"
+        return f"{how_many} {self.cannot}: {self.hopeless}"
 
     @property
     def does(self) -> str:

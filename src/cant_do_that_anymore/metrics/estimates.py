@@ -53,7 +53,7 @@ class Estimate:
         >>> Estimate(0.44, 0.401, 0.49, 1000).as_share
         '44% [40%, 49%]'
         """
-        return self._text(rounded, "")
+        return self.text(rounded)
 
     @property
     def as_points(self) -> str:
@@ -63,14 +63,15 @@ class Estimate:
         '+42 points [−37, +48]'
         """
         is_one = in_points(abs(self.value), signed=False) == "1"
-        return self._text(in_points, " point" if is_one else " points")
+        return self.text(in_points, " point" if is_one else " points")
 
     @property
     def as_difference(self) -> str:
         """The difference with its interval where the unit is said elsewhere."""
-        return self._text(in_points, "")
+        return self.text(in_points)
 
-    def _text(self, text: Callable[[float], str], unit: str) -> str:
+    def text(self, text: Callable[[float], str], unit: str = "") -> str:
+        """Format the number and the ends of its interval."""
         value = f"{text(self.value)}{unit}"
         if self.low is None or self.high is None:
             return value

@@ -12,6 +12,7 @@ from .measures import UPTAKE, uptake_under
 
 # An intervention cannot be judged if more of its replies than this share are unusable.
 MAX_UNUSABLE = 0.2
+VERDICTS = ("helps", "harms", "no detectable effect", "cannot be judged")
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,11 @@ class Effect:
         return self.difference is not None and self.unusable <= MAX_UNUSABLE
 
     @property
-    def sign(self) -> int:
-        """1 if it helps, -1 if it harms, and 0 if neither is shown."""
-        return self.difference.sign if self.difference and self.can_be_judged else 0
+    def verdict(self) -> str:
+        """One of ``VERDICTS``: whether it helps."""
+        if not self.difference or not self.can_be_judged:
+            return "cannot be judged"
+        return {1: "helps", -1: "harms", 0: "no detectable effect"}[self.difference.sign]
 
 
 def effects_of(samples: Samples, names: Sequence[str]) -> list[Effect]:

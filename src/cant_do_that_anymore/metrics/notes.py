@@ -110,8 +110,8 @@ def _on_cut_off_replies(samples: Samples, adjustments: set[str]) -> Iterator[str
     if cut_off > NOTABLE_CUTS * len(outcomes):
         limit = max(answer.limit for answer in answers_of(samples))
         yield (
-            f"{cut_off:,} of {len(outcomes):,} replies were cut off (the limit is {limit:,} "
-            f"tokens); {advice_on_limit(adjustments)}"
+            f"the limit of {limit:,} tokens cut off {cut_off:,} of {len(outcomes):,} replies; "
+            f"{advice_on_limit(adjustments)}"
         )
 
 

@@ -18,7 +18,7 @@ from ..formatting import (
 )
 from ..metrics.diagnosis import QUESTIONS, Finding
 from ..metrics.estimates import REACH, Estimate
-from ..metrics.interventions import MAX_UNUSABLE, Effect
+from ..metrics.interventions import MAX_UNUSABLE, VERDICTS, Effect
 from ..metrics.measures import (
     REASONING_DIFFERENCE,
     SHARE_AFTER,
@@ -31,9 +31,6 @@ from ..runs.run import Run
 from ..task.conditions import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, REMINDED
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, UNUSABLE_OUTCOMES
 
-# Advice to use more times as many samples than this would help nobody.
-MAX_FACTOR = 20
-
 
 def headline(run: Run) -> str:
     """Return the sentences that sum up the run: the habit under both rules, the rule uptake."""
@@ -43,7 +40,7 @@ def headline(run: Run) -> str:
         return f"{model} was asked about {n_asked}, but answered all requests for none of them."
     before, after = (rounded(run[name].value) for name in (SHARE_BEFORE, SHARE_AFTER))
     comma = "," if words.as_usual == "as usual" else ""
-    when = f"when {change.title[0].lower()}{change.title[1:]}"
+    when = f"when {_lower(change.title)}"
     n = pluralize(run.results.n, words.item)
     n += f" of the pool {run.dataset.pool_name}" if run.dataset.pool_name else ""
     habit = f"{change.habit_label} in" if run.plan.eval == "all_diagonal" else words.does
@@ -79,6 +76,10 @@ def _cannot(run: Run) -> str:
     return f"{run.words.few_right(rounded(legal))}."
 
 
+def _lower(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]
+
+
 def shares_text(shares: Mapping[str, float]) -> str:
     """Format shares by name."""
     return ", ".join(f"{name} {rounded(share)}" for name, share in shares.items())
@@ -95,16 +96,13 @@ def _only_above(estimates: Iterable[Estimate | None]) -> str:
 
 
 def size_sentence(run: Run) -> str:
-    """Say how many samples an interval of ±5 points needs; "" for enough, or for far too few."""
+    """Say how many samples an interval of ±5 points needs; "" for enough."""
     uptake = run.results.uptake
     if not uptake or uptake.reach <= REACH:
         return ""
-    samples = uptake.n * (uptake.reach / REACH) ** 2
-    if samples > MAX_FACTOR * uptake.n:
-        return ""
+    n = 100 * ceil(uptake.n * (uptake.reach / REACH) ** 2 / 100)
     points = in_points(REACH, signed=False)
-    n = f"{100 * ceil(samples / 100):,}"
-    return f"An interval of ±{points} points for the rule uptake needs about {n} samples."
+    return f"An interval of ±{points} points for the rule uptake needs about {n:,} samples."
 
 
 def wording_sentence(run: Run) -> str:
@@ -114,21 +112,16 @@ def wording_sentence(run: Run) -> str:
         return f"Measured with one wording, {run.plan.wording}."
     if not wordings or len(wordings.by_wording) < n:
         return f"{n} wordings, with too few samples to compare them."
-    by_value = sorted(wordings.by_wording.items(), key=lambda item: item[1].value)
-    (lowest, low), *_, (highest, high) = by_value
-    if low.value == high.value:
-        return f"The rule uptake is {rounded(low.value)} in each of {n} wordings."
-    ends = f"from {rounded(low.value)} ({lowest}) to {rounded(high.value)} ({highest})"
     # With a weak habit, a few would-be violations decide the value of a wording: its interval is
     # too narrow.
     if wordings.spread.sign and run[SHARE_BEFORE].value >= WEAK_HABIT:
-        size = f": the standard deviation between wordings is {_size(wordings.spread)}"
-    else:
-        size = ", which chance alone can explain"
-        if most := wordings.spread.high:
-            points = in_points(most, signed=False)
-            size += f": the standard deviation between wordings is at most {points} points"
-    return f"By wording, the rule uptake ranges {ends}{size}."
+        size = _size(wordings.spread)
+        return f"The standard deviation of the rule uptake between wordings is {size}."
+    most = in_points(wordings.spread.high or 0.0, signed=False)
+    return (
+        "Chance alone can explain how the rule uptake differs between wordings: its standard "
+        f"deviation is at most {most} points."
+    )
 
 
 class Voice(NamedTuple):
@@ -138,13 +131,17 @@ class Voice(NamedTuple):
         conditions: those whose replies it comes from.
         topic: what it is about, if it cannot be judged.
         undefined: why it may have no estimate.
-        sentences: what to say of it, by the sign of its interval.
+        effect: what to say of an effect, with its ``{size}`` and its direction, ``{how}``.
+        ways: the direction of an effect above 0, and of one below 0.
+        silent: what to say if the interval includes 0.
     """
 
     conditions: tuple[str, str]
     topic: str
     undefined: str
-    sentences: Mapping[int, str]
+    effect: str
+    ways: tuple[str, str]
+    silent: str
 
 
 _VOICES = {
@@ -152,48 +149,35 @@ _VOICES = {
         (PLACEBO, CHANGED_CONDITION),
         "Whether it is the rule or any change of the prompt",
         "there are no answers",
-        {
-            1: "Its share of usual {answer}s is {size} lower under this rule than under a placebo "
-            "rule.",
-            0: "Its share of usual {answer}s shows no detectable difference between this rule and "
-            "a placebo rule ({size}).",
-            -1: "Its share of usual {answer}s is {size} higher under this rule than under a "
-            "placebo rule.",
-        },
+        "Its share of usual {answer}s is {size} {how} under this rule than under a placebo rule.",
+        ("lower", "higher"),
+        "Its share of usual {answer}s shows no detectable difference between this rule and a "
+        "placebo rule ({size}).",
     ),
     "knowledge": Voice(
         (KNOWS_ALLOWED, KNOWS_FORBIDDEN),
         "Whether it knows the rule",
         "there are no answers",
-        {
-            1: "It is {size} better than guessing at telling which {answer}s are {allowed} now.",
-            0: "There is no evidence that it can tell which {answer}s are {allowed} now ({size} "
-            "compared with guessing).",
-            -1: "It is {size} worse than guessing at telling which {answer}s are {allowed} now.",
-        },
+        "It is {size} {how} than guessing at telling which {answer}s are {allowed} now.",
+        ("better", "worse"),
+        "There is no evidence that it can tell which {answer}s are {allowed} now ({size} "
+        "compared with guessing).",
     ),
     "reminder_effect": Voice(
         (REMINDED, CHANGED_CONDITION),
         "Whether a reminder helps",
         "there was no habit to drop",
-        {
-            1: "A reminder raises its rule uptake by {size}.",
-            0: "A reminder makes no detectable difference ({size}).",
-            -1: "A reminder lowers its rule uptake by {size}.",
-        },
+        "A reminder {how} its rule uptake by {size}.",
+        ("raises", "lowers"),
+        "A reminder makes no detectable difference ({size}).",
     ),
     "other_play": Voice(
         (STANDARD_CONDITION, CHANGED_CONDITION),
         "Whether other habits suffer",
         "there are no control {items}",
-        {
-            1: "Where the usual {answer} stays {allowed}, its share is {size} higher under the new "
-            "rule.",
-            0: "Where the usual {answer} stays {allowed}, there is no detectable difference "
-            "({size}).",
-            -1: "Other habits suffer, too: where the usual {answer} stays {allowed}, its share is "
-            "{size} lower under the new rule.",
-        },
+        "Where the usual {answer} stays {allowed}, its share is {size} {how} under the new rule.",
+        ("higher", "lower"),
+        "Where the usual {answer} stays {allowed}, there is no detectable difference ({size}).",
     ),
 }
 
@@ -216,16 +200,19 @@ def findings(run: Run) -> Iterator[tuple[str, Finding]]:
 
 def finding_sentence(run: Run, name: str) -> str:
     """Say what the diagnosis found, no more than its interval allows."""
-    voice, finding = _VOICES[name], run.results.diagnosis[name]
+    voice, finding, results = _VOICES[name], run.results.diagnosis[name], run.results
     why, estimate = _why_unjudged(run, name), finding.estimate
     if why or not estimate:
         return run.words.fill(f"{voice.topic} cannot be judged: {why}.")
-    text, uptake = voice.sentences[estimate.sign], run.results.uptake
-    if name == "rule_effect" and finding.answer == "Yes" and uptake and uptake.sign > 0:
-        reacts = "It reacts to this rule, not just to any change of the prompt"
-        text = f"{reacts}: {text[0].lower()}{text[1:]}"
-    only = "only " if name == "knowledge" and estimate.sign > 0 and finding.answer == "No" else ""
-    return run.words.fill(text).format(size=f"{only}{_size(estimate)}")
+    text, size = voice.effect if estimate.sign else voice.silent, _size(estimate)
+    follows = results.uptake is not None and results.uptake.sign > 0
+    if name == "rule_effect" and finding.answer == "Yes" and follows:
+        text = f"It reacts to this rule, not just to any change of the prompt: {_lower(text)}"
+    elif name == "knowledge" and finding.answer == "No" and estimate.sign > 0:
+        size = f"only {size}"
+    elif name == "other_play" and finding.answer == "Yes":
+        text = f"Other habits suffer, too: {_lower(text)}"
+    return run.words.fill(text).format(size=size, how=voice.ways[estimate.sign < 0])
 
 
 def _why_unjudged(run: Run, name: str) -> str:
@@ -251,30 +238,23 @@ def _size(estimate: Estimate) -> str:
 def effect_text(run: Run, effect: Effect, *, unit: bool = True) -> str:
     """Say what an intervention does, in a few words; without the unit under a heading with it."""
     if effect.unusable > MAX_UNUSABLE:
-        share, answer = percentage(effect.unusable, 0), run.words.answer
-        return f"cannot be judged: {share} of the replies contain no {answer}"
+        share = percentage(effect.unusable, 0)
+        return f"{effect.verdict}: {share} of the replies contain no {run.words.answer}"
     if effect.difference is None:
-        return "cannot be judged: there was no habit to drop"
-    what = {1: "helps", 0: "no detectable effect", -1: "harms"}[effect.difference.sign]
+        return f"{effect.verdict}: there was no habit to drop"
     size = effect.difference.as_points if unit else effect.difference.as_difference
-    return f"{what}: {size}"
+    return f"{effect.verdict}: {size}"
 
 
 def helps_sentence(run: Run) -> str:
     """Say which interventions help; "" without any."""
     labels = {condition.name: condition.label for condition in run.plan.conditions}
-    effects = run.results.interventions
-    judged = [(labels[e.name], e.difference) for e in effects if e.can_be_judged and e.difference]
-    parts = []
-    for sign, verb in ((1, "rises"), (-1, "falls")):
-        if named := [f"{label} ({each.as_points})" for label, each in judged if each.sign == sign]:
-            parts.append(f"The rule uptake {verb} with {join_words(named)}.")
-    if silent := {label: each for label, each in judged if not each.sign}:
-        names = join_words(list(silent), "or")
-        parts.append(f"No effect of {names} was detected.{_only_above(silent.values())}")
-    if unjudged := [labels[effect.name] for effect in effects if not effect.can_be_judged]:
-        parts.append(f"Too many unusable replies to judge {join_words(unjudged, 'or')}.")
-    return " ".join(parts)
+    by_verdict: dict[str, list[str]] = {verdict: [] for verdict in VERDICTS}
+    for effect in run.results.interventions:
+        by_verdict[effect.verdict].append(labels[effect.name])
+    named = (f"{verdict.capitalize()}: {join_words(n)}." for verdict, n in by_verdict.items() if n)
+    judged = (each.difference for each in run.results.interventions if each.can_be_judged)
+    return " ".join(named) + _only_above(judged)
 
 
 def reasoning_sentence(run: Run) -> str:
@@ -285,10 +265,7 @@ def reasoning_sentence(run: Run) -> str:
     before, after = (
         amount(run[reasoning_name(name)].value) for name in (STANDARD_CONDITION, CHANGED_CONDITION)
     )
-    tokens = (difference.value, difference.low, difference.high)
-    value, low, high = (minus(amount(each)) for each in tokens)
-    interval = "" if None in tokens else f" [{low}, {high}]"
     return (
-        f"It uses {before} reasoning tokens under standard rules and {after} under the changed "
-        f"rules: a difference of {value}{interval}."
+        f"Mean reasoning tokens: {before} under standard rules and {after} under the changed "
+        f"rules, a difference of {minus(difference.text(amount))}."
     )

@@ -35,7 +35,7 @@ class Chess(Habit):
         allowed="legal",
         disallowed="illegal",
         group="game",
-        cannot="Only {share} of its moves are legal",
+        cannot="of its moves are legal",
         hopeless="this model can't play chess; try --rules base-9",
     )
     script = "board.js"
