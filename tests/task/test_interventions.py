@@ -169,8 +169,8 @@ def planted() -> Run:
 def test_the_three_interventions_that_help_are_reported(planted: Run) -> None:
     effects = planted.results.interventions
     assert [e.name for e in effects[:3]] == ["legal-moves", "reason-first", "conflict-named"]
-        verdicts = ["helps"] * 3 + ["no detectable effect"] * 4
-        assert [effect.verdict for effect in effects] == verdicts
+    verdicts = ["helps"] * 3 + ["no detectable effect"] * 4
+    assert [effect.verdict for effect in effects] == verdicts
     for effect in effects:
         tokens, uptake = 0, effect.rule_uptake
         for sample in planted.samples:
