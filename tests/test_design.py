@@ -22,7 +22,7 @@ from cant_do_that_anymore import Answer, Position, Spec, evaluate
 from cant_do_that_anymore.api.results import save_with_page
 from cant_do_that_anymore.cli.commands import show  # noqa: F401 (help that lists the conditions)
 from cant_do_that_anymore.client.cache import Cache
-from cant_do_that_anymore.comparison.entries import entries_of
+from cant_do_that_anymore.comparison.entries import named_entries
 from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.formatting import format_setting
 from cant_do_that_anymore.habits.base import Form, Message, Pool
@@ -215,7 +215,7 @@ def test_a_measure_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert share.low < share.value < share.high
     saved = json.loads((tmp_path / "run" / "run.json").read_text())
     assert saved[queens.name] == asdict(share)
-    values = {row["measure"]: row["value"] for row in measure_rows(entries_of([run]))}
+    values = {row["measure"]: row["value"] for row in measure_rows(named_entries([run]))}
     assert values[queens.name] == share.value
     options = {"dataset": str(positions(12)), "samples": 12, "wording": "plain"}
     log = inspect_evals.run_eval(tmp_path, TASK, "cdta/random", task_args=options)

@@ -139,7 +139,7 @@ def grid(shared_home: Path) -> Experiment:
 def test_an_experiment_ranks_every_combination(grid: Experiment) -> None:
     assert [run.plan.wordings for run in grid.runs] == [("terse", "own")] * 4
     assert all(isinstance(run, Run) and run.folder is None for run in grid.runs)
-    titles = [ranking.title for ranking in grid.rankings]
+    titles = [ranking.entries[0].title for ranking in grid.rankings]
     assert [line.partition(": ")[0] for line in grid.summary().splitlines()] == titles
     frame = grid.to_frame()
     uptake = frame[frame.measure == "rule_uptake"]

@@ -98,7 +98,7 @@ def test_a_comparison_without_two_comparable_runs_is_an_error(tmp_path: Path) ->
         ((old, old / "0"), one_run),
         (("--baseline", old, old), one_run),
         ((old, apart, "--tolerance", 5), "--tolerance needs --baseline RUN"),
-        (("--baseline", old, apart), "the runs cannot be checked: apart and m share no position"),
+        (("--baseline", old, apart), "apart and m cannot be compared: no shared position"),
         (("--baseline", old, pair), "--baseline RUN RUN takes one run on each side, not "),
     ):
         result = cdta("compare", *arguments, code=2)

@@ -10,7 +10,7 @@ import pytest
 
 from cant_do_that_anymore import Spec, shipped_pool
 from cant_do_that_anymore.comparison import experiment
-from cant_do_that_anymore.comparison.entries import entries_of
+from cant_do_that_anymore.comparison.entries import named_entries
 from cant_do_that_anymore.comparison.experiment import specs_for
 from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.errors import InvalidInput, Stopped
@@ -196,7 +196,7 @@ def test_tables_match_snapshot() -> None:
     }
     output = []
     for name, run in runs.items():
-        ranked = rankings(entries_of([run]))
+        ranked = rankings([run])
         for width in (80, 100):
             text = printed(experiment_table(ranked, build_document(ranked, Path())), width)
             assert max(map(len, text.splitlines())) <= width
@@ -213,7 +213,7 @@ def test_plots_show_names_literally_and_are_reproducible(
     outcomes: Outcomes = ["usual", "unreadable"]
     names = ("$a_b^$", "_hidden", "模型")
     runs = [run_with_outcomes(name, outcomes, positions=positions, plan=plan) for name in names]
-    group = entries_of(runs)
+    group = named_entries(runs)
     for chart in (outcome_chart, uptake_chart):
         [_, first], [_, again] = (save_chart(chart, group, tmp_path / name) for name in "ab")
         plot = first.read_text(encoding="utf-8")
@@ -221,5 +221,5 @@ def test_plots_show_names_literally_and_are_reproducible(
         for name in (*names[:2], "⟨U+6A21⟩⟨U+578B⟩"):
             assert f"<!-- {name} -->" in plot  # beside the outlines of each text
     title = figure_of(outcome_chart, group).get_suptitle()
-    assert title == "Bishops move like knights: outcomes (all_diagonal, n = 2; 95% intervals)"
+    assert title == "Bishops move like knights (all_diagonal): outcomes (n = 2; 95% intervals)"
     assert not recwarn.list

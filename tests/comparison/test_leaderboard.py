@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cant_do_that_anymore.comparison.entries import entries_of, named_entries
+from cant_do_that_anymore.comparison.entries import named_entries
 from cant_do_that_anymore.comparison.leaderboard import (
     advice,
     differences_in_plan,
@@ -128,12 +128,8 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
 def sentences_about(runs: Sequence[Run]) -> list[str]:
     entries = named_entries(runs)
     return [
-        *(f"verdict: {ranking.verdict}" for ranking in rankings(entries_of(runs))),
-        *(
-            f"pair: {pair.sentence}"
-            for rank in rankings(entries_of(runs))
-            for pair in rank.pairs[:3]
-        ),
+        *(f"verdict: {ranking.verdict}" for ranking in rankings(runs)),
+        *(f"pair: {pair.sentence}" for rank in rankings(runs) for pair in rank.pairs[:3]),
         *(
             f"datasets: {title}. {advice(entries)}".rstrip()
             for title in [heading(entries)]
@@ -163,7 +159,7 @@ def test_models_with_too_many_unusable_replies_get_no_rank(
     percents: dict[str, int], reason: str
 ) -> None:
     runs = [run_with("junk", adapted=30, **percents), run_with("other", adapted=1)]
-    [ranking] = rankings(entries_of(runs))
+    [ranking] = rankings(runs)
     assert ranking.why_unranked.get("junk", "").startswith(reason)
     assert bool(ranking.why_unranked) == bool(reason)
     assert [entry.label for entry in ranking.entries][-1] == ("junk" if reason else "other")
@@ -171,7 +167,7 @@ def test_models_with_too_many_unusable_replies_get_no_rank(
 
 def test_runs_of_two_protocols_are_never_ranked_together() -> None:
     runs = [small_run("a"), small_run("b", protocol="2")]
-    for rank in (entries_of, ranking_of):
+    for rank in (rankings, ranking_of):
         with pytest.raises(InvalidInput, match=r"protocols 2 and 5 cannot be ranked together"):
             rank(runs)
 
@@ -188,7 +184,6 @@ def labels(*runs: Run) -> list[str]:
 def test_runs_of_one_model_are_entries_named_by_what_differs() -> None:
     runs = [run_at(seed=1), run_at(seed=2), run_at("other")]
     assert labels(*runs) == ["m seed 1", "m seed 2", "other"]
-    assert [entry.run for entry in entries_of(runs)] == runs
     times = "2026-11-10T10:00:07Z", "2026-11-10T10:00:59Z"
     again = [replace(run_at(), started_at=time) for time in times]
     assert labels(*again) == ["m 2026-11-10 10:00:07", "m 2026-11-10 10:00:59"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cant_do_that_anymore import Estimate, rules_named
-from cant_do_that_anymore.comparison.entries import entries_of
+from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.comparison.pairwise import Pair, Verdict
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.runs.run import Run
@@ -41,30 +41,25 @@ def test_a_planted_difference_is_found_in_both_orders() -> None:
     assert (forward.difference.n, forward.verdict, backward.verdict) == (
         *(400, "different", "different"),
     )
-    assert forward.sentence == backward.sentence
-    assert forward.sentence.startswith(
-        "b follows the rule more often than a on 400 shared positions: +20 points [+"
-    )
+    assert backward.sentence.startswith("b over a on 400 shared positions: +20 points [+")
+    assert backward.sentence.endswith("], different.")
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "verdict", "sentence"),
+    ("low", "high", "verdict"),
     [
-        (-0.05, 0.05, "equivalent", "a and b follow the rule equally often, to within 5 points, "),
-        (-0.051, 0.05, "inconclusive", "It is inconclusive whether a or b follows the rule more "),
-        (0.0, 0.3, "inconclusive", "It is inconclusive whether a or b follows the rule more "),
-        (0.01, 0.3, "different", "a follows the rule more often than b on 10 shared positions: "),
-        (-0.3, -0.01, "different", "b follows the rule more often than a on 10 shared positions: "),
-        (0.01, 0.04, "different", "a follows the rule more often than b on 10 shared positions: "),
+        (-0.05, 0.05, "equivalent"),
+        (-0.051, 0.05, "inconclusive"),
+        (0.0, 0.3, "inconclusive"),
+        (0.01, 0.3, "different"),
+        (-0.3, -0.01, "different"),
+        (0.01, 0.04, "different"),
     ],
 )
-def test_the_verdict_follows_from_the_interval(
-    low: float, high: float, verdict: Verdict, sentence: str
-) -> None:
+def test_the_verdict_follows_from_the_interval(low: float, high: float, verdict: Verdict) -> None:
     pair = pair_of(10, a=keeps_habit_in(50), b="adapted")
     pair = replace(pair, difference=Estimate((low + high) / 2, low, high, 10))
-    assert pair.verdict == verdict
-    assert pair.sentence.startswith(sentence)
+    assert (pair.verdict, pair.result) == (verdict, verdict)
 
 
 def test_equal_models_are_equivalent_on_enough_samples() -> None:
@@ -116,4 +111,4 @@ def test_runs_that_differ_in_the_task_are_refused(
     other = replace(run, **{part: replace(getattr(run, part), **change)})
     with pytest.raises(InvalidInput, match=sentence):
         compare([run, other])
-    assert len({entry.category for entry in entries_of([run, other])}) == 2
+    assert len(rankings([run, other])) == 2

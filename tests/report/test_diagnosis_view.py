@@ -7,7 +7,6 @@ from markupsafe import escape
 
 from browser import Opener, check_accessible, check_fits, save_report
 from cant_do_that_anymore import Answer, Position
-from cant_do_that_anymore.comparison.entries import entries_of
 from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.providers.base import Usage
 from cant_do_that_anymore.report.pages import experiment_page
@@ -140,7 +139,7 @@ def test_diagnosis_report_is_accessible(tmp_path: Path, open_page: Opener) -> No
 
 def test_experiment_reports_show_the_diagnosis() -> None:
     run = SCENARIOS["knowing helps"]()
-    ranked = rankings(entries_of([run]))
+    ranked = rankings([run])
     document = build_document(ranked, Path())
     estimate = run.results.diagnosis["knowledge"].estimate
     assert estimate

@@ -14,7 +14,7 @@ from aiohttp import web
 from playwright.sync_api import Browser, Page
 
 from browser import Opener, OpenPage, check_accessible, check_fits
-from cant_do_that_anymore.comparison.entries import entries_of
+from cant_do_that_anymore.comparison.entries import named_entries
 from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.formatting import visible
 from cant_do_that_anymore.providers.base import REASONING_TOKENS, Effort, Settings
@@ -97,7 +97,7 @@ def test_curve_and_table_match_the_planted_values(experiment: Experiment) -> Non
             "reasoning_tokens_difference": after - before,
         }.items():
             assert float(row[name] or 0) == pytest.approx(value, abs=1e-6), (model, effort, name)
-    figure = curve_chart(entries_of(map(load_run, folders_in(experiment.out))))
+    figure = curve_chart(named_entries([*map(load_run, folders_in(experiment.out))]))
     models = [text.get_text() for text in figure.legends[0].get_texts()]
     assert sorted(models) == sorted(HABITS_KEPT)
     [axes] = figure.axes
@@ -221,7 +221,7 @@ def test_titles_and_model_names_are_escaped(open_page: Opener, tmp_path: Path) -
         run_with_outcomes(EVIL, ["usual", "legal"], settings=Settings(reasoning_effort=effort))
         for effort in efforts
     ]
-    ranked = rankings(entries_of(runs))
+    ranked = rankings(runs)
     write(ranked, build_document(ranked, tmp_path, EVIL), tmp_path)
     assert (tmp_path / "uptake-all-bishops-as-knights.png").exists()
     page = open_page(tmp_path / "index.html", width=390).page

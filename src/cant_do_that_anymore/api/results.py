@@ -8,7 +8,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ..comparison.entries import entries_of
 from ..comparison.leaderboard import BaselineCheck, Ranking, rankings, verdicts
 from ..errors import InvalidInput, UserError, unknown_value
 from ..files import check_new_dir, file_errors
@@ -124,7 +123,7 @@ class Run(Result, results.Run):
     @property
     def rankings(self) -> Sequence[Ranking]:
         """A leaderboard with this run alone."""
-        return rankings(entries_of([self]))
+        return rankings([self])
 
     def summary(self) -> str:
         """Return the headline: how often the model follows the new rule, and how certain it is."""
@@ -206,7 +205,7 @@ class Experiment(Result):
     @cached_property
     def rankings(self) -> Sequence[Ranking]:
         """A leaderboard for each eval, rule change, form and pool, the best model first."""
-        return rankings(entries_of(self.runs))
+        return rankings(self.runs)
 
     def save(self, folder: Path | str, title: str = "") -> list[Path]:
         """Write tables, plots and the report into a folder, and return the files.

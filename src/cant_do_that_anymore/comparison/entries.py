@@ -1,15 +1,13 @@
 """Entries of a leaderboard: one run each, under a unique name."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..errors import InvalidInput
 from ..habits.base import Change
-from ..habits.words import Words
 from ..metrics.compute import Results
 from ..runs.run import Run
-from ..task.types import Eval, Plan, Sample
+from ..task.types import Eval
 from .naming import format_effort, run_names
 
 # Eval, rules, form and pool: only numbers of one category can be ranked together.
@@ -31,16 +29,6 @@ class Entry:
     run: Run
 
     @property
-    def category(self) -> Category:
-        """The category of its numbers, which can only be ranked within it."""
-        return category_of(self.run)
-
-    @property
-    def plan(self) -> Plan:
-        """The plan of its run."""
-        return self.run.plan
-
-    @property
     def results(self) -> Results:
         """The results of its run."""
         return self.run.results
@@ -48,47 +36,27 @@ class Entry:
     @property
     def change(self) -> Change:
         """The changed rules."""
-        return self.plan.change
+        return self.run.plan.change
 
     @property
-    def other_form(self) -> str:
-        """How its items are shown; "" for the default form."""
-        return "" if self.plan.has_default_form else self.plan.form.identity
+    def details(self) -> list[str]:
+        """The form and the pool of its items, if they are not the default."""
+        plan, pool = self.run.plan, self.run.dataset.pool_name
+        form = "" if plan.has_default_form else f"form {plan.form.identity}"
+        return [text for text in (form, pool and f"pool {pool}") if text]
 
     @property
-    def pool(self) -> str:
-        """The pool of its items, if not the default pool of the rules."""
-        return self.run.dataset.pool_name
-
-    @property
-    def words(self) -> Words:
-        """How screens speak of its habit."""
-        return self.run.words
-
-    def by_item(self) -> dict[tuple[str, int], Sample]:
-        """Return the samples by item and repetition number."""
-        repetitions: Counter[str] = Counter()
-        samples = {}
-        for sample in self.run.samples:
-            samples[sample.item.id, repetitions[sample.item.id]] = sample
-            repetitions[sample.item.id] += 1
-        return samples
-
-
-def entries_of(runs: Iterable[Run]) -> list[Entry]:
-    """Return the entries of all runs, by category.
-
-    Raises:
-        InvalidInput: if the runs are of different protocols.
-    """
-    by_category: dict[Category, list[Run]] = {}
-    for run in one_protocol(runs):
-        by_category.setdefault(category_of(run), []).append(run)
-    return [entry for group in by_category.values() for entry in named_entries(group)]
+    def title(self) -> str:
+        """The category of its numbers as a heading."""
+        title, eval_ = self.change.title, self.run.plan.eval
+        if title.split()[0].isalpha():  # not code, such as max()
+            title = title[0].upper() + title[1:]
+        details = [*([] if eval_ == "all" else [eval_]), *self.details]
+        return f"{title} ({', '.join(details)})" if details else title
 
 
 def category_of(run: Run) -> Category:
-    """Return the category of a run's numbers."""
+    """Return the category of a run's numbers, which can only be ranked within it."""
     plan = run.plan
     return plan.eval, plan.change.identity, plan.form.identity, run.dataset.pool_name
 

@@ -3,8 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import groupby
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 from ..datasets.storage import Dataset
 from ..errors import InvalidInput
@@ -14,7 +13,7 @@ from ..metrics.measures import UPTAKE
 from ..runs.run import Run
 from ..task.prompts import ORIGINAL_RULES
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, UNUSABLE_OUTCOMES
-from .entries import Entry, named_entries
+from .entries import Category, Entry, category_of, named_entries, one_protocol
 from .pairwise import Pair, check_comparable, pairs_of
 
 # A model is not ranked if more of its replies than these shares are unusable, or cut off.
@@ -28,18 +27,6 @@ class Ranking:
 
     entries: Sequence[Entry]
     pairs: Sequence[Pair]
-
-    @property
-    def title(self) -> str:
-        """The rules, and any non-default eval, form or pool, as a heading."""
-        first = self.entries[0]
-        remark = f" ({first.words.items} from the pool {first.pool})" if first.pool else ""
-        eval_ = "" if first.plan.eval == "all" else f"{first.plan.eval}: "
-        form = f", {first.words.item} shown as {first.other_form}" if first.other_form else ""
-        title = first.change.title
-        if title.split()[0].isalpha() and not eval_:
-            title = title[0].upper() + title[1:]
-        return f"{eval_}{title}{form}{remark}"
 
     @cached_property
     def why_unranked(self) -> dict[str, str]:
@@ -99,7 +86,7 @@ def _others(leads: Sequence[Pair]) -> str:
 
 def unranked_reason(entry: Entry) -> str:
     """Return why an entry has no rank; "" if it has one."""
-    results, words = entry.results, entry.words
+    results, words = entry.results, entry.run.words
     if not results.n:
         return "it has no answers"
     for condition in (STANDARD_CONDITION, CHANGED_CONDITION):
@@ -115,20 +102,27 @@ def unranked_reason(entry: Entry) -> str:
     return ""
 
 
-def rankings(entries: Iterable[Entry]) -> list[Ranking]:
-    """Rank entries, sorted by category, within their categories."""
-    groups = [list(group) for _, group in groupby(entries, key=lambda e: e.category)]
-    return [Ranking(group, pairs_of(group)) for group in map(_sorted, groups)]
+def rankings(runs: Iterable[Run]) -> list[Ranking]:
+    """Rank runs within their categories.
+
+    Raises:
+        InvalidInput: if the runs are of different protocols.
+    """
+    by_category: dict[Category, list[Run]] = {}
+    for run in one_protocol(runs):
+        by_category.setdefault(category_of(run), []).append(run)
+    return [_ranking(group) for group in by_category.values()]
 
 
-def _sorted(entries: Iterable[Entry]) -> list[Entry]:
-    """Sort entries: ranked ones first, the highest rule uptake first."""
+def _ranking(runs: Sequence[Run]) -> Ranking:
+    """Return the ranking: first the entries with a rank, the highest rule uptake first."""
 
     def key(entry: Entry) -> tuple[bool, float, str]:
         uptake = entry.results.uptake
         return bool(unranked_reason(entry)), -uptake.value if uptake else 0.0, entry.label
 
-    return sorted(entries, key=key)
+    entries = sorted(named_entries(runs), key=key)
+    return Ranking(entries, pairs_of(entries))
 
 
 def ranking_of(runs: Sequence[Run]) -> Ranking:
@@ -143,16 +137,18 @@ def ranking_of(runs: Sequence[Run]) -> Ranking:
             "there is nothing to compare, because this is one run; name two runs, as in "
             "`cdta compare RUN RUN` (see `cdta runs`)"
         )
-    entries = _sorted(named_entries(runs))
-    return Ranking(entries, pairs_of(entries))
+    return _ranking(runs)
 
 
 def verdicts(ranked: Sequence[Ranking]) -> list[str]:
     """Return the verdict of each ranking, with its title if there are several."""
-    return [f"{r.title}: {r.verdict}" if len(ranked) > 1 else r.verdict for r in ranked]
+    if len(ranked) == 1:
+        return [ranked[0].verdict]
+    return [f"{ranking.entries[0].title}: {ranking.verdict}" for ranking in ranked]
 
 
-class BaselineCheck(NamedTuple):
+@dataclass(frozen=True)
+class BaselineCheck:
     """Whether a run is worse than a baseline in rule uptake, on the items they share.
 
     Attributes:
@@ -169,10 +165,12 @@ class BaselineCheck(NamedTuple):
     verdict: Literal["worse", "not worse", "inconclusive"]
     sentence: str
 
-    @property
-    def json(self) -> dict[str, Any]:
-        """The check, ready for JSON."""
-        return self._asdict() | {"difference": asdict(self.difference)}
+
+_CLAIMS = {
+    "worse": "The check fails: {} is significantly",
+    "not worse": "The check passes: {} is not",
+    "inconclusive": "The check passes: it is inconclusive whether {} is",
+}
 
 
 def check_baseline(
@@ -183,59 +181,48 @@ def check_baseline(
     Raises:
         InvalidInput: if there are not two entries, or they have no value on shared items.
     """
-    is_old = [any(entry.run is own for own in baseline) for entry in ranking.entries]
-    if sorted(is_old) != [False, True]:
-        labels = ", ".join(entry.label for entry in ranking.entries)
+    is_old = {e.label: any(e.run is own for own in baseline) for e in ranking.entries}
+    if sorted(is_old.values()) != [False, True]:
+        labels = ", ".join(is_old)
         raise InvalidInput(f"--baseline RUN RUN takes one run on each side, not {labels}")
-    [pair] = ranking.pairs
+    new, old = sorted(ranking.entries, key=lambda entry: is_old[entry.label])
+    [pair] = pairs_of([new, old])
     if not pair.difference:
-        raise InvalidInput(f"the runs cannot be checked: {pair.sentence[:-1]}")
-    old, new, change = pair.second, pair.first, pair.difference
-    if is_old[0]:
-        old, new, change = new, old, -change
-    low, high = change.low or 0.0, change.high or 0.0
-    than = f"worse than the baseline {old.label}"
-    than += f" by more than {100 * tolerance:g} points" if tolerance else ""
-    verdict: Literal["worse", "not worse", "inconclusive"]
+        raise InvalidInput(f"{new.label} and {old.label} cannot be compared: {pair.result}")
+    low, high = pair.difference.low or 0.0, pair.difference.high or 0.0
+    verdict: Literal["worse", "not worse", "inconclusive"] = "inconclusive"
     if high < -tolerance:
-        verdict, claim = "worse", f"The check fails: {new.label} is significantly {than}"
+        verdict = "worse"
     elif low >= -tolerance:
-        verdict, claim = "not worse", f"The check passes: {new.label} is not {than}"
-    else:
-        verdict = "inconclusive"
-        claim = f"The check passes: it is inconclusive whether {new.label} is {than}"
-    size, shared = change.as_points, pluralize(pair.shared, f"shared {new.words.item}")
-    sentence = f"{claim}. Its rule uptake differs by {size} on {shared}."
-    return BaselineCheck(old.label, new.label, change, tolerance, verdict, sentence)
+        verdict = "not worse"
+    by = f" by more than {100 * tolerance:g} points" if tolerance else ""
+    claim = f"{_CLAIMS[verdict].format(new.label)} worse than the baseline {old.label}{by}"
+    shared = pluralize(pair.shared, f"shared {new.run.words.item}")
+    sentence = f"{claim}. Its rule uptake differs by {pair.points} on {shared}."
+    return BaselineCheck(old.label, new.label, pair.difference, tolerance, verdict, sentence)
 
 
 def heading(entries: Sequence[Entry]) -> str:
     """Describe the dataset of the comparison."""
     common = common_dataset(entries)
     if not common:
-        return f"Each pair on the {entries[0].words.items} that their own datasets share"
+        return f"Each pair on the {entries[0].run.words.items} that their own datasets share"
     whose = f", the dataset of {common.version}" if common.version else ""
     return f"All models on one dataset: {common.origin}{whose}"
 
 
 def advice(entries: Sequence[Entry]) -> str:
     """Suggest how to make the comparison fairer; "" if it is fair."""
-    items, change = entries[0].words.items, entries[0].change
-    own_file = "" if change.identity == change.key else ".toml"
-    options = "" if change.key == ORIGINAL_RULES else f" --rules {change.key}{own_file}"
-    union = (
-        f"For a fairer test, run both on the union of their datasets: `cdta dataset union{options} "
-        f"A B -o both.jsonl`, then `cdta run{options} --dataset both.jsonl` for each"
-    )
-    common = common_dataset(entries)
-    models = [(entry.run.identity, entry.run.version) for entry in entries]
-    if not common and all(model == models[0] for model in models):
-        return f"Give both runs the same --seed and -n, so that they share all {items}."
-    if not common:
-        return f"{union}."
-    if not common.version or all(entry.run.version == common.version for entry in entries):
+    items, change, common = entries[0].run.words.items, entries[0].change, common_dataset(entries)
+    versions = {entry.run.version for entry in entries}
+    if common and (not common.version or versions == {common.version}):
         return ""
-    return f"The {items} were chosen for the habit of {common.version}. {union}."
+    chosen = f"The {items} were chosen for the habit of {common.version}. " if common else ""
+    options = "" if change.key == ORIGINAL_RULES else f" --rules {change.key}"
+    return (
+        f"{chosen}For a fairer test, run both on the union of their datasets: `cdta dataset union"
+        f"{options} A B -o both.jsonl`, then `cdta run{options} --dataset both.jsonl` for each."
+    )
 
 
 def common_dataset(entries: Sequence[Entry]) -> Dataset | None:
@@ -260,9 +247,9 @@ def settings_of(run: Run) -> dict[str, str]:
 
 def differences_in_plan(entries: Sequence[Entry], but: Collection[str] = ()) -> list[str]:
     """Return a note for each setting that differs between models, except those given."""
-    origin = f"the origin of their {entries[0].words.items}"
+    origin = f"the origin of their {entries[0].run.words.items}"
     settings = [settings_of(entry.run) | {origin: entry.run.dataset.origin} for entry in entries]
-    conditions = (condition for entry in entries for condition in entry.plan.conditions)
+    conditions = (condition for entry in entries for condition in entry.run.plan.conditions)
     prompts = {c.prompts for c in conditions if c.name == CHANGED_CONDITION}
     notes = ["these runs used different prompts"] if len(prompts) > 1 else []
     for name in sorted({name for each in settings for name in each if name not in but}):

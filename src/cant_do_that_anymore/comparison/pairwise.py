@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import Literal
 
 from ..errors import InvalidInput
-from ..formatting import in_points, pluralize
+from ..formatting import pluralize
 from ..metrics.estimates import REACH, Estimate, difference
 from ..metrics.measures import UPTAKE
 from ..runs.run import Run, command_of
@@ -58,30 +58,23 @@ class Pair:
         return f"{self.first.label} over {self.second.label}"
 
     @property
+    def result(self) -> str:
+        """The verdict, or why there is none."""
+        if not self.shared:
+            return f"no shared {self.first.run.words.item}"
+        return self.verdict if self.difference else "one shows no habit"
+
+    @property
     def points(self) -> str:
         """The difference with its interval, in points."""
         return self.difference.as_points if self.difference else "–"
 
     @property
     def sentence(self) -> str:
-        """The verdict as a sentence."""
-        first, second = self.first.label, self.second.label
-        on = f"on {pluralize(self.shared, f'shared {self.first.words.item}')}"
-        if not self.shared:
-            return f"{first} and {second} share no {self.first.words.item}."
-        if not self.difference:
-            return f"{first} and {second} cannot be compared {on}: one of them shows no habit."
-        if self.sign:
-            leader, other = (first, second) if self.sign > 0 else (second, first)
-            lead = self.difference if self.sign > 0 else -self.difference
-            return f"{leader} follows the rule more often than {other} {on}: {lead.as_points}."
-        if self.verdict == "equivalent":
-            within = f"{in_points(REACH, signed=False)} points"
-            return f"{first} and {second} follow the rule equally often, to within {within}, {on}."
-        return (
-            f"It is inconclusive whether {first} or {second} follows the rule more often {on}: "
-            f"{self.difference.as_points}."
-        )
+        """The difference and the verdict, with the number of items."""
+        on = pluralize(self.shared, f"shared {self.first.run.words.item}")
+        size = f"{self.points}, " if self.difference else ""
+        return f"{self.lead} on {on}: {size}{self.result}."
 
 
 def pairs_of(entries: Sequence[Entry]) -> list[Pair]:
@@ -91,7 +84,10 @@ def pairs_of(entries: Sequence[Entry]) -> list[Pair]:
 
 
 def _pair(first: Entry, second: Entry, comparisons: int) -> Pair:
-    ours, theirs = first.by_item(), second.by_item()
+    ours, theirs = (
+        {(sample.item.id, sample.draw): sample for sample in entry.run.samples}
+        for entry in (first, second)
+    )
     shared = [key for key in ours if key in theirs]
     samples, others = [ours[key] for key in shared], [theirs[key] for key in shared]
     answered = sum(a.answered and b.answered for a, b in zip(samples, others, strict=True))
@@ -114,7 +110,8 @@ def check_comparable(runs: Sequence[Run]) -> None:
     ):
         if len({*kinds} - {""}) > 1:
             other = next(run for run, kind in zip(runs, kinds, strict=True) if kind != kinds[0])
-            command = command_of(runs[0], other.model, other.options.get("base_url", ""))
+            server = other.options.get("base_url", "")
+            command = command_of(runs[0], other.options.get("model", other.model), server)
             make_one = f", or make one: {command}" if len(runs) == 2 else ""
             raise InvalidInput(
                 f"runs {what} cannot be compared: {', '.join(sorted({*kinds} - {''}))}; name runs "

@@ -90,7 +90,7 @@ def _files(entries: Sequence[Entry], organization: str) -> dict[str, str]:
         shared | {"model_id": model} | _instance(entry, sample, condition)
         for entry in entries
         for sample in entry.run.answered
-        for condition in entry.plan.conditions
+        for condition in entry.run.plan.conditions
     ]
     text = json.dumps(without_folders(aggregate), indent=1, ensure_ascii=False)
     samples = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
@@ -105,8 +105,8 @@ def _model_id(run: Run) -> str:
 
 def _task(entry: Entry) -> str:
     """Return the name of an evaluation: eval, rules, and any form or pool of its own."""
-    parts = [entry.plan.eval, entry.change.identity, entry.other_form, entry.pool]
-    return ".".join([BENCHMARK, *(part.replace(" ", "-") for part in parts if part)])
+    parts = [BENCHMARK, entry.run.plan.eval, entry.change.identity, *entry.details]
+    return ".".join(part.replace(" ", "-") for part in parts)
 
 
 def _result(entry: Entry, name: str, estimate: Estimate) -> Json:
@@ -117,7 +117,7 @@ def _result(entry: Entry, name: str, estimate: Estimate) -> Json:
         "evaluation_name": _task(entry),
         "evaluation_timestamp": run.started_at,
         "source_data": {
-            "dataset_name": f"{entry.words.items}: {run.dataset.provenance}",
+            "dataset_name": f"{entry.run.words.items}: {run.dataset.provenance}",
             "source_type": "other",
         },
         "metric_config": {

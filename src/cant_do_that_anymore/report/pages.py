@@ -19,7 +19,6 @@ from .rows import (
     columns_of,
     diagnosis_cells,
     group_notes,
-    wording_cells,
     words_of,
 )
 from .run_page import example_of
@@ -57,7 +56,7 @@ def _parts(ranked: Sequence[Ranking], document: Row) -> dict[str, object]:
         "changes": list(changes.values()),
         "example": example_of(first.run),
         "definitions": first.change.its_habit.definitions(),
-        "prompts": {c.name: c.prompts[0].text for c in first.plan.conditions},
+        "prompts": {c.name: c.prompts[0].text for c in first.run.plan.conditions},
         "size": f"{pluralize(n_models, 'model')}, {pluralize(len(entries), 'run')}",
         "outcomes": outcomes_in({entry.label: _counts(entry) for entry in entries}),
         "counts": _counts,
@@ -70,12 +69,11 @@ def _board(ranking: Ranking, rows: Iterator[Row]) -> dict[str, object]:
     """Return one leaderboard, with the next rows of the document."""
     entries = ranking.entries
     return {
-        "title": ranking.title,
+        "title": entries[0].title,
         "verdict": ranking.verdict,
         "entries": [(entry, next(rows)["report"]) for entry in entries],
         "unranked": ranking.why_unranked,
         "diagnosed": diagnosis_cells(entries),
-        "wordings": wording_cells(entries),
         "pairs": ranking.pairs,
         "compared": f"{heading(entries)}. {advice(entries)}".strip() if ranking.pairs else "",
         "notes": group_notes(entries),
@@ -111,8 +109,8 @@ def charts(ranked: Sequence[Ranking]) -> dict[str, tuple[Chart, Sequence[Entry]]
     by_eval: dict[str, list[Entry]] = {}
     for ranking in ranked:
         entries, first = ranking.entries, ranking.entries[0]
-        by_eval.setdefault(first.plan.eval, []).extend(entries)
-        names = (first.plan.eval, first.change.key, *filter(None, (first.other_form, first.pool)))
+        by_eval.setdefault(first.run.plan.eval, []).extend(entries)
+        names = (first.run.plan.eval, first.change.key, *first.details)
         suffix = "-".join(map(safe_name, names))
         plots[f"outcomes-{suffix}"] = outcome_chart, entries
         plots[f"uptake-{suffix}"] = uptake_chart, entries

@@ -58,8 +58,8 @@ class Plot(Figure):
 
 def uptake_chart(entries: Sequence[Entry]) -> Figure:
     """Plot the rule uptake: a row per model, and with several rules one per model and rules."""
-    several = len(set(map(_rules, entries))) > 1
-    names = [f"{_rules(entry)}: {entry.label}" if several else entry.label for entry in entries]
+    several = len({entry.title for entry in entries}) > 1
+    names = [f"{entry.title}: {entry.label}" if several else entry.label for entry in entries]
     figure, [axes] = _panels(0.42 * len(entries), 1)
     for row, entry in enumerate(entries):
         if uptake := entry.results.uptake:
@@ -122,7 +122,7 @@ def curve_chart(entries: Sequence[Entry]) -> Figure:
 def has_curve(entries: Sequence[Entry]) -> bool:
     """Whether a model has several efforts with reasoning."""
     models = {entry.model for entry in entries}
-    kinds = {(entry.model, entry.plan.settings.reasoning_effort) for entry in entries}
+    kinds = {(entry.model, entry.run.plan.settings.reasoning_effort) for entry in entries}
     return any(map(_tokens, entries)) and len(kinds) > len(models)
 
 
@@ -135,11 +135,6 @@ def _reaches(uptake: Estimate) -> list[list[float]]:
     """Return how far the interval reaches below and above the value."""
     low, high = (uptake.value if end is None else end for end in (uptake.low, uptake.high))
     return [[uptake.value - low], [high - uptake.value]]
-
-
-def _rules(entry: Entry) -> str:
-    """Return the title of the rules, and the pool if it is not the default."""
-    return entry.change.title + (f" (pool {entry.pool})" if entry.pool else "")
 
 
 def _wrapped(name: str) -> str:
@@ -163,11 +158,11 @@ def _label_rows(axes: Axes, names: Sequence[str]) -> None:
 
 def _title(figure: Figure, subject: str, entries: Sequence[Entry]) -> None:
     """Add the title, with the rules and the numbers of samples."""
-    rules = set(map(_rules, entries))
-    subject = f"{subject} by rules" if len(rules) > 1 else f"{rules.pop()}: {subject.lower()}"
+    titles = {entry.title for entry in entries}
+    subject = f"{subject} by rules" if len(titles) > 1 else f"{titles.pop()}: {subject.lower()}"
     counts = [entry.results.n for entry in entries]
     n = f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
-    title = f"{subject} ({entries[0].plan.eval}, n = {n}; 95% intervals)"
+    title = f"{subject} (n = {n}; 95% intervals)"
     figure.suptitle(fill(title, round(11 * figure.get_figwidth())), size=11, x=0.01, ha="left")
 
 

@@ -3,12 +3,11 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from ..comparison.entries import Entry
+from ..comparison.entries import Entry, category_of
 from ..comparison.leaderboard import Ranking, differences_in_plan, settings_of
 from ..comparison.pairwise import Pair
 from ..formatting import amount, dollars, duration, join_words, number, rounded
@@ -99,8 +98,8 @@ def columns_of(entries: Sequence[Entry], *, in_terminal: bool = False) -> list[C
 
 def words_of(entries: Sequence[Entry]) -> Words:
     """Return the words of the entries' habit, or those of any if they have several."""
-    first = entries[0].words
-    return first if all(entry.words == first for entry in entries) else ANY_HABIT
+    first = entries[0].run.words
+    return first if all(entry.run.words == first for entry in entries) else ANY_HABIT
 
 
 def leaderboard_cells(entries: Sequence[Entry], *, in_terminal: bool = False) -> Cells:
@@ -127,21 +126,10 @@ def diagnosis_cells(entries: Sequence[Entry]) -> Cells:
 def pair_cells(ranking: Ranking) -> Cells:
     """Return the pairs of a ranking as texts, one row for each."""
     rows = (
-        [pair.lead, number(pair.shared), points_text(pair.difference), pair.verdict]
+        [pair.lead, number(pair.shared), points_text(pair.difference), pair.result]
         for pair in ranking.pairs
     )
     return [["lead", "shared", "points", "verdict"], *rows]
-
-
-def wording_cells(entries: Sequence[Entry]) -> Cells:
-    """Return the rule uptake by wording as texts, one column for each entry with wordings."""
-    tables = {e.label: e.results.wordings.by_wording for e in entries if e.results.wordings}
-    if not tables:
-        return []
-    names = dict.fromkeys(chain(*tables.values()))
-    rows = ([name, *(share_text(table.get(name)) for table in tables.values())] for name in names)
-    every = ["all", *(share_text(e.results.uptake) for e in entries if e.label in tables)]
-    return [["rule uptake by wording", *tables], *rows, every]
 
 
 def group_notes(entries: Sequence[Entry]) -> list[str]:
@@ -188,7 +176,7 @@ def _default_title(entries: Sequence[Entry]) -> str:
 
 def category(entry: Entry) -> Row:
     """Return what makes the category of an entry."""
-    return dict(zip(CATEGORY, entry.category, strict=True))
+    return dict(zip(CATEGORY, category_of(entry.run), strict=True))
 
 
 def result_row(entry: Entry, why_unranked: Mapping[str, str], out: Path) -> Row:
@@ -255,7 +243,7 @@ def _report_link(run: Run, out: Path) -> str | None:
 
 def measure_rows(entries: Sequence[Entry]) -> list[Row]:
     """Return one row per entry and number, with its 95% interval."""
-    several = len({entry.category for entry in entries}) > 1
+    several = len({category_of(entry.run) for entry in entries}) > 1
     return [
         {"model": entry.label}
         | (category(entry) if several else {})

@@ -20,7 +20,6 @@ from .rows import (
     pair_cells,
     points_text,
     share_text,
-    wording_cells,
 )
 from .sentences import (
     effect_text,
@@ -197,13 +196,9 @@ def experiment_table(ranked: Sequence[Ranking], document: Row) -> RenderableType
 
 def _of_ranking(ranking: Ranking) -> Iterator[RenderableType]:
     entries = ranking.entries
-    yield from (Text(), Text(ranking.title, style="bold"))
-    for cells in (
-        leaderboard_cells(entries, in_terminal=True),
-        diagnosis_cells(entries),
-        wording_cells(entries),
-    ):
-        yield from _table(cells)
+    yield from (Text(), Text(entries[0].title, style="bold"))
+    yield from _table(leaderboard_cells(entries, in_terminal=True))
+    yield from _table(diagnosis_cells(entries))
     yield from _notes(group_notes(entries))
 
 
@@ -218,7 +213,7 @@ def _totals(document: Row) -> Text:
 def comparison_table(ranking: Ranking) -> RenderableType:
     """Return the verdict, one row for each pair, the leaderboard, and the notes."""
     models = ranking.entries
-    on_all = f"Each model on all its {models[0].words.items}"
+    on_all = f"Each model on all its {models[0].run.words.items}"
     return Group(
         Text(ranking.verdict, style="bold"),
         *_table(pair_cells(ranking), heading(models)),

@@ -1,6 +1,7 @@
 """The command ``cdta compare``: compare runs."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -62,7 +63,7 @@ def compare_command(
     comparison = compare(*names, baseline=baseline, tolerance=tolerance or 0.0)
     check = comparison.check
     if as_json:
-        facts = {"baseline": check.json} if check else {}
+        facts = {"baseline": asdict(check)} if check else {}
         click.echo(json.dumps(comparison_json(comparison) | facts))
     elif as_markdown:
         click.echo(markdown.comparison(comparison))

@@ -5,15 +5,14 @@ from collections.abc import Sequence
 
 from ...comparison.leaderboard import Ranking
 from ...formatting import visible
-from ..rows import diagnosis_cells, leaderboard_cells, pair_cells, wording_cells
+from ..rows import diagnosis_cells, leaderboard_cells, pair_cells
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>#|~!&$])")
 
 
 def leaderboards(ranked: Sequence[Ranking]) -> str:
-    """Format the verdict and the leaderboard of each ranking, and results by wording."""
-    wordings = wording_cells([entry for ranking in ranked for entry in ranking.entries])
-    return "\n\n".join([*map(_of_ranking, ranked), *_tables(wordings)])
+    """Format the verdict and the leaderboard of each ranking."""
+    return "\n\n".join(map(_of_ranking, ranked))
 
 
 def comparison(ranking: Ranking) -> str:
@@ -22,7 +21,7 @@ def comparison(ranking: Ranking) -> str:
 
 
 def _of_ranking(ranking: Ranking) -> str:
-    title = f"**{_escape(ranking.title)}.** {_escape(ranking.verdict)}"
+    title = f"**{_escape(ranking.entries[0].title)}.** {_escape(ranking.verdict)}"
     cells = leaderboard_cells(ranking.entries), diagnosis_cells(ranking.entries)
     return "\n\n".join([title, *_tables(*cells)])
 
