@@ -17,7 +17,7 @@ from cant_do_that_anymore.comparison.leaderboard import (
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.habits.chess.rules import rules_named
-from cant_do_that_anymore.providers.base import Effort, Settings
+from cant_do_that_anymore.providers.base import EFFORTS, Effort, Settings
 from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.task.types import Outcome
 from testing import POOL, keeps_habit_in, run_with_outcomes, snapshot
@@ -193,9 +193,10 @@ def test_runs_of_one_model_are_entries_named_by_what_differs() -> None:
 def test_each_effort_is_an_entry_under_the_name_of_its_model() -> None:
     runs = [run_at(effort="none"), run_at(), run_at(effort="high")]
     names = ["m effort none", "m default effort", "m effort high"]
-    assert labels(*runs, run_at("other", effort="none")) == [*names, "other effort none"]
+    assert labels(*runs, run_at("other", effort="none")) == [*names, "other"]
     assert labels(runs[0]) == ["m"]
     (note,) = differences_in_plan(named_entries(runs))
     assert "(m effort none: none; m default effort: default; m effort high: high)" in note
-    entries = named_entries([run_at(seed=seed, effort="low") for seed in (1, 2)] + runs[:1])
-    assert [entry.model for entry in entries] == ["m seed 1", "m seed 2", "m seed 0"]
+    low, none = ([run_at(seed=seed, effort=each) for seed in (1, 2)] for each in EFFORTS[:2])
+    entries = named_entries([*low, *none])
+    assert [entry.model for entry in entries] == ["m seed 1", "m seed 2"] * 2

@@ -8,7 +8,7 @@ from ..habits.base import Change
 from ..metrics.compute import Results
 from ..runs.run import Run
 from ..task.types import Eval
-from .naming import format_effort, run_names
+from .naming import effort_of, labels_of
 
 # Eval, rules, form and pool: only numbers of one category can be ranked together.
 Category = tuple[Eval, str, str, str]
@@ -19,14 +19,17 @@ class Entry:
     """A run in a leaderboard.
 
     Attributes:
-        model: the display name, the same for all efforts of a model.
         label: the unique display name, with the effort if that differs between runs.
         run: the run.
     """
 
-    model: str
     label: str
     run: Run
+
+    @property
+    def model(self) -> str:
+        """The display name without the effort, the same for all efforts of a model."""
+        return self.label.replace(f" {effort_of(self.run)}", "")
 
     @property
     def results(self) -> Results:
@@ -63,13 +66,7 @@ def category_of(run: Run) -> Category:
 
 def named_entries(runs: Sequence[Run]) -> list[Entry]:
     """Return an entry for each run, in their order."""
-    efforts = [format_effort(run.plan.settings.reasoning_effort) for run in runs]
-    names = run_names(runs, efforts)
-    shows_effort = len(set(efforts)) > 1
-    return [
-        Entry(name, f"{name} {effort}" if shows_effort else name, run)
-        for name, effort, run in zip(names, efforts, runs, strict=True)
-    ]
+    return [Entry(label, run) for label, run in zip(labels_of(runs), runs, strict=True)]
 
 
 def one_protocol(runs: Iterable[Run]) -> list[Run]:

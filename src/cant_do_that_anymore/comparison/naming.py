@@ -6,7 +6,6 @@ from typing import Any
 
 from ..formatting import format_setting, last_part
 from ..providers.access import split_address
-from ..providers.base import Effort
 from ..providers.catalog import parse_name
 from ..runs.run import Run
 from ..task.spec import OPTIONS
@@ -18,43 +17,32 @@ _UNNAMED = {
 }
 
 
-def told_apart(
-    names: Sequence[str], facts: Iterable[Sequence[str]], kinds: Sequence[str] = ()
-) -> list[str]:
+def told_apart(names: Sequence[str], facts: Iterable[Sequence[str]]) -> list[str]:
     """Return names that are unique: those that are not get facts that differ, or else a number.
 
     Args:
         names: one per item.
-        facts: what may be added to the names, one sequence after the other until they are unique.
-        kinds: items of different kinds may share a name.
+        facts: what may be added to the names, one sequence after the other.
 
     >>> told_apart(["a", "b", "b"], [["", "", ""], [" 1", " 2", " 3"]])
     ['a', 'b 2', 'b 3']
     >>> told_apart(["a", "a"], [])
     ['a #1', 'a #2']
     """
-    kinds = kinds or [""] * len(names)
-    numbers = [f" #{number}" for number in range(1, len(names) + 1)]
+    unique = list(names)
+    numbers = [f" #{number}" for number in range(1, len(unique) + 1)]
     for additions in (*facts, numbers):
-        ambiguous = _ambiguous(names, additions, kinds)
-        names = [
-            f"{name}{addition}" if name in ambiguous else name
-            for name, addition in zip(names, additions, strict=True)
+        different = Counter(name for name, _ in set(zip(unique, additions, strict=True)))
+        unique = [
+            f"{name}{addition}" if different[name] > 1 else name
+            for name, addition in zip(unique, additions, strict=True)
         ]
-    return list(names)
+    return unique
 
 
-def _ambiguous(names: Sequence[str], additions: Sequence[str], kinds: Sequence[str]) -> set[str]:
-    """Return the names that several items of one kind have, if the additions to them differ."""
-    different = Counter(name for name, _ in set(zip(names, additions, strict=True)))
-    counts = Counter(zip(names, kinds, strict=True))
-    return {name for (name, _), n in counts.items() if n > 1 and different[name] > 1}
-
-
-def run_names(runs: Sequence[Run], efforts: Sequence[str]) -> list[str]:
-    """Return a display name per run, the same for all efforts of a model."""
-    facts = zip(*map(_facts, runs), strict=True)
-    return told_apart([last_part(run.model) for run in runs], facts, efforts)
+def labels_of(runs: Sequence[Run]) -> list[str]:
+    """Return a unique name for each run: that of its model, and what differs."""
+    return told_apart([last_part(run.model) for run in runs], zip(*map(_facts, runs), strict=True))
 
 
 def _facts(run: Run) -> list[str]:
@@ -63,7 +51,8 @@ def _facts(run: Run) -> list[str]:
     texts = [
         *(str(run.identity.get("tag", "")), run.endpoint, f"({run.version})", f"({run.model})"),
         *(option_text(name, run.options.get(name)) for name in options),
-        *(f"seed {run.plan.settings.seed}", run.started_at.replace("T", " ").removesuffix("Z")),
+        *(effort_of(run), f"seed {run.plan.settings.seed}"),
+        run.started_at.replace("T", " ").removesuffix("Z"),
     ]
     return [f" {text}" if text else "" for text in texts]
 
@@ -80,12 +69,9 @@ def option_text(name: str, value: Any) -> str:
     return title if value is True else f"{title} {last_part(format_setting(value))}"
 
 
-def format_effort(effort: Effort | None) -> str:
-    """Format a reasoning effort; "none" is an effort, None means that none was requested.
-
-    >>> format_effort("none"), format_effort(None)
-    ('effort none', 'default effort')
-    """
+def effort_of(run: Run) -> str:
+    """Return the reasoning effort; "none" is an effort, None means that none was requested."""
+    effort = run.plan.settings.reasoning_effort
     return f"effort {effort}" if effort else "default effort"
 
 
