@@ -202,8 +202,6 @@ def test_a_habit_is_one_file(tmp_path: Path) -> None:
 def test_a_measure_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     queens = Measure(
         "queen_proportion",
-        "Queen moves",
-        "how often the queen moves under the changed rules",
         Event("changed", lambda reply: (reply.answer or "").startswith("d")),
     )
     monkeypatch.setitem(measures.MEASURES, queens.name, queens)

@@ -7,7 +7,7 @@ effect: rule uptake with a reminder minus rule uptake without. Other play: usual
 controls, where they stay right, under the changed rules minus those under the standard rules.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,6 +19,13 @@ from .measures import DELTA, UPTAKE, uptake_under, usual
 Verdict = Literal["Yes", "No", "Can't tell"]
 # A model knows a rule if it is right by at least so much more than guessing.
 KNOWS_FROM = 0.5
+# The questions by the keys of their findings.
+QUESTIONS = {
+    "knowledge": "Does it know the rule?",
+    "rule_effect": "Is it the rule, not just any change of the prompt?",
+    "reminder_effect": "Does a reminder help?",
+    "other_play": "Do other habits suffer?",
+}
 
 
 @dataclass(frozen=True)
@@ -29,93 +36,13 @@ class Finding:
     answer: Verdict
 
 
-@dataclass(frozen=True)
-class Question:
-    """A question of a diagnosis.
-
-    Attributes:
-        text: the question.
-        estimate: computes the estimate from samples and controls, given how many effects like that
-            of the reminder are reported with it.
-        yes: the sign of the estimate that means yes.
-        threshold: what the estimate is compared with; an interval that includes 0 never decides.
-        falls: a measure of the samples whose interval must be below 0 for a yes.
-    """
-
-    text: str
-    estimate: Callable[[Samples, Samples, int], Estimate | None]
-    yes: int = 1
-    threshold: float = 0.0
-    falls: Measure | None = None
-
-    def finding(self, samples: Samples, controls: Samples, effects: int) -> Finding:
-        """Answer the question."""
-        estimate = self.estimate(samples, controls, effects)
-        answer = self._answer(estimate)
-        if answer == "Yes" and self.falls:
-            change = self.falls.estimate(samples)
-            answer = "Yes" if change and change.sign < 0 else "Can't tell"
-        return Finding(estimate, answer)
-
-    def _answer(self, estimate: Estimate | None) -> Verdict:
-        if estimate is None or estimate.low is None or estimate.high is None or not estimate.sign:
-            return "Can't tell"
-        above, below = estimate.low > self.threshold, estimate.high < self.threshold
-        if not above and not below:
-            return "Can't tell"
-        return "Yes" if above == (self.yes > 0) else "No"
-
-
-def _called_right(question: str, outcome: str) -> Event:
-    return Event(question, lambda reply: reply.outcome == outcome)
-
-
 _KNOWLEDGE = Measure(
     "knowledge",
-    "Knowledge of the rule",
-    "allowed answers called right, minus forbidden answers called right",
-    _called_right(KNOWS_ALLOWED, "right"),
-    _called_right(KNOWS_FORBIDDEN, "wrong"),
+    Event(KNOWS_ALLOWED, lambda reply: reply.outcome == "right"),
+    Event(KNOWS_FORBIDDEN, lambda reply: reply.outcome == "wrong"),  # says that it is right
 )
-_RULE_EFFECT = Measure(
-    "rule_effect",
-    "Effect of the rule",
-    "usual answers under a placebo, minus usual answers under the changed rules",
-    usual(PLACEBO),
-    usual(CHANGED_CONDITION),
-)
-_OTHER_PLAY = Measure(
-    "other_play",
-    "Other play",
-    "usual answers at controls under the changed rules, minus those under the standard rules",
-    usual(CHANGED_CONDITION),
-    usual(STANDARD_CONDITION),
-)
-
-# The questions by the keys of their findings.
-QUESTIONS = {
-    "knowledge": Question(
-        "Does it know the rule?",
-        lambda samples, *_: _KNOWLEDGE.estimate(samples),
-        threshold=KNOWS_FROM,
-    ),
-    "rule_effect": Question(
-        "Is it the rule, not just any change of the prompt?",
-        lambda samples, *_: _RULE_EFFECT.estimate(samples),
-        falls=DELTA,  # or only the placebo changed the habit
-    ),
-    "reminder_effect": Question(
-        "Does a reminder help?",
-        lambda samples, _, effects: difference(
-            uptake_under(REMINDED), UPTAKE, samples, comparisons=effects
-        ),
-    ),
-    "other_play": Question(
-        "Do other habits suffer?",
-        lambda _, controls, __: _OTHER_PLAY.estimate(controls),
-        yes=-1,
-    ),
-}
+_RULE_EFFECT = Measure("rule_effect", usual(PLACEBO), usual(CHANGED_CONDITION))
+_OTHER_PLAY = Measure("other_play", usual(CHANGED_CONDITION), usual(STANDARD_CONDITION))
 
 
 def diagnose(
@@ -123,7 +50,27 @@ def diagnose(
 ) -> dict[str, Finding]:
     """Answer all questions; a reminder may be one of several interventions."""
     effects = len(interventions) if REMINDED in interventions else 1
-    return {name: q.finding(samples, controls, effects) for name, q in QUESTIONS.items()}
+    knowledge, rule = _KNOWLEDGE.estimate(samples), _RULE_EFFECT.estimate(samples)
+    reminder = difference(uptake_under(REMINDED), UPTAKE, samples, comparisons=effects)
+    other, fall = _OTHER_PLAY.estimate(controls), DELTA.estimate(samples)
+    is_rule = _answer(rule)
+    if is_rule == "Yes" and not (fall and fall.sign < 0):
+        is_rule = "Can't tell"  # only the placebo changed the habit
+    return {
+        "knowledge": Finding(knowledge, _answer(knowledge, KNOWS_FROM)),
+        "rule_effect": Finding(rule, is_rule),
+        "reminder_effect": Finding(reminder, _answer(reminder)),
+        "other_play": Finding(other, _answer(-other if other else None)),
+    }
+
+
+def _answer(estimate: Estimate | None, threshold: float = 0.0) -> Verdict:
+    """Say whether an effect is above the threshold; an interval that includes 0 never decides."""
+    if not estimate or estimate.low is None or estimate.high is None or not estimate.sign:
+        return "Can't tell"
+    if estimate.low > threshold:
+        return "Yes"
+    return "No" if estimate.high < threshold else "Can't tell"
 
 
 Knowing = Literal["knows", "does not know", "unreadable"]

@@ -113,23 +113,21 @@ class Measure:
 
     Attributes:
         name: the key in files; the original's name where it has one.
-        title: the name on screens.
-        meaning: an explanation in one line.
         first: the event whose share it is.
         second: the event whose share is subtracted, if any.
         relative: whether the difference is divided by the share of the first event.
         negated: whether the sign is turned, as in the original's numbers.
         requires: an event without which there is nothing to measure.
+        meaning: an explanation in one line, for exports.
     """
 
     name: str
-    title: str
-    meaning: str
     first: Event
     second: Event | None = None
     relative: bool = False
     negated: bool = False
     requires: Event | None = None
+    meaning: str = ""
 
     @property
     def conditions(self) -> set[str]:

@@ -32,12 +32,11 @@ def uptake_under(condition: str) -> Measure:
     """Return the rule uptake under a condition: one minus violations over would-be violations."""
     return Measure(
         "rule_uptake",
-        "Rule uptake",
-        "share of would-be violations that stating the changed rules prevents",
         violation(STANDARD_CONDITION),
         violation(condition),
         relative=True,
         requires=usual(STANDARD_CONDITION),  # without a habit, there is nothing to drop
+        meaning="share of would-be violations that stating the changed rules prevents",
     )
 
 
@@ -47,25 +46,22 @@ BEFORE, AFTER = usual(STANDARD_CONDITION), usual(CHANGED_CONDITION)
 ORIGINAL = (
     Measure(
         "variant_impact_factor",
-        "Impact factor",
-        "relative change in usual answers",
         BEFORE,
         AFTER,
         relative=True,
         negated=True,
+        meaning="relative change in usual answers",
     ),
-    Measure("delta", "Delta", "change in the share of usual answers", BEFORE, AFTER, negated=True),
+    Measure("delta", BEFORE, AFTER, negated=True, meaning="change in the share of usual answers"),
     Measure(
         "predicted_move_proportion",
-        "Usual answers before",
-        "share of usual answers under the standard rules",
         BEFORE,
+        meaning="share of usual answers under the standard rules",
     ),
     Measure(
         "predicted_move_in_variant_proportion",
-        "Usual answers after",
-        "share of usual answers under the changed rules",
         AFTER,
+        meaning="share of usual answers under the changed rules",
     ),
 )
 DELTA = ORIGINAL[1]

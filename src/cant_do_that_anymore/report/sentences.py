@@ -195,7 +195,7 @@ def explanation(run: Run) -> str:
 def findings(run: Run) -> Iterator[tuple[str, Finding]]:
     """Yield each question of the diagnosis with its finding."""
     for name, finding in run.results.diagnosis.items():
-        yield run.words.fill(QUESTIONS[name].text), finding
+        yield run.words.fill(QUESTIONS[name]), finding
 
 
 def finding_sentence(run: Run, name: str) -> str:
