@@ -20,8 +20,7 @@ from cant_do_that_anymore.habits.chess.rules import CATALOG, board_after
 from cant_do_that_anymore.report.plots import figure_of, outcome_chart, save_chart, uptake_chart
 from cant_do_that_anymore.report.rows import build_document
 from cant_do_that_anymore.report.tables import experiment_table
-from cant_do_that_anymore.runs.run import Run
-from cant_do_that_anymore.runs.storage import load_run, save_run
+from cant_do_that_anymore.runs.storage import load_run
 from run_builders import with_other_forbidden_moves
 from testing import (
     POOL,
@@ -88,17 +87,6 @@ def test_every_model_and_eval_is_measured_and_plotted(tmp_path: Path) -> None:
         plot = out / f"{chart}-{eval_}-bishops-as-knights.svg"
         assert "<svg" in plot.read_text()
         assert plot.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_run_that_another_process_saved_meanwhile_is_reused(tmp_path: Path) -> None:
-    specs = {"random": [Spec("cdta/random", eval="all_diagonal", n=5)]}
-
-    def save_twice(run: Run, folder: Path) -> None:
-        save_run(run, folder)
-        save_run(run, folder)  # like the other process
-
-    runs, failures = experiment.run_all(specs, tmp_path, save_twice, quiet=True)
-    assert (len(runs[0].samples), failures) == (5, {})
 
 
 @pytest.mark.usefixtures("no_plots")

@@ -110,7 +110,7 @@ def test_the_report_shows_all_replies_and_questions_and_the_controls(
     assert "Remember the rules" in opened.text("article[data-condition=reminded] .asked")
     assert opened.page.locator("article[data-condition=placebo] q").is_hidden()
     assert "{move}" in opened.text("#made")
-    opened.page.select_option("[name=knowing]", "control")
+    opened.page.select_option("[name=group]", "control")
     opened.expect_current_sample("1 of 8")
     assert "which stays legal" in opened.text(".legend .usual b")
     panels = opened.page.locator("article:visible").all()

@@ -202,18 +202,14 @@ def run_or_load(
         InvalidInput: if the existing run does not match the spec.
         UserError: as `evaluate` does.
     """
-    if not folder or not folder.exists():
-        run = evaluate(spec, quiet=quiet, limit=limit)
-        try:
-            if folder:
-                save(run, folder)
-            return replace(run, folder=folder)
-        except UserError:
-            if not folder or not folder.exists():
-                raise
-    run = load_run(folder)  # maybe by another process with the same experiment
-    _check_matches_spec(run, spec, folder)
-    return run
+    if folder and folder.exists():
+        run = load_run(folder)
+        _check_matches_spec(run, spec, folder)
+        return run
+    run = evaluate(spec, quiet=quiet, limit=limit)
+    if folder:
+        save(run, folder)
+    return replace(run, folder=folder)
 
 
 def _check_matches_spec(run: Run, spec: Spec, folder: Path) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..task.conditions import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, REMINDED
-from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample, Samples
+from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Samples
 from .estimates import Estimate, Event, Measure, difference
 from .measures import DELTA, UPTAKE, uptake_under, usual
 
@@ -71,14 +71,3 @@ def _answer(estimate: Estimate | None, threshold: float = 0.0) -> Verdict:
     if estimate.low > threshold:
         return "Yes"
     return "No" if estimate.high < threshold else "Can't tell"
-
-
-Knowing = Literal["knows", "does not know", "unreadable"]
-
-
-def knowing(sample: Sample) -> Knowing:
-    """Return whether the model was right about both answers of a sample."""
-    replies = [sample.replies[name] for name in (KNOWS_ALLOWED, KNOWS_FORBIDDEN)]
-    if not all(reply.usable for reply in replies):
-        return "unreadable"
-    return "knows" if all(reply.outcome == "right" for reply in replies) else "does not know"

@@ -8,7 +8,6 @@ from markupsafe import Markup
 
 from ..formatting import map_texts, visible
 from ..habits.base import Habit, Item
-from ..metrics.diagnosis import knowing
 from ..runs.run import Run
 from ..task.conditions import KNOWS_FORBIDDEN
 from ..task.types import Condition, Sample
@@ -28,6 +27,7 @@ def samples_json(run: Run) -> Iterator[Markup]:
 
 def _entry(run: Run, sample: Sample) -> dict[str, Any]:
     item, habit = sample.item, run.plan.change.its_habit
+    group = "sample" if KNOWS_FORBIDDEN in sample.replies else "control"
     return {
         "id": f"{item.id}-{sample.draw + 1}" if sample.draw else item.id,
         "source": item.source or "",
@@ -38,18 +38,8 @@ def _entry(run: Run, sample: Sample) -> dict[str, Any]:
             for condition in run.plan.conditions
             if condition.name in sample.replies
         },
-        "knowing": _group(sample) if run.results.diagnosis else None,
+        "group": group if run.results.diagnosis else None,
     }
-
-
-def _group(sample: Sample) -> str:
-    """Return the group of the diagnosis that a sample belongs to, or why it has none."""
-    if KNOWS_FORBIDDEN not in sample.replies:
-        return CONTROL
-    if not sample.answered:
-        return NO_ANSWER
-    does = "keeps it" if sample.kept_habit else "drops it"
-    return f"{knowing(sample)}, {does}" if sample.had_habit else NO_HABIT
 
 
 def _reply(sample: Sample, condition: Condition) -> dict[str, Any]:
@@ -81,7 +71,3 @@ def _cut(text: str) -> str | list[Any]:
         return text
     half = LONGEST_TEXT // 2
     return [text[:half], len(text) - LONGEST_TEXT, text[-half:]]
-
-
-# Groups of samples besides the six of a diagnosis.
-CONTROL, NO_HABIT, NO_ANSWER = "control", "no habit", "no answer"

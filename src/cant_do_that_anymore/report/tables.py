@@ -33,7 +33,6 @@ from .sentences import (
 )
 
 MANY_COLUMNS = 7  # stand closer together
-MOST_WITH_SHARES = 3  # conditions that fit beside each other with their shares
 # Columns of sentences; all others but the first are aligned to the right.
 _TEXT_COLUMNS = ("answer", "effect in points")
 _NOT_IN_FOOTER = ("wording", "form", "reading", "max tokens")
@@ -145,24 +144,15 @@ def outcomes_in(counts: Mapping[str, Mapping[Outcome, int]]) -> list[Outcome]:
 
 
 def _outcomes(run: Run) -> Cells:
-    """Return the outcomes by condition; with many conditions, one row for each."""
-    counts = run.results.outcomes
+    """Return the shares of the outcomes, a row for each condition."""
+    counts, n = run.results.outcomes, len(run.samples)
     outcomes = outcomes_in(counts)
-    if len(counts) > MOST_WITH_SHARES:
-        rows = (
-            [name, *(number(n.get(outcome)) for outcome in outcomes)] for name, n in counts.items()
-        )
-        return [["condition", *map(run.words.label, outcomes)], *rows]
-    titles = (name.replace("_", " ") for name in counts)
-    cells = [["outcome", *titles]]
-    for outcome in outcomes:
-        numbers = (_with_share(n.get(outcome), len(run.samples)) for n in counts.values())
-        cells.append([run.words.label(outcome), *numbers])
-    return cells
 
+    def share(count: int | None) -> str:
+        return rounded(None if count is None else count / n)
 
-def _with_share(count: int | None, n: int) -> str:
-    return "–" if count is None else f"{number(count)} {rounded(count / n):>5}"
+    rows = ([name, *(share(each.get(kind)) for kind in outcomes)] for name, each in counts.items())
+    return [["condition", *map(run.words.label, outcomes)], *rows]
 
 
 def _footer(run: Run) -> str:

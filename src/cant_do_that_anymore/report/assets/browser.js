@@ -9,8 +9,8 @@ const conditions = [...section.querySelectorAll("article")].map((article) => ({
   name: article.dataset.condition,
   style: article.className,
 }));
-/** Of a diagnosis: who knows the rule and who keeps the habit; controls are a group of their own. */
-const KNOWING = "knowing";
+/** Of a diagnosis: controls are a group of their own. */
+const GROUP = "group";
 const CONTROL = "control";
 const filters = [...form.querySelectorAll("select, input")].map(({ name }) => name);
 
@@ -32,12 +32,12 @@ function element(name, style, ...children) {
 }
 
 function fillFilters() {
-  const usual = samples.filter((sample) => sample.knowing !== CONTROL);
+  const usual = samples.filter((sample) => sample.group !== CONTROL);
   for (const { name } of conditions) {
     fillFilter(form.elements[name], "any outcome", usual.map(({ replies }) => replies[name].outcome));
   }
-  if (KNOWING in form.elements) {
-    fillFilter(form.elements[KNOWING], "all except controls", samples.map(({ knowing }) => knowing));
+  if (GROUP in form.elements) {
+    fillFilter(form.elements[GROUP], "all except controls", samples.map(({ group }) => group));
   }
 }
 
@@ -51,7 +51,7 @@ function fillFilter(select, any, values) {
 }
 
 function inGroup(sample, wanted) {
-  return wanted ? sample.knowing === wanted : sample.knowing !== CONTROL;
+  return wanted ? sample.group === wanted : sample.group !== CONTROL;
 }
 
 /** Whether a usual answer or a reply's contains the wanted text, or the item is about it. */
@@ -71,7 +71,7 @@ function applyFilters() {
   matching = samples.filter(
     (sample) =>
       chosen.every(([name, outcome]) => sample.replies[name]?.outcome === outcome) &&
-      inGroup(sample, form.elements[KNOWING]?.value) &&
+      inGroup(sample, form.elements[GROUP]?.value) &&
       matches(sample, wanted),
   );
   list.replaceChildren(...matching.map(listed));
@@ -86,11 +86,11 @@ function listed(sample) {
   const link = element(
     "a", "",
     element("b", "", nameOf(sample)),
-    ...(sample.knowing ? conditions.slice(0, 2) : conditions).map(({ name }) => {
+    ...(sample.group ? conditions.slice(0, 2) : conditions).map(({ name }) => {
       const { outcome } = sample.replies[name];
       return element("span", `is-${outcome}`, labelOf(outcome));
     }),
-    ...(sample.knowing ? [element("i", "", sample.knowing)] : []),
+    ...(sample.group ? [element("i", "", sample.group)] : []),
   );
   link.href = address(sample);
   return element("li", "", link);
@@ -124,7 +124,7 @@ function describeItem(sample) {
   } else if (sample.source) identity.append(`, ${sample.source}`);
   section.querySelector(".legend .usual b").textContent =
     sample.usual.map((move) => move.text).join(", ") +
-    (sample.knowing === CONTROL ? `, which stays ${section.dataset.allowed}` : "");
+    (sample.group === CONTROL ? `, which stays ${section.dataset.allowed}` : "");
 }
 
 /** Write a text, which may be cut in the middle, in the pieces that are made of its parts. */
@@ -199,7 +199,7 @@ function followLink() {
   const leadsHere = sample || filters.some((name) => name in wanted);
   if (location.hash && !leadsHere) return; // to another section
   edited = null;
-  const needed = sample?.knowing === CONTROL ? { [KNOWING]: CONTROL } : {};
+  const needed = sample?.group === CONTROL ? { [GROUP]: CONTROL } : {};
   setFilters({ ...wanted, ...needed });
   if (sample && !matching.includes(sample)) setFilters(needed);
   show(sample ?? matching[0] ?? null);
