@@ -14,7 +14,7 @@ from ..files import check_new_dir, file_errors
 from ..report.every_eval_ever import export
 from ..report.formats.csv import as_flat
 from ..report.html import PAGE_NAME, write_text
-from ..report.notebook import comparison_html, rankings_html, run_html, run_line
+from ..report.notebook import rankings_html, run_html, run_line
 from ..report.rows import build_document, measure_rows, pair_row, sample_row
 from ..report.run_page import write_page
 from ..report.sentences import headline
@@ -107,7 +107,8 @@ class Result(ABC):
         Raises:
             UserError: if a file cannot be written.
         """
-        texts = export(self.rankings, organization)
+        entries = chain(*(ranking.entries for ranking in self.rankings))
+        texts = export(entries, organization)
         return [write_text(text, Path(folder) / name) for name, text in texts.items()]
 
     def __repr__(self) -> str:
@@ -185,9 +186,6 @@ class Comparison(Result, Ranking):
 
         path = Path(path)
         return write_text(pages.comparison_page(self, path.parent), path)
-
-    def _repr_html_(self) -> str:
-        return comparison_html(self)
 
 
 @dataclass(frozen=True, repr=False)

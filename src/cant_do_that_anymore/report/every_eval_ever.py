@@ -1,20 +1,18 @@
 """Export results in the schema of Every Eval Ever (EEE).
 
-EEE 0.3.0 has one JSON file per model with all aggregate results, and beside it one with a line per
-sample and condition. It contains no server's address, and nothing exported names a folder of this
+EEE 0.3.0 has one JSON file per run with all its numbers, and beside it one with a line per sample
+and condition. It contains no server's address, and nothing exported names a folder of this
 machine.
 """
 
 import json
 import re
 import time
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterable
 from typing import Any
 from uuid import uuid4
 
 from ..comparison.entries import Entry
-from ..comparison.leaderboard import Ranking
 from ..formatting import last_part, without_folders
 from ..metrics.estimates import Estimate
 from ..metrics.measures import MEASURES
@@ -42,23 +40,20 @@ FROM_REPLY = {
 METHOD = "score interval, clustered by group; it covers every reading of unusable replies"
 
 
-def export(ranked: Sequence[Ranking], organization: str = "") -> dict[str, str]:
-    """Return the exported texts by file name, two files for each model."""
-    by_label: dict[str, list[Entry]] = {}
-    for entry in chain(*(ranking.entries for ranking in ranked)):
-        by_label.setdefault(entry.label, []).append(entry)
+def export(entries: Iterable[Entry], organization: str = "") -> dict[str, str]:
+    """Return the exported texts by file name, two files for each run."""
     files: dict[str, str] = {}
-    for entries in by_label.values():
-        files |= _files(entries, organization or "unknown")
+    for entry in entries:
+        files |= _files(entry, organization or "unknown")
     return files
 
 
-def _files(entries: Sequence[Entry], organization: str) -> dict[str, str]:
-    """Return the two files of a model, by their paths in EEE's repository."""
-    run = entries[0].run  # stands for all in what they share
+def _files(entry: Entry, organization: str) -> dict[str, str]:
+    """Return the two files of a run, by their paths in EEE's repository."""
+    run = entry.run
     is_ours = run.model in BUILT_IN_MODELS
     now, model = str(int(time.time())), _model_id(run)
-    shared = {"schema_version": SCHEMA, "evaluation_id": f"{BENCHMARK}/{model}/{now}"}
+    shared = {"schema_version": SCHEMA, "evaluation_id": f"{_task(entry)}/{model}/{now}"}
     folder = "/".join(re.sub(r"[^\w.-]+", "_", part) for part in model.split("/", 1))
     stem = f"data/{LIBRARY}/{folder}/{uuid4()}"
     aggregate = shared | {
@@ -80,7 +75,6 @@ def _files(entries: Sequence[Entry], organization: str) -> dict[str, str]:
         },
         "evaluation_results": [
             _result(entry, name, estimate)
-            for entry in entries
             for name in LESS_IS_BETTER
             if (estimate := entry.results.get(name))
         ],
@@ -88,9 +82,8 @@ def _files(entries: Sequence[Entry], organization: str) -> dict[str, str]:
     }
     lines = [
         shared | {"model_id": model} | _instance(entry, sample, condition)
-        for entry in entries
-        for sample in entry.run.answered
-        for condition in entry.run.plan.conditions
+        for sample in run.answered
+        for condition in run.plan.conditions
     ]
     text = json.dumps(without_folders(aggregate), indent=1, ensure_ascii=False)
     samples = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)

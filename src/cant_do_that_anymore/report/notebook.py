@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from ..comparison.leaderboard import Ranking, heading, verdicts
+from ..comparison.leaderboard import Ranking, verdicts
 from ..formatting import pluralize, visible
 from ..runs.run import Run
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
 from .html import asset, render
-from .rows import Cells, leaderboard_cells, pair_cells, share_text
+from .rows import leaderboard_cells, pair_cells, share_text
 from .run_page import headline_and_tiles
 from .tables import outcomes_in
 
@@ -39,19 +39,12 @@ def run_html(run: Run) -> str:
     )
 
 
-def comparison_html(ranking: Ranking) -> str:
-    """Render the verdict, and every pair."""
-    return _tables_html({ranking.verdict: pair_cells(ranking)}, [f"{heading(ranking.entries)}."])
-
-
 def rankings_html(ranked: Sequence[Ranking], remarks: Sequence[str] = ()) -> str:
-    """Render the verdict and the leaderboard of each ranking."""
-    tables = (leaderboard_cells(ranking.entries) for ranking in ranked)
-    return _tables_html(dict(zip(verdicts(ranked), tables, strict=True)), remarks)
-
-
-def _tables_html(tables: dict[str, Cells], remarks: Sequence[str]) -> str:
-    """Render tables below their titles."""
+    """Render the verdict, the leaderboard and the pairs of each ranking."""
+    tables = {
+        verdict: [leaderboard_cells(ranking.entries), pair_cells(ranking)]
+        for verdict, ranking in zip(verdicts(ranked), ranked, strict=True)
+    }
     return render("notebook_tables.html", palette=_palette(), tables=tables, remarks=remarks)
 
 

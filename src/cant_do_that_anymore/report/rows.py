@@ -270,11 +270,7 @@ def sample_row(entry: Entry, sample: Sample) -> Row:
         row |= {
             f"{name}_outcome": reply.outcome,
             f"{name}_reply": answer.text,
-            f"{name}_input_tokens": answer.usage.input_tokens,
-            f"{name}_output_tokens": answer.usage.output_tokens,
-            f"{name}_reasoning_tokens": answer.usage.thinking_tokens,
-            f"{name}_{habit.words.answer}": habit.label(item, reply.answer)
-            if reply.answer
-            else None,
+            f"{name}_{habit.words.answer}": reply.answer and habit.label(item, reply.answer),
+            **{f"{name}_{key}": n for key, n in asdict(answer.usage).items()},
         }
     return row
