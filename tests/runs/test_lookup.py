@@ -84,8 +84,8 @@ def test_commands_accept_names_and_view_opens_reports(
     opened = [call.args[0] for call in browser.call_args_list]
     assert opened == [path.as_uri() for path in (pages[0], pages[0], index, index, pages[1])]
     assert all(path.exists() for path in pages)
-    browser.return_value = False
-    assert "open 'mine/beta-all-1/report.html' in one" in cdta("view", "beta", code=1).stderr
+    browser.return_value = False  # there is none
+    assert cdta("view", "beta", code=0).stdout == "report: mine/beta-all-1/report.html\n"
 
 
 def test_runs_are_listed_one_per_line_with_a_name_that_commands_accept(
@@ -105,14 +105,13 @@ def test_runs_are_listed_one_per_line_with_a_name_that_commands_accept(
     assert listed[0]["rule_uptake"] == asdict(RUN["rule_uptake"])
 
 
-def test_an_ambiguous_name_lists_the_runs(runs: dict[str, Path]) -> None:
-    with pytest.raises(InvalidInput, match=r"'alpha' matches 2 runs; name one: .*alpha-all-"):
-        find_run("alpha")
-    for number in range(8):
-        make_run("many", number + 10)
-    twelve = r"matches 13 runs; name one: ([^,]+, ){11}[^,]+, \.\.\.$"
-    with pytest.raises(InvalidInput, match=twelve):
-        find_run("a")
+def test_an_ambiguous_name_stands_for_the_newest_run(runs: dict[str, Path]) -> None:
+    for name in ("alpha", "mine/alpha-all-2", "alpha-all"):
+        assert find_run(name) == runs["alpha again"]
+    assert "run: mine/alpha-all-2\n" in cdta("show", "alpha", code=0).stdout
+    assert cdta("export", "alpha", "-o", "out", code=0).stderr == "run: mine/alpha-all-2\n"
+    folders = cdta("export", "mine", "-o", "out", code=0).stderr.splitlines()
+    assert len(folders) == 3
 
 
 def test_each_run_of_a_folder_or_model_is_found_once(runs: dict[str, Path]) -> None:
@@ -140,8 +139,9 @@ def test_the_list_names_damaged_runs(runs: dict[str, Path]) -> None:
         (folder / "run.json").write_text(json.dumps(facts | {name: value}))
     shutil.copytree(runs["alpha again"], "mine/.part-1")  # not written completely
     done = cdta("runs", code=0)
-    damaged = [line.split("'")[1] for line in done.stderr.splitlines()]
-    assert damaged == [f"mine/{name}/run.json" for name in ("alpha-all-1", "cost", "rule_uptake")]
+    (line,) = done.stderr.splitlines()
+    names = ", ".join(f"mine/{name}" for name in ("alpha-all-1", "cost", "rule_uptake"))
+    assert line.startswith(f"cdta: 3 runs left out, damaged or of another version: {names}; ")
     assert len(done.stdout.splitlines()) == 1 + 4
 
 

@@ -103,11 +103,11 @@ def estimate(*specs: Spec) -> list[ExpectedCost]:
 def load(name: Path | str, rules: Change | None = None) -> Run:
     """Load a run by its folder, part of its name, its model's name, its tag, or ``latest``.
 
-    For a run under custom rules, pass them as ``rules``.
+    If several match, it is the newest. For a run under custom rules, pass them as ``rules``.
 
     Raises:
-        InvalidInput: if no run or several match the name, or the folder is incomplete, was changed
-            after it was written, or has a run under other rules.
+        InvalidInput: if no run matches the name, or the folder is incomplete, was changed after it
+            was written, or has a run under other rules.
     """
     return _with_methods(load_run(find_run(name), rules))
 

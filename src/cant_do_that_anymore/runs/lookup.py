@@ -10,7 +10,7 @@ from glob import glob
 from itertools import chain, count
 from pathlib import Path
 
-from ..errors import InvalidInput, shortlist
+from ..errors import InvalidInput
 from ..files import check_new_dir, file_errors, home, safe_name
 from .run import Run
 from .storage import RUN_JSON, RunFile, read_run_json, writing_run
@@ -90,16 +90,14 @@ def readable_runs(folders: Iterable[Path]) -> tuple[list[RunFile], list[InvalidI
 
 
 def find_run(name: str | Path) -> Path:
-    """Return the folder of the only run that matches a name.
+    """Return the folder of the newest run that matches a name.
 
     Raises:
-        InvalidInput: if none matches, or more than one.
+        InvalidInput: if none matches.
     """
     folders = find_runs([name])
-    if len(folders) == 1:
-        return folders[0]
-    listed = shortlist([name_of(folder) for folder in folders])
-    raise InvalidInput(f"{str(name)!r} matches {len(folders)} runs; name one: {listed}")
+    runs, _ = readable_runs(folders)
+    return runs[0].folder if runs else folders[0]  # whoever loads it gets the reason
 
 
 def name_of(folder: Path) -> str:
@@ -117,6 +115,15 @@ def find_runs(names: Iterable[str | Path]) -> list[Path]:
     """
     found = (_runs_at(name) or [run.folder for run in _runs_named(name)] for name in names)
     return _each_once(chain(*found))
+
+
+def newest_runs(names: Iterable[str | Path]) -> list[Path]:
+    """Return the folders of all runs of a folder, and of the newest run for any other name.
+
+    Raises:
+        InvalidInput: if a name matches none.
+    """
+    return _each_once(chain(*(_runs_at(name) or [find_run(name)] for name in names)))
 
 
 def _runs_at(name: str | Path) -> list[Path]:

@@ -6,7 +6,8 @@ import click
 
 from ...api.functions import load
 from ...api.results import Experiment
-from ...runs.lookup import find_runs
+from ...formatting import visible
+from ...runs.lookup import newest_runs
 from ..help import OUTPUT, PATH, Command, Option
 
 
@@ -30,9 +31,11 @@ def export_command(names: tuple[str, ...], organization: str, out: Path) -> None
     """Export runs in the schema of Every Eval Ever.
 
     It writes two files per model: all measures, and every sample with prompt and reply. Folders of
-    this machine and addresses of servers are left out. RUN is a folder, part of its name, a model's
-    name, a tag, latest, or a folder of runs.
+    this machine and addresses of servers are left out. RUN is a folder of one or more runs, part of
+    a folder's name, a model's name, a tag, or latest. A name stands for its newest run.
     """
-    experiment = Experiment([load(folder) for folder in find_runs(names)])
+    experiment = Experiment([load(folder) for folder in newest_runs(names)])
+    for run in experiment.runs:
+        click.echo(visible(f"run: {run.folder}"), err=True)
     for path in experiment.export(out, organization):
         click.echo(path)

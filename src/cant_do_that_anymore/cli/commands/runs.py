@@ -17,8 +17,8 @@ from rich.text import Text
 
 from ...api.functions import load
 from ...comparison.naming import option_text
-from ...errors import UserError
-from ...formatting import last_part, visible
+from ...errors import shortlist
+from ...formatting import last_part, pluralize, visible
 from ...report.html import PAGE_NAME
 from ...report.pages import INDEX
 from ...runs.lookup import LATEST_RUN, find_run, find_runs, known_folders, name_of, readable_runs
@@ -36,8 +36,8 @@ def view_command(name: str) -> None:
     experiment, or an HTML report. The report of a run is written if there is none.
     """
     path = _page_of(name)
-    if not webbrowser.open(path.resolve().as_uri()):
-        raise UserError(f"no browser could be started; open {str(path)!r} in one")
+    webbrowser.open(path.resolve().as_uri())  # there may be no browser
+    click.echo(f"report: {visible(str(path))}")
 
 
 def _page_of(name: str) -> Path:
@@ -77,8 +77,10 @@ def runs_command(places: tuple[Path, ...], as_json: bool) -> None:
         _print(runs, console(None if sys.stdout.isatty() else PIPE_WIDTH))
     else:
         click.echo("no runs yet; start one with `cdta run`")
-    for problem in damaged:
-        click.echo(visible(f"cdta: {problem}"), err=True)
+    if damaged:
+        names = shortlist([name_of(folder) for folder in damaged])
+        line = f"{pluralize(len(damaged), 'run')} left out, damaged or of another version: {names}"
+        click.echo(visible(f"cdta: {line}; delete them or run their commands again"), err=True)
 
 
 def _print(runs: Sequence[RunFile], screen: Console) -> None:

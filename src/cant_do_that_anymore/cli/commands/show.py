@@ -20,7 +20,7 @@ from ...providers.base import ModelInfo
 from ...providers.catalog import PROVIDERS, parse_name
 from ...providers.chain_of_thought import THINK
 from ...providers.request_fields import as_text, user_first
-from ...runs.lookup import LATEST_RUN, find_run
+from ...runs.lookup import LATEST_RUN, find_run, name_of
 from ...runs.storage import load_run
 from ...task.conditions import CONDITIONS, question
 from ...task.option_info import TASK
@@ -50,9 +50,11 @@ def show_command(name: str, failed: bool, n: int) -> None:
     cdta show                        the first three samples of the latest run
     cdta show gpt-4o --failed -n 5   five answers that break the changed rules
 
-    RUN is a folder, part of its name, a model's name, a tag, or latest (the default).
+    RUN is a folder, part of its name, a model's name, a tag, or latest (the default). If several
+    runs match, the newest is shown.
     """
-    run = load_run(find_run(name))
+    folder = find_run(name)
+    run = load_run(folder)
     screen, rule = console(), run.plan.change.title
     breaks = [sample for sample in run.answered if VIOLATION.holds(sample)]
     chosen = breaks if failed else run.samples
@@ -62,6 +64,7 @@ def show_command(name: str, failed: bool, n: int) -> None:
         f"{len(breaks)} of them when {rule[0].lower()}{rule[1:]}.",
         highlight=False,
     )
+    screen.print(f"run: {name_of(folder)}", style="dim", soft_wrap=True, highlight=False)
     printed: set[str] = set()
     for place, sample in enumerate(islice(chosen, n), 1):
         prompts = {c.name: c.prompt(sample.item).text for c in run.plan.conditions}
