@@ -44,10 +44,9 @@ def test_a_model_name_may_include_an_address() -> None:
 
 
 def test_a_file_may_have_flags_and_several_values(tmp_path: Path) -> None:
-    file, efforts = tmp_path / "mine.toml", {"model": "m", "efforts": ("none", "low")}
+    file, efforts = tmp_path / "mine.toml", {"model": "m", "efforts": ["none", "low"]}
     for text, expected in (
-        ("interventions = true", {"interventions": ("all",)}),
-        ("model = [{name = 'm', reasoning_effort = 'none,low'}]", {"models": [efforts]}),
+        ("interventions = true", {"interventions": ["all"]}),
         ("model = [{name = 'm', reasoning_effort = ['none', 'low']}]", {"models": [efforts]}),
     ):
         file.write_text(text)
@@ -100,7 +99,6 @@ def test_one_file_measures_models_on_three_servers(tmp_path: Path) -> None:
     table = (out / "results.csv").read_text()
     assert all(f"\nalpha {url}" in table for url in (first, second)) and "\nbeta" in table
     assert json.loads(done.stdout)["title"] == "Three servers"
-    assert (out / "experiment.toml").read_text() == file.read_text()
     titled = cdta("experiment", out, "--title", "Mine", "--json", "--out", tmp_path / "new")
     assert json.loads(titled.stdout)["title"] == "Mine"
 
@@ -111,7 +109,7 @@ def test_an_address_with_a_secret_is_refused_before_it_is_printed_or_saved(tmp_p
     done = cdta("experiment", file, "--out", out, code=2)
     assert "without user name, password or query" in done.stderr
     assert "hidden" not in done.stderr
-    assert not out.exists()  # which would contain a copy of the file
+    assert not out.exists()
 
 
 def test_the_example_file_is_valid_with_all_its_keys(

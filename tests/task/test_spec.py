@@ -141,7 +141,7 @@ def test_every_interface_agrees(name: str, value: object, message: str, tmp_path
     ):
         assert result.returncode == 2
         assert f": {message}" in result.stderr
-    assert f"mine.toml: {message}" in cdta("experiment", file, code=2).stderr
+    assert f"cdta: {message}" in cdta("experiment", file, code=2).stderr
     with pytest.raises(InvalidInput) as error:
         spec_for("all", {name: value}, None)
     assert str(error.value).startswith(f"-T {name}={value} is not valid: {message}")

@@ -7,31 +7,28 @@ from typing import Any
 
 import click
 
-from ..comparison.experiment import as_list
+from ..comparison.experiment import DIMENSIONS, as_list
 from ..comparison.naming import ModelFields
 from ..errors import InvalidInput, unknown_value
 from ..files import file_errors
-from ..providers.access import ENV_PREFIX
 from ..task.option_info import MODEL
-from ..task.spec import OPTIONS, SECRET, validate_option
+from ..task.spec import OPTIONS, validate_option
 from ..validation import check
-from .options import several_values
 
-# What a table for one model names otherwise than the options do.
-OF_A_MODEL = {
-    "name": "model",
-    "url": "base_url",
-    "price": "price",
-    "max_connections": "max_connections",
-}
 EFFORT = "reasoning_effort"
+OF_A_MODEL = {
+    **{name: name for name, info in OPTIONS.items() if info.heading == MODEL},
+    **{"price": "price", "max_connections": "max_connections"},
+    **{"name": "model", "url": "base_url"},
+}
+"""The fields of a table for one model, by their keys."""
 
 
 def options_in(path: Path, command: click.Command) -> dict[str, Any]:
-    """Return the values in a file by the parameters of the command.
+    """Return the values in a file by the parameters of the command, which validate them.
 
     Raises:
-        InvalidInput: if the file cannot be read, or has an unknown key or an invalid value.
+        InvalidInput: if the file cannot be read, or has an unknown key or an empty value.
     """
     with file_errors("read", path, error=InvalidInput):
         text = path.read_bytes()
@@ -45,61 +42,43 @@ def options_in(path: Path, command: click.Command) -> dict[str, Any]:
         if isinstance(option, click.Option) and option.expose_value
     }
     values = {}
-    try:
-        for key, value in content.items():
-            if key not in options:
-                raise unknown_value("key", key, options)
-            values[str(options[key].name)] = _value(key, value, options[key])
-    except InvalidInput as problem:
-        raise InvalidInput(f"{path}: {problem}") from None
+    for key, value in content.items():
+        if key not in options:
+            raise unknown_value(f"key in {path}", key, options)
+        values[str(options[key].name)] = _value(key, value, options[key])
     return values
 
 
 def _value(key: str, value: Any, option: click.Option) -> Any:
-    _check(key, value)
+    """Return a value as the command line would give it."""
+    _check_not_empty(key, value)
     if key == "model":
-        return [_model(entry) for entry in as_list(value)]
+        return list(map(_model, as_list(value)))
+    if option.is_flag:
+        return check(bool, value, key)
+    if value is True and key in OPTIONS:
+        value = OPTIONS[key].without_value or value
     if option.multiple:
-        without_value = OPTIONS[key].without_value
-        return _texts(key, without_value if without_value and value is True else value)
-    if key in OPTIONS:
-        return validate_option(key, value)
-    return check(bool, value, key) if option.is_flag else str(check(str | int, value, key))
+        return as_list(value)
+    return value if key in OPTIONS else str(value)
 
 
 def _model(entry: Any) -> str | ModelFields:
     """Return a model: its name, or the fields of its own table."""
     if not isinstance(entry, Mapping):
-        return str(check(str, entry, "model"))
-    settings = {name: name for name, info in OPTIONS.items() if info.heading == MODEL}
-    names = OF_A_MODEL | {name: name for name in settings if name not in ("model", "base_url")}
-    if not {"name", "url"} & entry.keys():
-        raise InvalidInput(f"a model needs a name or a url: {entry}")
+        return str(entry)
     own: ModelFields = {}
     for key, value in entry.items():
-        if key not in names:
-            raise unknown_value("key of a model", key, names)
-        _check(key, value)
+        _check_not_empty(key, value)
+        if key not in OF_A_MODEL:
+            raise unknown_value("key of a model", key, OF_A_MODEL)
         if key == EFFORT:
-            own["efforts"] = several_values(key, _texts(key, value))
+            own[DIMENSIONS[EFFORT].plural] = value
         else:
-            own[names[key]] = validate_option(names[key], value)
+            own[OF_A_MODEL[key]] = validate_option(OF_A_MODEL[key], value)
     return own
 
 
-def _texts(key: str, value: Any) -> tuple[str, ...]:
-    """Return one or several texts of an option that can be repeated."""
-    values = check(tuple[str | int | float, ...], as_list(value), key, secret=key in SECRET)
-    return tuple(map(str, values))
-
-
-def _check(key: str, value: Any) -> None:
-    """Refuse empty values, and headers that do not refer to a variable.
-
-    The file is copied to the results, so it may hold no secret.
-    """
+def _check_not_empty(key: str, value: Any) -> None:
     if value in ([], ""):
         raise InvalidInput(f"{key!r} is empty; give a value or leave it out")
-    headers = map(str, as_list(value)) if key == "header" else []
-    if not all(text.partition("=")[2].startswith(ENV_PREFIX) for text in headers):
-        raise InvalidInput(f"a header in a file must be given as NAME={ENV_PREFIX}VARIABLE")

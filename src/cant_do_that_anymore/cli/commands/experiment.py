@@ -11,10 +11,9 @@ import click
 
 from ...api.functions import experiment as evaluate_all
 from ...api.functions import failed, load
-from ...api.results import Experiment, create_folder
+from ...api.results import Experiment
 from ...comparison.experiment import DIMENSIONS
-from ...comparison.naming import ModelFields, models_by_name
-from ...files import atomic_write_text
+from ...comparison.naming import ModelFields
 from ...formatting import pluralize
 from ...report.formats import markdown
 from ...report.rows import build_document
@@ -36,7 +35,6 @@ from ..help import (
 from ..options import MODELS, several, spec_options
 
 OUT = Path("experiment")
-NAME = "experiment.toml"
 
 
 def file_in(paths: tuple[Path, ...]) -> Path | None:
@@ -107,25 +105,14 @@ def experiment_command(
     which model adapts best and whether that is significant. It writes results.csv, results.json,
     plots (PNG and SVG) and a report, index.html. --max-cost is one limit for all runs together.
     """
-    out, file = out or OUT, file_in(paths)
-    if paths and not file:
+    out = out or OUT
+    if paths and not file_in(paths):
         experiment = Experiment([load(folder) for folder in find_runs(paths)])
     else:
-        models_by_name(models or [None], rest["base_url"])  # rejects addresses with a secret
-        if file:
-            create_folder(out)
-            _copy(file, out)
         experiment = evaluate_all(models, out=out, quiet=quiet, **rest)
     _show(experiment, out, title, as_json=as_json, as_markdown=as_markdown)
     if experiment.failures:
         raise failed(experiment.failures)
-
-
-def _copy(file: Path, out: Path) -> None:
-    """Copy the experiment file into the folder of results."""
-    copy = out / NAME
-    if file.resolve() != copy.resolve():
-        atomic_write_text(copy, file.read_text(encoding="utf-8"))
 
 
 def _show(
