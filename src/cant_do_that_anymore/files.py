@@ -168,7 +168,12 @@ def safe_name(name: str) -> str:
     >>> safe_name("a/../../b")
     'a_.._.._b-feddf167'
     """
-    readable = re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:80].lstrip(".")
+    readable = readable_name(name)
     if readable and readable == name:
         return name
     return f"{readable}-{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+def readable_name(text: str) -> str:
+    """Return the characters of a text that suit the name of a file; several texts may share it."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", text)[:80].lstrip(".")

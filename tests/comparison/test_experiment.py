@@ -81,12 +81,20 @@ def test_every_model_and_eval_is_measured_and_plotted(tmp_path: Path) -> None:
     assert rows["chatty", "all"]["unranked"] == reason
     row = rows["other", "all_diagonal"]
     assert (row["rules"], row["n"]) == ("bishops-as-knights", str(N))
-    [folder] = out.glob("other-all_diagonal-*")
-    assert float(row[SHARE]) == pytest.approx(load_run(folder)[SHARE].value, abs=1e-6)
+    run = load_run(out / "other-all_diagonal")
+    assert float(row[SHARE]) == pytest.approx(run[SHARE].value, abs=1e-6)
     for chart, eval_ in product(("outcomes", "uptake"), evals):
         plot = out / f"{chart}-{eval_}-bishops-as-knights.svg"
         assert "<svg" in plot.read_text()
         assert plot.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_folders_have_short_names_unless_two_models_would_share_one(tmp_path: Path) -> None:
+    specs = {name: specs_for(model="cdta/random", n=2) for name in ("a/m", "/data/A_m/", "new")}
+    runs, _ = experiment.run_all(specs, tmp_path, save_run, quiet=True)
+    names = [run.folder.name for run in runs if run.folder]
+    assert names[-2:] == ["new", "new-all_diagonal"]
+    assert names[0].startswith("a_m_all_bishops-as-knights_20220722-") and len({*names}) == 6
 
 
 @pytest.mark.usefixtures("no_plots")

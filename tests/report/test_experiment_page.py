@@ -83,7 +83,7 @@ def test_curve_and_table_match_the_planted_values(experiment: Experiment) -> Non
     rows = table(experiment.out)
     assert sorted(rows) == sorted((model, effort) for model in HABITS_KEPT for effort in EFFORTS)
     for (model, effort), row in rows.items():
-        run = load_run(experiment.out / f"{model}-all-bishops-as-knights-{effort}-20220722")
+        run = load_run(experiment.out / f"{model}-{effort}")
         move_lists = [position.moves for position in positions_of(run.samples)]
         share_kept = fmean(keeps_habit_at(effort, moves, model) for moves in move_lists)
         before, after = (

@@ -1,6 +1,7 @@
 """Experiments: several models, evals, rules, forms and efforts, each combination run once."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,7 +14,8 @@ from ..client.pricing import FREE, CostLimit, CostLimitReached, cost_limit_for, 
 from ..client.session import model_info
 from ..datasets.pools import source_for
 from ..errors import InvalidInput, NoHabit, Stopped, UserError
-from ..files import safe_name
+from ..files import readable_name, safe_name
+from ..formatting import last_part
 from ..habits.base import Change
 from ..habits.catalog import DEFAULT_FORM, changes_named, form_for
 from ..progress import announce
@@ -130,8 +132,10 @@ def run_all(
     failures: dict[str, UserError] = {}
     for model_specs in specs.values():
         _check_specs(model_specs)
+    pairs = [(model, spec) for model, many in specs.items() for spec in many]
     planned = [
-        (model, spec, _folder(model, spec, out)) for model, many in specs.items() for spec in many
+        (*pair, out / name if out else None)
+        for pair, name in zip(pairs, _folder_names(pairs), strict=True)
     ]
     first = planned[0][1]
     limit = CostLimit() if first.max_cost is None else CostLimit(first.max_cost)
@@ -162,9 +166,26 @@ def _named(model: str, spec: Spec) -> list[str]:
     return [model, *filter(None, (each.text(spec) for each in DIMENSIONS.values()))]
 
 
-def _folder(model: str, spec: Spec, out: Path | None) -> Path | None:
-    names = map(safe_name, (*_named(model, spec), str(spec.seed)))
-    return out / "-".join(names) if out else None
+def _folder_names(pairs: Sequence[tuple[str, Spec]]) -> list[str]:
+    """Return names for the folders of runs: short ones, or safe ones where those would clash."""
+    short = [_short_name(*pair) for pair in pairs]
+    counts = Counter(map(str.casefold, short))
+    return [
+        name if name and counts[name.casefold()] == 1 else _unique_name(model, spec)
+        for name, (model, spec) in zip(short, pairs, strict=True)
+    ]
+
+
+def _unique_name(model: str, spec: Spec) -> str:
+    return safe_name(" ".join([*_named(model, spec), str(spec.seed)]))
+
+
+def _short_name(model: str, spec: Spec) -> str:
+    """Return the model's name with the values that are not the defaults."""
+    usual = _named("", Spec())
+    special = [text for text in _named("", spec) if text not in usual]
+    seed = [] if spec.seed == Spec.seed else [str(spec.seed)]
+    return readable_name("-".join([last_part(model), *special, *seed]))
 
 
 def _check_specs(model_specs: Sequence[Spec]) -> None:
