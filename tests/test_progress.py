@@ -2,7 +2,6 @@
 
 import re
 import sys
-from functools import partial
 from io import StringIO
 
 import pytest
@@ -30,10 +29,10 @@ SLOW_AFTER_CACHED = [(1, 900, ""), *[(60, 1, "")] * 30]
 @pytest.mark.parametrize(
     ("total", "steps", "n_lines", "expected"),
     [
-        (4, PERIODIC, 2, ["2/4, 17 s left, 2 errors, 8 s each", "4/4, 0 s left, 5 s each"]),
-        (41, [(270, 1, "")], 1, ["1/41, 3 h left, 4 min each"]),
-        (1000, SLOW_AFTER_CACHED, 30, ["930/1000, 70 min left, 60 s each"]),
-        (5, FACTS_BETWEEN_STEPS, 2, ["0/5, 9 sent", "1/5, 3 min left, 12 sent, 40 s each"]),
+        (4, PERIODIC, 2, ["2/4, 17 s left, 2 errors", "4/4, 0 s left"]),
+        (41, [(270, 1, "")], 1, ["1/41, 3 h left"]),
+        (1000, SLOW_AFTER_CACHED, 30, ["930/1000, 70 min left"]),
+        (5, FACTS_BETWEEN_STEPS, 2, ["0/5, 9 sent", "1/5, 3 min left, 12 sent"]),
     ],
 )
 def test_progress_lines_appear_periodically_and_at_the_end(
@@ -49,7 +48,7 @@ def test_progress_lines_appear_periodically_and_at_the_end(
             for seconds, n_steps, fact in steps:
                 clock[0] += seconds
                 for step in [1] * n_steps or [0]:
-                    advance(step, facts=partial(list, [fact]))
+                    advance(step, [fact])
         lines = capsys.readouterr().err.splitlines()
         assert len(lines) == (0 if quiet else n_lines)
     assert lines[-len(expected) :] == [f"measuring m: {line}" for line in expected]
@@ -77,12 +76,15 @@ def test_notebooks_show_progress_on_standard_output(
     assert capsys.readouterr().out.startswith("run 1 of 3: m\nmeasuring m: 1/1")
 
 
-def test_a_terminal_gets_a_bar_that_cuts_a_long_name_off(
+def test_a_long_name_is_cut_to_fit_one_line_of_a_terminal_or_a_log(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "80")
-    with progress("measuring [bold] " + 90 * "m", 4, quiet=False) as advance:
-        advance()
-    text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", capsys.readouterr().err)
-    assert re.search(r"━ measuring \[bold\] m{20,40}…: 1/4", text)
+    for is_terminal in (False, True):
+        monkeypatch.setattr("sys.stderr.isatty", lambda shown=is_terminal: shown)
+        with progress("measuring [bold] " + 90 * "m", 1, quiet=False) as advance:
+            advance(facts=["$0.01"])
+        text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", capsys.readouterr().err)
+        line = next(line for line in re.split(r"[\r\n]+", text) if ": 1/1" in line)
+        assert re.search(r"measuring \[bold\] m{10,}…: 1/1, 0 s left, \$0\.01$", line.rstrip())
+        assert 70 < len(line) < 80

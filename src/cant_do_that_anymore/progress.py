@@ -4,7 +4,8 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from threading import Timer
 from typing import Protocol, TextIO
 
@@ -14,20 +15,17 @@ PLAIN_LINE_SECONDS = 15.0
 BAR_SECONDS = 0.1
 # The rate is measured over the last 30 seconds, or over the last 20 steps if those took longer.
 RATE_WINDOW_SECONDS, RATE_WINDOW_STEPS = 30.0, 20
-BAR_WIDTH = 20  # columns
-LONGEST_WORK = 45  # characters
+LINE_WIDTH, BAR_WIDTH = 79, 20  # columns
+SHORTEST_WORK = 12  # characters
 
-Facts = Sequence[str]
 # Displays the share done, if known, and facts. The time left comes second.
-Show = Callable[[float | None, Facts], None]
-# Draws the share done and a line of text.
-_Draw = Callable[[float | None, str], None]
+Show = Callable[[float | None, Sequence[str]], None]
 
 
 class Advance(Protocol):
     """Callback that counts the steps done since the last call and displays facts."""
 
-    def __call__(self, steps: int = 1, *, facts: Callable[[], Facts] = tuple) -> None:
+    def __call__(self, steps: int = 1, facts: Sequence[str] = ()) -> None:
         """Count the steps."""
 
 
@@ -40,52 +38,42 @@ def progress(work: str, total: int, *, quiet: bool) -> Iterator[Advance]:
         total: the number of steps.
         quiet: display nothing.
     """
-    done, rates = 0, _RateEstimator()
+    done = 0
     with progress_display(work, quiet=quiet) as show:
 
-        def advance(steps: int = 1, *, facts: Callable[[], Facts] = tuple) -> None:
+        def advance(steps: int = 1, facts: Sequence[str] = ()) -> None:
             nonlocal done
             done += steps
-            if quiet:
-                return
-            rate = rates.rate(done)
-            pace = f"{rate:.0f}/s" if rate >= 1 else f"{duration(1 / rate)} each" if rate else ""
-            parts = filter(None, [f"{done}/{total}", *facts(), pace])
-            show(done / total, list(parts))
+            show(done / total, [f"{done}/{total}", *facts])
 
         yield advance
 
 
 @contextmanager
-def progress_display(work: str, *, quiet: bool, plain: bool = False) -> Iterator[Show]:
-    """Display on standard error how much of ``work`` is done, while the body runs.
-
-    Args:
-        work: the name of the work.
-        quiet: display nothing.
-        plain: print lines in a terminal too, because something else is written there.
-    """
+def progress_display(work: str, *, quiet: bool) -> Iterator[Show]:
+    """Display on standard error how much of ``work`` is done, while the body runs."""
     if quiet:
         yield lambda share, facts: None
         return
     stream = _stream()
-    is_bar = stream.isatty() and not plain
+    is_bar = stream.isatty()
     every = BAR_SECONDS if is_bar else PLAIN_LINE_SECONDS
+    width = LINE_WIDTH - BAR_WIDTH - 1 if is_bar else LINE_WIDTH
     last = time.monotonic() - (every if is_bar else 0.0)  # the bar is drawn at once
-    rates, title = _RateEstimator(), _shortened(visible(work))
-    with (_bar if is_bar else _plain_lines)(stream) as draw:
+    time_left = _TimeLeft()
+    with _bar(stream) if is_bar else nullcontext(partial(_print, stream)) as draw:
 
-        def show(share: float | None, facts: Facts) -> None:
+        def show(share: float | None, facts: Sequence[str]) -> None:
             nonlocal last
             nothing_yet.cancel()
-            now, left = time.monotonic(), rates.left(share)
+            now, left = time.monotonic(), time_left.after(share)
             if now - last >= every or share == 1:
                 last = now
-                first, *others = map(visible, facts)
-                time_left = [] if left is None else [f"{duration(left)} left"]
-                draw(share, f"{title}: {', '.join([first, *time_left, *others])}")
+                first, *others = facts
+                then = [] if left is None else [f"{duration(left)} left"]
+                draw(_line(work, [first, *then, *others], width), share)
 
-        nothing_yet = Timer(every, draw, (None, f"{title}: starting"))
+        nothing_yet = Timer(every, draw, [_line(work, ["starting"], width)])
         nothing_yet.daemon = True
         nothing_yet.start()
         try:
@@ -94,34 +82,35 @@ def progress_display(work: str, *, quiet: bool, plain: bool = False) -> Iterator
             nothing_yet.cancel()
 
 
-def _shortened(work: str) -> str:
-    return work if len(work) <= LONGEST_WORK else f"{work[: LONGEST_WORK - 1]}…"
+def _line(work: str, facts: Sequence[str], width: int) -> str:
+    """Return a line of this width: a long name of the work is cut off."""
+    text = ", ".join(filter(None, facts))
+    room = max(width - len(text) - 2, SHORTEST_WORK)
+    name = work if len(work) <= room else f"{work[: room - 1]}…"
+    return visible(f"{name}: {text}")
 
 
-class _RateEstimator:
-    """Rate over a moving window, since cached answers come at once and the others do not."""
+class _TimeLeft:
+    """The time left at the rate of a moving window: cached answers come at once, others do not."""
 
     def __init__(self) -> None:
         self._seen = deque([(time.monotonic(), 0.0)])
 
-    def rate(self, done: float) -> float:
-        """Record how much is done and return the rate per second."""
+    def after(self, share: float | None) -> float | None:
+        """Record the share that is done and return the seconds left, or None if unknown."""
         now = time.monotonic()
-        if done > self._seen[-1][1]:
-            self._seen.append((now, done))
+        if share and share > self._seen[-1][1]:
+            self._seen.append((now, share))
         while len(self._seen) > RATE_WINDOW_STEPS and self._seen[0][0] < now - RATE_WINDOW_SECONDS:
             self._seen.popleft()
-        start, done_then = self._seen[0]
-        return (done - done_then) / max(now - start, 1e-9)
-
-    def left(self, share: float | None) -> float | None:
-        """Return the seconds left, or None while there is no rate."""
-        rate = self.rate(share) if share else 0.0
-        return (1 - share) / rate if share and rate else None
+        start, share_then = self._seen[0]
+        if not share or share == share_then:
+            return None
+        return (1 - share) * (now - start) / (share - share_then)
 
 
 @contextmanager
-def _bar(stream: TextIO) -> Iterator[_Draw]:
+def _bar(stream: TextIO) -> Iterator[Callable[..., None]]:
     """Draw a bar with one line of text, which the terminal's width cuts off."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
@@ -133,28 +122,21 @@ def _bar(stream: TextIO) -> Iterator[_Draw]:
     with Progress(BarColumn(bar_width=BAR_WIDTH), text, console=console, transient=True) as bars:
         task = bars.add_task("", total=None)
 
-        def draw(share: float | None, line: str) -> None:
+        def draw(line: str, share: float | None = None) -> None:
             total = None if share is None else 1.0
             bars.update(task, description=line, completed=share or 0.0, total=total)
 
         yield draw
 
 
-@contextmanager
-def _plain_lines(stream: TextIO) -> Iterator[_Draw]:
-    """Print lines, for logs: every 15 seconds and at the end, also if no step is done yet."""
-
-    def draw(_: float | None, line: str) -> None:
-        with suppress(OSError):  # the stream is closed; the work goes on
-            print(line, file=stream, flush=True)
-
-    yield draw
-
-
 def announce(title: str) -> None:
     """Print the title of one run of several, above its progress."""
-    with suppress(OSError):
-        print(visible(title), file=_stream(), flush=True)
+    _print(_stream(), visible(title))
+
+
+def _print(stream: TextIO, line: str, share: float | None = None) -> None:
+    with suppress(OSError):  # the stream is closed; the work goes on
+        print(line, file=stream, flush=True)
 
 
 def _stream() -> TextIO:

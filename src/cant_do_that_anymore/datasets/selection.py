@@ -14,7 +14,6 @@ import logging
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from functools import partial
 
 from ..client.cache import Cache
 from ..client.client import Client
@@ -229,7 +228,7 @@ async def _build_dataset(
             async for answer in answers:
                 hits_before = len(search.hits)
                 search.observe(answer, first_replies)
-                advance(len(search.hits) - hits_before, facts=partial(_facts, search, client))
+                advance(len(search.hits) - hits_before, facts=_facts(search, client))
                 if search.done or search.gives_up(spec):
                     break
     if not search.done:

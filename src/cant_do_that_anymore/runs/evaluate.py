@@ -99,7 +99,7 @@ async def _ask(client: Client, selection: Selection, plan: Plan, *, quiet: bool)
                 sample = trial.sample(replies, conditions, plan.reading)
                 first_replies.observe_sample(sample, conditions)
                 samples.append(sample)
-                advance(facts=lambda: client.spending.facts)
+                advance(facts=client.spending.facts)
     _check_missing(samples)
     return samples
 

@@ -78,10 +78,7 @@ def mine_command(
     tally = _Tally()
     prints_positions = output is None and sys.stdout.isatty()
     with _output(output) as file:
-        with (
-            progress_display("mining", quiet=False, plain=prints_positions) as show,
-            closing(results),
-        ):
+        with progress_display("mining", quiet=prints_positions) as show, closing(results):
             _write_positions(results, file, tally, show)
         problem = Incomplete("; ".join(tally.problems)) if tally.problems else None
         if tally.games == tally.skipped[DAMAGED]:  # an older file stays
