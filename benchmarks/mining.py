@@ -66,7 +66,7 @@ def main() -> None:
         measurements: dict[str, Callable[[], float]] = {
             ORIGINAL: partial(measure_original, first_games, python)
         }
-        for every, option in ((False, "--first"), (True, "--every")):
+        for every, option in ((False, ""), (True, "--every")):
             measurements[f"python-chess, {option}"] = partial(measure_python_chess, file, every)
             for jobs in sorted({1, os.cpu_count() or 1}):
                 measure = partial(in_new_process, measure_mining, file, every, jobs)

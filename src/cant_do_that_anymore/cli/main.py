@@ -74,8 +74,7 @@ DATASET_COMMANDS: Table = {
     "Commands": {
         "list": (".dataset", "List all datasets."),
         "build": (".dataset", "Build a model's dataset, or extend it."),
-        "export": (".dataset", "Write a dataset or a pool as JSON lines."),
-        "union": (".dataset", "Merge datasets into one that is fair to all their models."),
+        "export": (".dataset", "Write a dataset or a pool as JSON lines, or merge datasets."),
     }
 }
 

@@ -220,7 +220,7 @@ def advice(entries: Sequence[Entry]) -> str:
     chosen = f"The {items} were chosen for the habit of {common.version}. " if common else ""
     options = "" if change.key == ORIGINAL_RULES else f" --rules {change.key}"
     return (
-        f"{chosen}For a fairer test, run both on the union of their datasets: `cdta dataset union"
+        f"{chosen}For a fairer test, run both on the union of their datasets: `cdta dataset export"
         f"{options} A B -o both.jsonl`, then `cdta run{options} --dataset both.jsonl` for each."
     )
 

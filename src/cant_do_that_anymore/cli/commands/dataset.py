@@ -1,8 +1,7 @@
-"""The commands ``cdta dataset``: list, build, export, union."""
+"""The commands ``cdta dataset``: list, build, export."""
 
 import json
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from ...datasets.pools import items_named, union
 from ...datasets.storage import all_datasets
 from ...files import atomic_write_text, file_errors
 from ...formatting import pluralize, visible
-from ...habits.base import Item
 from ...habits.catalog import resolve_change
 from ...habits.words import ANY_HABIT
 from ...runs.evaluate import select
@@ -43,52 +41,25 @@ def list_command(as_json: bool) -> None:
 @click.command(
     "export",
     cls=Command,
-    params=[
-        CLICK_OPTIONS["rules"],
-        output_option("Output file.  [default: stdout]"),
-    ],
+    params=[CLICK_OPTIONS["rules"], output_option("Output file.  [default: stdout]")],
 )
-@click.argument("name", metavar="NAME")
-def export_command(name: str, output: Path | None, rules: str) -> None:
-    """Write a dataset or a pool as JSON lines.
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+def export_command(names: tuple[str, ...], output: Path | None, rules: str) -> None:
+    """Write a dataset or a pool as JSON lines; several datasets are merged.
 
     NAME is a dataset of `cdta dataset list` or a pool: pool (of the rules), diagonal, games or
-    common. The keys are the original's.
+    common. The keys are the original's. Merged datasets, which may also be files, are fair to all
+    their models: every item is written once, in a fixed shuffle.
     """
     change = resolve_change(rules)
-    items = items_named(name, change)
+    items = items_named(names[0], change) if len(names) == 1 else union(names, change)
+    lines = "".join(json.dumps(item.to_json()) + "\n" for item in items)
     if not output:
-        sys.stdout.write(_lines(items))
+        sys.stdout.write(lines)
         return
-    _write(items, output)
-    click.echo(f"{pluralize(len(items), ANY_HABIT.item)} in {output}", err=True)
-
-
-def _lines(items: Iterable[Item]) -> str:
-    return "".join(json.dumps(item.to_json()) + "\n" for item in items)
-
-
-def _write(items: Iterable[Item], output: Path) -> None:
     with file_errors("write", output):
-        atomic_write_text(output, _lines(items))
-
-
-@click.command(
-    "union",
-    cls=Command,
-    params=[CLICK_OPTIONS["rules"], output_option("Output file.", required=True)],
-)
-@click.argument("names", metavar="DATASET DATASET...", nargs=-1, required=True)
-def union_command(names: tuple[str, ...], output: Path, rules: str) -> None:
-    """Merge datasets into one that is fair to all their models.
-
-    A DATASET is a name from `cdta dataset list` or a file. Every item is written once; the
-    order is a fixed shuffle.
-    """
-    change = resolve_change(rules)
-    items = union(names, change)
-    _write(items, output)
-    click.echo(f"{pluralize(len(items), change.its_habit.words.item)} in {output}")
+        atomic_write_text(output, lines)
+    click.echo(f"{pluralize(len(items), ANY_HABIT.item)} in {output}", err=True)
 
 
 @click.command("build", cls=Command, params=[*spec_options(*NOT_IN_BUILD), QUIET, HELP_ALL])

@@ -1,6 +1,5 @@
 """The command ``cdta mine``: find positions in collections of games."""
 
-import signal
 import sys
 import time
 from collections import Counter
@@ -16,6 +15,7 @@ from ...errors import Incomplete, InvalidInput
 from ...files import atomic_write, file_errors
 from ...formatting import pluralize
 from ...habits.chess import mining
+from ...habits.chess.mining.miner import ctrl_c_blocked
 from ...habits.chess.position import gzip_if_named
 from ...habits.chess.rules import BISHOPS_AS_KNIGHTS, rules_named
 from ...progress import Show, progress_display
@@ -32,21 +32,9 @@ MOST_REPORTS = 3  # damaged games that are reported one by one; all are counted
     params=[
         # Not the option of `Spec`, which loads everything that a run needs.
         Option("--rules KEY", TASK, "Rule change; see cdta rules.", default=BISHOPS_AS_KNIGHTS.key),
-        Option(
-            "--first/--every",
-            TASK,
-            "The first usual move of a game (default), or all.",
-            default=True,
-        ),
-        Option(
-            "--unique/--duplicates",
-            TASK,
-            "Omit positions with the same moves (default), or not.",
-            default=True,
-        ),
-        Option(
-            "--min-elo E", TASK, "Only games where both players are rated E or higher.", default=0
-        ),
+        Option("--every", TASK, "Every usual move of a game, not only the first.", is_flag=True),
+        Option("--duplicates", TASK, "Keep positions with the same moves.", is_flag=True),
+        Option("--min-elo E", TASK, "Only games of two players rated E or higher.", default=0),
         Option("--limit N", LIMITS, "Stop after N positions.", type=AT_LEAST_1),
         Option("--jobs N", LIMITS, "Number of processes.", type=AT_LEAST_1, default=1),
         Option("--cluster ADDRESS", LIMITS, "Use a Ray cluster; auto for this machine's."),
@@ -57,8 +45,8 @@ MOST_REPORTS = 3  # damaged games that are reported one by one; all are counted
 def mine_command(
     inputs: tuple[str, ...],
     rules: str,
-    first: bool,
-    unique: bool,
+    every: bool,
+    duplicates: bool,
     limit: int | None,
     min_elo: int,
     jobs: int,
@@ -73,7 +61,7 @@ def mine_command(
     """
     if output and output.resolve() in {Path(name).resolve() for name in inputs}:
         raise InvalidInput(f"{output} is one of the inputs; give another file for the positions")
-    wanted = mining.MiningCriteria(rules_named(rules), not first, min_elo, unique)
+    wanted = mining.MiningCriteria(rules_named(rules), every, min_elo, not duplicates)
     results = mining.mine(inputs, wanted, limit=limit, jobs=jobs, cluster=cluster)
     tally = _Tally()
     prints_positions = output is None and sys.stdout.isatty()
@@ -95,11 +83,10 @@ def _write_positions(
     """Write positions until all games are read or an error stops it."""
     try:
         for mined in results:
-            with _delay_ctrl_c():
+            with ctrl_c_blocked():  # so that no line is half written
                 file.writelines(position.line.encode() + b"\n" for position in mined.found)
                 tally.add(mined)
-            read = [] if mined.share is None else [f"{mined.share:.0%} read"]
-            show(mined.share, [*read, str(tally)])
+            show(mined.share, [str(tally)])
     except KeyboardInterrupt:
         tally.problems.append("stopped by Ctrl-C; the positions found so far are complete")
     except Incomplete as problem:
@@ -147,16 +134,3 @@ def _output(output: Path | None) -> Iterator[BinaryIO]:
         gzip_if_named(output, file) as out,
     ):
         yield cast(BinaryIO, out)
-
-
-@contextmanager
-def _delay_ctrl_c() -> Iterator[None]:
-    """Delay Ctrl-C until the body is done, so that no line is half written."""
-    pressed = []
-    handler = signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-    if pressed:
-        raise KeyboardInterrupt
