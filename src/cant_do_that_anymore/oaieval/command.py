@@ -3,10 +3,11 @@
 import base64
 import logging
 import os
+import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
@@ -79,7 +80,7 @@ def parse_pairs(flag: str, text: str, valid: Iterable[str]) -> dict[str, str]:
         InvalidInput: if the text is malformed, or has an unknown key.
     """
     values = {}
-    for pair in filter(None, _split(text)):
+    for pair in filter(None, re.split(r",(?=\w+=)", text)):  # a value may have commas, too
         key, equals, value = pair.partition("=")
         if not equals:
             raise InvalidInput(f"{flag} takes K=V,K=V, not {pair!r}")
@@ -87,19 +88,6 @@ def parse_pairs(flag: str, text: str, valid: Iterable[str]) -> dict[str, str]:
             raise unknown_value(f"key of {flag}", key, valid)
         values[key] = value
     return values
-
-
-def _split(text: str) -> Iterator[str]:
-    """Yield the parts between commas, except commas inside braces or brackets."""
-    part, depth = "", 0
-    for character in text:
-        depth += (character in "{[") - (character in "}]")
-        if character == "," and depth <= 0:
-            yield part
-            part = ""
-        else:
-            part += character
-    yield part
 
 
 def threads() -> int:
@@ -145,7 +133,6 @@ LOG_FORMAT = "[%(asctime)s] [%(filename)s:%(lineno)d] %(message)s"
     help="More solvers: a YAML file, or a folder of them. Can be repeated.",
 )
 @click.option("--debug/--no-debug", default=False, help="Log more.")
-@click.option("--local-run/--no-local-run", default=True, help="Write the record to a file.")
 @click.option("--http-run/--no-http-run", default=False, help="Not supported.")
 @click.option(
     *("--http-run-url", "--http-batch-size", "--http-fail-percent-threshold"),
@@ -153,6 +140,7 @@ LOG_FORMAT = "[%(asctime)s] [%(filename)s:%(lineno)d] %(message)s"
     expose_value=False,
     help="No effect without --http-run, as in the original.",
 )
+@click.option("--local-run/--no-local-run", expose_value=False, help="No effect.")
 @click.option("--dry-run/--no-dry-run", default=False, help="Send requests, but write no record.")
 @click.option(
     "--dry-run-logging/--no-dry-run-logging", default=True, help="With --dry-run, log every event."
@@ -184,8 +172,6 @@ def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
     split, params = eval_named(eval_name, flags.extra_eval_params)
     pairs = parse_pairs("--completion_args", flags.completion_args, COMPLETION_ARGS)
     args = {key: parse_option(key, value) for key, value in pairs.items()}
-    if "," in solver_name:
-        raise InvalidInput(f"the eval takes exactly one solver, not several: {solver_name!r}")
     solver = solver_named(solver_name, flags.registry_path, args.get("base_url"))
     options = {"max_connections": threads()} | solver | args
     is_human = options["model"] == HumanCli.info.name and not options.get("base_url")
@@ -236,10 +222,6 @@ def _start_logging(flags: SimpleNamespace) -> None:
         log_to(logging.FileHandler(file) if file else logging.StreamHandler(), LOG_FORMAT)
     level = logging.DEBUG if flags.debug else logging.INFO
     logging.getLogger("cant_do_that_anymore").setLevel(level)
-    if not flags.local_run:
-        log.warning("--no-local-run has no effect here: the record goes to a file")
-    if flags.visible is not None:
-        log.warning("--visible has no effect here, except that it is recorded")
 
 
 def _spec(
@@ -296,12 +278,7 @@ def _record_path(flags: SimpleNamespace, run_id: str, solver: str, eval_name: st
 
     As in the original, slashes in the solver's name make folders.
     """
-    if not flags.record_path:
-        name = "/".join(map(safe_name, solver.split("/")))  # so that ".." leads nowhere
-        folder = Path(tempfile.gettempdir()) / "evallogs"
-        return folder / f"{run_id}_{name}_{eval_name}.jsonl"
-    if "://" in flags.record_path:
-        raise InvalidInput(
-            f"--record_path must be a file on this machine, not {flags.record_path!r}"
-        )
-    return Path(flags.record_path)
+    if flags.record_path:
+        return Path(flags.record_path)
+    name = "/".join(map(safe_name, solver.split("/")))  # so that ".." leads nowhere
+    return Path(tempfile.gettempdir()) / "evallogs" / f"{run_id}_{name}_{eval_name}.jsonl"

@@ -21,6 +21,7 @@ from ..errors import Interrupted, InvalidInput
 from ..files import file_errors
 from ..formatting import Number
 from ..habits.chess.position import Position
+from ..metrics.measures import LENGTHS, MEASURES, UPTAKE
 from ..providers.base import Answer
 from ..providers.request_fields import as_text
 from ..runs.run import Run
@@ -39,18 +40,6 @@ _NO_MOVE = frozenset(("violation", "violation_incorrect_notation"))
 _MOVE_AT_START = re.compile(r"([a-h][1-8])([a-h][1-8])(?:=?[nbrqkNBRQK])?")
 # The original's names of the conditions.
 _NAMES = {STANDARD_CONDITION: "standard", CHANGED_CONDITION: "variant"}
-_ORIGINAL_METRICS = (
-    "variant_impact_factor",
-    "delta",
-    "predicted_move_proportion",
-    "predicted_move_in_variant_proportion",
-    "avg_num_previous_moves",
-    "std_num_previous_moves",
-    *(f"{prefix}_{name}_rate" for prefix in _NAMES.values() for name in VIOLATION_NAMES),
-    "usage_prompt_tokens",
-    "usage_completion_tokens",
-    "usage_total_tokens",
-)
 
 
 def events_of(run: Run, spec: dict[str, Any], indices: Sequence[int]) -> Iterator[Event]:
@@ -75,14 +64,15 @@ def events_of(run: Run, spec: dict[str, Any], indices: Sequence[int]) -> Iterato
 def final_report(run: Run) -> dict[str, Number]:
     """Return the metrics in the original's order, followed by those it does not have."""
     results, usage = run.results, run.results.usage
-    metrics: dict[str, Number] = dict.fromkeys(_ORIGINAL_METRICS)
-    metrics |= {name: estimate.value for name, estimate in results.estimates.items()}
+    ours = {name: estimate.value for name, estimate in results.estimates.items()}
+    originals = [name for name in (*MEASURES, *LENGTHS) if name != UPTAKE.name]
     tokens = {"prompt": usage.input_tokens, "completion": usage.output_tokens}
     tokens["total"] = sum(tokens.values())
     return {
-        **metrics,
+        **{name: ours.get(name) for name in originals},
         **_violation_rates(run.answered),
         **{f"usage_{kind}_tokens": count for kind, count in tokens.items()},
+        **ours,
         "n_samples": results.n,
         "n_failed": results.failed,
     }

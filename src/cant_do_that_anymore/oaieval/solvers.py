@@ -23,8 +23,7 @@ from ..files import DATA, file_errors
 from ..providers.base import Answer, Model, Question, Settings, local_info
 from ..providers.catalog import BUILT_IN_MODELS, TEXT_PREFIX
 from ..providers.chain_of_thought import THINKING_TOKENS
-from ..task.spec import OPTIONS, validate_option
-from ..validation import check
+from ..task.spec import OPTIONS
 
 Fields = dict[str, Any]
 T = TypeVar("T")
@@ -68,19 +67,16 @@ _PROVIDERS = {
     "GeminiSolver": "google",
 }
 _COT_PARTS = ("cot_solver", "extract_solver")
-# The original's solvers that have a counterpart here, with the arguments they may have.
+# The original's solvers that have a counterpart here, and the arguments they may have.
+_COT_SOLVER, _HUMAN_SOLVER = "CoTSolver", "HumanCliSolver"
+_CLASSES = (*_PROVIDERS, _COT_SOLVER, _HUMAN_SOLVER)
 _ARGUMENTS = {
-    "OpenAISolver": {"completion_fn_options"},
-    "TogetherSolver": {"completion_fn_options", "merge_adjacent_msgs"},
-    "AnthropicSolver": {"model_name", "max_tokens", "extra_options"},
-    "GeminiSolver": {"model_name"},
-    "CoTSolver": {*_COT_PARTS, "persistent_memory", "private_interaction_length"},
-    "HumanCliSolver": {"input_prompt"},
+    *("completion_fn_options", "model", "model_name", "api_base", "max_tokens", "extra_options"),
+    *_COT_PARTS,
+    # These have no effect here: replies are always stripped, and parsed by one parser.
+    *("registry", "postprocessors", "merge_adjacent_msgs", "input_prompt"),
+    *("persistent_memory", "private_interaction_length"),
 }
-# What the options of a completion function may be.
-_OPTIONS = {"model", "api_base", "extra_options"}
-# Arguments that have no effect here: replies are always stripped, and parsed by one parser.
-_IGNORED = {"registry", "postprocessors"}
 
 
 def read_registry(path: Path) -> dict[str, object]:
@@ -108,18 +104,9 @@ def solver_fields(name: str, entry: object, base_url: str | None = None) -> Fiel
     if "class" in fields:
         fields = _translate(name, fields, base_url)
     valid = ("model", "thinking_tokens", *COMPLETION_ARGS)
-    for key, value in fields.items():
-        if key not in valid:
-            raise InvalidInput(
-                f"the solver {name!r} has {key!r}; valid keys are {', '.join(valid)}"
-            )
-        try:
-            fields[key] = (
-                check(int, value, key) if key == "thinking_tokens" else validate_option(key, value)
-            )
-        except InvalidInput as problem:
-            raise InvalidInput(f"in the solver {name!r}, {problem}") from None
-    model, tokens = fields.get("model"), fields.pop("thinking_tokens", None)
+    for key in fields.keys() - {*valid}:
+        raise unknown_value(f"key of the solver {name!r}", key, valid)
+    model, tokens = str(fields.get("model") or ""), fields.pop("thinking_tokens", None)
     if not model:
         raise InvalidInput(f"the solver {name!r} has no model")
     return fields | {"model": f"cot-{tokens}/{model}" if tokens else model}
@@ -137,19 +124,16 @@ def _read_file(path: Path) -> dict[str, object]:
 def _translate(name: str, entry: Fields, base_url: str | None) -> Fields:
     """Translate an entry in the original's format into ours."""
     kind = str(entry["class"]).rpartition(":")[2]
-    if kind not in _ARGUMENTS:
-        usable = ", ".join(sorted(_ARGUMENTS))
-        raise InvalidInput(f"the solver {name!r} is a {kind}; usable here: {usable}")
+    if kind not in _CLASSES:
+        raise unknown_value(f"class of the solver {name!r}", kind, _CLASSES)
     args = _mapping(name, entry.get("args") or {})
-    for argument in args.keys() - _ARGUMENTS[kind] - _IGNORED:
-        raise InvalidInput(f"the solver {name!r} has {argument!r}, which is not supported here")
-    if kind == "HumanCliSolver":
-        return {"model": HumanCli.info.name}
-    if kind == "CoTSolver":
-        return _chain_of_thought(name, args, base_url)
     options = _mapping(name, args.get("completion_fn_options", args))
-    for option in options.keys() - _ARGUMENTS[kind] - _IGNORED - _OPTIONS:
-        raise InvalidInput(f"the solver {name!r} has {option!r}, which is not supported here")
+    for argument in (args.keys() | options.keys()) - _ARGUMENTS:
+        raise InvalidInput(f"the solver {name!r} has {argument!r}, which is not supported here")
+    if kind == _HUMAN_SOLVER:
+        return {"model": HumanCli.info.name}
+    if kind == _COT_SOLVER:
+        return _chain_of_thought(name, args, base_url)
     model = options.get("model", options.get("model_name", ""))
     server = {"base_url": options["api_base"]} if options.get("api_base") else {}
     own_server = base_url or server
@@ -200,8 +184,6 @@ def solver_named(name: str, registries: Sequence[Path] = (), base_url: str | Non
     prefix, model = _KINDS.get(kind, ""), name.removeprefix(kind)
     if base_url and not _find(name, custom):
         return {"model": prefix + model}
-    if name.endswith("/"):
-        raise _unknown(name, solvers, table["models"])
     if found := _find(name, solvers):
         entry, parts = found
         fields = solver_fields(name, entry, base_url)
