@@ -17,13 +17,13 @@ Arguments = Mapping[str, Any]
 # Options of ``inspect eval`` that are fields of the spec; ``-T`` takes precedence.
 CONFIG_OPTIONS = ("temperature", "max_tokens", "reasoning_effort", "extra_body")
 # Options that Inspect has itself, and those that only ``cdta`` has.
-OF_INSPECT = ("model", "base_url", "max_connections", "eval")
-ONLY_CDTA = ("header", "tag", "fresh", "interventions")
+_NOT_ARGUMENTS = {
+    *("model", "base_url", "max_connections", "eval"),
+    *("header", "tag", "fresh", "interventions"),
+}
 # The field of the spec for each argument.
 ARGUMENTS = {
-    "samples" if name == "n" else name: name
-    for name in OPTIONS
-    if name not in (*OF_INSPECT, *ONLY_CDTA)
+    "samples" if name == "n" else name: name for name in OPTIONS if name not in _NOT_ARGUMENTS
 }
 
 
@@ -64,15 +64,10 @@ def spec_for(eval: Eval, arguments: Arguments, model: Model | None) -> Spec:
         InvalidInput: if an argument is invalid.
     """
     for name in arguments.keys() - ARGUMENTS.keys():
-        if name in ONLY_CDTA:
-            raise InvalidInput(f"Inspect tasks do not support {name}; use cdta run --{name}")
         raise unknown_value("argument", name, ARGUMENTS)
     config = config_of(model) if model else GenerateConfig()
     values = {name: getattr(config, name) for name in CONFIG_OPTIONS}
     values = {name: value for name, value in values.items() if value is not None}
-    for name, value in arguments.items():
-        try:
-            values[ARGUMENTS[name]] = parse_option(ARGUMENTS[name], value)
-        except InvalidInput as problem:
-            raise InvalidInput(f"-T {name}={value} is not valid: {problem}") from None
+    given = {ARGUMENTS[name]: value for name, value in arguments.items()}
+    values |= {name: parse_option(name, value) for name, value in given.items()}
     return Spec(eval=eval, model=str(model) if model else None, **values)

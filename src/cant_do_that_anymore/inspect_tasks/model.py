@@ -5,7 +5,7 @@
 
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from inspect_ai.model import (
     ChatMessage,
@@ -20,7 +20,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 
 from ..client.limiter import MAX_LIMIT
 from ..errors import InvalidInput
-from ..habits.base import Message
+from ..habits.base import Message, Role
 from ..habits.catalog import restored_change
 from ..providers.base import REPLY_TOKENS, Answer, ModelInfo, Question, Settings
 from ..providers.catalog import BUILT_IN_MODELS, inspect_info, parse_name
@@ -132,7 +132,7 @@ def _model_info(model: InspectModel) -> ModelInfo:
 
 def _question_in(chat: list[ChatMessage]) -> tuple[Question, int]:
     """Return the question of a request from a task, and the seed of the answer."""
-    messages = tuple(_message(message) for message in chat)
+    messages = tuple(Message(cast(Role, turn.role), turn.text) for turn in chat)
     metadata: dict[str, Any] = chat[0].metadata or {}
     try:
         rules = restored_change(metadata["rules"])
@@ -142,9 +142,3 @@ def _question_in(chat: list[ChatMessage]) -> tuple[Question, int]:
         raise InvalidInput(
             f"the models {PROVIDER}/... answer in the tasks cant_do_that_anymore/... only"
         ) from None
-
-
-def _message(message: ChatMessage) -> Message:
-    if message.role == "tool":
-        raise InvalidInput(f"the models {PROVIDER}/... do not support tools")
-    return Message(message.role, message.text)

@@ -122,7 +122,7 @@ def habit(reading: Reading | None = None) -> Scorer:
                 f"**{name}:** {text} is {sample.replies[name].outcome}"
                 for name, text in texts.items()
             ),
-            metadata=_metadata(sample),
+            metadata={REPLIES: {name: _facts(sample, name) for name in sample.replies}},
         )
 
     return score
@@ -163,15 +163,10 @@ def _values(sample: Sample) -> dict[str, str | int | float | bool | None]:
     }
 
 
-def _metadata(sample: Sample) -> dict[str, Any]:
-    """Return what the metrics need of a sample, besides its item."""
-    tokens = {name: answer.usage.thinking_tokens for name, answer in sample.answers.items()}
-    return {
-        REPLIES: {
-            name: [reply.outcome, reply.answer, reply.under_change, tokens[name]]
-            for name, reply in sample.replies.items()
-        }
-    }
+def _facts(sample: Sample, name: str) -> list[Any]:
+    """Return what the metrics need of a reply."""
+    reply, usage = sample.replies[name], sample.answers[name].usage
+    return [reply.outcome, reply.answer, reply.under_change, usage.thinking_tokens]
 
 
 def _replies_text(sample: Sample, habit: Habit) -> dict[str, str]:
