@@ -69,22 +69,15 @@ def _read_env_file() -> None:
     """Load the nearest ``.env`` in this folder or above; variables that are set stay as they are.
 
     Raises:
-        UserError: if the current folder does not exist any more.
         InvalidInput: if the file cannot be read.
     """
-    from .errors import InvalidInput, UserError
-
-    try:
-        here = Path.cwd()
-    except FileNotFoundError:
-        raise UserError(
-            "the current folder was deleted; change to another one and run the command again"
-        ) from None
+    here = Path.cwd()
     files = (folder / ".env" for folder in (here, *here.parents))
     if file := next(filter(Path.is_file, files), None):
         # Imported late, since few users have such a file.
         from dotenv import load_dotenv
 
+        from .errors import InvalidInput
         from .files import file_errors
 
         with file_errors("read", file, error=InvalidInput, caught=(OSError, ValueError)):

@@ -57,7 +57,7 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         with path.open("wb") as file:
             yield file
         return
-    target = _resolved(path)
+    target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary_path(target)
     try:
@@ -86,7 +86,7 @@ def atomic_dir(path: Path, *, replace: bool = False) -> Iterator[Path]:
         OSError: if it cannot be created, or a folder with contents is there that may not be
             replaced.
     """
-    target = _resolved(path)
+    target = Path(os.path.realpath(path))
     temporary = _temporary_path(target)
     temporary.mkdir(parents=True)
     try:
@@ -113,16 +113,9 @@ def check_new_dir(path: Path) -> None:
     Raises:
         OSError: if it cannot be created.
     """
-    parent = next(folder for folder in _resolved(path).parents if folder.exists())
+    parent = next(folder for folder in Path(os.path.realpath(path)).parents if folder.exists())
     with TemporaryDirectory(prefix=PARTIAL, dir=parent):
         pass
-
-
-def _resolved(path: Path) -> Path:
-    target = Path(os.path.realpath(path))
-    if target.is_symlink():
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-    return target
 
 
 def _temporary_path(path: Path) -> Path:

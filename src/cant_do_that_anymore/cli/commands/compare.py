@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from ...api.functions import compare
-from ...errors import InvalidInput
 from ...report.formats import markdown
 from ...report.rows import comparison_json
 from ...report.tables import comparison_table
@@ -20,16 +19,13 @@ from ..help import JSON, MARKDOWN, PERCENTAGE, Command, Option, output_option
     "compare",
     cls=Command,
     params=[
-        Option(
-            "--baseline RUN",
-            TASK,
-            "Exit with 1 if RUN is significantly worse than this one in rule uptake.",
-        ),
+        Option("--baseline RUN", TASK, "Exit with 1 if RUN's rule uptake is significantly below."),
         Option(
             "--tolerance POINTS",
             TASK,
-            "With --baseline: accept a drop of this many points.  [default: 0]",
+            "With --baseline: accept a drop of this many points.",
             type=PERCENTAGE,
+            default=0.0,
         ),
         output_option("Also write an HTML report."),
         MARKDOWN,
@@ -40,7 +36,7 @@ from ..help import JSON, MARKDOWN, PERCENTAGE, Command, Option, output_option
 def compare_command(
     names: tuple[str, ...],
     baseline: str | None,
-    tolerance: float | None,
+    tolerance: float,
     output: Path | None,
     as_json: bool,
     as_markdown: bool,
@@ -58,9 +54,7 @@ def compare_command(
     a folder's name, a model's name, a tag, or latest. A name stands for the newest run that the
     others can be compared with; a single name for all its runs.
     """
-    if baseline is None and tolerance is not None:
-        raise InvalidInput("--tolerance needs --baseline RUN")
-    comparison = compare(*names, baseline=baseline, tolerance=tolerance or 0.0)
+    comparison = compare(*names, baseline=baseline, tolerance=tolerance)
     check = comparison.check
     if as_json:
         facts = {"baseline": asdict(check)} if check else {}
