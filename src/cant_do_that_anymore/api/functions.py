@@ -137,13 +137,19 @@ def compare(
 
 
 def _loaded(names_or_runs: Sequence[results.Run | Path | str]) -> list[list[results.Run]]:
-    """Return the runs that each name stands for."""
+    """Return the runs that each name stands for; a run that several stand for counts once."""
     names = [item for item in names_or_runs if not isinstance(item, results.Run)]
     found = iter(runs_to_compare(names) if names else [])
-    return [
-        [item] if isinstance(item, results.Run) else list(map(load_run, next(found)))
-        for item in names_or_runs
-    ]
+    seen: set[Path] = set()
+    groups: list[list[results.Run]] = []
+    for item in names_or_runs:
+        if isinstance(item, results.Run):
+            groups.append([item])
+            continue
+        folders = [folder for folder in next(found) if folder.resolve() not in seen]
+        seen |= {folder.resolve() for folder in folders}
+        groups.append([load_run(folder) for folder in folders])
+    return groups
 
 
 def _with_methods(run: results.Run) -> Run:
