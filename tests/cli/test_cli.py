@@ -9,15 +9,12 @@ from testing import Loopback, cdta, habit, serving
 
 
 def test_rules_are_listed_with_their_statements() -> None:
-    rules_by_key = {entry["key"]: entry for entry in json.loads(cdta("rules", "--json").stdout)}
-    assert [*rules_by_key] == [*changes_named("all")]
-    (entry,) = json.loads(cdta("rules", "no-castling", "--json").stdout)
-    assert entry == rules_by_key["no-castling"]
-    assert (entry["illegal"], entry["last_move"]) == ("O-O-O", "b8d7")
     lines = cdta("rules").stdout.splitlines()
     assert max(map(len, lines)) <= 80
     output = " ".join(" ".join(lines).split())
-    assert all(f"{e['key']} {e['statement']}" in output for e in rules_by_key.values())
+    changes = changes_named("all").values()
+    assert all(f"{change.key} {change.statement}" in output for change in changes)
+    assert "Usual move: O-O-O" in cdta("rules", "no-castling").stdout
     assert "Usual answer: 101" in " ".join(cdta("rules", "base-9").stdout.split())
 
 

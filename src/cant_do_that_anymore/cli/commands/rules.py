@@ -1,6 +1,5 @@
 """The command ``cdta rules``: the changes, by habit."""
 
-import json
 from itertools import islice
 
 import click
@@ -10,14 +9,14 @@ from ...errors import InvalidInput
 from ...habits.base import Change
 from ...habits.catalog import changes_named, habits, resolve_change
 from ..console import console
-from ..help import JSON, Command
+from ..help import Command
 
 EXAMPLES = 3
 
 
-@click.command("rules", cls=Command, params=[JSON])
+@click.command("rules", cls=Command)
 @click.argument("name", metavar="[RULES]", required=False)
-def rules_command(name: str | None, as_json: bool) -> None:
+def rules_command(name: str | None) -> None:
     """List the changes by habit, or show one with examples.
 
     \b
@@ -31,22 +30,10 @@ def rules_command(name: str | None, as_json: bool) -> None:
     several = changes_named(name) if name else changes_named("all")
     changes = list(several.values()) or [resolve_change(name)]
     changes[0].check_forbids_something()
-    if as_json:
-        click.echo(json.dumps([_entry(change) for change in changes], indent=2))
-        return
     if several:
         _print_list(changes, console())
     else:
         _print_one(changes[0], console())
-
-
-def _entry(change: Change) -> dict[str, object]:
-    """Return a change with its first example as JSON."""
-    habit, item = change.its_habit, change.its_habit.example(change)
-    facts = {"key": change.key, "habit": habit.name, "title": change.title}
-    illegal = habit.label(item, item.usual[0]) if item else None
-    shown = habit.details(item) if item else {}
-    return facts | {"statement": change.statement, "illegal": illegal, **shown}
 
 
 def _print_list(changes: list[Change], screen: Console) -> None:

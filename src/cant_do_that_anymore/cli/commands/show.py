@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from itertools import islice
+from itertools import islice, product
 
 import click
 from rich.console import Console
@@ -12,14 +12,8 @@ from rich.text import Text
 
 from ...errors import InvalidInput
 from ...formatting import pluralize
-from ...habits.base import Message, with_user_turn
 from ...habits.catalog import form_for, resolve_change
 from ...metrics.measures import violation
-from ...providers.access import split_address
-from ...providers.base import ModelInfo
-from ...providers.catalog import PROVIDERS, parse_name
-from ...providers.chain_of_thought import THINK
-from ...providers.request_fields import as_text, user_first
 from ...runs.lookup import LATEST_RUN, find_run, name_of
 from ...runs.storage import load_run
 from ...task.conditions import CONDITIONS, question
@@ -124,54 +118,37 @@ def _indented(text: str) -> Padding:
             multiple=True,
             default=(STANDARD_CONDITION, CHANGED_CONDITION),
         ),
-        *(CLICK_OPTIONS[name] for name in ("rules", "wording", "form", "model")),
+        *(CLICK_OPTIONS[name] for name in ("rules", "wording", "form")),
         JSON,
     ],
 )
 def prompt_command(
-    names: tuple[str, ...], rules: str, wording: str, form: str, model: str | None, as_json: bool
+    names: tuple[str, ...], rules: str, wording: str, form: str, as_json: bool
 ) -> None:
     """Print the messages that are sent to a model.
 
     \b
     cdta prompt
     cdta prompt --rules no-castling --condition placebo
-    cdta prompt --model openai/davinci-002     a base model gets one text
 
-    It sends nothing. The item is an example. Servers that reject this format get another one, which
-    the notes of a run describe.
+    It sends nothing. The item is an example. A base model gets the messages as one text. Servers
+    that reject this format get another one, which the notes of a run describe.
     """
     change = resolve_change(rules)
     item = change.its_habit.example(change) if change.forbids_something else None
     if not item:
         raise InvalidInput(f"{rules!r} forbids no move, so there is no prompt to show")
-    name, address = split_address(model, None)
-    info = parse_name(name, address).info() if name else None
     wordings, shown = wordings_named(wording, change), form_for(change, form)
-    prompts = {
-        f"{condition}, {texts.name}" if len(wordings) > 1 else condition: _sent(
-            question(item, change, condition, texts, shown).messages, info
-        )
-        for condition in names
-        for texts in wordings
-    }
+    prompts = {}
+    for condition, texts in product(names, wordings):
+        title = f"{condition}, {texts.name}" if len(wordings) > 1 else condition
+        prompts[title] = question(item, change, condition, texts, shown).messages
     if as_json:
-        click.echo(json.dumps(prompts, indent=2, ensure_ascii=False))
+        found = {title: list(map(asdict, messages)) for title, messages in prompts.items()}
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
         return
     screen = console()
-    for place, (condition, sent) in enumerate(prompts.items()):
-        screen.print(f"{chr(10) if place else ''}== {condition} ==", style="bold")
-        turns = [sent] if isinstance(sent, str) else [f"{t['role']}: {t['content']}" for t in sent]
-        for turn in turns:
-            screen.print(turn, soft_wrap=True, highlight=False)
-
-
-def _sent(messages: tuple[Message, ...], info: ModelInfo | None) -> str | list[dict[str, str]]:
-    """Return what a model is sent first: the messages, or one text for a base model."""
-    if info and info.identity.get("api") == "completions":
-        return as_text(messages)
-    if info and info.thinking_tokens:
-        messages = with_user_turn(messages, THINK)
-    if info and info.identity.get("api") == "inspect" and info.provider not in PROVIDERS:
-        messages = user_first(messages)
-    return [asdict(message) for message in messages]
+    for place, (title, messages) in enumerate(prompts.items()):
+        screen.print(f"{chr(10) if place else ''}== {title} ==", style="bold")
+        for message in messages:
+            screen.print(f"{message.role}: {message.content}", soft_wrap=True, highlight=False)
