@@ -22,7 +22,7 @@ from ..files import file_errors
 from ..formatting import Number
 from ..habits.chess.position import Position
 from ..metrics.measures import LENGTHS, MEASURES, UPTAKE
-from ..providers.base import Answer
+from ..providers.base import Answer, Usage
 from ..providers.request_fields import as_text
 from ..runs.run import Run
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample
@@ -63,15 +63,14 @@ def events_of(run: Run, spec: dict[str, Any], indices: Sequence[int]) -> Iterato
 
 def final_report(run: Run) -> dict[str, Number]:
     """Return the metrics in the original's order, followed by those it does not have."""
-    results, usage = run.results, run.results.usage
+    results = run.results
     ours = {name: estimate.value for name, estimate in results.estimates.items()}
     originals = [name for name in (*MEASURES, *LENGTHS) if name != UPTAKE.name]
-    tokens = {"prompt": usage.input_tokens, "completion": usage.output_tokens}
-    tokens["total"] = sum(tokens.values())
+    tokens = _token_counts(results.usage)
     return {
         **{name: ours.get(name) for name in originals},
         **_violation_rates(run.answered),
-        **{f"usage_{kind}_tokens": count for kind, count in tokens.items()},
+        **{f"usage_{kind}": count for kind, count in tokens.items()},
         **ours,
         "n_samples": results.n,
         "n_failed": results.failed,
@@ -80,17 +79,20 @@ def final_report(run: Run) -> dict[str, Number]:
 
 def _violation_rates(samples: Sequence[Sample]) -> dict[str, Number]:
     """Return the share of replies with each violation, by condition."""
-    counts = Counter(name for sample in samples for name, is_so in _violations(sample) if is_so)
-    names = (f"{prefix}_{name}" for prefix in _NAMES.values() for name in VIOLATION_NAMES)
-    return {f"{name}_rate": counts[name] / len(samples) if samples else None for name in names}
+    counts: Counter[str] = Counter()
+    for sample in samples:
+        counts.update(_violations(sample))
+    return {f"{name}_rate": n / len(samples) for name, n in counts.items()}
 
 
-def _violations(sample: Sample) -> Iterator[tuple[str, bool]]:
-    """Yield each violation by condition, and whether the reply commits it."""
+def _violations(sample: Sample) -> dict[str, bool]:
+    """Return by condition whether the reply commits each violation."""
+    violations: dict[str, bool] = {}
     for condition, prefix in _NAMES.items():
         text, position = sample.answers[condition].text, cast(Position, sample.item)
         committed = original_violations(text, position)
-        yield from ((f"{prefix}_{name}", name in committed) for name in VIOLATION_NAMES)
+        violations |= {f"{prefix}_{name}": name in committed for name in VIOLATION_NAMES}
+    return violations
 
 
 def _sample_events(run: Run, sample: Sample) -> Iterator[tuple[str, Any]]:
@@ -99,13 +101,10 @@ def _sample_events(run: Run, sample: Sample) -> Iterator[tuple[str, Any]]:
         answer = answers[condition.name]
         if answer.stop_reason == "error":
             yield "error", {"type": "NoAnswer", "message": answer.error}
-        else:
-            messages = condition.question(sample.item).messages
-            chat = [asdict(message) for message in messages]
-            yield (
-                "sampling",
-                {"prompt": as_text(messages) if is_completion else chat, **_sampling_data(answer)},
-            )
+            continue
+        messages = condition.question(sample.item).messages
+        prompt = as_text(messages) if is_completion else list(map(asdict, messages))
+        yield "sampling", {"prompt": prompt, **_sampling_data(answer)}
     if sample.answered:
         yield "metrics", _metrics_data(sample)
 
@@ -134,17 +133,16 @@ def original_violations(reply: str, position: Position) -> frozenset[str]:
 
 
 def _sampling_data(answer: Answer) -> dict[str, Any]:
-    usage = answer.usage
-    sampled: dict[str, Any] = {
-        "sampled": [answer.text],
-        "model": answer.version,
-        "usage": {
-            "prompt_tokens": usage.input_tokens,
-            "completion_tokens": usage.output_tokens,
-            "total_tokens": usage.input_tokens + usage.output_tokens,
-        },
-    }
-    return sampled | ({"reasoning": answer.reasoning} if answer.reasoning else {})
+    reasoning = {"reasoning": answer.reasoning} if answer.reasoning else {}
+    tokens = _token_counts(answer.usage)
+    return {"sampled": [answer.text], "model": answer.version, "usage": tokens, **reasoning}
+
+
+def _token_counts(usage: Usage) -> dict[str, int]:
+    """Return the number of tokens under the original's names."""
+    sent, received = usage.input_tokens, usage.output_tokens
+    total = sent + received
+    return {"prompt_tokens": sent, "completion_tokens": received, "total_tokens": total}
 
 
 def _metrics_data(sample: Sample) -> dict[str, Any]:
@@ -156,7 +154,7 @@ def _metrics_data(sample: Sample) -> dict[str, Any]:
         "predicted_move_in_variant": sample.kept_habit,
         "num_previous_moves": len(position.moves),
         "previous_moves": list(position.moves),
-        **dict(_violations(sample)),
+        **_violations(sample),
         **{f"{name}_outcome": reply.outcome for name, reply in replies.items()},
         **{f"{name}_under_change": reply.under_change for name, reply in replies.items()},
         "game_idx": position.game,

@@ -18,6 +18,7 @@ from rich.text import Text
 from ...api.functions import load
 from ...comparison.naming import option_text
 from ...errors import shortlist
+from ...files import home
 from ...formatting import last_part, pluralize, visible
 from ...report.html import PAGE_NAME
 from ...report.pages import INDEX
@@ -53,7 +54,7 @@ def _page_of(name: str) -> Path:
 
 
 PIPE_WIDTH = 200  # columns; a file or a pipe has no width
-DATE, MINUTE = len("2026-"), len("2026-11-19T1730")  # parts of the names of folders
+DATE = slice(len("2026-"), len("2026-11-19T173059"))  # in the names of folders under CDTA_HOME
 # The values of ``run.json`` that ``--json`` prints.
 IN_JSON = (
     *("started_at", "model", "version", "endpoint", "rules", "options", "rule_uptake"),
@@ -91,11 +92,10 @@ def _print(runs: Sequence[RunFile], screen: Console) -> None:
     table.add_column("options and rules")
     table.add_column("n", justify="right", no_wrap=True)
     table.add_column("rule uptake", no_wrap=True)
-    names = [name_of(run.folder) for run in runs]
-    for run, name in zip(runs, names, strict=True):
+    for run in runs:
         uptake = run.rule_uptake.as_share if run.rule_uptake else "–"
         table.add_row(
-            Text(_shortest(name, names)),
+            Text(_short_name(run.folder)),
             _cut(" ".join(filter(None, (last_part(run.model), run.tag)))),
             _cut(", ".join((*filter(None, starmap(option_text, run.options.items())), run.rules))),
             Text(f"{run.n_samples:,}"),
@@ -104,13 +104,10 @@ def _print(runs: Sequence[RunFile], screen: Console) -> None:
     screen.print(table)
 
 
-def _shortest(name: str, names: Sequence[str]) -> str:
-    """Return the beginning of a name, without the year, that no other run has in its name."""
-    if not name[:1].isdigit():
-        return name
-    ends = range(MINUTE, len(name))
-    parts = (name[DATE:end] for end in ends)
-    return next((part for part in parts if sum(part in other for other in names) == 1), name)
+def _short_name(folder: Path) -> str:
+    """Return a part of a folder's name that finds its run: when it started, or else its path."""
+    name = name_of(folder)
+    return name[DATE] if name[DATE] and folder.parent == home("runs") else name
 
 
 def _cut(text: str) -> Text:
