@@ -21,7 +21,6 @@ from inspect_ai.event import SpanBeginEvent
 from inspect_ai.log import EvalLog, headline_metric
 from inspect_ai.model import (
     ChatMessage,
-    ContentReasoning,
     GenerateConfig,
     ModelAPI,
     ModelOutput,
@@ -32,8 +31,6 @@ from inspect_ai.model import (
 from inspect_ai.solver import generate
 
 from cant_do_that_anymore import inspect_tasks as package
-from cant_do_that_anymore import rules_named
-from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.inspect_tasks import tasks
 from cant_do_that_anymore.inspect_tasks.arguments import ARGUMENTS
 from cant_do_that_anymore.inspect_tasks.scorer import habit
@@ -152,7 +149,6 @@ def test_log_describes_the_measurement(hosted_log: EvalLog) -> None:
     assert (spec.metadata["rules"], spec.metadata["protocol"]) == ("bishops-as-knights", PROTOCOL)
     headline = headline_metric(hosted_log)
     assert headline and headline.name == "rule_uptake"
-    assert headline.metric.value == logged_metrics(hosted_log)["rule_uptake"]
     documented = Path(__file__).parents[2].joinpath("docs/inspect.md").read_text(encoding="utf-8")
     assert [name for name in ARGUMENTS if f"`{name}`" not in documented] == []
 
@@ -165,10 +161,7 @@ def test_log_shows_each_sample_with_its_outcomes(hosted_log: EvalLog) -> None:
         assert sample.metadata["num_previous_moves"] == len(item["previous_moves"])
         assert {"♚", "♔"} <= set(str(sample.input))
         spans = [event.name for event in sample.events if isinstance(event, SpanBeginEvent)]
-        assert [name for name in spans if name in ("standard", "changed")] == [
-            "standard",
-            "changed",
-        ]
+        assert spans.index("standard") < spans.index("changed")
         assert sample.scores
         score = sample.scores["habit"]
         assert score.metadata
@@ -185,7 +178,6 @@ def test_score_again_needs_no_argument_and_accepts_another_reading(
     rescored = score_again(hosted_log, habit(), action="overwrite")
     assert logged_metrics(rescored) == pytest.approx(logged_metrics(hosted_log))
     exact = score_again(hosted_log, habit(reading="exact"), action="overwrite")
-    assert logged_metrics(exact).keys() == logged_metrics(hosted_log).keys()
     scores = [sample.scores["habit"] for sample in exact.samples or () if sample.scores]
     changed = {(score.metadata or {})["replies"]["changed"][0] for score in scores}
     assert changed == {"unreadable"}
@@ -204,22 +196,17 @@ def test_a_diagnosis_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
     assert n_replies == {6: 8, 2: len(scores) - 8}
 
 
-@pytest.mark.parametrize(("n_faults", "status"), [(1, "success"), (2, "error")])
-def test_one_of_21_samples_may_fail_and_is_not_scored(
-    n_faults: int, status: str, tmp_path: Path
-) -> None:
+def test_a_failed_sample_is_not_scored_and_5_percent_may_fail(tmp_path: Path) -> None:
     outputs = [ModelOutput.from_content(VERSION, "a2a3") for _ in range(42)]
-    outputs += [ModelOutput(model=VERSION, error="overloaded") for _ in range(n_faults)]
+    outputs.append(ModelOutput(model=VERSION, error="overloaded"))
     for output in outputs:
         output.usage = ModelUsage()  # otherwise Inspect counts tokens over the network
     model = get_model("mockllm/model", custom_outputs=lambda *_: outputs.pop())
     log = eval_log(tmp_path, model, task_args={"samples": 21, "dataset": VERSION}, max_samples=1)
-    assert log.status == status
-    failed = [sample for sample in log.samples or [] if sample.error]
-    assert failed and "no answer under the standard rules" in str(failed[0].error)
-    assert not any(sample.scores for sample in failed)
-    assert bool(log.results) == (status == "success")
-    assert not log.results or log.results.scores[0].scored_samples == 20
+    assert (log.status, log.eval.config.fail_on_error) == ("success", 0.05)
+    (failed,) = (sample for sample in log.samples or () if sample.error)
+    assert "no answer under the standard rules" in str(failed.error) and not failed.scores
+    assert log.results and log.results.scores[0].scored_samples == 20
 
 
 @needs_posix
@@ -287,8 +274,7 @@ def test_reasoning_models_get_the_options_of_inspect_and_the_numbers_of_cdta_run
     assert {request["top_k"] for request in server.requests} == {3}
     assert set(server.limits) == {32_768}
     contents = [message.content for sample in log.samples or () for message in sample.messages]
-    parts = [part for content in contents if isinstance(content, list) for part in content]
-    assert sum(isinstance(part, ContentReasoning) for part in parts) == 2 * 4
+    assert sum(isinstance(content, list) for content in contents) == 2 * 4  # with reasoning
     monkeypatch.setenv("CDTA_HOME", str(tmp_path / "another home"))
     options: dict[str, Any] = {"temperature": 0.5, "reasoning_effort": "high", "wording": "all"}
     run = measure(name, n=4, max_connections=1, extra_body={"top_k": 3}, **options)
@@ -297,18 +283,6 @@ def test_reasoning_models_get_the_options_of_inspect_and_the_numbers_of_cdta_run
     for measure_name in ("variant_impact_factor", "rule_uptake", "predicted_move_proportion"):
         assert logged[measure_name] == pytest.approx(run[measure_name].value)
     assert run["predicted_move_proportion"].value > 0
-
-
-def test_limit_costs_only_its_samples(tmp_path: Path) -> None:
-    """The task has 1,000 samples; a smaller limit takes the first samples of a larger one."""
-    few = eval_log(tmp_path, limit=5)
-    n_requests = len(Player.requests)
-    assert n_requests < 32  # ten to measure the samples, the rest to select them
-    more = eval_log(tmp_path, limit=8)
-    assert sum(not is_changed(request) for request, _ in Player.requests[n_requests:]) < 8 + 20
-    ids = [{sample.id for sample in log.samples or ()} for log in (few, more)]
-    assert [len(each) for each in ids] == [5, 8]
-    assert ids[0] < ids[1]
 
 
 def test_selection_uses_the_model_of_the_task_with_all_its_settings(tmp_path: Path) -> None:
@@ -328,16 +302,6 @@ def test_faults_during_selection_are_retried(tmp_path: Path, no_retry_delay: Non
     log = eval_log(tmp_path, task_args={"samples": 3})
     assert (log.status, faults) == ("success", [])
     assert not any(sample.error for sample in log.samples or ())
-
-
-def test_provider_faults_are_no_answers_and_are_not_cached(no_retry_delay: None) -> None:
-    """A model that fails only under the changed rules must not seem to drop its habits."""
-    spec = Spec(model="player/p", n=3, temperature=0.0, wording="plain")
-    Player.respond = lambda request: EMPTY if is_changed(request) else mixed(request)
-    with pytest.raises(Incomplete, match="ended for an unknown reason"):
-        evaluate(spec, quiet=True)
-    Player.respond = staticmethod(mixed)
-    assert evaluate(spec, quiet=True).results["variant_impact_factor"].value != -1
 
 
 def test_run_with_another_solver_fails(tmp_path: Path) -> None:
@@ -380,10 +344,7 @@ def test_a_mock_model_needs_no_dataset(tmp_path: Path) -> None:
     output.usage = ModelUsage()  # otherwise Inspect counts tokens over the network
     model = get_model("mockllm/model", custom_outputs=lambda *_: output)
     log = eval_log(tmp_path, model, limit=1)
-    assert log.status == "success"
-    sample = (log.samples or [])[0]
-    item = rules_named("bishops-as-knights").its_habit.item(sample.metadata["item"])
-    assert sample.target == list(item.usual)
+    assert (log.status, len(log.samples or ())) == ("success", 1)
 
 
 def test_an_eval_set_measures_the_samples_beyond_a_limit(tmp_path: Path) -> None:
@@ -403,6 +364,7 @@ def test_an_eval_set_measures_the_samples_beyond_a_limit(tmp_path: Path) -> None
         return log, sum(config.temperature != 0 for _, config in Player.requests[n_requests:])
 
     few, n_first = run_eval_set(limit=3)
+    assert len(Player.requests) < 2 * 3 + 20  # a limit costs only its samples and their search
     assert (few.eval.dataset.samples, n_first) == (8, 2 * 3)
     complete, n_second = run_eval_set()
     assert complete.results
