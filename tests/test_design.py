@@ -1,24 +1,20 @@
-"""The design by example: a habit is one file; a rule, form, measure, option or model is one entry.
+"""The design by example: a habit is one file; a form, measure, setting or model is one entry.
 
 Each addition below is as short as it would be in the package. Requests, cache, files, reports, the
-terminal and comparisons follow from it. CONTRIBUTING.md lists how many files each takes.
+terminal, comparisons and Inspect follow from it. CONTRIBUTING.md lists how many files each takes.
 """
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import ClientSession, web
+from aiohttp import ClientSession
 from markupsafe import escape
 
 import inspect_evals
-from cant_do_that_anymore import Answer, Position, Spec, evaluate
+from cant_do_that_anymore import Answer, Spec, evaluate
 from cant_do_that_anymore.api.results import save_with_page
 from cant_do_that_anymore.cli.commands import show  # noqa: F401 (help that lists the conditions)
 from cant_do_that_anymore.client.cache import Cache
@@ -42,18 +38,14 @@ from cant_do_that_anymore.providers.base import (
 from cant_do_that_anymore.providers.bundled import RandomModel
 from cant_do_that_anymore.providers.catalog import PROVIDERS, Provider
 from cant_do_that_anymore.report import rows
-from cant_do_that_anymore.report.rows import measure_rows
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.runs.storage import load_run, run_json
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
 from cant_do_that_anymore.task.plan import plan_for
-from custom_rules import NoEnPassant
-from testing import POOL as SHIPPED_POOL
-from testing import cdta, measure, positions, question, serving
+from testing import POOL, USUAL, Body, Loopback, cdta, measure, positions, question, serving
 
-SOURCE = Path(__file__).parents[1] / "src" / "cant_do_that_anymore"
-POOL = SHIPPED_POOL[:12]
+N = 12
 TASK = "cant_do_that_anymore/all"
 
 
@@ -66,27 +58,49 @@ def save_and_load(run: Run, folder: Path) -> Run:
     return loaded
 
 
-def test_a_condition_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_condition_a_measure_and_a_column_are_one_entry_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     politely = ConditionTemplate(
         lambda _: CATALOG["queens-as-rooks"],
         lambda wording, *_: wording.standard_prompt() + " If you please.",
     )
+    queens = Measure(
+        "queen_proportion",
+        "Queen moves",
+        "how often the queen moves under the changed rules",
+        Event("changed", lambda reply: (reply.answer or "").startswith("d")),
+    )
+    games = rows.Column("n games", lambda e: e.results.groups, str)
     monkeypatch.setitem(CONDITIONS, "politely", politely)
+    monkeypatch.setitem(measures.MEASURES, queens.name, queens)
+    monkeypatch.setattr(rows, "COLUMNS", (*rows.COLUMNS, games))
 
     names = ("standard", "changed", "politely")
-    measured = measure("cdta/random", dataset=positions(12), conditions=names)
+    measured = measure("cdta/random", dataset=positions(N), conditions=names)
     run = save_and_load(measured, tmp_path / "run")
     assert all(tuple(sample.replies) == names for sample in run.samples)
-    assert sum(run.results.outcomes["politely"].values()) == 12
+    assert sum(run.results.outcomes["politely"].values()) == N
     assert run.plan.conditions[2].prompts[0].text.endswith("If you please.")
     assert 'data-condition="politely"' in page(run)
+    share = run[queens.name]
+    assert share.value == sum(map(queens.first.holds, run.samples)) / N
+    assert share.low is not None and share.high is not None
+    assert share.low < share.value < share.high
+    saved = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert saved[queens.name] == asdict(share)
+    save_with_page(measure("cdta/pocket", dataset=positions(N)), tmp_path / "other")
+    command = ("compare", tmp_path / "run", tmp_path / "other")
+    assert all("n games" in cdta(*command, *more).stdout for more in ((), ("--markdown",)))
+    values = {row["measure"]: row["value"] for row in rows.measure_rows(entries_of([run]))}
+    assert values[queens.name] == share.value
 
 
 def test_an_intervention_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slowly = ConditionTemplate(added=lambda *_: "Take your time.", tokens=40, label="more time")
     monkeypatch.setitem(CONDITIONS, "slowly", slowly)
 
-    options = ("--dataset", positions(12), "-n", 12, "--interventions", "slowly")
+    options = ("--dataset", positions(N), "-n", N, "--interventions", "slowly")
     result = cdta("run", *options, "--out", tmp_path / "run", code=0)
     run = load_run(tmp_path / "run")
     assert [effect.name for effect in run.results.interventions] == ["slowly"]
@@ -96,7 +110,7 @@ def test_an_intervention_is_one_entry(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "Take your time." in cdta("prompt", "--condition", "slowly", code=0).stdout
     stdout = cdta("estimate", *options, "--seed", 2, "--json", code=0).stdout
     (expected,) = json.loads(stdout)
-    assert expected["requests"] == 36
+    assert expected["requests"] == 3 * N
 
 
 def test_a_wording_is_one_file_and_a_form_one_entry(
@@ -132,24 +146,8 @@ def test_a_wording_is_one_file_and_a_form_one_entry(
     assert all(f"wording {name}" in table for name in (wording.name, "plain"))
     assert "Play." in cdta("prompt", "--wording", wording, code=0).stdout
     # Habits found with one wording or form do not count for another.
-    plans, pool = (run.plan, reference.plan), Pool("pool", POOL)
+    plans, pool = (run.plan, reference.plan), Pool("pool", POOL[:N])
     assert len({SelectionConfig(RandomModel.info, pool, plan).digest for plan in plans}) == 2
-
-
-def test_a_rule_that_is_not_a_swap_is_one_class(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(CATALOG, NoEnPassant.key, NoEnPassant())
-
-    moves = ("e2e4", "a7a6", "e4e5", "d7d5")
-    (tmp_path / "games.pgn").write_text("1. e4 a6 2. e5 d5 3. exd6 *\n")
-    pool = tmp_path / "pool.jsonl"
-    cdta("mine", "--rules", NoEnPassant.key, tmp_path / "games.pgn", "-o", pool, code=0)
-    assert json.loads(pool.read_text())["next_filtered_moves"] == ["e5d6"]
-    run = measure("cdta/random", rules=NoEnPassant(), dataset=pool, n=1)
-    assert save_and_load(run, tmp_path / "run").plan.change == NoEnPassant()
-    assert run.samples[0].item == Position(0, moves, ("e5d6",))
-    assert run.plan.conditions[1].prompts[0].text.count(NoEnPassant.statement) == 1
 
 
 COLORS = """\
@@ -188,7 +186,6 @@ def test_a_habit_is_one_file(tmp_path: Path) -> None:
         item, reply = sample.item.to_json(), sample.replies["changed"]
         outcomes = {item["right"]: "adapted"} | dict.fromkeys(sample.item.usual, "usual")
         assert reply.outcome == outcomes.get(str(reply.answer), "illegal")
-        assert item["question"] in COLORS
     counts = run.results.outcomes["changed"]
     kept, right = (round(100 * counts[each] / len(run.samples)) for each in ("usual", "adapted"))
     report = (folder / "report.html").read_text()
@@ -199,140 +196,41 @@ def test_a_habit_is_one_file(tmp_path: Path) -> None:
     assert "under different rules" in cdta("compare", folder, tmp_path / "changed", code=2).stderr
 
 
-def test_a_measure_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    queens = Measure(
-        "queen_proportion",
-        Event("changed", lambda reply: (reply.answer or "").startswith("d")),
-    )
-    monkeypatch.setitem(measures.MEASURES, queens.name, queens)
-
-    run = save_and_load(measure("cdta/random", dataset=positions(12)), tmp_path / "run")
-    share = run["queen_proportion"]
-    assert share.value == sum(map(queens.first.holds, run.samples)) / 12
-    assert share.low is not None and share.high is not None
-    assert share.low < share.value < share.high
-    saved = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert saved[queens.name] == asdict(share)
-    values = {row["measure"]: row["value"] for row in measure_rows(named_entries([run]))}
-    assert values[queens.name] == share.value
-    options = {"dataset": str(positions(12)), "samples": 12, "wording": "plain"}
-    log = inspect_evals.run_eval(tmp_path, TASK, "cdta/random", task_args=options)
-    assert inspect_evals.logged_metrics(log)[queens.name] == share.value
-
-
-def test_a_column_of_tables_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    games = rows.Column("n games", lambda e: e.results.groups, str)
-    monkeypatch.setattr(rows, "COLUMNS", (*rows.COLUMNS, games))
-    for model in ("random", "pocket"):
-        save_with_page(measure(f"cdta/{model}", dataset=positions(12)), tmp_path / "runs" / model)
-    command = ("compare", tmp_path / "runs")
-    for output in (cdta(*command), cdta(*command, "--markdown")):
-        assert "n games" in output.stdout
-
-
 @dataclass(frozen=True)
 class SettingsWithHaste(Settings):
     haste: str = "none"
 
 
 def test_a_setting_is_one_field() -> None:
-    """Cache keys, the dataset's digest and the differences between runs follow from it.
+    """Cache keys, the dataset's digest, files, reports and differences follow from it.
 
     A field of `Spec` with the same name lets users set it.
     """
-    model, pool = RandomModel.info, Pool("pool", POOL)
+    model, pool = RandomModel.info, Pool("pool", POOL[:N])
     base = replace(plan_for(Spec(), model), settings=SettingsWithHaste())
     hasty = replace(base, settings=SettingsWithHaste(haste="high"))
     request = Request(question(("e2e4",)), "measuring", "standard")
-    cache = Cache(":memory:", model)
-    assert cache.key(request, base.settings) == cache.key(request, Settings())
-    assert cache.key(request, base.settings) != cache.key(request, hasty.settings)
+    key, standard = Cache(":memory:", model).key, Settings()
+    assert key(request, base.settings) == key(request, standard) != key(request, hasty.settings)
     assert len({SelectionConfig(model, pool, plan).digest for plan in (base, hasty)}) == 2
     assert base.differences(hasty) == ["haste"]
 
-
-@pytest.mark.parametrize("name", [setting.name for setting in fields(Settings)])
-def test_every_setting_is_in_run_report_and_cache_key(name: str) -> None:
-    value = getattr(Settings(0.25, 99, 7, "none", '{"top_k": 3}'), name)
-    run = measure("cdta/random", dataset=positions(2), **{name: value})
-    assert run_json(run)["options"][name] == value
-    title = name.replace("_", " ").capitalize()
-    assert f"<dt>{title}</dt><dd>{escape(format_setting(value))}</dd>" in page(run)
-    request = Request(question(("e2e4",)), "measuring", "standard")
-    cache = Cache(":memory:", RandomModel.info)
-    assert cache.key(request, run.plan.settings) != cache.key(request, Settings())
+    settings = asdict(Settings(0.25, 99, 7, "none", '{"top_k": 3}'))
+    run = measure("cdta/random", dataset=positions(2), **settings)
+    assert run.plan.settings == Settings(**settings)
+    for name in (setting.name for setting in fields(Settings)):
+        value = settings[name]
+        assert run_json(run)["options"][name] == value
+        title = name.replace("_", " ").capitalize()
+        assert f"<dt>{title}</dt><dd>{escape(format_setting(value))}</dd>" in page(run)
+        assert key(request, replace(standard, **{name: value})) != key(request, standard)
 
 
-HASTE = (
-    "task/spec.py",
-    "    def __post_init__",
-    """\
-    haste: int | None = option(None, TASK, "H", "How hasty.", Ge(1))
-
-    def __post_init__""",
-)
-PROGRAM_WITH_OPTIONS = """
-import click
-from cant_do_that_anymore.cli.commands.experiment import experiment_command, take_defaults
-from cant_do_that_anymore.cli.main import cdta
-from cant_do_that_anymore.inspect_tasks.arguments import spec_for
-from pathlib import Path
-
-for command in ("run", "experiment", "estimate"):
-    cdta([command, "--help-all"], standalone_mode=False)
-file, context = Path("mine.toml"), click.Context(experiment_command)
-file.write_text("haste = 3")
-take_defaults(context, click.Argument(["paths"]), (file,))
-print(context.default_map, spec_for("all", {"haste": "3"}, None).haste)
-for arguments in (["run", "--haste", "0"], ["oaieval", "human", "cant_do_that_anymore",
-              "--completion_args", "haste=0"]):
-    try:
-        cdta(arguments, standalone_mode=False)
-    except ValueError as problem:
-        print(problem)
-"""
-
-
-def output_of_changed_package(folder: Path, program: str) -> list[str]:
-    """Add the option to a copy of the package, run a program with it, and return what it prints."""
-    module, old, new = HASTE
-    source = folder / SOURCE.name / module
-    shutil.copytree(SOURCE, folder / SOURCE.name, copy_function=os.symlink)
-    text = source.read_text(encoding="utf-8")
-    assert text.count(old) == 1
-    source.unlink()
-    source.write_text(text.replace(old, new), encoding="utf-8")
-    command = [sys.executable, "-c", program]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(folder), *sys.path))}
-    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
-    return result.stdout.splitlines()
-
-
-def test_an_option_is_one_field(tmp_path: Path) -> None:
-    """Test the package with one more field in its source."""
-    output = output_of_changed_package(tmp_path, PROGRAM_WITH_OPTIONS)
-    *help_lines, parsed, refused, refused_by_oaieval = output
-    assert sum(line.split() == ["--haste", "H", "How", "hasty."] for line in help_lines) == 3
-    assert parsed == "{'haste': 3} 3"
-    assert refused == refused_by_oaieval == "haste must be greater than or equal to 1, not '0'"
-
-
-@dataclass
-class ReplyServer:
+class ReplyServer(Loopback):
     """A server whose API is not OpenAI's; it plays the usual move under any rules."""
 
-    url: str = ""
-    requests: list[dict[str, Any]] = field(default_factory=list)
-
-    async def reply(self, http: web.Request) -> web.Response:
-        self.requests.append(request := await http.json())
-        habits = {position.moves: position.usual[0] for position in POOL}
-        move = habits[tuple(request["moves"])]
-        return web.json_response({"reply": move, "by": "parrot-2", "tokens": [100, 4]})
-
-    def add_routes(self, app: web.Application) -> None:
-        app.router.add_post("/v1/replies", self.reply)
+    def completion(self, request: Body) -> dict[str, Any]:
+        return {"reply": self.respond(request), "by": "parrot-2", "tokens": [100, 4]}
 
 
 class ReplyModel(Model):
@@ -344,7 +242,7 @@ class ReplyModel(Model):
     async def answer(self, question: Question, settings: Settings) -> Answer:
         task, *turns = (message.content for message in question.messages)
         body = {"task": task, "moves": turns, "warmth": settings.temperature}
-        address = f"{self.info.endpoint}/replies"
+        address = f"{self.info.endpoint}/completions"
         async with ClientSession() as http, http.post(address, json=body) as response:
             data = await response.json()
         return Answer(data["reply"], usage=Usage(*data["tokens"]), version=data["by"])
@@ -353,19 +251,18 @@ class ReplyModel(Model):
 def test_a_model_with_another_api_is_an_adapter_and_one_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with serving(ReplyServer()) as server:
+    with serving(ReplyServer(lambda request: USUAL[tuple(request["moves"])])) as server:
         monkeypatch.setenv("PARROT_KEY", "polly")
         parrots = Provider(server.url, "", "PARROT_KEY", load=ReplyModel)
         monkeypatch.setitem(PROVIDERS, "parrots", parrots)
 
-        spec = Spec(model="parrots/grey", dataset=positions(12), price="1,2", wording="plain")
+        spec = Spec(model="parrots/grey", dataset=positions(N), price="1,2", wording="plain")
         run = save_and_load(evaluate(spec, quiet=True), tmp_path / "run")
-        n_first = len(server.requests)
         again = evaluate(spec, quiet=True)
     assert run.results["rule_uptake"].value == 0
     assert (run.model, run.version, run.endpoint) == ("grey", "parrot-2", server.url)
-    assert run.cost.total == pytest.approx(24 * (100 * 1 + 4 * 2) / 1_000_000)
+    assert run.cost.total == pytest.approx(2 * N * (100 * 1 + 4 * 2) / 1_000_000)
     assert {request["warmth"] for request in server.requests} == {1.0}
     assert again.samples == run.samples
-    assert len(server.requests) == n_first
+    assert len(server.requests) == 2 * N
     assert "parrot-2" in page(run)
