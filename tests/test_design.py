@@ -67,8 +67,6 @@ def test_a_condition_a_measure_and_a_column_are_one_entry_each(
     )
     queens = Measure(
         "queen_proportion",
-        "Queen moves",
-        "how often the queen moves under the changed rules",
         Event("changed", lambda reply: (reply.answer or "").startswith("d")),
     )
     games = rows.Column("n games", lambda e: e.results.groups, str)

@@ -1,6 +1,6 @@
 """Faults that once silently gave a wrong number."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -18,7 +18,6 @@ from testing import (
     POOL,
     Body,
     Loopback,
-    Responder,
     Serve,
     checksum,
     error_when,
@@ -38,30 +37,18 @@ HOT = "GPU temperature too high, node does not respond"
 pytestmark = pytest.mark.usefixtures("no_retry_delay")
 
 
-def in_turn(*replies: str) -> Responder:
-    """The replies in rotation, whatever the request; "habit" stands for the usual move."""
-    turns: Iterator[str] = cycle(replies)
-    return lambda request: habit(request) if (reply := next(turns)) == "habit" else reply
-
-
-def test_two_servers_with_the_same_model_name_have_two_datasets(serve: Serve) -> None:
+def test_a_server_and_an_api_have_a_dataset_of_their_own(serve: Serve) -> None:
     def habit_in_half(request: Body) -> str:
         """A model that has the habit in half of the positions, and adapts when the rules change."""
         plays_other = checksum(moves_in(request)) % 2 or is_changed(request)
         return "a2a3" if plays_other else habit(request)
 
-    runs = [measure(serve(player), n=12) for player in (habit_in_half, habit)]
-    for run in runs:
+    server, other = serve(habit_in_half), serve(habit)
+    runs = [measure(server, n=12), measure(other, n=12)]
+    for run in (*runs, measure(server, model="completions/m", n=6)):
+        assert run.dataset.provenance.startswith("built from")
         assert run.results["predicted_move_proportion"].value == 1
     assert {s.item for s in runs[0].samples} != {s.item for s in runs[1].samples}
-
-
-def test_a_base_model_does_not_use_the_dataset_built_over_chat(
-    server: Loopback, home: Path
-) -> None:
-    for model in ("m", "completions/m"):
-        measure(server, model=model, n=6)
-    assert len([*home.glob("datasets/m.*")]) == 2
 
 
 def test_a_server_with_the_name_of_an_openai_model_gets_no_shipped_dataset(
@@ -69,13 +56,11 @@ def test_a_server_with_the_name_of_an_openai_model_gets_no_shipped_dataset(
 ) -> None:
     name = "gpt-4-0314"
     with openai_server(habit, model=name) as server:
-        by_name = measure(server, model=name, n=6)
+        assert measure(server, model=name, n=6).dataset.provenance.startswith("built from")
         openai = measure(f"openai/{name}", n=6, fallback_dataset=name)
+        assert openai.dataset.provenance == f"shipped for {name}"
         assert "has no dataset" not in caplog.text
-        explicit = measure(server, model=name, dataset=name, n=6)
         measure(server, model=name, tag="new", n=2, fallback_dataset=name)
-    assert by_name.dataset.provenance.startswith("built from")
-    assert explicit.dataset.provenance == openai.dataset.provenance == f"shipped for {name}"
     assert f"{name} has no dataset; using that of {name}" in caplog.messages
 
 
@@ -98,13 +83,14 @@ def test_an_error_with_http_200_is_not_an_answer(body: Body, server: Loopback) -
     assert measure(server, dataset=positions(3)).results["delta"].value == 0
 
 
-FAULTS = (OVERLOADED, HOT, "Worker removed from system pool", "please use the alternate region")
-
-
-@pytest.mark.parametrize("message", FAULTS)
 @pytest.mark.parametrize(
-    ("status", "failing"),
-    [(503, (17,)), (400, (17,)), (400, range(17, 23))],  # the last lasts for a while
+    ("message", "status", "failing"),
+    [
+        (OVERLOADED, 503, (17,)),
+        (HOT, 400, (17,)),
+        ("Worker removed from system pool", 400, range(17, 23)),  # lasts for a while
+        ("please use the alternate region", 400, range(17, 23)),
+    ],
 )
 def test_a_temporary_fault_does_not_change_later_requests(
     message: str, status: int, failing: Sequence[int], server: Loopback
@@ -145,28 +131,15 @@ def test_answers_before_a_form_was_learned_are_found_again(
     check_second_run_is_cached(server, dataset=tmp_path / "some.jsonl", n=24, max_connections=1)
 
 
-def test_positions_with_the_same_prompt_are_different_samples(serve: Serve, tmp_path: Path) -> None:
-    """Each has its own request, and a second run gives the same numbers from the cache."""
+def test_requests_with_the_same_text_are_different_samples(serve: Serve, tmp_path: Path) -> None:
+    """Each position and condition has its own request, and a second run reads the cache."""
     moves = ("e2e4", "e7e5", "g1f3", "b8c6")
     pool = [Position(game, moves, (move,)) for game in range(6) for move in ("f1b5", "f1c4")]
     write_positions(tmp_path / "same.jsonl", pool)
-    server = serve(in_turn("f1c4", "a2a3", "f1b5"))
-    check_second_run_is_cached(server, dataset=tmp_path / "same.jsonl")
+    turns = cycle(("f1c4", "a2a3", "f1b5"))
+    server, wording = serve(lambda _: next(turns)), Wording("same", "Play.", "Play.")
+    check_second_run_is_cached(server, dataset=tmp_path / "same.jsonl", wording=wording)
     assert len(server.requests) == 24
-
-
-def test_conditions_with_the_same_text_are_different_requests(serve: Serve) -> None:
-    server = serve(in_turn("habit", "a2a3"))
-    same = Wording("same", "Play.", "Play.")
-    check_second_run_is_cached(server, dataset=positions(10), wording=same)
-    assert len(server.requests) == 20
-
-
-def test_a_smaller_token_limit_does_not_change_runs_with_a_larger_one(serve: Serve) -> None:
-    server = serve(in_turn("habit", "habit", "a2a3"))
-    limits = (16, 64, 8, 64)
-    runs = [measure(server, dataset=positions(10), max_tokens=limit) for limit in limits]
-    assert runs[3].samples == runs[1].samples
 
 
 def test_a_fresh_run_builds_its_own_dataset_and_keeps_the_cached_one(server: Loopback) -> None:
@@ -188,14 +161,13 @@ def test_a_request_that_failed_during_selection_is_noted_and_sent_again(
     assert POOL[3] not in [sample.item for sample in incomplete.samples]
     assert sum(each.startswith(note) for each in incomplete.notes) == 1
     server.fault, n_sent = None, len(server.requests)
-    again = run(server)
+    again, fresh = run(server), run(serve(habit))
     assert len(server.requests) <= n_sent + IDENTITY_CHECK + 1 + 2 * 18
+    assert [sample.item for sample in again.samples] == [s.item for s in fresh.samples]
+    assert not any(each.startswith(note) for each in again.notes)
     n_sent = len(server.requests)
     assert run(server).samples == again.samples
     assert len(server.requests) == n_sent + IDENTITY_CHECK
-    fresh = run(serve(habit))
-    assert [sample.item for sample in again.samples] == [s.item for s in fresh.samples]
-    assert not any(each.startswith(note) for each in again.notes)
 
 
 def test_controls_do_not_depend_on_earlier_runs_or_lost_answers(home: Path, serve: Serve) -> None:
