@@ -3,7 +3,8 @@
 import gzip
 import json
 import string
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from time import process_time
@@ -27,7 +28,7 @@ from cant_do_that_anymore.runs.storage import load_run, save_run
 from cant_do_that_anymore.task.prompts import wordings_named
 from cant_do_that_anymore.task.scorer import judge
 from cant_do_that_anymore.task.types import Reading
-from testing import habit, measure, positions, serving
+from testing import habit, measure, positions, serving_in_process
 
 few_examples = settings(
     max_examples=60,
@@ -41,11 +42,9 @@ any_json = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(any_text, inner, max_size=4),
     max_leaves=8,
 )
-TRICKY_NAMES = [
-    *("../../escape", "/etc/passwd", "..", ".", "a/b/../../../c", "C:\\Windows\\system32", "~/x"),
-    *("$(touch escape)", "`id`; rm -rf x", "-rf", "name\nwith lines", "\u202egnp.exe", "n" * 5000),
-    *("<script>alert(1)</script>", "[bold]markup[/]"),
-]
+TRICKY_NAMES = (
+    *("../../escape", "/etc/passwd", "..", "C:\\Windows\\x", "-rf", "\u202egnp.exe\n", "n" * 5000),
+)
 POOL = shipped_pool("pool")[:40]
 
 
@@ -55,9 +54,6 @@ def check_no_crash(call: Callable[[], object]) -> None:
         call()
     except InvalidInput as error:
         assert 0 < len(str(error)) < 2000
-
-
-# --- replies -------------------------------------------------------------------------------------
 
 
 @settings(max_examples=150)
@@ -79,16 +75,13 @@ FRAGMENTS = (
 )
 
 
-@pytest.mark.parametrize("fragment", FRAGMENTS)
-def test_long_replies_are_parsed_in_linear_time(fragment: str) -> None:
-    reply = fragment * (40_000 // len(fragment))
-    start = process_time()
-    assert move_in(reply, chess.Board(), STANDARD) is None
-    read_yes_no(reply)
-    assert process_time() - start < 0.9  # quadratic time would take longer
-
-
-# --- names ---------------------------------------------------------------------------------------
+def test_long_replies_are_parsed_in_linear_time() -> None:
+    for fragment in FRAGMENTS:
+        reply = fragment * (40_000 // len(fragment))
+        start = process_time()
+        assert move_in(reply, chess.Board(), STANDARD) is None
+        read_yes_no(reply)
+        assert process_time() - start < 0.9, fragment  # quadratic time would take longer
 
 
 @given(any_text, any_text)
@@ -100,17 +93,15 @@ def test_different_names_get_different_safe_file_names(name: str, other: str) ->
     assert (file_name == safe_name(other)) == (name == other)
 
 
-@pytest.mark.parametrize("name", TRICKY_NAMES)
-def test_no_model_name_writes_outside_the_home(name: str, home: Path, tmp_path: Path) -> None:
+def test_no_model_name_writes_outside_the_home(home: Path, tmp_path: Path) -> None:
     """The server reports the same name, which is part of the folder names of dataset and run."""
-    with serving(habit, model=name) as server:
-        run = measure(server, model=name, pool=positions(10), n=2)
-    save_run(run, new_run_dir(run))
+    for name in TRICKY_NAMES:
+        with serving_in_process(habit, model=name) as server:
+            run = measure(server, model=name, pool=positions(10), n=2)
+        save_run(run, folder := new_run_dir(run))
+        assert folder.parent == home / "runs"
+        assert load_run(folder).model == name
     assert {path for path in tmp_path.rglob("*") if home not in path.parents} == {home}
-    assert load_run(next((home / "runs").iterdir())).model == name
-
-
-# --- files ---------------------------------------------------------------------------------------
 
 
 def mutated(original: bytes, seed: int) -> bytes:
@@ -133,9 +124,8 @@ def test_damaged_position_files_do_not_crash(content: bytes | int, tmp_path: Pat
     valid = "".join(json.dumps(position.to_json()) + "\n" for position in POOL[:3]).encode()
     damaged = mutated(valid, content) if isinstance(content, int) else content
     for name, data in {"a.jsonl": damaged, "b.gz": damaged, "c.gz": gzip.compress(damaged)}.items():
-        file = tmp_path / name
-        file.write_bytes(data)
-        check_no_crash(lambda file=file: read_positions(file, BISHOPS_AS_KNIGHTS))  # type: ignore[misc]
+        (tmp_path / name).write_bytes(data)
+        check_no_crash(partial(read_positions, tmp_path / name, BISHOPS_AS_KNIGHTS))
 
 
 @pytest.fixture(scope="module")
@@ -146,12 +136,15 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
+FILES = ("run.json", "samples.jsonl")
+
+
 @few_examples
-@given(name=st.sampled_from(["run.json", "samples.jsonl"]), seed=st.integers())
+@given(name=st.sampled_from(FILES), seed=st.integers())
 def test_run_folders_with_changed_bytes_do_not_crash(
     name: str, seed: int, run_folder: Path, tmp_path: Path
 ) -> None:
-    for file in ("run.json", "samples.jsonl"):
+    for file in FILES:
         (tmp_path / file).write_bytes((run_folder / file).read_bytes())
     (tmp_path / name).write_bytes(mutated((run_folder / name).read_bytes(), seed))
     check_no_crash(lambda: load_run(tmp_path))
@@ -159,22 +152,19 @@ def test_run_folders_with_changed_bytes_do_not_crash(
 
 def entries_in(value: Any) -> Iterator[tuple[Any, Any]]:
     """Every list and object inside a value, with each of its keys."""
-    keys: Iterable[Any] = ()
     if isinstance(value, dict | list):
-        keys = list(value) if isinstance(value, dict) else range(len(value))
-    for key in keys:
-        yield value, key
-        yield from entries_in(value[key])
+        for key in list(value) if isinstance(value, dict) else range(len(value)):
+            yield value, key
+            yield from entries_in(value[key])
 
 
 @pytest.mark.parametrize("junk", [None, -3, "x", [None], {}], ids=json.dumps)
 def test_run_folders_with_one_junk_value_do_not_crash(
     junk: object, run_folder: Path, tmp_path: Path
 ) -> None:
-    files = [tmp_path / name for name in ("run.json", "samples.jsonl")]
-    values = [json.loads((run_folder / file.name).read_text()) for file in files]
-    assert load_run(run_folder).samples
-    for container, key in [*entries_in(values[0]), *entries_in(values[1])]:
+    files = [tmp_path / name for name in FILES]
+    values = [json.loads((run_folder / name).read_text()) for name in FILES]
+    for container, key in entries_in(values):
         original = container[key]
         container[key] = junk
         for file, value in zip(files, values, strict=True):

@@ -1,7 +1,6 @@
 """A planted key appears nowhere after a run full of errors."""
 
 import json
-import os
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from urllib.parse import quote
 import pytest
 from aiohttp import web
 
+from cant_do_that_anymore import Answer
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.providers.access import Access, Redactor
 from cant_do_that_anymore.providers.catalog import parse_name, server_info
@@ -52,7 +52,7 @@ BAD_CHARACTERS = "CDTA_API_KEY contains characters"
 def test_an_unusable_key_is_refused_and_not_printed(
     address: str, key: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "environ", {"CDTA_API_KEY": key} if key else {})
+    monkeypatch.setenv("CDTA_API_KEY", key)
     with pytest.raises(InvalidInput, match=message) as error:
         parse_name("m", address).load()
     assert not any(piece in str(error.value) for piece in PIECES)
@@ -60,41 +60,38 @@ def test_an_unusable_key_is_refused_and_not_printed(
 
 ODD_KEY = 'sk-pl"a&n<t>ed/3fa8+5f64=5717\\4562'
 """A key that every encoding changes."""
-ENCODED_KEYS = [ODD_KEY, quote(ODD_KEY, safe=""), b64encode(ODD_KEY.encode()).decode()]
 
 
-@pytest.mark.parametrize("encoded", ENCODED_KEYS)
-def test_a_key_is_hidden_as_it_is_quoted_or_in_base64(encoded: str) -> None:
-    access = Access("CDTA_API_KEY", {"Authorization": f"Bearer {ODD_KEY}"})
-    model = ServerModel(server_info("m", ADDRESS), access)
-    message = {"content": f"e2e4 {encoded}.", "reasoning_content": f"I saw {encoded}."}
-    body = {"model": f"m {encoded}", "choices": [{"message": message, "finish_reason": "stop"}]}
+def answer_with(text: str, headers: dict[str, str], model_name: str = "m") -> tuple[Answer, str]:
+    """An answer that has a text everywhere, and the message of an error that has it."""
+    model = ServerModel(server_info(model_name, ADDRESS), Access("CDTA_API_KEY", headers))
+    message = {"content": f"e2e4 {text}.", "reasoning_content": f"I saw {text}."}
+    body = {
+        "model": f"{model_name} {text}",
+        "choices": [{"message": message, "finish_reason": "stop"}],
+    }
     answer = model.answer_in(Response(200, None, json.dumps(body).encode()), 512)
-    error = model.fault(Response(401, None, json.dumps({"error": f"what, {encoded}?"}).encode()))
-    for text in (answer.text, answer.reasoning, answer.version, str(error)):
-        assert "***" in text
-        assert encoded not in text
-    assert answer.text.startswith("e2e4 ")
+    refusal = Response(401, None, json.dumps({"error": f"what, {text}?"}).encode())
+    return answer, str(model.fault(refusal))
 
 
-def test_other_text_is_not_redacted() -> None:
+def test_a_key_is_hidden_literally_quoted_and_in_base64_and_nothing_else_is() -> None:
+    headers = {"Authorization": f"Bearer {ODD_KEY}"}
+    for encoded in (ODD_KEY, quote(ODD_KEY, safe=""), b64encode(ODD_KEY.encode()).decode()):
+        answer, error = answer_with(encoded, headers)
+        for text in (answer.text, answer.reasoning, answer.version, error):
+            assert "***" in text
+            assert encoded not in text
+        assert answer.text.startswith("e2e4 ")
     for text in ("e2e4", "a key is no habit", "sk-pl", "max_tokens"):
-        assert Redactor(ODD_KEY)(text) == text
-        assert Redactor("EMPTY")(f"{text} EMPTY") == f"{text} EMPTY"
-    model = ServerModel(
-        server_info("long-name-7b", ADDRESS), Access("", {"X-Model": "long-name-7b"})
-    )
-    body = {"model": "long-name-7b", "choices": [{"message": {"content": "e2e4"}}]}
-    answer = model.answer_in(Response(200, None, json.dumps(body).encode()), 512)
-    assert answer.version == "long-name-7b"
+        assert answer_with(text, headers)[0].text == f"e2e4 {text}."
+    assert Redactor("EMPTY")("The board is EMPTY") == "The board is EMPTY"
+    answer, _ = answer_with("", {"X-Model": "long-name-7b"}, "long-name-7b")
+    assert answer.version.strip() == "long-name-7b"
 
 
 @pytest.mark.parametrize(
-    ("variable", "status"),
-    [
-        *(("CDTA_API_KEY", status) for status in (200, 400, 401, 429)),
-        ("OPENAI_API_KEY", 500),
-    ],
+    ("variable", "status"), [("CDTA_API_KEY", 200), ("CDTA_API_KEY", 401), ("OPENAI_API_KEY", 500)]
 )
 def test_a_planted_key_appears_nowhere(
     variable: str, status: int, home: Path, no_retry_delay: None
