@@ -4,6 +4,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from importlib.util import resolve_name
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "cant_do_that_anymore"
@@ -36,21 +37,16 @@ MODULES = {name for name in FILES if not name.endswith("__init__")}
 
 def imported_modules(name: str) -> Iterator[str]:
     """The modules of the package that a module imports, anywhere in its code."""
+    package = ".".join([SOURCE.name, *name.split(".")[:-1]])
     for node in ast.walk(ast.parse(FILES[name].read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            assert not any(alias.name.startswith("cant_do_that_anymore") for alias in node.names)
-        if not isinstance(node, ast.ImportFrom):
-            continue
-        parts = (node.module or "").split(".") if node.module else []
-        if node.level:
-            parts = [*name.split(".")[: -node.level], *parts]
-        elif parts[:1] == ["cant_do_that_anymore"]:
-            parts = parts[1:]
-        else:
-            continue
-        for alias in node.names:
-            full_name = ".".join([*parts, alias.name])
-            yield full_name if full_name in MODULES else ".".join(parts)
+            assert not any(alias.name.startswith(SOURCE.name) for alias in node.names)
+        if isinstance(node, ast.ImportFrom):
+            module = resolve_name("." * node.level + (node.module or ""), package)
+            root, _, folder = module.partition(".")
+            full_names = (f"{folder}.{alias.name}".lstrip(".") for alias in node.names)
+            if root == SOURCE.name:
+                yield from (full if full in MODULES else folder for full in full_names)
 
 
 @cache
