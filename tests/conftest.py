@@ -99,34 +99,20 @@ WITHOUT_HTTP = {
     *("test_disk", "test_wrong_numbers"),
 }
 """Folders and files whose tests are not about HTTP, which takes most of the time. A test in which
-another process calls the server needs `serve_http`."""
+another process calls the server needs `serving`."""
 
 
 @pytest.fixture
-def serve_http() -> "Iterator[Serve]":
-    """Serve a server or a responder over HTTP until the test ends."""
-    from testing import serving
+def serve(request: pytest.FixtureRequest) -> "Iterator[Serve]":
+    """Serve a server or a responder until the test ends, over HTTP where tests are about it."""
+    import testing
 
+    is_about_http = not {request.path.parent.name, request.path.stem} & WITHOUT_HTTP
+    serving = testing.serving if is_about_http else testing.serving_in_process
     with ExitStack() as stack:
 
         def start(source: Any, **fields: Any) -> Any:
             return stack.enter_context(serving(source, **fields))
-
-        yield start
-
-
-@pytest.fixture
-def serve(request: pytest.FixtureRequest, serve_http: "Serve") -> "Iterator[Serve]":
-    """Like `serve_http`, but without HTTP where tests are not about it."""
-    import testing
-
-    is_about_http = not {request.path.parent.name, request.path.stem} & WITHOUT_HTTP
-    with ExitStack() as stack:
-
-        def start(source: Any, **fields: Any) -> Any:
-            if is_about_http:
-                return serve_http(source, **fields)
-            return stack.enter_context(testing.serving_in_process(source, **fields))
 
         yield start
 
@@ -175,9 +161,13 @@ def pocket_run() -> "Run":
 
 @pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
-    from browser import browser_or_skip
+    from browser import BrowserNotFound, launch_browser
 
-    with browser_or_skip() as browser:
+    with ExitStack() as stack:
+        try:
+            browser = stack.enter_context(launch_browser())
+        except BrowserNotFound as problem:
+            pytest.skip(str(problem))
         yield browser
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from cant_do_that_anymore.errors import UserError
 
-_WRITE_EVENTS = ("os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.truncate")
-_WRITE_FLAGS = os.O_WRONLY | os.O_RDWR
-_STATEMENTS = ("BEGIN", "COMMIT", "CREATE", "DELETE", "INSERT", "PRAGMA")
+WRITE_EVENTS = ("os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.truncate")
+WRITE_FLAGS = os.O_WRONLY | os.O_RDWR
+STATEMENTS = ("BEGIN", "COMMIT", "CREATE", "DELETE", "INSERT", "PRAGMA")
 
 
 def start(work: Callable[[], object], error_file: Path, die_at: int | None = None) -> int:
@@ -24,8 +24,7 @@ def start(work: Callable[[], object], error_file: Path, die_at: int | None = Non
     half of the file is on disk. If the work raises an exception, its message or traceback is
     written to ``error_file``.
     """
-    process = os.fork()
-    if process:
+    if process := os.fork():
         return process
     try:
         if die_at:
@@ -49,21 +48,18 @@ def _kill_at(at: int) -> None:
     """Kill this process before its write step of this number."""
     steps, original_fsync, original_connect = count(1), os.fsync, sqlite3.connect
 
-    def is_last_step() -> bool:
-        return next(steps) == at
-
-    def kill() -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
+    def step(prepare: Callable[[], object] = lambda: None) -> None:
+        if next(steps) == at:
+            prepare()
+            os.kill(os.getpid(), signal.SIGKILL)
 
     def fsync(file: int) -> None:
-        if is_last_step():
-            os.ftruncate(file, os.fstat(file).st_size // 2)
-            kill()
+        step(lambda: os.ftruncate(file, os.fstat(file).st_size // 2))
         original_fsync(file)
 
     def trace(statement: str) -> None:
-        if statement.lstrip().upper().startswith(_STATEMENTS) and is_last_step():
-            kill()
+        if statement.lstrip().upper().startswith(STATEMENTS):
+            step()
 
     def connect(*args: Any, **kwargs: Any) -> sqlite3.Connection:
         connection: sqlite3.Connection = original_connect(*args, **kwargs)
@@ -71,9 +67,8 @@ def _kill_at(at: int) -> None:
         return connection
 
     def audit(event: str, arguments: tuple[Any, ...]) -> None:
-        writes = event in _WRITE_EVENTS or (event == "open" and (arguments[2] or 0) & _WRITE_FLAGS)
-        if writes and is_last_step():
-            kill()
+        if event in WRITE_EVENTS or (event == "open" and (arguments[2] or 0) & WRITE_FLAGS):
+            step()
 
     os.fsync, sqlite3.connect = fsync, connect  # type: ignore[assignment]
     sys.addaudithook(audit)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -70,18 +71,13 @@ def error_when(
     return fault
 
 
-def _chat(**message: object) -> web.Response:
-    return web.json_response({"model": "m", "choices": [{"message": message}]})
+def _chat(message: Body, **fields: object) -> web.Response:
+    return web.json_response({"model": "m", "choices": [{"message": message}], **fields})
 
 
 FAULTS: dict[str, Callable[[], web.StreamResponse]] = {
-    "HTTP 408": lambda: error(408, "too slow"),
-    "HTTP 409": lambda: error(409, "conflict"),
-    "HTTP 429": lambda: error(429, "slow down"),
+    **{f"HTTP {each}": partial(error, each, "wait") for each in (408, 409, 429, 503, 529)},
     "HTTP 500": lambda: web.Response(status=500, text="<h1>Internal Server Error</h1>"),
-    "HTTP 502": lambda: web.Response(status=502, text="<h1>Bad Gateway</h1>"),
-    "HTTP 503": lambda: error(503, "loading model"),
-    "HTTP 529": lambda: error(529, "overloaded"),
     "reset": Reset,
     "cut off": CutOff,
     "silence": Silence,
@@ -94,12 +90,7 @@ FAULTS: dict[str, Callable[[], web.StreamResponse]] = {
     "no choice": lambda: web.json_response({"choices": []}),
     "an empty choice": lambda: web.json_response({"choices": [{}]}),
     "choices of null": lambda: web.json_response({"choices": None}),
-    "content is a number": lambda: _chat(content=7),
+    "content is a number": lambda: _chat({"content": 7}),
     "a 200 with an error body": lambda: error(200, "the upstream is down"),
-    "an error beside a choice": lambda: web.json_response(
-        {
-            "error": {"message": "the upstream is down"},
-            "choices": [{"message": {"content": ""}, "finish_reason": "stop"}],
-        }
-    ),
+    "an error beside a choice": lambda: _chat({"content": ""}, error={"message": "down"}),
 }

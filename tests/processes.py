@@ -15,11 +15,11 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 from unittest.mock import patch
 
 from aiohttp import web
@@ -38,12 +38,12 @@ def cdta(
     *arguments: object, code: int | None = None, stdin: bytes = b"", **environment: str
 ) -> CompletedCommand:
     """Run ``cdta`` in this process and check its exit code, if one is given."""
-    return _run_in_process("cdta", cdta_main, arguments, code, stdin, environment)
+    return _run(cdta_main, ["cdta", *map(str, arguments)], code, stdin, environment)
 
 
 def oaieval(*arguments: object, code: int | None = None, **environment: str) -> CompletedCommand:
     """The same for ``oaieval``."""
-    return _run_in_process("oaieval", oaieval_main, arguments, code, b"", environment)
+    return _run(oaieval_main, ["oaieval", *map(str, arguments)], code, b"", environment)
 
 
 def start_cdta(
@@ -92,39 +92,35 @@ def _run_forked(argv: list[str], environment: dict[str, str]) -> None:
     cdta_main()
 
 
-def _run_in_process(
-    name: str,
+def _run(
     main: Callable[[], None],
-    arguments: tuple[object, ...],
+    argv: list[str],
     expected: int | None,
     stdin: bytes,
     environment: dict[str, str],
 ) -> CompletedCommand:
-    argv = [name, *map(str, arguments)]
+    """Call ``main`` with the arguments, environment, streams and logging of a new process."""
     out, err = _stream(), _stream("backslashreplace")
-    with _new_process_state(argv, environment, stdin, out, err):
+    with (
+        patch.dict(os.environ, {"COLUMNS": "80"} | environment),
+        patch.object(sys, "argv", argv),
+        # Otherwise click names the command after pytest.
+        patch.object(sys.modules["__main__"], "__package__", None),
+        patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin))),
+        patch.object(tempfile, "tempdir", None),  # TMPDIR is read again
+        redirect_stdout(out),
+        redirect_stderr(err),
+        _separate_logging(),
+    ):
         code = _exit_code_of(main)
-    result = CompletedCommand(argv, code, _text_in(out), _text_in(err))
+    texts = [stream.buffer.getvalue().decode() for stream in (out, err)]  # type: ignore[attr-defined]
+    result = CompletedCommand(argv, code, *texts)
     assert expected in (None, code), f"{argv} ended with {code}: {result.stderr or result.stdout}"
     return result
 
 
-@contextmanager
-def _new_process_state(
-    argv: list[str], environment: dict[str, str], stdin: bytes, out: TextIO, err: TextIO
-) -> Iterator[None]:
-    """Set the arguments, environment, streams and logging of a new process."""
-    with ExitStack() as stack:
-        stack.enter_context(patch.dict(os.environ, {"COLUMNS": "80"} | environment))
-        stack.enter_context(patch.object(sys, "argv", argv))
-        # Otherwise click names the command after pytest.
-        stack.enter_context(patch.object(sys.modules["__main__"], "__package__", None))
-        stack.enter_context(patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin))))
-        stack.enter_context(patch.object(tempfile, "tempdir", None))  # TMPDIR is read again
-        stack.enter_context(redirect_stdout(out))
-        stack.enter_context(redirect_stderr(err))
-        stack.enter_context(_separate_logging())
-        yield
+def _stream(errors: str = "strict") -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors=errors, write_through=True)
 
 
 def _exit_code_of(main: Callable[[], None]) -> int:
@@ -157,15 +153,6 @@ def _separate_logging() -> Iterator[None]:
         root.handlers = handlers
         for log, level in levels.items():
             log.setLevel(level)
-
-
-def _stream(errors: str = "strict") -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors=errors, write_through=True)
-
-
-def _text_in(stream: io.TextIOWrapper) -> str:
-    stream.seek(0)
-    return stream.read()
 
 
 def samples_in(folder: Path) -> list[dict[str, Any]]:
