@@ -9,7 +9,8 @@ from cant_do_that_anymore.comparison.leaderboard import ranking_of
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.formatting import visible
 from cant_do_that_anymore.report.formats import markdown
-from cant_do_that_anymore.report.pages import comparison_page
+from cant_do_that_anymore.report.pages import experiment_page
+from cant_do_that_anymore.report.rows import build_document
 from cant_do_that_anymore.report.tables import comparison_table
 from cant_do_that_anymore.runs.run import Run
 from testing import (
@@ -37,11 +38,13 @@ def make_run(model: str, play: Outcomes, n: int = 50, **fields: Any) -> Run:
 
 
 def page_of(*runs: Run) -> str:
-    return comparison_page(ranking_of(runs), Path())
+    ranking = ranking_of(runs)
+    return experiment_page([ranking], build_document([ranking], Path()))
 
 
 def test_comparison_matches_snapshot() -> None:
-    ranking = ranking_of([make_run(m, PLAYS[m], n=300) for m in PLAYS])
+    runs = [make_run(m, PLAYS[m], n=300) for m in PLAYS]
+    ranking = ranking_of(runs)
     terminal = printed(comparison_table(ranking))
     assert len(terminal.splitlines()) < 40
     assert max(map(len, terminal.splitlines())) <= 80
@@ -52,7 +55,7 @@ def test_comparison_matches_snapshot() -> None:
     texts = (
         terminal,
         markdown.comparison(ranking),
-        text_of(comparison_page(ranking, Path())),
+        text_of(page_of(*runs)),
         printed(comparison_table(ranking_of(own_datasets))),
     )
     snapshot("comparison", "\n\n".join(texts))

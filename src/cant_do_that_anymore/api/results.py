@@ -176,17 +176,6 @@ class Comparison(Result, Ranking):
         """The only leaderboard of the comparison."""
         return [self]
 
-    def report(self, path: Path | str) -> Path:
-        """Write the HTML report, as ``cdta compare -o`` does, and return its path.
-
-        Raises:
-            UserError: if it cannot be written.
-        """
-        from ..report import pages  # imports matplotlib
-
-        path = Path(path)
-        return write_text(pages.comparison_page(self, path.parent), path)
-
 
 @dataclass(frozen=True, repr=False)
 class Experiment(Result):

@@ -15,7 +15,6 @@ from .plots import Chart, curve_chart, has_curve, outcome_chart, save_chart, upt
 from .rows import (
     UPTAKE_COLUMN,
     Row,
-    build_document,
     columns_of,
     diagnosis_cells,
     group_notes,
@@ -29,40 +28,31 @@ INDEX, TABLE, DOCUMENT = "index.html", "results.csv", "results.json"
 
 
 def experiment_page(ranked: Sequence[Ranking], document: Row) -> str:
-    """Render the report of an experiment."""
-    return render("experiment.html", **_parts(ranked, document))
-
-
-def comparison_page(ranking: Ranking, out: Path) -> str:
-    """Render a comparison: verdict, pairs, and each model; links are relative to ``out``."""
-    return render("comparison.html", **_parts([ranking], build_document([ranking], out)))
-
-
-def _parts(ranked: Sequence[Ranking], document: Row) -> dict[str, object]:
-    """Return the template variables of both kinds of reports."""
+    """Render the report of several runs: an experiment or a comparison."""
     entries, results = [e for ranking in ranked for e in ranking.entries], document["results"]
     days = sorted({row["started_at"][:10] for row in results})
     first, words, rows = entries[0], words_of(entries), iter(results)
     n_models = len({(entry.run.model, entry.run.endpoint) for entry in entries})
     changes = {entry.change.key: entry.change for entry in entries}
-    return {
-        "document": document,
-        "boards": [_board(ranking, rows) for ranking in ranked],
-        "columns": columns_of(entries),
-        "uptake": UPTAKE_COLUMN,
-        "uptake_axis": axis_over(entry.results.uptake for entry in entries),
-        "lead_axis": axis_over([p.difference for r in ranked for p in r.pairs], " points"),
-        "words": words,
-        "changes": list(changes.values()),
-        "example": example_of(first.run),
-        "definitions": first.change.its_habit.definitions(),
-        "prompts": {c.name: c.prompts[0].text for c in first.run.plan.conditions},
-        "size": f"{pluralize(n_models, 'model')}, {pluralize(len(entries), 'run')}",
-        "outcomes": outcomes_in({entry.label: _counts(entry) for entry in entries}),
-        "counts": _counts,
-        "chance": CHANCE,
-        "dates": " to ".join(dict.fromkeys((days[0], days[-1]))),
-    }
+    return render(
+        "experiment.html",
+        document=document,
+        boards=[_board(ranking, rows) for ranking in ranked],
+        columns=columns_of(entries),
+        uptake=UPTAKE_COLUMN,
+        uptake_axis=axis_over(entry.results.uptake for entry in entries),
+        lead_axis=axis_over([p.difference for r in ranked for p in r.pairs], " points"),
+        words=words,
+        changes=list(changes.values()),
+        example=example_of(first.run),
+        definitions=first.change.its_habit.definitions(),
+        prompts={c.name: c.prompts[0].text for c in first.run.plan.conditions},
+        size=f"{pluralize(n_models, 'model')}, {pluralize(len(entries), 'run')}",
+        outcomes=outcomes_in({entry.label: _counts(entry) for entry in entries}),
+        counts=_counts,
+        chance=CHANCE,
+        dates=" to ".join(dict.fromkeys((days[0], days[-1]))),
+    )
 
 
 def _board(ranking: Ranking, rows: Iterator[Row]) -> dict[str, object]:
