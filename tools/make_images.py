@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 from playwright.sync_api import Browser, Page
 
 from cant_do_that_anymore.report.html import PAGE_NAME
-from cant_do_that_anymore.report.notebook import run_html
+from cant_do_that_anymore.report.run_page import run_html
 from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.runs.storage import load_run
 

@@ -14,9 +14,8 @@ from ..files import check_new_dir, file_errors
 from ..report.every_eval_ever import export
 from ..report.formats.csv import as_flat
 from ..report.html import PAGE_NAME, write_text
-from ..report.notebook import rankings_html, run_html, run_line
 from ..report.rows import build_document, measure_rows, pair_row, sample_row
-from ..report.run_page import write_page
+from ..report.run_page import rankings_html, run_html, run_line, write_page
 from ..report.sentences import headline
 from ..runs import run as results
 from ..runs.lookup import check_free, new_run_dir

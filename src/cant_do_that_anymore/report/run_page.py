@@ -1,13 +1,15 @@
-"""The HTML report of a run."""
+"""The HTML report of a run, and what notebooks show."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..comparison.leaderboard import settings_of
+from markupsafe import Markup
+
+from ..comparison.leaderboard import Ranking, settings_of, verdicts
 from ..files import atomic_write, file_errors
-from ..formatting import last_part
+from ..formatting import last_part, pluralize, visible
 from ..metrics.estimates import Estimate
 from ..metrics.measures import (
     LENGTHS,
@@ -21,7 +23,8 @@ from ..metrics.measures import (
 from ..runs.run import Run
 from ..task.conditions import PLACEBO
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Outcome
-from .html import render_stream
+from .html import asset, render, render_stream
+from .rows import leaderboard_cells, pair_cells, share_text
 from .sample_browser import LONGEST_TEXT, samples_json
 from .sentences import (
     effect_text,
@@ -173,3 +176,49 @@ def _title(name: str) -> str:
     """Format the name of a condition as a heading."""
     title = name.replace("_", " ").capitalize()
     return f"{title} rules" if name in (STANDARD_CONDITION, CHANGED_CONDITION) else title
+
+
+# In notebooks, runs and rankings show themselves.
+
+
+def run_line(run: Run) -> str:
+    """Summarize a run in one line: model, eval, rules, rule uptake, and its folder."""
+    parts = [
+        f"{run.version}: {run.plan.eval}",
+        run.plan.change.key,
+        pluralize(run.results.n, "sample"),
+        f"rule uptake {share_text(run.results.uptake)}",
+        _folder_text(run),
+    ]
+    return visible(f"<Run of {', '.join(parts)}>")
+
+
+def run_html(run: Run) -> str:
+    """Render the headline, the tiles and the outcomes of a run."""
+    counts = {name: run.results.outcomes[name] for name in (STANDARD_CONDITION, CHANGED_CONDITION)}
+    return render(
+        "notebook_run.html",
+        **headline_and_tiles(run),
+        palette=_palette(),
+        counts=counts,
+        outcomes=outcomes_in(counts),
+        saved=_folder_text(run),
+    )
+
+
+def rankings_html(ranked: Sequence[Ranking], remarks: Sequence[str] = ()) -> str:
+    """Render the verdict, the leaderboard and the pairs of each ranking."""
+    tables = {
+        verdict: [leaderboard_cells(ranking.entries), pair_cells(ranking)]
+        for verdict, ranking in zip(verdicts(ranked), ranked, strict=True)
+    }
+    return render("notebook_tables.html", palette=_palette(), tables=tables, remarks=remarks)
+
+
+def _folder_text(run: Run) -> str:
+    return f"saved in {run.folder}" if run.folder else "not saved: run.save()"
+
+
+def _palette() -> Markup:
+    """Return the CSS variables with the colors of the reports."""
+    return Markup(asset("page.css").partition("{")[2].partition("}")[0])
