@@ -14,11 +14,11 @@ from aiohttp import ClientSession
 from markupsafe import escape
 
 import inspect_evals
+from cant_do_that_anymore.comparison.entries import named_entries
 from cant_do_that_anymore import Answer, Spec, evaluate
 from cant_do_that_anymore.api.results import save_with_page
 from cant_do_that_anymore.cli.commands import show  # noqa: F401 (help that lists the conditions)
 from cant_do_that_anymore.client.cache import Cache
-from cant_do_that_anymore.comparison.entries import named_entries
 from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.formatting import format_setting
 from cant_do_that_anymore.habits.base import Form, Message, Pool
@@ -90,7 +90,7 @@ def test_a_condition_a_measure_and_a_column_are_one_entry_each(
     save_with_page(measure("cdta/pocket", dataset=positions(N)), tmp_path / "other")
     command = ("compare", tmp_path / "run", tmp_path / "other")
     assert all("n games" in cdta(*command, *more).stdout for more in ((), ("--markdown",)))
-    values = {row["measure"]: row["value"] for row in rows.measure_rows(entries_of([run]))}
+    values = {row["measure"]: row["value"] for row in rows.measure_rows(named_entries([run]))}
     assert values[queens.name] == share.value
 
 

@@ -20,7 +20,7 @@ from cant_do_that_anymore.habits.chess.rules import CATALOG, board_after
 from cant_do_that_anymore.report.plots import figure_of, outcome_chart, save_chart, uptake_chart
 from cant_do_that_anymore.report.rows import build_document
 from cant_do_that_anymore.report.tables import experiment_table
-from cant_do_that_anymore.runs.storage import load_run
+from cant_do_that_anymore.runs.storage import load_run, save_run
 from run_builders import with_other_forbidden_moves
 from testing import (
     POOL,

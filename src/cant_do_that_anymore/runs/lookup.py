@@ -77,14 +77,14 @@ def _each_once(folders: Iterable[Path]) -> list[Path]:
     return list({folder.resolve(): folder for folder in folders}.values())
 
 
-def readable_runs(folders: Iterable[Path]) -> tuple[list[RunFile], list[InvalidInput]]:
-    """Return what ``run.json`` says of these runs, newest first, and errors for the others."""
+def readable_runs(folders: Iterable[Path]) -> tuple[list[RunFile], list[Path]]:
+    """Return what ``run.json`` says of these runs, newest first, and the folders of damaged ones."""
     runs, damaged = [], []
     for folder in folders:
         try:
             runs.append(read_run_json(folder))
-        except InvalidInput as error:
-            damaged.append(error)
+        except InvalidInput:
+            damaged.append(folder)
     runs.sort(key=lambda run: (run.started_at, run.folder.name), reverse=True)
     return runs, damaged
 

@@ -8,15 +8,18 @@ A pure function mines each block of games, so it does not matter where it runs::
 import json
 import logging
 import re
+import os
 import signal
 import socket
 import sqlite3
+import sys
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
+from threading import Thread
 from typing import Any, NamedTuple, TypeVar
 
 import chess
@@ -48,7 +51,7 @@ def map_processes(
     from multiprocessing import get_context
 
     # The progress bar has threads, so forking is unsafe.
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_ignore_ctrl_c)
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_init_worker)
     try:
         yield from _map_in_order(lambda item: pool.submit(work, item), Future.result, items, jobs)
     except BrokenExecutor:
@@ -114,8 +117,31 @@ def _map_in_order(
         yield wait(handles.popleft())
 
 
-def _ignore_ctrl_c() -> None:
+@contextmanager
+def ctrl_c_blocked() -> Iterator[None]:
+    """Delay Ctrl-C, except on Windows."""
+    if sys.platform == "win32":
+        yield
+        return
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _init_worker() -> None:
+    """Let a worker ignore Ctrl-C, and exit when its parent process ends for any reason."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_exit_with_parent, daemon=True).start()
+
+
+def _exit_with_parent() -> None:
+    from multiprocessing import parent_process
+
+    if parent := parent_process():
+        parent.join()
+    os._exit(1)
 
 
 MAX_SOURCE_LENGTH = 300  # every position of a game repeats its source, and a tag can be long
