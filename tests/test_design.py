@@ -14,11 +14,11 @@ from aiohttp import ClientSession
 from markupsafe import escape
 
 import inspect_evals
-from cant_do_that_anymore.comparison.entries import named_entries
 from cant_do_that_anymore import Answer, Spec, evaluate
 from cant_do_that_anymore.api.results import save_with_page
 from cant_do_that_anymore.cli.commands import show  # noqa: F401 (help that lists the conditions)
 from cant_do_that_anymore.client.cache import Cache
+from cant_do_that_anymore.comparison.entries import named_entries
 from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.formatting import format_setting
 from cant_do_that_anymore.habits.base import Form, Message, Pool

@@ -7,8 +7,8 @@ A pure function mines each block of games, so it does not matter where it runs::
 
 import json
 import logging
-import re
 import os
+import re
 import signal
 import socket
 import sqlite3
