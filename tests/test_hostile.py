@@ -177,7 +177,7 @@ DEFAULTS = "evals/elsuite/cant_do_that_anymore/defaults.py"
 WHEEL_TEXTS = ("5", "{[]: 1}", "-" * 100_000 + "1", "+".join("1" * 50_000))
 REGISTRIES = (
     *("s: !!python/object/apply:os.system ['touch escape']", "? [a, b]\n: c", "\x00"),
-    *("s: {model: [a]}", "s: {model: m, temperature: .nan, x: 1}"),
+    "s: {model: m, x: 1}",
 )
 
 

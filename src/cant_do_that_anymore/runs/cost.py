@@ -71,6 +71,9 @@ class ExpectedCost:
     cached: int
     assumptions: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
     def __str__(self) -> str:
         if not self.requests:
             return f"{self.model}, {self.eval}: no requests to send"
@@ -208,14 +211,16 @@ def _mean_usage(rest: _Rest, plan: Plan, info: ModelInfo) -> tuple[Usage, str]:
     if used:
         given = round(fmean(usage.input_tokens for usage in used))
         written = round(fmean(usage.output_tokens for usage in used))
-        basis = pluralize(len(used), "cached answer")
+        basis = f"judging by {pluralize(len(used), 'cached answer')}"
     else:
         left = rest.search.requests() if rest.search else rest.to_send
         prompts = [rough_tokens(request.question.messages) for request in islice(left, MAX_COUNTED)]
         given = sum(prompts) // max(1, len(prompts))
         written = ANSWER_TOKENS + _assumed_reasoning(plan.settings.reasoning_effort, info)
-        basis = "its name and effort; to measure that, start with -n 10"
-    return Usage(given, written), f"{info.name}: {written:,} tokens per answer, judging by {basis}"
+        if info.thinking_tokens:  # two requests, the second with the reasoning
+            given = 2 * given + written
+        basis = "assumed from its name and effort; to measure them, start with -n 10"
+    return Usage(given, written), f"{written:,} tokens per answer of {info.name}, {basis}"
 
 
 def _assumed_reasoning(effort: Effort | None, info: ModelInfo) -> int:
@@ -237,9 +242,10 @@ def _hit_rates(search: Search) -> tuple[tuple[float, float, float], str]:
     hits = usual + len(search.hits)
     low, high = score_limits([Cell(1, 1, hits), Cell(0, 1, n - hits)], NORMAL)
     share = f"{percentage(hits / n)} of {habit.words.items}"
+    so_far = f" and {search.searched:,} searched so far" if search.searched else ""
     return (hits / n, low, high), (
         f"the model is expected to have the habit in {share} ({percentage(low)} to "
-        f"{percentage(high)}), judging by other models and {search.searched:,} searched so far"
+        f"{percentage(high)}), judging by other models{so_far}"
     )
 
 

@@ -78,7 +78,7 @@ def _each_once(folders: Iterable[Path]) -> list[Path]:
 
 
 def readable_runs(folders: Iterable[Path]) -> tuple[list[RunFile], list[Path]]:
-    """Return what ``run.json`` says of these runs, newest first, and the folders of damaged ones."""
+    """Return what ``run.json`` says of runs, newest first, and the folders of damaged ones."""
     runs, damaged = [], []
     for folder in folders:
         try:
