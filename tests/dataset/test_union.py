@@ -1,23 +1,13 @@
 """Unions of datasets, which are fair to several models, by command and by function."""
 
-from collections.abc import Hashable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cant_do_that_anymore.datasets.pools import union
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.habits.chess.position import Position, shipped_pool, write_positions
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, rules_named
 from testing import POOL, cdta, positions
-
-
-def games_in_union(folder: Path, *sources: Sequence[Position]) -> list[Hashable]:
-    names = [str(folder / f"{number}.jsonl") for number, _ in enumerate(sources)]
-    for name, source in zip(names, sources, strict=True):
-        write_positions(Path(name), source)
-    return [position.group for position in union(names, BISHOPS_AS_KNIGHTS)]
 
 
 def test_a_union_has_every_position_once_in_its_own_order() -> None:
@@ -28,21 +18,6 @@ def test_a_union_has_every_position_once_in_its_own_order() -> None:
     assert forward == backward
     assert sorted(ids) == sorted(expected)
     assert ids not in (sorted(expected), expected)
-
-
-def test_different_games_with_one_number_stay_separate(tmp_path: Path) -> None:
-    first_file, second_file = (
-        [replace(position, game=number) for number, position in enumerate(POOL[first : first + 10])]
-        for first in (0, 10)
-    )
-    assert len({*games_in_union(tmp_path, first_file, second_file)}) == 20
-
-
-def test_positions_of_one_game_in_two_files_stay_together(tmp_path: Path) -> None:
-    diagonal = shipped_pool("diagonal")
-    same_game = [p for p in diagonal if p.game == diagonal[0].game]
-    early, *_, late = sorted(same_game, key=lambda position: len(position.moves))
-    assert games_in_union(tmp_path, [late], [early]) == [late.game] * 2
 
 
 def test_an_unusable_source_is_named() -> None:

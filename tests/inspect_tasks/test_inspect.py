@@ -244,8 +244,8 @@ def test_killed_run_resumes_with_eval_retry(tmp_path: Path) -> None:
         (
             "cdta/random",
             "pool=common -T rules=no-castling",
-            "the pool 'common' is for bishops-as-knights, not for no-castling; leave out --pool "
-            "(in Inspect: -T pool=...)",
+            "the common positions are for bishops-as-knights, not for no-castling; use --eval all "
+            "without --pool, or pass positions of such games with --pool FILE (in Inspect: ",
         ),
         ("cdta/random", "smaples=3", "unknown argument: 'smaples' (did you mean 'samples'"),
     ],

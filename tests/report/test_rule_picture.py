@@ -42,10 +42,9 @@ def test_every_rule_that_forbids_moves_has_a_diagram() -> None:
         assert not rules.forbids_something or marks(rules)[1]
 
 
-def test_diagram_uses_a_sample_if_the_example_game_has_no_usual_move() -> None:
+def test_a_sample_is_shown_if_the_example_game_has_no_usual_move() -> None:
     plan = plan_of(change=NoEnPassant())
     answers = [(EN_PASSANT, {"standard": "usual", "changed": "legal"})]
     text = page(run_from_answers(answers, plan))  # type: ignore[arg-type]
-    assert "<b>3. exd6</b>" in text
-    assert "a sample of this run" in text
+    assert "Usual move, now illegal: e5d6" in text
     assert 'id="rule"' not in page(run_from_answers([], plan))

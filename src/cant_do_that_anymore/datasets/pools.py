@@ -103,9 +103,7 @@ def union(names: Sequence[str], change: Change) -> list[Item]:
     union: dict[str, Item] = {}
     for name in sorted(set(names)):
         items = map(change.checked, given_dataset(name, change).items)
-        new = {item.id: item for item in items if item.id not in union}
-        regrouped = change.its_habit.regrouped(list(new.values()), list(union.values()))
-        union |= {item.id: item for item in regrouped}
+        union = {item.id: item for item in items} | union
     ordered = [union[key] for key in sorted(union)]
     Random(UNION_SEED).shuffle(ordered)
     return ordered

@@ -136,11 +136,6 @@ class Change(ABC):
         return self.key
 
     @property
-    def habit_label(self) -> str:
-        """The habit that the change forbids, as a verb phrase such as "castles"."""
-        return self.its_habit.words.does
-
-    @property
     def forbids_something(self) -> bool:
         """Whether the rules forbid a usual answer, so that there is a habit to break."""
         return True
@@ -310,10 +305,6 @@ class Habit(Protocol):
         """Return an item to which a model gave an answer that stays right as a control."""
         return item
 
-    def regrouped(self, new: Sequence[Any], existing: Sequence[Any]) -> Sequence[Any]:
-        """Return new items whose groups mean no other group of existing items."""
-        return new
-
     def examples(self, change: Any) -> Iterable[Any]:
         """Return items for readers; none if the change forbids nothing."""
 
@@ -340,8 +331,8 @@ class Habit(Protocol):
         """Return the answers that a text names, by how it writes them."""
         return {}
 
-    def picture(self, change: Any, item: Any) -> Any:
-        """Return a picture of a change for reports, or None; the item is used if it has none."""
+    def picture(self, change: Any) -> Any:
+        """Return a picture of a change for reports, or None."""
         return None
 
     def definitions(self) -> str:

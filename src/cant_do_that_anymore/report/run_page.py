@@ -139,7 +139,7 @@ def example_of(run: Run) -> dict[str, Any]:
     """Return what shows a change at work: a picture of the habit's own, or an item as text."""
     change, habit = run.plan.change, run.plan.change.its_habit
     item = next((sample.item for sample in run.samples), None)
-    picture, shown = habit.picture(change, item), ""
+    picture, shown = habit.picture(change), ""
     if item and not picture:
         usual = run.words.fill("Usual {answer}, now {disallowed}: ") + " or ".join(item.usual)
         shown = f"{habit.show(item)}\n{usual}."

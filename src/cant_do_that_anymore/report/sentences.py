@@ -43,9 +43,9 @@ def headline(run: Run) -> str:
     when = f"when {_lower(change.title)}"
     n = pluralize(run.results.n, words.item)
     n += f" of the pool {run.dataset.pool_name}" if run.dataset.pool_name else ""
-    habit = f"{change.habit_label} in" if run.plan.eval == "all_diagonal" else words.does
-    preposition = habit.rpartition(" ")[2]
-    shares = f"{model} {habit} {before} of {n} {words.as_usual}{comma} and {preposition} {after}"
+    shares = (
+        f"{model} {words.does} {before} of {n} {words.as_usual}{comma} and {words.place} {after}"
+    )
     return f"{shares} {when}. {uptake_sentence(run)}"
 
 

@@ -63,7 +63,7 @@ def test_written_items_are_read_back(tmp_path: Path, name: str) -> None:
         ({**GOOD, "previous_moves": ["e2e4", "zz"]}, "move 2 is not a UCI move"),
         ({**GOOD, "previous_moves": ["e2e4", 7]}, "not a position as a JSON object"),
         ({**GOOD, "next_filtered_moves": ["c8h3"]}, "'c8h3' is not a usual move"),
-        (KING_INTO_CHECK, "'e2e3' is not a usual move, that is one of the bishop moves"),
+        (KING_INTO_CHECK, "'e2e3' is not a usual move that bishops-as-knights forbids"),
     ],
 )
 def test_a_bad_line_is_reported_with_its_reason(tmp_path: Path, line: object, reason: str) -> None:

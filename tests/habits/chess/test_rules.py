@@ -197,6 +197,5 @@ def test_only_moves_of_the_changed_kind_are_usual() -> None:
     assert BISHOPS_AS_KNIGHTS.forbids(board, king) and BISHOPS_AS_KNIGHTS.forbids(board, bishop)
     assert not BISHOPS_AS_KNIGHTS.is_habit(board, king)
     assert BISHOPS_AS_KNIGHTS.is_habit(board, bishop)
-    assert BISHOPS_AS_KNIGHTS.affected_moves_label == "bishop moves"
     assert BISHOPS_AS_KNIGHTS.affects(board, bishop)
     assert not BISHOPS_AS_KNIGHTS.affects(board, king)

@@ -71,22 +71,6 @@ class Chess(Habit):
         """Return the position with the model's own move as the usual one."""
         return None if answer in item.usual else replace(item, usual=(answer,))
 
-    def regrouped(self, new: Sequence[Position], existing: Sequence[Position]) -> list[Position]:
-        """Give new positions other game numbers where theirs already mean another game.
-
-        Positions of one game extend each other. Files of different origin may both number from 0.
-        """
-        by_length = sorted(existing, key=lambda position: len(position.moves))
-        longest = {position.game: position.moves for position in by_length}
-        free = max((abs(position.game) for position in (*existing, *new)), default=0) + 1
-        numbers: dict[int, int] = {}
-        for position in new:
-            other = longest.get(position.game, ())
-            shared = min(len(other), len(position.moves))
-            if other[:shared] != position.moves[:shared]:
-                numbers.setdefault(position.game, free + len(numbers))
-        return [replace(p, game=numbers.get(p.game, p.game)) for p in new]
-
     def examples(self, change: Rules) -> list[Position]:
         """Return a position of a famous game."""
         example = example_of(change)
@@ -135,9 +119,9 @@ class Chess(Habit):
         named = named_moves(text, item.board(), change)
         return {written: move.uci() for written, move in named.items() if move}
 
-    def picture(self, change: Rules, item: Position | None) -> RulePicture | None:
+    def picture(self, change: Rules) -> RulePicture | None:
         """Return a board diagram of a piece whose moves the change affects."""
-        return rule_picture(change, item)
+        return rule_picture(change)
 
     def definitions(self) -> Markup:
         """Return the pieces."""

@@ -10,8 +10,7 @@ from markupsafe import Markup
 
 from ...svg_tags import move_styles, tag
 from .notation import move_number_prefix, notate
-from .position import Position
-from .rule_pool import EXAMPLE_GAME, example_of
+from .rule_pool import example_of
 from .rules import STANDARD, Rules
 
 
@@ -33,25 +32,21 @@ class RulePicture(NamedTuple):
         board: the diagram: small dots for moves the piece keeps, large dots for new ones, crosses
             for lost ones.
         move: the usual move in notation.
-        source: the game that the position is from.
     """
 
     board: Markup
     move: str
-    source: str
 
 
 @lru_cache(maxsize=32)
-def rule_picture(rules: Rules, otherwise: Position | None = None) -> RulePicture | None:
-    """Draw the example of the rules, or ``otherwise`` if they have none."""
+def rule_picture(rules: Rules) -> RulePicture | None:
+    """Draw the example of the rules, if they have one."""
     example = example_of(rules)
-    position = example or otherwise
-    if not position:
+    if not example:
         return None
-    board, usual = position.board(), position.usual[0]
+    board, usual = example.board(), example.usual[0]
     move = move_number_prefix(board) + notate(board, usual)
-    source = EXAMPLE_GAME if example else "a sample of this run"
-    return RulePicture(_board_diagram(board, usual, rules), move, source)
+    return RulePicture(_board_diagram(board, usual, rules), move)
 
 
 def _board_diagram(board: chess.Board, usual: str, rules: Rules) -> Markup:

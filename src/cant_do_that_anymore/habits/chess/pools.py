@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
 
 from ...errors import InvalidInput
 from ...files import DATA, file_errors, home
@@ -31,28 +30,17 @@ def pool_named(rules: Rules, name: str, *, quiet: bool) -> Pool:
         InvalidInput: if there is none of that name for these rules.
     """
     has_shipped = rules == BISHOPS_AS_KNIGHTS
-    if name == DIAGONAL and not has_shipped:
+    if name in (COMMON, DIAGONAL) and not has_shipped:
         raise InvalidInput(
-            f"all_diagonal needs games played under {rules.key}; pass positions of such games "
-            "with --pool FILE, or use --eval all"
-        )
-    if name == COMMON and not has_shipped:
-        raise InvalidInput(
-            f"the pool {COMMON!r} is for {BISHOPS_AS_KNIGHTS.key}, not for {rules.key}; leave "
-            "out --pool"
+            f"the {name} positions are for {BISHOPS_AS_KNIGHTS.key}, not for {rules.key}; use "
+            "--eval all without --pool, or pass positions of such games with --pool FILE"
         )
     if name == COMMON:
         return Pool(COMMON, common_positions(), user_chosen=True, label=COMMON)
     if name == DIAGONAL or (has_shipped and not name):
-        return _shipped(name or "pool")
+        return Pool(SHIPPED, shipped_pool(name or "pool"))
     label = GAMES if has_shipped else ""
     return Pool(GAMES, _mined(rules, quiet=quiet), True, user_chosen=bool(name), label=label)
-
-
-@cache
-def _shipped(name: str) -> Pool:
-    """Return a shipped pool, always the same object: its digest and order take 15 ms."""
-    return Pool(SHIPPED, shipped_pool(name))
 
 
 def shipped_games() -> dict[str, list[int]]:

@@ -58,11 +58,10 @@ class Position:
         """The moves so far."""
         return self.moves
 
-    @cached_property
+    @property
     def facts(self) -> dict[str, float]:
-        """The number of moves so far, and the share of usual moves in random play."""
-        choices = max(1, self.board().legal_moves.count())
-        return {"num_previous_moves": len(self.moves), "random_usual": len(self.usual) / choices}
+        """The number of moves so far."""
+        return {"num_previous_moves": len(self.moves)}
 
     @cached_property
     def occupied(self) -> tuple[chess.Bitboard, chess.Bitboard]:
@@ -218,17 +217,11 @@ def _parse_line(line: bytes, where: str) -> Position:
 
 
 def _check_moves(position: Position, rules: Rules) -> None:
-    try:
-        board = board_after(position.moves, STANDARD)
-    except InvalidInput:
-        board = board_after(position.moves, STANDARD, rules)
+    board = board_after(position.moves, STANDARD, rules)
     for uci in position.usual:
         move = move_on(board, uci, len(position.moves) + 1)
         # Like `Rules.is_habit`, except that the original's file of diagonal moves includes moves
         # that leave the own king in check (320 of 11,366).
         is_forbidden = board.is_pseudo_legal(move) and not rules.is_legal(board, move)
         if not is_forbidden or not rules.affects(board, move):
-            raise InvalidInput(
-                f"{uci!r} is not a usual move, that is one of the {rules.affected_moves_label} "
-                f"that {rules.key} forbids"
-            )
+            raise InvalidInput(f"{uci!r} is not a usual move that {rules.key} forbids")

@@ -34,16 +34,6 @@ class Rules(Change):
         return None
 
     @property
-    def affected_moves_label(self) -> str:
-        """The name of the moves that the change affects, such as "bishop moves"."""
-        return "moves that the change forbids"
-
-    @property
-    def habit_label(self) -> str:
-        """The habit that the change forbids, as a verb phrase such as "castles"."""
-        return "plays a move that the change forbids"
-
-    @property
     def its_habit(self) -> "Chess":
         """Chess."""
         from ..habit import CHESS  # the habit imports its rules
@@ -156,7 +146,6 @@ class Standard(Rules):
     key = "standard"
     title = "Standard chess"
     statement = "All pieces move as in standard chess."
-    affected_moves_label = "changed moves"
     forbids_something = False
 
     def view(self, board: chess.Board) -> chess.Board:

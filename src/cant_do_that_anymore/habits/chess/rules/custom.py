@@ -20,13 +20,11 @@ def check_rules(rules: Rules) -> None:
     Raises:
         InvalidInput: if a text is missing, or ``view`` does not return a copy of the board.
     """
-    for name in ("key", "title", "statement"):
-        text = getattr(rules, name, None)
-        if not isinstance(text, str) or not text.strip():
-            raise InvalidInput(f"{type(rules).__name__} needs a {name} (a text), not {text!r}")
-    if not _KEY.fullmatch(rules.key):
+    texts = [getattr(rules, name, None) for name in ("key", "title", "statement")]
+    if not all(isinstance(text, str) for text in texts) or not _KEY.fullmatch(rules.key):
         raise InvalidInput(
-            f"the key of rules must be a name such as 'no-en-passant', not {rules.key!r}"
+            "rules need a title, a statement and a key such as 'no-en-passant', not "
+            f"{texts[0]!r} ({type(rules).__name__})"
         )
     digest_of(rules)
 

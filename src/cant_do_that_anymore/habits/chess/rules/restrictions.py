@@ -20,8 +20,6 @@ class PawnsOneStep(Rules):
         "captured en passant. Pawns can no longer move two squares at once: such a move is now "
         "illegal."
     )
-    affected_moves_label = "two-square pawn moves"
-    habit_label = "moves a pawn two squares at once"
 
     @property
     def placebo(self) -> Rules:
@@ -48,8 +46,6 @@ class NoCastling(Rules):
         "No king may castle any more, on either side of the board. "
         "Kings can no longer move two squares towards a rook: such a move is now illegal."
     )
-    affected_moves_label = "castling moves"
-    habit_label = "castles"
     placebo = PawnsOneStep()
 
     def view(self, board: chess.Board) -> chess.Board:
@@ -73,8 +69,6 @@ class KnightsCannotJump(Rules):
         "square between must be empty. Knights can no longer jump over a piece there: such a move "
         "is now illegal."
     )
-    affected_moves_label = "knight moves"
-    habit_label = "jumps over a piece with a knight"
     placebo = PawnsOneStep()
 
     def view(self, board: chess.Board) -> chess.Board:

@@ -63,16 +63,6 @@ class PieceSwap(Rules):
         return next(change for change in changes if change.forbids_something)
 
     @property
-    def affected_moves_label(self) -> str:
-        """For example "bishop moves"."""
-        return f"{chess.piece_name(self.piece)} moves"
-
-    @property
-    def habit_label(self) -> str:
-        """For example "moves a bishop diagonally"."""
-        return f"moves a {chess.piece_name(self.piece)} {self._lost}".strip()
-
-    @property
     def forbids_something(self) -> bool:
         """False if the pieces keep all their moves, as rooks that move like queens do."""
         return bool(self._lost)
