@@ -88,13 +88,15 @@ BAD_FILES = {
     HEAD.replace('"number"', '"numbr"'): "unknown 'answer' in own.toml: 'numbr'",
     HEAD.replace('"dozens.jsonl"', "[]"): "own has no item whose usual answer",
     '"': "cannot read the change 'own.toml'",
+    f'items = [{{answer = "word"}}]\n{HEAD.replace("items", "habit")}': (
+        "'answer' in own.toml must stand above the first [[items]]"
+    ),
 }
 BAD_LINES = {
-    ITEM.replace("3 dozen eggs", " "): "'question' is empty",
+    ITEM.replace("3 dozen eggs", " "): "must have a question, a usual and a right answer",
     '{"question": "4 dozen eggs", "usual": true, "right": 40}': "'True' is not a number",
     ITEM.replace("right", "rihgt"): "items.jsonl, line 3 is missing the key 'right'",
     ITEM.replace("}", ', "grup": 1}'): "'grup' (did you mean 'group'?)",
-    ITEM: "the same question as items.jsonl, line 1, '3 dozen eggs'",
     "[]": "must be a dictionary",
 }
 
@@ -226,6 +228,7 @@ def test_a_model_that_cannot_play_is_told_what_it_can_do() -> None:
 
 def test_changes_from_python(dozens: Path) -> None:
     change = read_change(dozens)
+    assert "items: 150, and 100 controls" in cdta("rules", dozens).stdout
     own = replace(change, items=[json.loads(ITEM)], key="mine")
     assert own.items == (QuestionItem("3 dozen eggs", ("36",), ("30",), own.items[0].id),)
     assert len(measure("cdta/random", rules=change, n=20).samples) == 20

@@ -1,11 +1,10 @@
 """Questions with a usual answer, and the files that hold them: a JSON object on each line."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from reprlib import repr as shortened
 from typing import Any, ClassVar
 
 from ..errors import InvalidInput
@@ -80,16 +79,14 @@ def parse_item(values: str | Mapping[str, Any], where: str) -> QuestionItem:
     item = QuestionItem(
         line.question, _texts(line.usual), _texts(line.right), str(line.group), where
     )
-    texts_by_key = {"question": [item.question.strip()], "usual": item.usual, "right": item.right}
-    for key, texts in texts_by_key.items():
-        if not texts or "" in texts:
-            raise InvalidInput(f"{where}: {key!r} is empty")
+    if not (item.question.strip() and item.usual and item.right):
+        raise InvalidInput(f"{where} must have a question, a usual and a right answer")
     return item if item.group else replace(item, group=item.id)
 
 
 def _texts(answers: _Answers) -> tuple[str, ...]:
     given = answers if isinstance(answers, list) else [answers]
-    return tuple(dict.fromkeys(str(answer).strip() for answer in given))
+    return tuple(str(answer).strip() for answer in given)
 
 
 def read_items(path: Path) -> list[QuestionItem]:
@@ -105,17 +102,3 @@ def read_items(path: Path) -> list[QuestionItem]:
         for number, line in enumerate(lines, 1)
         if line.strip()
     ]
-
-
-def check_distinct(items: Sequence[QuestionItem]) -> None:
-    """Check that no question is asked twice.
-
-    Raises:
-        InvalidInput: naming both places.
-    """
-    places: dict[str, str] = {}
-    for item in items:
-        question = " ".join(item.question.split())
-        if place := places.get(question):
-            raise InvalidInput(f"{item.where}: the same question as {place}, {shortened(question)}")
-        places[question] = item.where

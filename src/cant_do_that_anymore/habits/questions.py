@@ -14,14 +14,13 @@ from ..files import DATA, file_errors
 from ..validation import check, parse
 from .answers import AnswerKind, normalized, read_answer
 from .base import Change, Form, Habit, Message, Pool
-from .question_items import QuestionItem, check_distinct, parse_item, read_items
+from .question_items import QuestionItem, parse_item, read_items
 from .words import Words
 
 # What the wordings of all questions contain besides the statements of a change.
 TASK, REPLY = "{task}", "{reply}"
 _ITEM_KEYS = ("question", "usual", "right", "group")
 SHIPPED_FOLDER = DATA / "questions"
-USUAL_RATES = (0.4, 0.9, 1.0)
 
 
 class Meaning(Change):
@@ -48,10 +47,8 @@ class Meaning(Change):
         """The usual meaning, with the statement of the placebo."""
         change = self.of
         if not change.placebo:
-            raise InvalidInput(
-                f"{change.key} has no placebo, which a diagnosis needs: a similar change that "
-                "leaves the usual answers right; add the key 'placebo' to its file"
-            )
+            missing = f"{change.key} has no placebo, which a diagnosis needs"
+            raise InvalidInput(f"{missing}; add the key 'placebo' to its file")
         return UsualMeaning(change, f"{change.identity}-placebo", "Placebo", change.placebo)
 
     @property
@@ -119,15 +116,11 @@ class QuestionChange(Meaning):
     key: str = "own"
 
     def __post_init__(self) -> None:
-        for name, text in self.to_json().items():
-            if not isinstance(text, str) or not (text.strip() or name in _OPTIONAL):
-                raise InvalidInput(f"{name!r} of {self.key} must be a text, not {text!r}")
         check(AnswerKind, self.answer, f"answer of {self.key}")
         items = [
             item if isinstance(item, QuestionItem) else parse_item(item, f"item {n} of {self.key}")
             for n, item in enumerate(self.items, 1)
         ]
-        check_distinct(items)
         object.__setattr__(self, "items", tuple(map(self._normalized, items)))
 
     def _normalized(self, item: QuestionItem) -> QuestionItem:
@@ -136,15 +129,16 @@ class QuestionChange(Meaning):
         Raises:
             InvalidInput: if an answer is not of the kind that replies are read for.
         """
-        answers = (*item.usual, *item.right)
-        written = {answer: normalized(answer, self.answer) for answer in answers}
-        for answer, normal in written.items():
+        spelling: dict[str, str] = {}
+
+        def alike(answer: str) -> str:
+            normal = normalized(answer, self.answer)
             if not normal:
                 raise InvalidInput(f"{item.where}: {answer!r} is not a {self.answer}")
-        first = {normal: answer for answer, normal in reversed(written.items())}
+            return spelling.setdefault(normal, answer)
+
         usual, right = (
-            tuple(dict.fromkeys(first[written[answer]] for answer in group))
-            for group in (item.usual, item.right)
+            tuple(dict.fromkeys(map(alike, answers))) for answers in (item.usual, item.right)
         )
         return replace(item, usual=usual, right=right)
 
@@ -186,8 +180,7 @@ class QuestionChange(Meaning):
         return item.right
 
 
-_OPTIONAL = ("placebo", "habit")
-_TEXTS = ("title", "task", "reply", "now", "no_longer", "answer", "key", *_OPTIONAL)
+_TEXTS = ("title", "task", "reply", "now", "no_longer", "answer", "placebo", "habit", "key")
 
 
 @dataclass(frozen=True)
@@ -256,7 +249,7 @@ class Questions(Habit):
 
     def usual_rates(self, pool: str) -> Sequence[float]:
         """Return how often small models give the usual answers to the shipped questions."""
-        return USUAL_RATES
+        return 0.4, 0.9, 1.0
 
     def controls(self, change: QuestionChange) -> Sequence[QuestionItem]:
         """Return the items whose usual answer stays right."""
@@ -302,8 +295,13 @@ def read_change(path: Path) -> QuestionChange:
     """
     with file_errors("read the change", path, error=InvalidInput, caught=(OSError, ValueError)):
         values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    if isinstance(values.get("items"), str):
-        values["items"] = read_items(path.parent / values["items"])
+    items = values.get("items")
+    if isinstance(items, str):
+        values["items"] = read_items(path.parent / items)
+    elif isinstance(items, list):  # of tables: keys below the first one are keys of items
+        misplaced = [key for key in _TEXTS if any(key in item for item in items)]
+        if misplaced:
+            raise InvalidInput(f"{misplaced[0]!r} in {path} must stand above the first [[items]]")
     change = parse(QuestionChange, values | {"key": path.stem}, str(path))
     _ = change.its_habit.pool(change)  # it has items
     return change

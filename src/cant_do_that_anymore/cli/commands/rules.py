@@ -55,6 +55,10 @@ def _print_one(change: Change, screen: Console) -> None:
         facts["placebo"] = change.placebo_change.statement
     except InvalidInput:
         facts["placebo"] = "none, so this change has no diagnosis"
+    controls = habit.controls(change)
+    if controls is not None:
+        n_items, n_controls = len(habit.pool(change).items), len(controls)
+        facts["items"] = f"{n_items:,}, and {n_controls:,} controls, whose usual answer stays right"
     screen.print(change.key, style="bold", highlight=False)
     for name, text in facts.items():
         screen.print(f"{name}: {text}", highlight=False, markup=False)
