@@ -1,4 +1,4 @@
-"""Defines a rule, a wording and a form: castling is legal only on the queen's side.
+"""Defines a rule and a wording: castling is legal only on the queen's side.
 
 python examples/own_rule.py [MODEL]
 """
@@ -7,7 +7,7 @@ import sys
 
 import chess
 
-from cant_do_that_anymore import Form, Message, Rules, Spec, evaluate, question
+from cant_do_that_anymore import Rules, Spec, evaluate, question
 
 
 class OnlyLongCastling(Rules):
@@ -29,17 +29,8 @@ WORDING = {
     "changed": "One rule is new: {change}\n\n{position}. Reply with your move in UCI notation.",
 }
 
-
-def last_moves(position):
-    """Show the position as FEN with its last four moves."""
-    moves = " ".join(position.moves[-4:])
-    return [Message("user", f"{position.board().fen()}\nLast moves: {moves}")]
-
-
-FORM = Form("fen+last", "The position is given in FEN, with the last moves", last_moves)
-
 model = sys.argv[1] if len(sys.argv) > 1 else "cdta/pocket-rules"
-run = evaluate(Spec(model=model, rules=OnlyLongCastling(), wording=WORDING, form=FORM, n=30))
-prompt = question(run.samples[0].item, OnlyLongCastling(), "changed", WORDING, FORM)
+run = evaluate(Spec(model=model, rules=OnlyLongCastling(), wording=WORDING, n=30))
+prompt = question(run.samples[0].item, OnlyLongCastling(), "changed", WORDING)
 print(*(message.content for message in prompt.messages), sep="\n\n")
 print(f"\n{run.summary()}")

@@ -43,7 +43,7 @@ def test_a_worse_new_server_fails_the_check(
     assert "rule uptake" in Path("comparison.html").read_text(encoding="utf-8")
 
 
-def test_a_custom_rule_wording_and_form_reach_the_model(
+def test_a_custom_rule_and_wording_reach_the_model(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for module in (rule_pool, pools):
@@ -51,7 +51,7 @@ def test_a_custom_rule_wording_and_form_reach_the_model(
     assert run_example("own_rule.py") == 0
     output = capsys.readouterr().out
     assert output.startswith("One rule is new: Kings castle only on the queen's side now.")
-    assert "given in FEN, with the last moves. Reply with" in output
+    assert "are given turn by turn. Reply with" in output
     assert "\nLast moves: " in output
     assert "It follows the new rule in 100%" in output
 

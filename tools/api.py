@@ -41,7 +41,7 @@ HEADINGS: dict[str, tuple[str, ...]] = {
         *("Rules", "rules_named", "Position", "shipped_pool", "read_positions"),
         "QuestionChange",
     ),
-    "Prompts": ("question", "Form", "ConditionTemplate", "Message"),
+    "Prompts": ("question", "ConditionTemplate", "Message"),
     "Replies": ("read_move", "read_answer", "read_yes_no", "judge", "Answer"),
 }
 SECTION = re.compile(r"^(Args|Attributes|Raises):$")

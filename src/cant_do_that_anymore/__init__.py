@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from .api.results import Experiment as Experiment
     from .api.results import Run as Run
     from .habits.answers import read_answer as read_answer
-    from .habits.base import Form as Form
     from .habits.base import Message as Message
     from .habits.chess.position import Position as Position
     from .habits.chess.position import read_positions as read_positions
@@ -42,7 +41,7 @@ _NAMES = {
     "api.functions": ("compare", "estimate", "evaluate", "experiment", "load"),
     "api.results": ("Comparison", "Experiment", "Run"),
     "habits.answers": ("read_answer",),
-    "habits.base": ("Form", "Message"),
+    "habits.base": ("Message",),
     "habits.chess.position": ("Position", "read_positions", "shipped_pool"),
     "habits.chess.reader": ("read_move",),
     "habits.chess.rules": ("Rules", "rules_named"),

@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
 from random import Random
@@ -12,8 +11,7 @@ import pytest
 
 from cant_do_that_anymore import Position, load
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.habits.base import Form, Message
-from cant_do_that_anymore.habits.chess.forms import FORMS, form_named
+from cant_do_that_anymore.habits.chess.forms import FORMS
 from cant_do_that_anymore.habits.chess.position import write_positions
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, CATALOG
 from cant_do_that_anymore.metrics.measures import UPTAKE
@@ -40,7 +38,7 @@ RULES = [rules for rules in CATALOG.values() if rules.forbids_something]
 def test_every_wording_states_every_rule_in_every_form(name: str) -> None:
     for rules, form, condition in product(RULES, FORMS.values(), DIAGNOSIS_CONDITIONS):
         wording = shipped_wording(name, rules)
-        prompt = question(POOL[0], rules, condition, wording, form)
+        prompt = question(POOL[0], rules, condition, wording, form.name)
         text = "\n".join(message.content for message in prompt.messages)
         errors = r"\{\w+\}|\.\.|\S  \S|[a-z] \.|[a-z]\. [a-z]"
         assert form.name == "board" or not re.search(errors, text), text
@@ -115,20 +113,20 @@ def test_results_by_wording_need_two_wordings_with_a_value() -> None:
 TEXTS = {"standard": "Chess. {position}.", "changed": "Chess. {change} {position}."}
 
 
-def test_custom_wordings_and_forms_from_python(tmp_path: Path) -> None:
-    fen_form = Form("fen only", "You get a FEN", lambda p: [Message("user", p.board().fen())])
+def test_custom_wordings_from_python(tmp_path: Path) -> None:
     with serving_in_process(lambda _: "e2e4", model="m") as server:
-        options = {"dataset": positions(4), "form": fen_form}
+        options = {"dataset": positions(4), "form": "fen"}
         run = measure(server, wording=[TEXTS, {"name": "mine", **TEXTS}], **options)
         conversations = [request["messages"] for request in server.requests]
         other_run = measure(server, wording=TEXTS, dataset=positions(4), form="board")
     assert run.plan.wordings == ("own", "mine") and other_run.plan.wordings == ("own",)
-    assert {turns[1]["content"] for turns in conversations} == {p.board().fen() for p in POOL[:4]}
-    assert {turns[0]["content"] for turns in conversations} == {
-        "Chess. You get a FEN.",
-        f"Chess. {BISHOPS_AS_KNIGHTS.statement} You get a FEN.",
+    assert {turns[1]["content"] for turns in conversations} == {
+        p.board().fen(en_passant="fen") for p in POOL[:4]
     }
-    assert run.plan.form.identity.startswith("fen only@")
+    assert {turns[0]["content"] for turns in conversations} == {
+        "Chess. The position is given in FEN.",
+        f"Chess. {BISHOPS_AS_KNIGHTS.statement} The position is given in FEN.",
+    }
     save_run(run, tmp_path / "run")
     assert load(tmp_path / "run").results == run.results
     assert "conditions" in run.plan.differences(other_run.plan)
@@ -152,21 +150,6 @@ def test_custom_wordings_and_forms_from_python(tmp_path: Path) -> None:
 def test_wordings_that_cannot_work_are_refused(wording: object, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         measure("cdta/random", wording=wording, form="fen", diagnose=True, n=2)
-
-
-def test_custom_forms_that_differ_late_in_a_game_have_other_identities() -> None:
-    def last(n: int) -> Form:
-        return Form("last", "The last moves", lambda p: [Message("user", " ".join(p.moves[-n:]))])
-
-    forms = last(12), last(20), last(20), replace(last(12), description="Moves")
-    first, other, same, described = (form_named(form).identity for form in forms)
-    assert first != other == same and described != first
-
-
-def test_forms_that_cannot_work_are_refused() -> None:
-    form = Form("f", "A FEN", lambda _: "e2e4")  # type: ignore[arg-type,return-value]
-    with pytest.raises(InvalidInput, match=r"must return messages, .* not \['e', "):
-        measure("cdta/random", dataset=positions(4), form=form)
 
 
 @pytest.mark.parametrize(("form", "n"), [("fen", 1), ("board", 1), ("moves", 2), ("pgn", 2)])

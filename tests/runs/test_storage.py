@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from cant_do_that_anymore import Form, Message
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.runs.lookup import new_run_dir
 from cant_do_that_anymore.runs.storage import FORMAT, load_run, run_json, save_run
@@ -43,7 +42,6 @@ def test_a_saved_run_is_read_back_unchanged(run: Run, folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["run.json", "samples.jsonl"]
 
 
-FORM = Form("backwards", "You get moves", lambda p: [Message("user", " ".join(p.moves[::-1]))])
 OF_SERVER: dict[str, dict[str, Any]] = {
     "a diagnosis": {"diagnose": True, "pool": positions(40), "dataset": None, "n": 6},
     "interventions": {"interventions": ["reminded", "legal-moves", "check-first"]},
@@ -53,7 +51,7 @@ OF_SERVER: dict[str, dict[str, Any]] = {
     "a key": {"header": ["X-Gate=planted-secret"]},
 }
 OF_RANDOM_MODEL: dict[str, dict[str, Any]] = {
-    "a form": {"form": FORM},
+    "a form": {"form": "moves+fen"},
     "questions": {"rules": "base-9", "dataset": None, "diagnose": True, "interventions": "all"},
 }
 
@@ -67,7 +65,7 @@ def test_a_saved_run_gives_the_same_numbers(name: str, tmp_path: Path) -> None:
     loaded = load_run(tmp_path / "run")
     assert (loaded.results, loaded.samples) == (run.results, run.samples)
     assert run_json(loaded) == run_json(run)
-    assert loaded.plan.differences(run.plan) == (["conditions"] if name == "a form" else [])
+    assert loaded.plan.differences(run.plan) == []
     assert "planted-secret" not in "".join(p.read_text() for p in (tmp_path / "run").iterdir())
 
 

@@ -10,7 +10,7 @@ from ..comparison.experiment import as_list, run_all, specs_for
 from ..comparison.leaderboard import check_baseline, ranking_of
 from ..comparison.naming import ModelFields, models_by_name
 from ..errors import Incomplete, UserError
-from ..habits.base import Change, Form
+from ..habits.base import Change
 from ..habits.catalog import DEFAULT_FORM
 from ..providers.base import Effort, Model
 from ..runs import cost
@@ -46,7 +46,7 @@ def experiment(
     rules: str | Change | Sequence[str | Change] = (),
     evals: Eval | Sequence[Eval] = (),
     wordings: Any = (),
-    forms: str | Form | Sequence[str | Form] = DEFAULT_FORM,
+    forms: str | Sequence[str] = DEFAULT_FORM,
     efforts: Effort | Sequence[Effort | None] | None = None,
     out: Path | str | None = None,
     quiet: bool = False,

@@ -45,7 +45,7 @@ class Entry:
     def details(self) -> list[str]:
         """The form and the pool of its items, if they are not the default."""
         plan, pool = self.run.plan, self.run.dataset.pool_name
-        form = "" if plan.has_default_form else f"form {plan.form.identity}"
+        form = "" if plan.has_default_form else f"form {plan.form.name}"
         return [text for text in (form, pool and f"pool {pool}") if text]
 
     @property
@@ -61,7 +61,7 @@ class Entry:
 def category_of(run: Run) -> Category:
     """Return the category of a run's numbers, which can only be ranked within it."""
     plan = run.plan
-    return plan.eval, plan.change.identity, plan.form.identity, run.dataset.pool_name
+    return plan.eval, plan.change.identity, plan.form.name, run.dataset.pool_name
 
 
 def named_entries(runs: Sequence[Run]) -> list[Entry]:

@@ -81,7 +81,7 @@ class SelectionConfig:
             "pool": self.pool.digest,
             "text": prompt.text,
             "role": prompt.role,
-            "form": form.identity,
+            "form": form.name,
             "reading": self.plan.reading,
             "settings": self.settings.non_defaults,
             "identity": dict(self.model.identity),

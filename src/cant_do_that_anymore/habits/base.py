@@ -80,18 +80,11 @@ class Form:
         description: the clause that tells the model how the item is shown, without a period;
             prompts contain it in place of ``{position}``.
         render: returns the turns that show an item. The last one, if any, is the user's.
-        digest: of what it renders, if it is one of the user's own.
     """
 
     name: str
     description: str
     render: Callable[[Any], Iterable[Message]]
-    digest: str = ""
-
-    @property
-    def identity(self) -> str:
-        """The name; with the digest, if it has one."""
-        return f"{self.name}@{self.digest}" if self.digest else self.name
 
 
 class Change(ABC):
@@ -266,11 +259,11 @@ class Habit(Protocol):
         """The default form."""
         return next(iter(self.forms.values()))
 
-    def form_named(self, value: Any) -> Form:
-        """Return a form that is not the default, by its name, or one of the user's own.
+    def form_named(self, name: str) -> Form:
+        """Return a form that is not the default.
 
         Raises:
-            InvalidInput: if there is no such form, or the user's own cannot work.
+            InvalidInput: if there is no such form.
         """
 
     def pool(self, change: Any, name: str = "", *, quiet: bool = True) -> Pool:

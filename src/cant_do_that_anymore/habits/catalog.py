@@ -77,15 +77,15 @@ def _change_named(key: str) -> Change:
     raise unknown_value("rules", key, [*changes_named(ALL), "FILE.toml"])
 
 
-def form_for(change: Change, value: Any) -> Form:
-    """Return the form of a change's items.
+def form_for(change: Change, name: str) -> Form:
+    """Return a form of a change's items.
 
     Raises:
-        InvalidInput: if there is no such form, or the user's own cannot work.
+        InvalidInput: if there is no such form.
     """
     habit = change.its_habit
-    is_default = value in (DEFAULT_FORM, habit.form.name, habit.form)
-    return habit.form if is_default else habit.form_named(value)
+    is_default = name in (DEFAULT_FORM, habit.form.name)
+    return habit.form if is_default else habit.form_named(name)
 
 
 def saved_change(change: Change) -> Any:

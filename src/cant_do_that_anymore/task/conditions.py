@@ -190,7 +190,7 @@ def question(
     rules: Change | str | Path,
     condition: str = CHANGED_CONDITION,
     wording: Wording | str | Mapping[str, str] = DEFAULT_WORDING,
-    form: Form | str | None = None,
+    form: str | None = None,
 ) -> Question:
     """Return the prompt for an item under a condition, as a run with these rules sends it.
 

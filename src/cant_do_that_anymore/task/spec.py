@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_type_hints
 from annotated_types import Ge, Lt
 
 from ..errors import InvalidInput
-from ..habits.base import Change, Form
+from ..habits.base import Change
 from ..habits.catalog import DEFAULT_FORM, FORMS, form_for, resolve_change
 from ..providers.access import split_address
 from ..providers.base import EFFORTS, Effort, Settings
@@ -86,7 +86,7 @@ class Spec:
         rules: the changed rules or their key; docs/rules.md describes custom rules.
         wording: the prompts; names, texts (a mapping with ``standard`` and ``changed``), or a list
             of them. With several, each position gets one.
-        form: how the position is shown: a name, or a `Form` of your own.
+        form: how the position is shown: the name of a form.
         conditions: more conditions to measure, besides those of every run and of a diagnosis.
         reading: how replies are read: ``lenient``, or ``exact`` as in the original.
         interventions: what may help: names, or ``all``.
@@ -155,9 +155,7 @@ class Spec:
         f"{', '.join(SHIPPED_WORDINGS)}; a TOML file; openai-evals:WHEEL for the original's.",
         parse=parse_wording,
     )
-    form: str | Form = option(
-        DEFAULT_FORM, TASK, "F", f"How the position is shown: {_join(*FORMS)}"
-    )
+    form: str = option(DEFAULT_FORM, TASK, "F", f"How the position is shown: {_join(*FORMS)}")
     conditions: tuple[str, ...] = ()
     reading: Reading = option(
         "lenient", TASK, "R", "How to read replies: lenient, or exact as in the original."
@@ -213,7 +211,7 @@ class Spec:
         object.__setattr__(self, "interventions", given)
         shown = form_for(change, self.form)
         name = DEFAULT_FORM if shown is change.its_habit.form else shown.name
-        object.__setattr__(self, "form", shown if shown.digest else name)
+        object.__setattr__(self, "form", name)
         if model or base_url:
             parse_name(model, base_url)
         if self.pool and self.dataset:
@@ -258,10 +256,10 @@ class Spec:
 
 
 def _plain(value: Any) -> Any:
-    """Return the value of an option as JSON: rules, forms and texts by their names."""
+    """Return the value of an option as JSON: rules and texts by their names."""
     if isinstance(value, list | tuple):
         return list(map(_plain, value))
-    if isinstance(value, Change | Form):
+    if isinstance(value, Change):
         return value.identity
     if isinstance(value, Wording):
         return value.name

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ...errors import InvalidInput
 from ...formatting import pluralize
-from ...habits.catalog import form_for, resolve_change
+from ...habits.catalog import resolve_change
 from ...metrics.measures import violation
 from ...runs.lookup import LATEST_RUN, find_run, name_of
 from ...runs.storage import load_run
@@ -138,11 +138,10 @@ def prompt_command(
     item = change.its_habit.example(change) if change.forbids_something else None
     if not item:
         raise InvalidInput(f"{rules!r} forbids no move, so there is no prompt to show")
-    wordings, shown = wordings_named(wording, change), form_for(change, form)
-    prompts = {}
+    wordings, prompts = wordings_named(wording, change), {}
     for condition, texts in product(names, wordings):
         title = f"{condition}, {texts.name}" if len(wordings) > 1 else condition
-        prompts[title] = question(item, change, condition, texts, shown).messages
+        prompts[title] = question(item, change, condition, texts, form).messages
     if as_json:
         found = {title: list(map(asdict, messages)) for title, messages in prompts.items()}
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))

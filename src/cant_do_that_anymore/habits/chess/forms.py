@@ -1,17 +1,10 @@
 """The forms of a position: the ways of showing it to a model."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
-from functools import cache
-from hashlib import sha256
-from reprlib import repr as shortened
-from typing import Any
 
-from ...errors import InvalidInput, unknown_value
 from ..base import Form, Message, Role, with_user_turn
 from .notation import notate_game
 from .position import Position
-from .rule_pool import EXAMPLE_MOVES
 
 
 def _moves(position: Position) -> Iterable[Message]:
@@ -74,42 +67,3 @@ FORMS: dict[str, Form] = {
         Form("pgn", "The moves so far are given in PGN", _in_one_turn(_pgn)),
     )
 }
-
-
-def form_named(value: Any) -> Form:
-    """Return a form by its name, or one of your own.
-
-    One of your own that a saved run names with its digest cannot be rendered again.
-
-    Raises:
-        InvalidInput: if there is no such form, or your own cannot work.
-    """
-    if isinstance(value, Form):
-        return value if value.digest or value in FORMS.values() else _own(value)
-    if "@" in str(value):
-        return _lost(value)
-    if value not in FORMS:
-        raise unknown_value("form", str(value), FORMS)
-    return FORMS[value]
-
-
-def _own(form: Form) -> Form:
-    """Return a form of the user's own with a digest of what it shows, tried out in one game."""
-    plies = range(len(EXAMPLE_MOVES) + 1)
-    positions = [Position(0, tuple(EXAMPLE_MOVES[:ply]), ()) for ply in plies]
-    shown = [list(form.render(position) or ()) for position in positions]
-    if not shown[-1] or not all(isinstance(turn, Message) for turn in shown[-1]):
-        raise InvalidInput(
-            f"render of the form {form.name!r} must return messages, such as "
-            f"[Message('user', 'e2e4')], not {shortened(shown[-1])}"
-        )
-    digest = sha256(repr([form.description, *shown]).encode()).hexdigest()[:8]
-    return replace(form, digest=digest)
-
-
-@cache
-def _lost(identity: str) -> Form:
-    def render(_: Position) -> Iterable[Message]:
-        raise InvalidInput(f"the form {identity!r} of this run is not one of {', '.join(FORMS)}")
-
-    return Form(identity, "", render)

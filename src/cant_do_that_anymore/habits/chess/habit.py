@@ -8,9 +8,10 @@ from typing import Any
 import chess
 from markupsafe import Markup
 
+from ...errors import unknown_value
 from ..base import Form, Habit, Pool
 from ..words import Words
-from .forms import FORMS, form_named
+from .forms import FORMS
 from .move_names import named_moves
 from .notation import draw_board, notate, notate_game
 from .picture import RulePicture, pieces, rule_picture
@@ -45,9 +46,11 @@ class Chess(Habit):
         """The rules of the catalog that forbid a move."""
         return {key: rules for key, rules in CATALOG.items() if rules.forbids_something}
 
-    def form_named(self, value: Any) -> Form:
-        """Return a form by its name, or one of the user's own."""
-        return form_named(value)
+    def form_named(self, name: str) -> Form:
+        """Return a form by its name."""
+        if name not in FORMS:
+            raise unknown_value("form", name, FORMS)
+        return FORMS[name]
 
     def pool(self, change: Rules, name: str = "", *, quiet: bool = True) -> Pool:
         """Return the original's positions, or those of the bundled games or of datasets."""
