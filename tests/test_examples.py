@@ -52,7 +52,6 @@ def test_a_custom_rule_and_wording_reach_the_model(
     output = capsys.readouterr().out
     assert output.startswith("One rule is new: Kings castle only on the queen's side now.")
     assert "are given turn by turn. Reply with" in output
-    assert "\nLast moves: " in output
     assert "It follows the new rule in 100%" in output
 
 
