@@ -123,7 +123,7 @@ def test_the_timeout_is_half_an_hour(loop: Loopback, monkeypatch: pytest.MonkeyP
 
 
 def test_an_unknown_provider_or_missing_key_gives_a_one_sentence_error() -> None:
-    with pytest.raises(InvalidInput, match="unknown model: 'nobody/m'"):
+    with pytest.raises(InvalidInput, match="cannot use 'nobody/m': Model API nobody"):
         parse_name("nobody/m").load()
     with pytest.raises(InvalidInput) as error:
         parse_name("anthropic/m").load()

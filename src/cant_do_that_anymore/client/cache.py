@@ -21,9 +21,9 @@ SEED_TOKENS = 16
 LOCK_TIMEOUT = 60.0
 # A checkpoint waits for the disk, for as long as hundreds of answers take.
 CHECKPOINT_PAGES = 10_000
-# A version is known if so many answers have it, and versions are compared if so many are cached.
-# So a few answers of another version, before a run was interrupted, prove nothing.
-MIN_ANSWERS_OF_VERSION, MIN_ANSWERS_TO_COMPARE = 3, 20
+# A version is known if so many answers have it: fewer may have arrived before a run that would
+# have started over was interrupted.
+MIN_ANSWERS_OF_VERSION = 3
 
 _TABLE = "answers_5"  # the number is that of the format
 _SCHEMA = f"""
@@ -128,15 +128,13 @@ class Cache:
             self._execute("COMMIT")
 
     def known_versions(self) -> set[str]:
-        """Return the versions in the namespace, if it has enough answers to compare with."""
-        counts = self._execute(
-            f"SELECT version, COUNT(*) FROM {_TABLE} WHERE model = ? AND namespace = ? "
-            "GROUP BY version",
-            *(self._model, self.namespace),
+        """Return the versions in the namespace that more than a few answers have."""
+        versions = self._execute(
+            f"SELECT version FROM {_TABLE} WHERE model = ? AND namespace = ? "
+            "GROUP BY version HAVING COUNT(*) >= ?",
+            *(self._model, self.namespace, MIN_ANSWERS_OF_VERSION),
         )
-        if sum(count for _, count in counts) < MIN_ANSWERS_TO_COMPARE:
-            return set()
-        return {json.loads(name) for name, count in counts if count >= MIN_ANSWERS_OF_VERSION}
+        return {json.loads(version) for (version,) in versions}
 
     def start_namespace(self, version: str) -> None:
         """Switch to the namespace of a version, and move its answers there from the present one."""

@@ -181,12 +181,7 @@ class HostedModel(InspectAdapter):
         try:
             # `close` closes it, and the client retries and limits concurrency.
             model = get_model(name, config=GenerateConfig(max_retries=0), memoize=False)
-        except ValueError as problem:
-            raise InvalidInput(
-                f"unknown model: {name!r} ({problem}); write PROVIDER/MODEL as Inspect AI names "
-                "it, or give --base-url"
-            ) from None
-        except Exception as problem:  # Inspect raises its own ones for missing keys and packages
+        except Exception as problem:  # an unknown name, a missing key or package
             raise InvalidInput(f"cannot use {name!r}: {_plain(str(problem))}") from None
         info = replace(info, endpoint=model.api.base_url or "")
         super().__init__(info, model, name)
