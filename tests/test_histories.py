@@ -118,9 +118,7 @@ def servers() -> Iterator[list[RandomServer]]:
     with ExitStack() as stack:
         stack.enter_context(patch.multiple(client, FIRST_WAIT=0.001, MAX_FAILED_ATTEMPTS=2))
         stack.enter_context(patch.multiple(client, ANSWERS_TO_COMPARE=1))
-        stack.enter_context(
-            patch.object(cache, "MIN_ANSWERS_OF_VERSION", 1)
-        )
+        stack.enter_context(patch.object(cache, "MIN_ANSWERS_OF_VERSION", 1))
         yield [stack.enter_context(serving(server)) for server in servers]
 
 
