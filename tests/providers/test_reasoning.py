@@ -117,23 +117,6 @@ def test_endless_reasoning_is_an_outcome_and_costs_few_requests(serve: Serve) ->
     assert len(set(asked)) == len(asked)
 
 
-def endless_when_changed(request: Body) -> int:
-    """Reason without end at one position in seven under the changed rules."""
-    return 10**6 if is_changed(request) and checksum(moves_in(request)) % 7 == 3 else 0
-
-
-def test_truncated_answers_are_cached(serve: Serve) -> None:
-    server = serve(ReasoningServer(habit, reasoning_tokens=endless_when_changed))
-    run = measure(server, dataset=positions(25))
-    n_before = len(server.requests)
-    again = measure(server, dataset=positions(25))
-    assert run.results.outcomes["changed"]["truncated"] > 1
-    high = run["variant_impact_factor"].high
-    assert high is not None and high >= 0
-    assert len(server.requests) == n_before
-    assert again.samples == run.samples
-
-
 class SmallContext(ReasoningServer):
     """Accepts 4,096 tokens for the prompt and the reply; its errors have the text ``error``."""
 
