@@ -22,7 +22,6 @@ from cant_do_that_anymore.providers.base import (
 )
 from cant_do_that_anymore.providers.request_fields import (
     NO_SYSTEM,
-    NO_TEMPERATURE,
     RENAMED_LIMIT,
     SMALLER_LIMIT,
     USER_FIRST,
@@ -204,20 +203,17 @@ def test_the_length_of_a_prompt_is_not_taken_for_the_context() -> None:
     assert asyncio.run(Sender(model).send(question, SETTINGS)).limit == 16_384
 
 
-UNSUPPORTED = ["unsupported", "deprecated", "not allowed", "not permitted", "removed", "unexpected"]
-RANGES = ["above", "below", "between", "range", "less than", "greater than", "maximum", "<", ">"]
 REJECTIONS: list[tuple[str, Adjustments, Adjustments | None]] = [
     ("no max_tokens", (), (RENAMED_LIMIT,)),
     ("use max_completion_tokens", (RENAMED_LIMIT,), None),
     ("must alternate", (), (USER_FIRST,)),
     ("must alternate", (USER_FIRST,), (USER_FIRST, NO_SYSTEM)),
     ("it must start: user", (), (USER_FIRST,)),
-    ("a user comes first", (NO_TEMPERATURE,), (NO_TEMPERATURE, USER_FIRST)),
     ("only users", (), (NO_SYSTEM,)),
     ("Unexpected role: system", (), (NO_SYSTEM,)),
     ("'messages[0].role' does not support 'system' with this", (), (NO_SYSTEM,)),
-    *((f"a system message is {word}", (), (NO_SYSTEM,)) for word in UNSUPPORTED),
-    *((f"temperature {word} 2", (), None) for word in RANGES),
+    ("a system message is not allowed", (), (NO_SYSTEM,)),
+    ("temperature must be less than 2", (), None),
     ("Reasoning is mandatory for this endpoint and cannot be disabled.", (), None),
 ]
 

@@ -12,9 +12,9 @@ import pytest
 from cant_do_that_anymore.habits.base import Message
 from cant_do_that_anymore.habits.chess.position import Position, shipped_pool
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, CATALOG, STANDARD, Rules
-from cant_do_that_anymore.providers import bundled as module
 from cant_do_that_anymore.providers.base import Answer, Question, Settings
 from cant_do_that_anymore.providers.bundled import (
+    MAX_TEXT,
     POCKET,
     POCKET_RULES,
     READER,
@@ -101,47 +101,25 @@ def test_its_vocabulary_has_every_legal_move_under_all_rules(rules: Rules) -> No
         assert {move.uci() for move in rules.legal_moves(board)} <= load_network().token.keys()
 
 
-class TestReader:
-    """`cdta/reader` sees only the messages, and their text changes its moves."""
+def test_the_reader_reads_only_the_messages() -> None:
+    original = question(POSITIONS[0], BISHOPS_AS_KNIGHTS)
+    other = replace(original, rules=STANDARD, item=Position(0, (), ()), about="e2e4")
+    assert replies_of(READER, [original]) == replies_of(READER, [other])
 
-    @pytest.fixture(scope="class")
-    @classmethod
-    def habits(cls) -> list[Position]:
-        """Return positions where it plays a usual move if no rule is stated."""
-        positions = shipped_pool("pool")[::120]
-        pairs = zip(positions, moves_of(POCKET, positions), strict=True)
-        return [position for position, move in pairs if move in position.usual]
 
-    def usual_share(self, habits: list[Position], condition: str, *messages: Message) -> float:
-        """Return the share of usual moves, with these messages in place of the system message."""
-        questions = [question(position, BISHOPS_AS_KNIGHTS, condition) for position in habits]
-        if messages:
-            questions = [replace(q, messages=(*messages, *q.messages[1:])) for q in questions]
-        pairs = zip(habits, replies_of(READER, questions), strict=True)
-        return sum(move in position.usual for position, move in pairs) / len(habits)
+def test_a_stated_rule_changes_the_moves_of_the_reader() -> None:
+    kept = {}
+    for condition in ("standard", "placebo", "changed"):
+        questions = [question(position, BISHOPS_AS_KNIGHTS, condition) for position in POSITIONS]
+        pairs = zip(POSITIONS, replies_of(READER, questions), strict=True)
+        kept[condition] = sum(move in position.usual for position, move in pairs)
+    assert kept["changed"] < 0.7 * kept["placebo"] and kept["placebo"] > 0.8 * kept["standard"]
 
-    def test_a_stated_rule_changes_its_moves(self, habits: list[Position]) -> None:
-        standard = self.usual_share(habits, "standard")
-        assert standard > 0.9
-        assert self.usual_share(habits, "changed") < 0.6 * standard
-        assert self.usual_share(habits, "placebo") > 0.9 * standard
-        for text in ("", "Colorless green ideas sleep.", "Лиса 123 ..."):
-            assert self.usual_share(habits[::2], "standard", Message("system", text)) > 0.9
 
-    def test_it_reads_only_the_messages(self, habits: list[Position]) -> None:
-        original = question(habits[0], BISHOPS_AS_KNIGHTS)
-        other = replace(original, rules=STANDARD, item=Position(0, (), ()), about="e2e4")
-        assert replies_of(READER, [original]) == replies_of(READER, [other])
-
-    def test_it_answers_legality_questions_with_yes_or_no(self, habits: list[Position]) -> None:
-        questions = [question(p, BISHOPS_AS_KNIGHTS, "knows_forbidden") for p in habits[::2]]
-        replies = replies_of(READER, questions)
-        assert sum(reply in ("yes", "no") for reply in replies) / len(replies) > 0.95
-
-    @pytest.mark.parametrize("text", ["", "\0\ud800é", "?! " * 3000, "e2e4x " * 3000])
-    def test_any_text_can_be_read(self, text: str) -> None:
-        tokens, _ = load_network().read([Message("system", text)])
-        assert 1 <= len(tokens) <= module.MAX_TEXT
+@pytest.mark.parametrize("text", ["", "\0\ud800é", "?! " * 3000, "e2e4x " * 3000])
+def test_any_text_can_be_read(text: str) -> None:
+    tokens, _ = load_network().read([Message("system", text)])
+    assert 1 <= len(tokens) <= MAX_TEXT
 
 
 def test_no_training_text_contains_what_the_shipped_prompts_measure(
