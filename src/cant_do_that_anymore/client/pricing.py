@@ -134,15 +134,11 @@ class Spending:
         is_known = is_counted(answer) or self._price == FREE
         usage = answer.usage if is_known else rough_usage(request.question.messages, answer)
         cost = self._cost_of(usage)
-        self._pay(cost)
+        self.pay(cost)
         if is_known:
             return replace(answer, cost=cost if self._price else None)
         self.total = None
         return answer
-
-    def pay_for_lost(self) -> None:
-        """Pay for an answer that got lost and may have been billed, as for the dearest."""
-        self._pay(self.limit.dearest)
 
     def compare(self, cached: Answer) -> None:
         """Compare the cost of a cached answer with the dearest."""
@@ -157,7 +153,8 @@ class Spending:
         """Return what an answer costs by its tokens; 0 if the price is unknown."""
         return self._price.of(usage) if self._price else 0.0
 
-    def _pay(self, amount: float) -> None:
+    def pay(self, amount: float) -> None:
+        """Pay an amount; for an answer that got lost, the cost of the dearest."""
         self.limit.spent += amount
         self.total = add_costs(self.total, amount)
         self._remember(amount)

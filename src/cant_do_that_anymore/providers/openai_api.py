@@ -37,7 +37,6 @@ MAX_RESPONSE_SECONDS = 1800  # some models reason for ten minutes and more
 TIMEOUT = aiohttp.ClientTimeout(total=MAX_RESPONSE_SECONDS, sock_connect=30)
 LIST_TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=30)  # for ``/models``
 KEEPALIVE_SECONDS = 60  # routers drop connections that are idle for some minutes
-MAX_RESPONSE_BYTES = 2**25
 OVERLOAD_STATUSES = {429, 503, 529}
 # A gateway timed out: the answer may have been generated and billed.
 GATEWAY_TIMEOUT_STATUSES = {408, 499, 504, 524}
@@ -133,22 +132,15 @@ class ServerModel(Model):
         """Send one request to a path of the server.
 
         Raises:
-            TransientError: if no complete response arrives, or one that is too long.
+            TransientError: if no complete response arrives.
             UserError: if the server never answered.
         """
         url = url_for(self.info.endpoint, path)
         options = {"timeout": timeout, "allow_redirects": False, **body}
         try:
             async with self._client().request(method, url, **options) as response:
-                received = bytearray()
-                async for chunk in response.content.iter_any():
-                    received += chunk
-                    if len(received) > MAX_RESPONSE_BYTES:
-                        raise TransientError(
-                            f"a response of more than {MAX_RESPONSE_BYTES} bytes", maybe_billed=True
-                        )
                 retry_after = parse_retry_after(response.headers.get("Retry-After"))
-                return Response(response.status, retry_after, bytes(received))
+                return Response(response.status, retry_after, await response.read())
         except (aiohttp.ClientError, TimeoutError, OSError, UnicodeError) as fault:
             # The last two are invalid addresses.
             not_sent = (aiohttp.ClientConnectorError, aiohttp.InvalidURL, UnicodeError)
