@@ -60,7 +60,7 @@ def normalize_address(address: str) -> str:
     if not usable or may_be_secret:
         raise InvalidInput(
             "a server's address is like http://localhost:8000/v1, without user name, password or "
-            f"query except {_API_VERSION}; put a key into an environment variable"
+            f"query except {_API_VERSION}; put the key into an environment variable"
         )
     return parts._replace(path=parts.path.rstrip("/")).geturl()
 
