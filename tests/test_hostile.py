@@ -186,7 +186,7 @@ def test_hostile_files_of_the_original_are_refused(tmp_path: Path) -> None:
         with ZipFile(tmp_path / "evals.whl", "w") as file:
             file.writestr(DEFAULTS, f"TASK_DESCRIPTION = {text}")
         with pytest.raises(InvalidInput, match="cannot read the original's texts"):
-            wordings_named(f"openai-evals:{tmp_path}/evals.whl")
+            wordings_named(f"openai-evals:{tmp_path}/evals.whl", BISHOPS_AS_KNIGHTS)
     for content in REGISTRIES:
         (tmp_path / "r.yaml").write_text(content)
         with pytest.raises(InvalidInput) as error:

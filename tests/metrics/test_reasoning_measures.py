@@ -4,9 +4,7 @@ from statistics import mean
 
 import pytest
 
-from cant_do_that_anymore import Position
 from cant_do_that_anymore.formatting import amount
-from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.metrics.intervals import mean_interval
 from cant_do_that_anymore.metrics.measures import REASONING_DIFFERENCE, reasoning_name
 from cant_do_that_anymore.report.sentences import reasoning_sentence
@@ -43,25 +41,3 @@ def test_reasoning_tokens_match_the_planted_model() -> None:
     ends = f"[{amount(estimate.low or 0)}, {amount(estimate.high or 0)}]"
     sentence = f"a difference of {amount(estimate.value)} {ends}."
     assert reasoning_sentence(run).endswith(sentence)
-
-
-SICILIAN = Position(1, ("e2e4", "c7c5", "g1f3", "d7d6"), ("f1b5",))
-CASTLING = Position(0, ("e2e4", "e7e5", "g1f3", "g8f6", "f1c4", "f8c5"), ("e1g1",))
-
-
-@pytest.mark.parametrize(
-    ("position", "reasoning", "named"),
-    [
-        *((SICILIAN, text, True) for text in ("f1b5", "Hmm.\nBb5+ is a check", "**Bb5** looks")),
-        *((SICILIAN, text, True) for text in ("(Bf1-b5)", "1. e4 c5 2. Nf3 d6 3.Bb5+", "F1B5?")),
-        *((SICILIAN, text, True) for text in ("I'd say Bb5, but Be2",)),
-        *((SICILIAN, text, False) for text in ("", "b5", "Bb4", "bb5", "xf1b5", "f1b55")),
-        (SICILIAN, "the bishop to b5", False),
-        (CASTLING, "I castle: 0-0.", True),
-        (CASTLING, "I castle: 0-0-0.", False),
-    ],
-)
-def test_usual_moves_are_found_in_any_notation(
-    position: Position, reasoning: str, named: bool
-) -> None:
-    assert BISHOPS_AS_KNIGHTS.mentions_usual(reasoning, position) == named

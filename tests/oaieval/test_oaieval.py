@@ -71,7 +71,10 @@ def test_the_report_can_be_recomputed_from_the_record(temp_dir: Path, home: Path
     assert [request["max_tokens"] for request in server.requests][:2] == [32_768, 512]
     tasks = {request["messages"][0]["content"] for request in server.requests}
     plain = wordings_named("plain", BISHOPS_AS_KNIGHTS)[0]
-    assert tasks == {plain.standard_prompt(), plain.changed_prompt(BISHOPS_AS_KNIGHTS)}
+    assert tasks == {
+        plain.standard_prompt(BISHOPS_AS_KNIGHTS),
+        plain.changed_prompt(BISHOPS_AS_KNIGHTS),
+    }
     assert len(list((home / "runs").glob("*/run.json"))) == 1
 
     (path,) = (temp_dir / "evallogs").glob("**/*.jsonl")

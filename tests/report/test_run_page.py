@@ -265,7 +265,7 @@ def test_reasoning_is_counted_folded_and_draws_its_moves(
     text = opened.page.locator("article.changed details pre")
     assert text.is_hidden()
     summary = "article.changed details summary"
-    assert opened.text(summary) == "Reasoning: 1,200 tokens, mentions the usual move"
+    assert opened.text(summary) == "Reasoning: 1,200 tokens"
     opened.page.click(summary)
     assert text.is_visible() and text.text_content() == reasoning
     moves = opened.page.locator("article.changed .pointer")
@@ -298,7 +298,7 @@ def test_long_texts_are_cut_in_the_middle_with_a_note(tmp_path: Path, open_page:
     assert "4,000 characters omitted" in text
     assert "57,011 characters omitted" in opened.text("article.changed details pre")
     assert opened.page.locator(".pointer").all_text_contents() == ["g1f3"]
-    assert opened.text("article.changed summary") == "Reasoning: 9 tokens, mentions the usual move"
+    assert opened.text("article.changed summary") == "Reasoning: 9 tokens"
     fine = " ".join(opened.text("#samples .fine").split())
     assert "Replies and reasoning are shown" in fine and "longer than 3,000 characters" in fine
 

@@ -56,7 +56,7 @@ def test_the_protocol_quotes_the_default_wording() -> None:
     text = PROTOCOL.read_text(encoding="utf-8")
     task, change, placebo, yes_no = re.findall(r"```text\n(.*?)\n```", text, re.S)
     changed = task.replace("chess", "chess with one rule changed")
-    assert PLAIN.standard_prompt() == task
+    assert PLAIN.standard_prompt(BISHOPS_AS_KNIGHTS) == task
     assert PLAIN.changed_prompt(BISHOPS_AS_KNIGHTS) == f"{changed}\n{change}"
     (condition,) = conditions_for(["placebo"], BISHOPS_AS_KNIGHTS, PLAIN)
     assert condition.prompts[0].text == f"{changed}\n{placebo}"
@@ -84,7 +84,7 @@ def test_the_originals_texts_are_read_without_importing_them(tmp_path: Path) -> 
     path = tmp_path / "evals-3.0.1-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as wheel:
         wheel.writestr("evals/elsuite/cant_do_that_anymore/defaults.py", SOURCE)
-    (wording,) = wordings_named(f"openai-evals:{path}")
+    (wording,) = wordings_named(f"openai-evals:{path}", BISHOPS_AS_KNIGHTS)
     assert wording.standard == 'One\n"quoted" text'
     assert wording.changed_prompt(BISHOPS_AS_KNIGHTS) == "Another"
     with pytest.raises(InvalidInput, match="states only bishops-as-knights, not rooks-as-bishops"):
@@ -106,7 +106,7 @@ def test_an_unreadable_wording_is_named(
     for file, text in {"half.toml": "standard = 'x'", "bad.toml": "["}.items():
         Path(file).write_text(text)
     with pytest.raises(InvalidInput, match=message):
-        wordings_named(name)
+        wordings_named(name, BISHOPS_AS_KNIGHTS)
 
 
 def write_wording(path: Path, **texts: object) -> str:
@@ -124,13 +124,15 @@ def test_a_bad_wording_is_refused(tmp_path: Path) -> None:
         ({"role": "assistant"}, "unknown 'role' in .*: 'assistant'"),
     ):
         with pytest.raises(InvalidInput, match=message):
-            wordings_named(write_wording(tmp_path / "bad.toml", **texts))
+            wordings_named(write_wording(tmp_path / "bad.toml", **texts), BISHOPS_AS_KNIGHTS)
 
 
 def test_braces_other_than_placeholders_are_sent_unchanged(tmp_path: Path) -> None:
     braces = r'{"move": "e2e4"} {} {e2e4} {from: e2} \boxed{move} {two words}'
     texts = {"standard": f"Play. {braces}", "changed": f"Play. {{change}} {braces}"}
-    (wording,) = wordings_named(write_wording(tmp_path / "braces.toml", **texts))
+    (wording,) = wordings_named(
+        write_wording(tmp_path / "braces.toml", **texts), BISHOPS_AS_KNIGHTS
+    )
     assert wording.standard == f"Play. {braces}"
     statement = BISHOPS_AS_KNIGHTS.statement
     assert wording.changed_prompt(BISHOPS_AS_KNIGHTS) == f"Play. {statement} {braces}"

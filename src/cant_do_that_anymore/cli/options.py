@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from ..task.option_info import MODEL, OptionInfo
-from ..task.spec import DEFAULT_MODEL, OPTIONS, Spec, parse_option
+from ..task.spec import DEFAULT_MODEL, OPTIONS, Spec, validate_option
 from .help import Option, Parsed
 
 # The options that --help lists; --help-all lists the others, too.
@@ -15,7 +15,7 @@ COMMON = {
     *("diagnose", "interventions", "n", "max_cost"),
 }
 # The type of the options of `Spec`: a field parses its value.
-OF_FIELD = Parsed(lambda option, value: parse_option(str(option.name), value))
+OF_FIELD = Parsed(lambda option, value: validate_option(str(option.name), value))
 
 
 def _option(name: str, info: OptionInfo) -> Option:
@@ -69,5 +69,5 @@ def several(name: str, plural: str, default: str = "") -> Option:
 
 def several_values(name: str, texts: Iterable[str]) -> tuple[Any, ...]:
     """Return the values of an option in texts that may hold several, separated by commas."""
-    values = (parse_option(name, value) for text in texts for value in text.split(","))
+    values = (validate_option(name, value) for text in texts for value in text.split(","))
     return tuple(dict.fromkeys(values))

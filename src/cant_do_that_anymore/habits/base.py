@@ -175,10 +175,6 @@ class Change(ABC):
     def guesses(self, item: Any) -> Sequence[str]:
         """Return what a model that knows nothing but the rules may answer."""
 
-    def mentions_usual(self, text: str, item: Any) -> bool:
-        """Whether a text mentions a usual answer."""
-        return any(re.search(rf"(?<!\w){re.escape(usual)}(?!\w)", text) for usual in item.usual)
-
     def checked(self, item: Any) -> Any:
         """Return an item if it is possible, and its usual answers are usual under these rules.
 

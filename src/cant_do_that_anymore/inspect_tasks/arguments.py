@@ -9,7 +9,7 @@ from inspect_ai.model import GenerateConfig, Model, get_model
 from inspect_ai.model._generate_config import active_generate_config  # has no public name
 
 from ..errors import InvalidInput, UserError, also_spelled, unknown_value
-from ..task.spec import OPTIONS, Spec, parse_option
+from ..task.spec import OPTIONS, Spec, validate_option
 from ..task.types import Eval
 
 Arguments = Mapping[str, Any]
@@ -69,5 +69,5 @@ def spec_for(eval: Eval, arguments: Arguments, model: Model | None) -> Spec:
     values = {name: getattr(config, name) for name in CONFIG_OPTIONS}
     values = {name: value for name, value in values.items() if value is not None}
     given = {ARGUMENTS[name]: value for name, value in arguments.items()}
-    values |= {name: parse_option(name, value) for name, value in given.items()}
+    values |= {name: validate_option(name, value) for name, value in given.items()}
     return Spec(eval=eval, model=str(model) if model else None, **values)

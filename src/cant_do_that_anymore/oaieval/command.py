@@ -27,7 +27,7 @@ from ..formatting import Number, log_to
 from ..runs.lookup import check_writable
 from ..task.plan import plan_for
 from ..task.prompts import DEFAULT_WORDING
-from ..task.spec import DEFAULT_SAMPLES, DEFAULT_SEED, OPTIONS, Spec, parse_option
+from ..task.spec import DEFAULT_SAMPLES, DEFAULT_SEED, OPTIONS, Spec, validate_option
 from ..task.types import Eval
 from ..validation import check
 from .record import append_rows, begin_record, events_of, final_report
@@ -171,7 +171,7 @@ def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
     _start_logging(flags)
     split, params = eval_named(eval_name, flags.extra_eval_params)
     pairs = parse_pairs("--completion_args", flags.completion_args, COMPLETION_ARGS)
-    args = {key: parse_option(key, value) for key, value in pairs.items()}
+    args = {key: validate_option(key, value) for key, value in pairs.items()}
     solver = solver_named(solver_name, flags.registry_path, args.get("base_url"))
     options = {"max_connections": threads()} | solver | args
     is_human = options["model"] == HumanCli.info.name and not options.get("base_url")

@@ -57,7 +57,6 @@ def _reply(sample: Sample, condition: Condition) -> dict[str, Any]:
         "error": answer.error,
         "thoughts": reasoning,
         "named": habit.named_answers(text, item, condition.rules) if text else {},
-        "tempted": reply.thought_of_usual,
     }
 
 

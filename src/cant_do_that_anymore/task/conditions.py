@@ -113,7 +113,7 @@ def _helping(name: str, label: str, tokens: int = 0) -> ConditionTemplate:
 CONDITIONS: dict[str, ConditionTemplate] = {
     STANDARD_CONDITION: ConditionTemplate(
         lambda change: change.standard,
-        lambda wording, change, form: wording.standard_prompt(form, change),
+        Wording.standard_prompt,
         asks="a {answer} under the standard rules",
     ),
     CHANGED_CONDITION: ConditionTemplate(asks="a {answer} under the changed rules"),

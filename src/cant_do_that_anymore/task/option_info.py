@@ -81,12 +81,11 @@ def parse_price(value: Any) -> tuple[float, float] | None:
     """Return the prices of input and output tokens."""
     if value is None:
         return None
+    prices = value.strip("[]").split(",") if isinstance(value, str) else value
     with suppress(TypeError, ValueError):
-        prices = tuple(
-            map(float, value.strip("[]").split(",") if isinstance(value, str) else value)
-        )
-        if len(prices) == 2 and all(0 <= price < inf for price in prices):
-            return prices
+        given, written = map(float, prices)
+        if 0 <= given < inf and 0 <= written < inf:
+            return given, written
     raise InvalidInput(
         f"price must be IN,OUT in US dollars per million tokens, such as 2.5,10, not {value!r}"
     )

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Literal
 from ..errors import InvalidInput, unknown_value
 from ..files import DATA, file_errors
 from ..habits.base import STATEMENTS, Change, Form, Item, Message, with_user_turn
-from ..habits.catalog import resolve_change
 from ..providers.request_fields import without_system
 from ..validation import parse
 
@@ -109,11 +108,9 @@ class Wording:
     question: str = ""
     role: Literal["system", "user"] = "system"
 
-    def standard_prompt(self, form: Form | None = None, change: Change | None = None) -> str:
+    def standard_prompt(self, change: Change, form: Form | None = None) -> str:
         """Return the text for the standard rules of a change."""
-        return self._filled(
-            self.standard, (change or resolve_change(ORIGINAL_RULES)).standard, form
-        )
+        return self._filled(self.standard, change.standard, form)
 
     def changed_prompt(self, change: Change, form: Form | None = None) -> str:
         """Return the text for the changed rules.
@@ -180,7 +177,7 @@ def parse_wording(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def wordings_named(source: Any, change: Change | None = None) -> tuple[Wording, ...]:
+def wordings_named(source: Any, change: Change) -> tuple[Wording, ...]:
     """Return wordings: one, or those of a list or of names between commas.
 
     Args:
@@ -188,12 +185,11 @@ def wordings_named(source: Any, change: Change | None = None) -> tuple[Wording, 
             wordings, ``all`` for all of these, a TOML file with the texts of a `Wording`, or
             ``openai-evals:FILE`` with a wheel of the package ``evals`` (``pip download --no-deps
             evals``) or the folder it was unpacked to.
-        change: decides which texts the shipped names stand for; None for those of chess.
+        change: decides which texts the shipped names stand for.
 
     Raises:
         InvalidInput: if there is no such wording, or two have the same name.
     """
-    change = change or resolve_change(ORIGINAL_RULES)
     given = source.split(",") if isinstance(source, str) else source
     sources = [given] if isinstance(given, Wording) else list(given)
     if ALL in sources:

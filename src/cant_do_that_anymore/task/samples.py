@@ -57,8 +57,7 @@ def score_answer(
     under_change: Outcome = score.outcome
     if score.answer is not None and condition.rules != change:
         under_change = outcome(score.answer, item, change)
-    thought_of_usual = bool(answer.reasoning) and change.mentions_usual(answer.reasoning, item)
-    return ScoredAnswer(score.outcome, score.answer, under_change, thought_of_usual)
+    return ScoredAnswer(score.outcome, score.answer, under_change)
 
 
 def trials_of(items: Iterable[Item]) -> Iterator[Trial]:

@@ -281,21 +281,12 @@ def _hints() -> dict[str, Any]:
     return hints | {name: Annotated[hints[name], *items] for name, items in constraints.items()}
 
 
-def validate_option(name: str, value: Any, *, text: bool = False) -> Any:
-    """Return the value of a field of `Spec` after validation; ``text`` is parsed by its type.
+def validate_option(name: str, value: Any) -> Any:
+    """Return the value of a field of `Spec` after validation; a text is parsed by its type.
 
     Raises:
         InvalidInput: saying what the field can be.
     """
-    info = OPTIONS.get(name)
+    info, is_text = OPTIONS.get(name), isinstance(value, str)
     value = info.parse(value) if info and info.parse else value
-    return check(_hints()[name], value, name, text=text, secret=name in SECRET)
-
-
-def parse_option(name: str, value: Any) -> Any:
-    """Validate the value of an option that a user typed or wrote into a file.
-
-    Raises:
-        InvalidInput: saying what the option can be.
-    """
-    return validate_option(name, value, text=isinstance(value, str))
+    return check(_hints()[name], value, name, text=is_text, secret=name in SECRET)

@@ -1,7 +1,7 @@
 """The types of the task: condition, plan, scored answer, sample."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from ..habits.base import AnswerOutcome, Change, Form, Item
@@ -103,10 +103,6 @@ class Condition:
         return [outcome for outcome in OUTCOMES if outcome not in never]
 
 
-# Marks fields that may differ between runs that are compared.
-MAY_DIFFER = {"incidental": True}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """Everything that decides whether scores are comparable.
@@ -126,12 +122,12 @@ class Plan:
     reading: Reading
     settings: Settings
     select_effort: Effort | None
-    wanted: int = field(metadata=MAY_DIFFER)
+    wanted: int
     change: Change
     wordings: tuple[str, ...]
     conditions: tuple[Condition, ...]
     interventions: tuple[str, ...] = ()
-    selection: Condition | None = field(default=None, metadata=MAY_DIFFER)
+    selection: Condition | None = field(default=None, compare=False)
 
     @property
     def baseline(self) -> Condition:
@@ -157,31 +153,15 @@ class Plan:
         """Return the name of the wording that an item gets."""
         return self.wordings[choice_for(item, len(self.wordings))]
 
-    def differences(self, other: "Plan") -> list[str]:
-        """Return the names of all fields that differ and could change scores."""
-        return _differing_fields(self, other)
-
-
-def _differing_fields(first: object, second: object) -> list[str]:
-    names: list[str] = []
-    for item in fields(first):  # type: ignore[arg-type]
-        left, right = getattr(first, item.name), getattr(second, item.name)
-        if left == right or item.metadata.get("incidental"):
-            continue
-        names += _differing_fields(left, right) if isinstance(left, Settings) else [item.name]
-    return [name.replace("_", " ") for name in names]
-
 
 @dataclass(frozen=True, slots=True)
 class ScoredAnswer(Score):
     """An answer's score under its condition and under the changed rules.
 
     ``under_change`` is the outcome of the same answer under the changed rules.
-    ``thought_of_usual`` tells whether the reasoning mentions a usual answer.
     """
 
     under_change: Outcome
-    thought_of_usual: bool = False
 
 
 @dataclass(frozen=True, slots=True)

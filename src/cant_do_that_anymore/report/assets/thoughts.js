@@ -21,8 +21,7 @@ function describeThoughts(panel, reply) {
   if (folded) folded.hidden = !reply.thoughts;
   if (!reply.thoughts) return;
   const tokens = reply.tokens[2].toLocaleString("en");
-  const remark = reply.tempted ? `, mentions the usual ${section.dataset.answer}` : "";
-  folded.querySelector("summary").textContent = `Reasoning: ${tokens} tokens${remark}`;
+  folded.querySelector("summary").textContent = `Reasoning: ${tokens} tokens`;
   fill(folded.querySelector("pre"), reply.thoughts, (part) => withMoves(part, reply.named));
 }
 

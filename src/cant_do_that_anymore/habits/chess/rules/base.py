@@ -110,13 +110,6 @@ class Rules(Change):
         """Return all legal moves, in order."""
         return sorted(move.uci() for move in self.legal_moves(item.board()))
 
-    def mentions_usual(self, text: str, item: "Position") -> bool:
-        """Whether a text names a usual move; its notation is read under standard rules."""
-        from ..move_names import named_moves
-
-        moves = named_moves(text, item.board(), STANDARD).values() if text else ()
-        return any(move is not None and move.uci() in item.usual for move in moves)
-
     def checked(self, item: "Position") -> "Position":
         """Return a position whose moves are possible and whose usual moves are usual."""
         from ..position import checked
