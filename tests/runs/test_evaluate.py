@@ -1,12 +1,10 @@
 """Whole evaluations of models on loopback servers, and of the bundled network."""
 
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 
 from cant_do_that_anymore.errors import Incomplete
-from cant_do_that_anymore.habits.chess.position import write_positions
 from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.task.samples import FirstReplies
 from testing import (
@@ -117,24 +115,11 @@ def test_the_first_replies_are_judged_once(
             assert number < 50 or not stops
 
 
-def test_a_repeated_position_counts_each_time(server: Loopback, tmp_path: Path) -> None:
-    write_positions(tmp_path / "mine.jsonl", [*POOL[:7], POOL[0]])
-    run = measure(server, dataset=tmp_path / "mine.jsonl")
-    assert {sample.item for sample in run.samples} == set(POOL[:7])
-    assert (len(run.samples), len(server.requests)) == (8, 16)
-
-
 def test_a_failed_first_request_is_the_only_one(serve: Serve, no_retry_delay: None) -> None:
     server = serve(habit, fault=error_when(lambda *_: True, "no memory left", 200))
     with pytest.raises(Incomplete, match=r"m does not answer \(.*no memory left"):
         measure(server)
     assert len({str(request) for request in server.requests}) == 1
-
-
-def test_a_network_restricted_to_legal_moves_drops_its_habit() -> None:
-    """The golden runs show that the unrestricted network keeps it."""
-    run = measure("cdta/pocket-rules", eval="all_small")
-    assert (run["variant_impact_factor"].value, run["rule_uptake"].value) == (-1, 1)
 
 
 @pytest.mark.usefixtures("small_pools")

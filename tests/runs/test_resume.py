@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from processes import exit_code_when_killed, forked_cdta
+from processes import exit_code_when_killed
 from testing import (
     Body,
     Loopback,
@@ -104,30 +104,6 @@ def test_ten_kills_at_random_moments_change_no_number(tmp_path: Path) -> None:
         cdta(*command, code=0)
     assert len(server.requests) <= 2 * N + 10 * MAX_UNSAVED
     assert equals_uninterrupted_run(tmp_path / "out", server)
-
-
-@pytest.mark.parametrize("names", [("m", "m"), ("m", "another")])
-def test_two_concurrent_runs_share_a_store(names: tuple[str, str], tmp_path: Path) -> None:
-    both_started = asyncio.Event()
-
-    async def wait_for_both(_: Body, number: int) -> None:
-        if number > 1:  # each run sends its first request alone
-            both_started.set()
-        await both_started.wait()
-
-    outs = [tmp_path / "out-0", tmp_path / "out-1"]
-    with serving(wavering, listed=names, delay=0.005, fault=wait_for_both) as server:
-        processes = [
-            forked_cdta(*run_command(server, out, name))
-            for out, name in zip(outs, names, strict=True)
-        ]
-        for process in processes:
-            process.start()
-        for process in processes:
-            process.join(60)
-            assert process.exitcode == 0
-    assert results_in(outs[0]) == results_in(outs[1])
-    assert equals_uninterrupted_run(outs[0], server)
 
 
 Event = Callable[[Body, int, Path], int | None]

@@ -15,33 +15,19 @@ CASTLES = "e2e4 e7e5 g1f3 b8c6 f1c4 f8c5"
 PROMOTES = "e2e4 d7d5 e4d5 c7c6 d5c6 a7a6 c6b7 a6a5"
 CASTLES_LONG = "d2d4 a7a6 c1f4 a6a5 d1d2 a5a4 b1c3 a4a3"
 TWO_KNIGHTS, KNIGHT_ON_G5 = "g1f3 a7a6 b1c3 a6a5 c3e4 a5a4", "b1c3 a7a6 c3e4 a6a5 e4g5 a5a4"
-PLAYED = " ".join(MOVES)
-DECORATED = (
-    *("f1b5", " f1b5\n", "F1B5", '"f1b5"', "f1-b5", "f1 to b5", "f1→b5", "Bf1-b5"),
-    *("Bb5", "BB5", "Bb5+!", "7. Bb5", "7.f1b5", "Perhaps d2d4? Or e4e5?\n\nf1b5"),
-    "The best move is **f1b5** (Bb5), pinning nothing.",
-)
-UNREADABLE = (
-    *("", " ", "f1", "f1b5 or d2d4", "I resign", "f1b5f1b5"),
-    *("Xf1b5X", "0000", "e2e9", "Bb5 Bc4", "<script>alert(1)</script>"),
-    "The pawn on e4 and the knight on f3 stand well.",
-)
 
 
 @pytest.mark.parametrize(
     ("moves", "reply", "move"),
     [
-        *((PLAYED, reply, "f1b5") for reply in DECORATED),
-        *((PLAYED, reply, None) for reply in UNREADABLE),
         *((CASTLES, reply, "e1g1") for reply in ("O-O", "0-0", "e1g1")),
-        ("e2e4 d7d5", "exd5", "e4d5"),
         *((PROMOTES, reply, "b7a8q") for reply in ("bxa8=Q", "b7a8=q", "b7a8Q")),
         *((CASTLES_LONG, "O-O-O", "e1c1"), (CASTLES_LONG, "O-O", None)),
         *((TWO_KNIGHTS, "Nfg5", "f3g5"), (TWO_KNIGHTS, "Ng5", None)),
         *((KNIGHT_ON_G5, "N1f3", "g1f3"), (KNIGHT_ON_G5, "N5f3", "g5f3")),
     ],
 )
-def test_decorated_moves_are_read_in_any_notation(moves: str, reply: str, move: str | None) -> None:
+def test_special_moves_are_read_in_any_notation(moves: str, reply: str, move: str | None) -> None:
     parsed = move_in(reply, board_after(moves.split()), STANDARD)
     assert (parsed and parsed.uci()) == move
 

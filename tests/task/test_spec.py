@@ -1,7 +1,6 @@
 """The options of a run: every interface refuses invalid values in one sentence."""
 
 from dataclasses import Field, fields, replace
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType, NoneType
 from typing import Any, get_args, get_type_hints
@@ -9,7 +8,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 from annotated_types import Ge, Gt, Le, Lt
 
-from cant_do_that_anymore import Spec, estimate, evaluate, load
+from cant_do_that_anymore import Spec
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.inspect_tasks.arguments import spec_for
 from cant_do_that_anymore.task.spec import OPTIONS, validate_option
@@ -89,18 +88,6 @@ def test_an_invalid_spec_is_refused_without_showing_secrets(
     assert "secret" not in str(error.value)
 
 
-def test_what_does_not_exist_is_refused() -> None:
-    cases: list[tuple[dict[str, Any], str]] = [
-        ({"conditions": ["placeboo"]}, "unknown condition: 'placeboo' .did you mean 'placebo'"),
-        ({"pool": "common", "eval": "all_diagonal"}, "all_diagonal needs games played under the"),
-    ]
-    for options, message in cases:
-        spec = Spec(model="cdta/random", **options)
-        for use in (estimate, partial(evaluate, quiet=True)):
-            with pytest.raises(InvalidInput, match=message):
-                use(spec)
-
-
 @pytest.mark.parametrize(
     ("options", "same"),
     [
@@ -115,12 +102,6 @@ def test_equivalent_values_give_equal_specs(options: dict[str, Any], same: dict[
     spec = Spec(**options)
     assert spec == Spec(**same) == replace(spec) == replace(Spec(), **options)
     assert hash(spec) == hash(Spec(**same))
-
-
-def test_a_run_with_an_extreme_seed_can_be_loaded() -> None:
-    spec = Spec(model="cdta/random", eval="all_diagonal", n=2, seed=2**63 - 1)
-    run = evaluate(spec, quiet=True)
-    assert load(run.save()).samples == run.samples
 
 
 @pytest.mark.parametrize(
