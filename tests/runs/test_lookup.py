@@ -69,6 +69,17 @@ def test_a_run_has_many_names(runs: dict[str, Path], name: str, key: str) -> Non
     assert find_run(name).resolve() == runs[key].resolve()
 
 
+def test_a_name_matches_several_runs_or_none(runs: dict[str, Path]) -> None:
+    alpha_runs = [runs["alpha"], runs["alpha again"]]
+    assert sorted(find_runs(["alpha"])) == alpha_runs
+    assert find_runs(["mine", "alpha", "mine/beta-all-1"]) == [*alpha_runs, runs["beta"]]
+    with pytest.raises(InvalidInput, match=r"'alpha' matches 2 runs; name one: .*alpha-all-"):
+        find_run("alpha")
+    for name in ("gamma", "x" * 5000):
+        with pytest.raises(InvalidInput, match=r"no run matches.*\(see `cdta runs`\)$"):
+            find_run(name)
+
+
 def test_commands_accept_names_and_view_opens_reports(
     runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,23 +125,6 @@ def test_an_ambiguous_name_stands_for_the_newest_run(runs: dict[str, Path]) -> N
     assert len(folders) == 3
 
 
-def test_each_run_of_a_folder_or_model_is_found_once(runs: dict[str, Path]) -> None:
-    alpha_runs = [runs["alpha"], runs["alpha again"]]
-    assert sorted(find_runs(["alpha"])) == alpha_runs
-    assert find_runs(["mine", "alpha", "mine/beta-all-1"]) == [*alpha_runs, runs["beta"]]
-
-
-def test_a_name_without_a_run_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert cdta("runs").stdout == "no runs yet; start one with `cdta run`\n"
-    make_run("alpha", 1)
-    for name in ("gamma", "x" * 5000):
-        with pytest.raises(InvalidInput, match=r"no run matches.*\(see `cdta runs`\)$"):
-            find_run(name)
-    (tmp_path / "alpha").mkdir()  # a folder without runs hides no run
-    assert find_run("alpha").name.endswith("alpha-all")
-
-
 def test_the_list_names_damaged_runs(runs: dict[str, Path]) -> None:
     (runs["alpha"] / "run.json").write_text("{")
     facts = json.loads((runs["beta"] / "run.json").read_text())
@@ -152,19 +146,10 @@ def test_names_to_compare_stand_for_their_newest_runs_of_one_task(
     no_castling = replace(RUN, plan=replace(RUN.plan, change=rules_named("no-castling")))
     old, new = make_run("a", 1), make_run("a", 2)
     other = make_run("a", 3, run=no_castling)
-    b, c = make_run("b", 4), make_run("c", 5, run=no_castling)
-    assert runs_to_compare(["a", "b"]) == [[new], [b]]
-    assert runs_to_compare(["b", "a"]) == [[b], [new]]
+    b, c = make_run("x/a", 4), make_run("c", 5, run=no_castling)
+    assert runs_to_compare(["a", "x/a"]) == [[new], [b]]  # a full name comes before a part
+    assert runs_to_compare(["x/a", "a"]) == [[b], [new]]
     assert runs_to_compare(["a", "c"]) == [[other], [c]]
-    assert runs_to_compare(["b", "c"]) == [[b], [c]]  # which cannot be compared
+    assert runs_to_compare(["x/a", "c"]) == [[b], [c]]  # which cannot be compared
     assert runs_to_compare([old, "a"]) == [[old], [new]]
     assert sorted(runs_to_compare(["a"])[0]) == [old, new, other]
-
-
-def test_a_full_name_comes_before_parts_of_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    chat = make_run("m", 1)
-    base = make_run("completions/m", 2)
-    assert runs_to_compare(["m", "completions/m"]) == [[chat], [base]]
