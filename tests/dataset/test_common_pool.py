@@ -14,7 +14,7 @@ from cant_do_that_anymore.habits.chess.pools import RATES_ON_ALL, RATES_ON_COMMO
 from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.storage import save_run
 from planted_models import habit, habit_in_every_second
-from testing import POOL, Loopback, Serve, Spec, measure, openai_server, perfect
+from testing import POOL, Serve, Spec, measure, openai_server, perfect
 
 DATASET_IDS = [{p.id for p in dataset.items} for dataset in shipped_datasets().values()]
 
@@ -38,24 +38,19 @@ def test_hit_rates_leave_out_the_models_own_dataset() -> None:
     assert [f"{rate:.2f}" for rate in expected] == ["0.21", "0.29", "0.38", "0.67"]
 
 
-def test_runs_and_reports_name_the_common_pool(serve: Serve, tmp_path: Path) -> None:
+def test_runs_name_the_common_pool_and_are_not_compared_with_others(
+    serve: Serve, tmp_path: Path
+) -> None:
     server = serve(habit_in_every_second)
-    first = measure(server, n=10, pool="common")
-    second = measure(server, n=10, pool="common", seed=1)
-    default = measure(server, n=10)
-    assert {sample.item.id for sample in first.samples} <= set.union(*DATASET_IDS)
-    provenance = f"built from {first.dataset.asked} requests of the pool common"
-    assert first.dataset.provenance == provenance
-    assert second.dataset.provenance.endswith("requests of the pool common")
-    assert "of 10 positions of the pool common under standard rules" in headline(first)
-    assert "pool" not in headline(default) + default.dataset.provenance
-    save_run(first, tmp_path / "run")
-    assert load(tmp_path / "run").dataset.pool_name == "common"
-
-
-def test_runs_on_different_pools_are_not_ranked_together(server: Loopback) -> None:
     default, common = measure(server, n=10), measure(server, n=10, pool="common")
     other = measure(perfect, n=10, pool="common")
+    assert {sample.item.id for sample in common.samples} <= set.union(*DATASET_IDS)
+    provenance = f"built from {common.dataset.asked} requests of the pool common"
+    assert common.dataset.provenance == provenance
+    assert "of 10 positions of the pool common under standard rules" in headline(common)
+    assert "pool" not in headline(default) + default.dataset.provenance
+    save_run(common, tmp_path / "run")
+    assert load(tmp_path / "run").dataset.pool_name == "common"
     with pytest.raises(
         InvalidInput,
         match="from different pools cannot be compared: the default pool, the pool common",

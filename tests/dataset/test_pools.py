@@ -29,10 +29,16 @@ def test_the_default_rules_use_the_original_pool_unless_games_are_wanted() -> No
     assert (games.name, len(games.items)) == ("games", 40)
 
 
-def test_a_pool_is_mined_once_and_cached(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pool_is_mined_once_and_again_if_it_is_damaged(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mined = pool_of(rules="queens-as-knights")
     (file,) = home.glob("pools/*")
     assert file.name.startswith(f"queens-as-knights.{rule_pool.POOL_VERSION}.")
+    content = file.read_bytes()
+    file.write_bytes(content[:-9])
+    assert pool_of(rules="queens-as-knights") == mined
+    assert file.read_bytes() == content
     monkeypatch.delattr(rule_pool, "shipped_games")
     assert pool_of(rules="queens-as-knights") == mined
 
@@ -43,15 +49,6 @@ def test_a_pool_of_games_keeps_its_order() -> None:
     for pool, keeps_order in ((pool_of(rules="no-castling"), True), (pool_of(), False)):
         ordered = SelectionConfig(info, pool, plan_for(spec, info)).ordered
         assert (ordered == list(pool.items)) == keeps_order
-
-
-def test_a_damaged_pool_is_mined_again(home: Path) -> None:
-    mined = pool_of(rules="no-castling")
-    (file,) = home.glob("pools/*")
-    content = file.read_bytes()
-    file.write_bytes(content[:-9])
-    assert pool_of(rules="no-castling") == mined
-    assert file.read_bytes() == content
 
 
 def test_games_under_other_rules_must_be_played_first() -> None:

@@ -26,21 +26,17 @@ IsHit = Callable[[int], bool]
 """Whether an answer is a hit, by the number of the position."""
 
 
-def number_of(request: Request) -> int:
-    return ORDERED.index(request.question.item)
-
-
 def answer_to(request: Request, is_hit: IsHit) -> Answer:
-    number = number_of(request)
+    number = ORDERED.index(request.question.item)
     text = ORDERED[number].usual[0] if is_hit(number) else "no move"
     return Answer(text, cost=0.5)
 
 
-def run_search(is_hit: IsHit, wanted: int) -> Search:
-    """Answer one request after another until the search is done."""
+def run_search(is_hit: IsHit, wanted: int, failing: int | None = None) -> Search:
+    """Answer one request after another until the search is done; one may fail."""
     search = Search(CONFIG, wanted)
-    for request in search.requests():
-        search.observe(answer_to(request, is_hit))
+    for number, request in enumerate(search.requests()):
+        search.observe(FAILED if number == failing else answer_to(request, is_hit))
         if search.done:
             break
     return search
@@ -50,30 +46,17 @@ def every_fourth(number: int) -> bool:
     return number % 4 == 0
 
 
-def hit_numbers(search: Search) -> list[int]:
-    return [ORDERED.index(position) for position in search.hits]
-
-
-def test_the_pool_is_searched_in_order_until_enough_is_found() -> None:
+def test_the_pool_is_searched_in_order_until_enough_is_found_or_it_ends() -> None:
     search = run_search(every_fourth, wanted=3)
-    assert hit_numbers(search) == [0, 4, 8]
-    assert (search.searched, search.left, search.done) == (9, 91, True)
+    assert search.hits == [ORDERED[number] for number in (0, 4, 8)]
+    assert (search.searched, search.left) == (9, 91)
     dataset = search.dataset("v")
-    assert (dataset.asked, dataset.pool_ended) == (9, False)
-    assert dataset.cost == 4.5
-    assert (dataset.version, dataset.origin) == ("v", "built")
-    assert dataset.pool_name == ""
-
-
-def test_a_searched_pool_has_ended_unless_requests_failed() -> None:
-    search = run_search(every_fourth, wanted=60)
-    assert (len(search.hits), search.left, search.done) == (25, 0, True)
-    assert search.dataset("v").pool_ended
-    search = Search(CONFIG, 60)
-    for number, request in enumerate(search.requests()):
-        search.observe(FAILED if number == 50 else answer_to(request, every_fourth))
-    assert not search.dataset("v").pool_ended
-    assert (search.dataset("v").asked, search.dataset("v").failed) == (100, 1)
+    assert (dataset.version, dataset.origin, dataset.pool_name) == ("v", "built", "")
+    assert (dataset.asked, dataset.pool_ended, dataset.cost) == (9, False, 4.5)
+    whole = run_search(every_fourth, wanted=60).dataset("v")
+    assert (len(whole.items), whole.asked, whole.pool_ended) == (25, 100, True)
+    failed = run_search(every_fourth, wanted=60, failing=50).dataset("v")
+    assert (failed.asked, failed.failed, failed.pool_ended) == (100, 1, False)
 
 
 def test_a_search_gives_up_only_while_most_of_the_pool_is_left() -> None:
@@ -136,9 +119,6 @@ def test_a_saved_dataset_is_reused_as_far_as_it_is_wanted() -> None:
     assert reuse(built, 10, fresh=True) is None
     assert reuse(built, 20) == built
     assert reuse(built, 21) is None
-    ended, imported = replace(built, pool_ended=True), replace(built, origin="elsewhere")
+    ended = replace(built, pool_ended=True)
     assert reuse(ended, 21) == ended
     assert reuse(ended, 10) == first_ten
-    assert reuse(imported, 10) is None
-    whole_import = replace(imported, pool_ended=True)
-    assert reuse(whole_import, 10) == reuse(whole_import, 10, fresh=True) == whole_import
