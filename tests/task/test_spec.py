@@ -3,7 +3,7 @@
 from dataclasses import Field, fields, replace
 from pathlib import Path
 from types import MappingProxyType, NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import pytest
 from annotated_types import Ge, Gt, Le, Lt
@@ -11,7 +11,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from cant_do_that_anymore import Spec
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.inspect_tasks.arguments import spec_for
-from cant_do_that_anymore.task.spec import OPTIONS, validate_option
+from cant_do_that_anymore.task.spec import validate_option
 from custom_rules import NoEnPassant
 from testing import cdta, oaieval
 
@@ -23,8 +23,10 @@ WRONG_TYPES: dict[Any, list[object]] = {
     str: [5, 1.0, True, Path("x"), ["x"]],
 }
 BOUNDS = [
-    *((name, bound) for name, info in OPTIONS.items() for bound in info.constraints),
-    ("max_samples", Ge(1)),
+    (name, bound)
+    for name, hint in get_type_hints(Spec, include_extras=True).items()
+    if get_origin(hint) is Annotated
+    for bound in hint.__metadata__
 ]
 NOT_OFFERED = ("max_cost", "estimate")
 every_field = pytest.mark.parametrize("field", fields(Spec), ids=lambda field: field.name)

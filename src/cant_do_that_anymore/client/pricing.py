@@ -121,7 +121,11 @@ class Spending:
             CostLimitReached: if they do.
         """
         if self.limit.spent + in_flight * self.limit.dearest > self.limit.limit:
-            raise CostLimitReached("stopped at the cost limit")
+            raise CostLimitReached(
+                f"stopped at the limit of {dollars(self.limit.limit)} with "
+                f"{dollars(self.limit.spent)} spent",
+                "To continue, run the same command with a higher --max-cost",
+            )
 
     def affordable_answers(self) -> float:
         """Return how many more answers are affordable, but at least one: `check` judges that."""

@@ -57,19 +57,6 @@ def given_dataset(name: Path | str, change: Change) -> Dataset:
     return replace(dataset_named(str(name), change.identity), asked=None)
 
 
-def items_named(name: str, change: Change) -> Sequence[Item]:
-    """Return the items of a pool or a dataset.
-
-    Raises:
-        InvalidInput: if there is none of that name.
-    """
-    habit = change.its_habit
-    pools = {"pool": "", DIAGONAL: DIAGONAL} | {pool: pool for pool in habit.pools}
-    if name in pools:
-        return habit.pool(change, pools[name], quiet=False).items
-    return given_dataset(name, change).items
-
-
 def drawn(dataset: Dataset, spec: Spec) -> dict[int, Item]:
     """Return the items to measure in their order, by their numbers among those drawn.
 

@@ -17,12 +17,12 @@ from inspect_ai.model import Model, get_model
 from ..client.cache import open_cache
 from ..client.client import from_cache_again
 from ..client.pricing import CostLimit, cost_limit_for
+from ..client.session import open_client
 from ..datasets.pools import drawn
 from ..datasets.selection import Selection, known_selection, select_items
 from ..datasets.storage import Dataset
 from ..habits.base import Change, Pool
 from ..habits.catalog import saved_change
-from ..runs.cost_limit import affordable_client
 from ..task.plan import plan_for
 from ..task.samples import Trial, trials_of
 from ..task.spec import Spec
@@ -94,7 +94,7 @@ class SearchedSamples(SampleSource):
             if not limits:
                 limits.append(cost_limit_for(spec, model.info))
             step = replace(plan_for(spec, model.info), wanted=size)
-            async with affordable_client(spec, step, model, limits[0], measures=False) as client:
+            async with open_client(spec, model, limits[0]) as client:
                 return await from_cache_again(
                     lambda: select_items(spec, step, self._available, client, quiet=True)
                 )

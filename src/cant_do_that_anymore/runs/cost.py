@@ -111,7 +111,7 @@ def estimate(spec: Spec, built: set[str] | None = None) -> ExpectedCost:
 
 
 def expected_cost(
-    spec: Spec, plan: Plan, info: ModelInfo, cache: Cache, built: set[str], *, measures: bool = True
+    spec: Spec, plan: Plan, info: ModelInfo, cache: Cache, built: set[str]
 ) -> ExpectedCost:
     """Return what a run is expected to cost; it sends no request and needs no key.
 
@@ -121,14 +121,13 @@ def expected_cost(
         info: its model.
         cache: the cached answers of the model.
         built: the datasets that earlier runs of the command build; that of the run is added.
-        measures: whether it measures the items, and does not only find them.
     """
     rest, price = _rest_of(spec, plan, info, cache), price_for(spec, info)
-    to_measure = len(rest.to_send) if measures else 0
+    to_measure = len(rest.to_send)
     numbers, assumptions = [float(to_measure)], list[str]()
     if search := rest.search:
         digest, controls = search.config.digest, control_conditions(plan) if spec.diagnose else ()
-        per_item = len(plan.conditions) + len(controls) if measures else 0
+        per_item = len(plan.conditions) + len(controls)
         rates, basis = _hit_rates(search)
         if digest in built:
             numbers = [to_measure + per_item * search.missing(rate) for rate in rates]

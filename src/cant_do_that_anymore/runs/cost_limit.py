@@ -19,7 +19,7 @@ LIMIT_FACTOR = 1.5
 
 @asynccontextmanager
 async def affordable_client(
-    spec: Spec, plan: Plan, model: Model, limit: CostLimit | None = None, *, measures: bool = True
+    spec: Spec, plan: Plan, model: Model, limit: CostLimit | None = None
 ) -> AsyncIterator[Client]:
     """Open a client for a run, unless even the low end of its cost passes the limit.
 
@@ -31,7 +31,7 @@ async def affordable_client(
 
         def expected() -> list[ExpectedCost]:
             cache = client.cache
-            return [expected_cost(spec, plan, model.info, cache, set(), measures=measures)]
+            return [expected_cost(spec, plan, model.info, cache, set())]
 
         if price_for(spec, model.info) not in (None, FREE):
             check_affordable(expected(), client.spending.limit, spec)

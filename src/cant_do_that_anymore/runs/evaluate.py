@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from ..client.client import Client, from_cache_again
 from ..client.pricing import CostLimit, price_for, unknown_price_note
-from ..client.session import create_model
+from ..client.session import create_model, open_client
 from ..datasets.pools import source_for
 from ..datasets.selection import Selection, select_items
 from ..datasets.storage import Dataset
@@ -150,4 +150,4 @@ def select(spec: Spec, *, quiet: bool) -> Selection:
     async def find(client: Client) -> Selection:
         return await select_items(spec, plan, source, client, quiet=quiet)
 
-    return _run(spec, plan, source, affordable_client(spec, plan, model, measures=False), find)
+    return _run(spec, plan, source, open_client(spec, model), find)

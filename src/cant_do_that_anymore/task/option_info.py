@@ -23,7 +23,6 @@ class OptionInfo:
         heading: its part of the help.
         metavar: the name of its value in the help; "" for a flag.
         help: its line in the help.
-        constraints: what a value must fulfil, such as ``Ge(1)`` of annotated_types.
         parse: converts and checks a value, before its type and constraints are checked.
         without_value: the value of the option if it is given without one.
         secret: whether its value is shown nowhere.
@@ -32,17 +31,14 @@ class OptionInfo:
     heading: str
     metavar: str
     help: str
-    constraints: tuple[Any, ...] = ()
     parse: Callable[[Any], Any] | None = None
     without_value: str | None = None
     secret: bool = False
 
 
-def option(
-    default: Any, heading: str, metavar: str, help: str, *constraints: Any, **more: Any
-) -> Any:
+def option(default: Any, heading: str, metavar: str, help: str, **more: Any) -> Any:
     """Return a field of `Spec` that users can set, with ``more`` fields of its metadata."""
-    info = OptionInfo(heading, metavar, help, constraints, **more)
+    info = OptionInfo(heading, metavar, help, **more)
     return field(default=default, repr=not info.secret, metadata={"option": info})
 
 

@@ -120,9 +120,9 @@ class Spec:
         parse=parse_headers,
         secret=True,
     )
-    temperature: float = option(1.0, MODEL, "T", "Sampling temperature.", Ge(0))
-    max_tokens: int | None = option(
-        None, MODEL, "K", "Token limit of a reply.  [default: automatic; base models: 4]", Ge(1)
+    temperature: Annotated[float, Ge(0)] = option(1.0, MODEL, "T", "Sampling temperature.")
+    max_tokens: Annotated[int | None, Ge(1)] = option(
+        None, MODEL, "K", "Token limit of a reply.  [default: automatic; base models: 4]"
     )
     reasoning_effort: Effort | None = option(None, MODEL, "E", _join(*EFFORTS))
     extra_body: str | Mapping[str, Any] = option(
@@ -175,19 +175,21 @@ class Spec:
         parse=parse_interventions,
         without_value=ALL,
     )
-    n: int | None = option(
-        None, TASK, "N", "Number of samples.  [default: 1000; all_small: 100]", Ge(1)
+    n: Annotated[int | None, Ge(1)] = option(
+        None, TASK, "N", "Number of samples.  [default: 1000; all_small: 100]"
     )
     max_samples: Annotated[int | None, Ge(1)] = None
-    seed: int = option(DEFAULT_SEED, TASK, "S", "Seed for drawing positions.", Ge(0), Lt(2**63))
-    max_connections: int | None = option(
-        None, LIMITS, "C", "Maximum number of concurrent requests.  [default: automatic]", Ge(1)
+    seed: Annotated[int, Ge(0), Lt(2**63)] = option(
+        DEFAULT_SEED, TASK, "S", "Seed for drawing positions."
+    )
+    max_connections: Annotated[int | None, Ge(1)] = option(
+        None, LIMITS, "C", "Maximum number of concurrent requests.  [default: automatic]"
     )
     price: tuple[float, float] | str | None = option(
         None, LIMITS, "IN,OUT", "USD per million tokens.  [default: list price]", parse=parse_price
     )
-    max_cost: float | None = option(
-        None, LIMITS, "USD", "Spending limit in USD.  [default: 5]", Ge(0)
+    max_cost: Annotated[float | None, Ge(0)] = option(
+        None, LIMITS, "USD", "Spending limit in USD.  [default: 5]"
     )
     keep_looking: bool = option(
         False, LIMITS, "", "Search the whole pool even if few positions qualify."
@@ -275,10 +277,8 @@ SECRET = {item.name for item in fields(Spec) if not item.repr}
 
 @cache
 def _hints() -> dict[str, Any]:
-    """Return the types of all fields, with the constraints of options."""
-    hints = get_type_hints(Spec, include_extras=True)
-    constraints = {name: info.constraints for name, info in OPTIONS.items() if info.constraints}
-    return hints | {name: Annotated[hints[name], *items] for name, items in constraints.items()}
+    """Return the types of all fields, with their constraints."""
+    return get_type_hints(Spec, include_extras=True)
 
 
 def validate_option(name: str, value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ...datasets.pools import items_named, union
+from ...datasets.pools import given_dataset, union
 from ...datasets.storage import all_datasets
 from ...files import atomic_write_text, file_errors
 from ...formatting import pluralize, visible
@@ -45,14 +45,15 @@ def list_command(as_json: bool) -> None:
 )
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 def export_command(names: tuple[str, ...], output: Path | None, rules: str) -> None:
-    """Write a dataset or a pool as JSON lines; several datasets are merged.
+    """Write a dataset as JSON lines; several are merged.
 
-    NAME is a dataset of `cdta dataset list` or a pool: pool (of the rules), diagonal, games or
-    common. The keys are the original's. Merged datasets, which may also be files, are fair to all
-    their models: every item is written once, in a fixed shuffle.
+    NAME is a dataset of `cdta dataset list` for these rules, or a file. The keys are the
+    original's. Merged datasets are fair to all their models: every item is written once, in a
+    fixed shuffle.
     """
     change = resolve_change(rules)
-    items = items_named(names[0], change) if len(names) == 1 else union(names, change)
+    one = len(names) == 1
+    items = given_dataset(names[0], change).items if one else union(names, change)
     lines = "".join(json.dumps(item.to_json()) + "\n" for item in items)
     if not output:
         sys.stdout.write(lines)
