@@ -42,8 +42,8 @@ def test_dataset_build_extends_a_dataset() -> None:
     assert len(server.requests) <= 100 + 2 * 4 + 3  # the identity check
 
 
-def test_pools_are_exported_by_name(tmp_path: Path) -> None:
-    file = tmp_path / "common.jsonl"
-    done = cdta("dataset", "export", "common", "-o", file, code=0)
-    assert done.stderr == f"3,973 items in {file}\n"
-    assert len(read_positions(file, rules_named("bishops-as-knights"))) == 3_973
+def test_datasets_are_exported_by_name(tmp_path: Path) -> None:
+    file = tmp_path / "gpt-4.jsonl"
+    done = cdta("dataset", "export", "gpt-4-0314", "-o", file, code=0)
+    assert done.stderr == f"3,114 items in {file}\n"
+    assert len(read_positions(file, rules_named("bishops-as-knights"))) == 3_114

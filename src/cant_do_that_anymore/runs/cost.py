@@ -129,11 +129,11 @@ def expected_cost(
         digest, controls = search.config.digest, control_conditions(plan) if spec.diagnose else ()
         per_item = len(plan.conditions) + len(controls)
         rates, basis = _hit_rates(search)
-        if digest in built:
-            numbers = [to_measure + per_item * search.missing(rate) for rate in rates]
-        else:
-            numbers = [to_measure + (per_item + 1 / rate) * search.missing(rate) for rate in rates]
-            assumptions.append(basis)
+        searches = 0 if digest in built else 1
+        numbers = [
+            to_measure + search.missing(rate) * (per_item + searches / rate) for rate in rates
+        ]
+        assumptions.append(basis)
         built.add(digest)
     requests = numbers[0]
     each, basis = _mean_usage(rest, plan, info)
