@@ -123,9 +123,8 @@ def test_a_failed_first_request_is_the_only_one(serve: Serve, no_retry_delay: No
 
 
 @pytest.mark.usefixtures("small_pools")
-@pytest.mark.parametrize("key", ["queens-as-rooks", "no-castling", "knights-cannot-jump"])
-def test_other_rules_run_out_of_the_box(key: str) -> None:
+def test_other_rules_run_out_of_the_box() -> None:
     for model, expected in (("cdta/pocket", (0, 0)), ("cdta/pocket-rules", (-1, 1))):
-        run = measure(model, rules=key, n=5, temperature=0)
+        run = measure(model, rules="knights-cannot-jump", n=5, temperature=0)
         assert (run["variant_impact_factor"].value, run["rule_uptake"].value) == expected
         assert run["predicted_move_proportion"].value == 1

@@ -1,7 +1,6 @@
 """Another model with the same name and address: a few cached requests, sent again, reveal it."""
 
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from cant_do_that_anymore.comparison.entries import named_entries
 from cant_do_that_anymore.errors import UserError
 from cant_do_that_anymore.runs.identity import DIFFERENCES_TO_REJECT, PROBES, ModelChanged
 from cant_do_that_anymore.runs.run import ALL_CACHED
-from cant_do_that_anymore.runs.storage import load_run
 from cant_do_that_anymore.task.types import answers_of
 from testing import (
     Loopback,
@@ -89,15 +87,13 @@ def test_a_model_that_is_not_deterministic_is_refused_also_while_it_loads(
         measure_few(server)
 
 
-def test_a_tag_separates_two_checkpoints(server: Loopback, tmp_path: Path) -> None:
+def test_a_tag_separates_two_checkpoints(server: Loopback) -> None:
     first = measure_few(server)
     server.respond = perfect
     second = measure_few(server, tag="step-2000")
     values = [run.results["variant_impact_factor"].value for run in (first, second)]
     assert values == [0, -1]
     assert [entry.label for entry in named_entries([first, second])] == ["m", "m step-2000"]
-    assert "step-2000" in (second.save(tmp_path / "run") / "report.html").read_text()
-    assert load_run(tmp_path / "run").identity["tag"] == "step-2000"
 
 
 def test_one_differing_answer_may_be_a_tie(server: Loopback) -> None:
