@@ -52,7 +52,6 @@ def test_reasoning_models_need_no_option(family: str, serve: Serve) -> None:
     assert len(server.requests) - len(server.limits) <= 4  # rejected, each form twice
     notes = " ".join(run.notes)
     assert ("does not support a temperature" in notes) == (family in ("OpenAI", "Kimi"))
-    assert ("selected by single answers" in notes) == (family in ("OpenAI", "Kimi"))
 
 
 class Hybrid(ReasoningServer):

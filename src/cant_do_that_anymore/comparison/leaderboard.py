@@ -236,7 +236,7 @@ def common_dataset(entries: Sequence[Entry]) -> Dataset | None:
 def settings_of(run: Run) -> dict[str, str]:
     """Return the settings that may change the numbers of a run, as texts by name; not the seed."""
     plan = run.plan
-    values = {"wording": plan.wording, "form": plan.form.name, "reading": plan.reading}
+    values = {"wording": ", ".join(plan.wordings), "form": plan.form.name, "reading": plan.reading}
     values |= asdict(plan.settings) | {"seed": None}
     return {
         name.replace("_", " "): format_setting(value)

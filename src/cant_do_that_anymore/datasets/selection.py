@@ -24,7 +24,6 @@ from ..habits.chess.pools import SHIPPED
 from ..progress import progress, progress_display
 from ..providers.base import Answer, ModelInfo, Request
 from ..providers.catalog import OPENAI_BASE_MODELS
-from ..providers.request_fields import NO_TEMPERATURE
 from ..task.samples import FirstReplies
 from ..task.spec import Spec
 from ..task.types import Plan
@@ -36,10 +35,6 @@ log = logging.getLogger(__name__)
 
 # A dataset is refused if more of its requests than both this number and this share have no answer.
 MAX_FAILED, MAX_FAILED_SHARE = 5, 0.05
-OWN_TEMPERATURE_NOTE = (
-    "the model does not support temperature 0: its items were selected by single answers at "
-    "the provider's own temperature"
-)
 
 
 @dataclass(frozen=True)
@@ -77,8 +72,6 @@ async def select_items(
     if spec.diagnose:
         await _ask_candidates(dataset, plan.wanted, config, client)
     notes = []
-    if dataset.asked and NO_TEMPERATURE in first.adjustments:
-        notes.append(OWN_TEMPERATURE_NOTE)
     if dataset.failed:
         notes.append(
             f"{pluralize(dataset.failed, 'request')} to build the dataset had no answer; if they "

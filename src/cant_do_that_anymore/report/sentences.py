@@ -109,7 +109,7 @@ def wording_sentence(run: Run) -> str:
     """Say how much the wording of the prompts matters, as far as the run shows it."""
     wordings, n = run.results.wordings, len(run.plan.wordings)
     if n == 1:
-        return f"Measured with one wording, {run.plan.wording}."
+        return f"Measured with one wording, {run.plan.wordings[0]}."
     if not wordings or len(wordings.by_wording) < n:
         return f"{n} wordings, with too few samples to compare them."
     # With a weak habit, a few would-be violations decide the value of a wording: its interval is

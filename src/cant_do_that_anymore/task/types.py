@@ -135,11 +135,6 @@ class Plan:
         return self.selection or self.conditions[0]
 
     @property
-    def wording(self) -> str:
-        """The names of the wordings."""
-        return ", ".join(self.wordings)
-
-    @property
     def form(self) -> Form:
         """How items are shown."""
         return self.conditions[0].form
