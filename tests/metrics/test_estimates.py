@@ -1,9 +1,8 @@
-"""Estimates: every measure by hand, and intervals that cover every reading of unusable replies."""
+"""Estimates: rule uptake by outcomes, and intervals that cover every reading of unusable replies."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
-from statistics import pstdev
 
 import pytest
 from hypothesis import given, settings
@@ -11,11 +10,11 @@ from hypothesis import strategies as st
 
 from cant_do_that_anymore.habits.chess.position import Position
 from cant_do_that_anymore.metrics.estimates import Estimate, difference
-from cant_do_that_anymore.metrics.measures import LENGTHS, MEASURES, UPTAKE, uptake_under
+from cant_do_that_anymore.metrics.measures import MEASURES, UPTAKE, uptake_under
 from cant_do_that_anymore.oaieval.record import original_violations
-from cant_do_that_anymore.providers.base import Answer, Usage
+from cant_do_that_anymore.providers.base import Answer
 from cant_do_that_anymore.task.types import Outcome, Sample, ScoredAnswer
-from testing import POOL, run_from_answers, run_with_outcomes
+from testing import POOL, run_with_outcomes
 
 Rows = Sequence[dict[str, Outcome]]
 
@@ -35,36 +34,6 @@ def samples_of(rows: Rows) -> list[Sample]:
 def ends(estimate: Estimate | None) -> tuple[float, float]:
     assert estimate and estimate.low is not None and estimate.high is not None
     return estimate.low, estimate.high
-
-
-def test_all_measures_of_five_samples_match_a_hand_calculation() -> None:
-    first, second, third, fourth = POOL[:4]
-    replies = [
-        (first, "f1b5", "f1b5"),  # usual, usual
-        (second, "f8g7", "c8d7"),  # usual, forbidden
-        (third, "f1a6", "a2a3"),  # legal but forbidden after the change, legal
-        (fourth, "a7a5", "e4e9"),  # legal, no move
-        (first, "h8h8", "a1a8"),  # no move, illegal
-    ]
-    usage = Usage(10, 2)
-    results = run_from_answers(
-        [(p, {"standard": Answer(a, usage=usage), "changed": Answer(b)}) for p, a, b in replies]
-    ).results
-    assert {name: estimate.value for name, estimate in results.estimates.items()} == pytest.approx(
-        {
-            "rule_uptake": 0,
-            "variant_impact_factor": -1 / 2,
-            "delta": -1 / 5,
-            "predicted_move_proportion": 2 / 5,
-            "predicted_move_in_variant_proportion": 1 / 5,
-            "avg_num_previous_moves": (6 + 5 + 4 + 5 + 6) / 5,
-            "std_num_previous_moves": pstdev([6, 5, 4, 5, 6]),
-        }
-    )
-    assert results.estimates.keys() == {*MEASURES, *LENGTHS}
-    assert (results.n, results.groups, results.failed, results["delta"].n) == (5, 4, 0, 5)
-    assert results.share("changed", "unreadable", "usual") == 2 / 5
-    assert results.usage == Usage(50, 10)
 
 
 @pytest.mark.parametrize(
@@ -133,16 +102,6 @@ def test_an_interval_covers_every_reading_of_unusable_replies(rows: Rows) -> Non
         for filled in all_readings(rows):
             reading = compute(samples_of(filled))
             assert reading is None or low - 1e-9 <= reading.value <= high + 1e-9, name
-
-
-def test_unusable_replies_alone_claim_nothing() -> None:
-    """For a model that ignores rules, 15% truncated replies once gave an effect of 16.6%."""
-    results = run_with_outcomes(
-        "m", lambda n: "usual" if n < 850 else "truncated", positions=POOL[:1000]
-    ).results
-    assert results["variant_impact_factor"].value == -0.15
-    for name in ("variant_impact_factor", "delta", "rule_uptake"):
-        assert results[name].sign == 0
 
 
 def test_an_estimate_has_a_sign_only_if_its_interval_excludes_0() -> None:

@@ -129,53 +129,34 @@ def test_arrow_keys_step_through_samples_outside_text_fields(
     for key in ("ArrowLeft", "ArrowRight", "ArrowRight"):
         keyboard.press(key)
     opened.expect_current_sample("3 of 40")
-    third = mixed.samples[2].item.id
-    assert opened.text(".identity").startswith(f"sample {third}")
-    url_hash = opened.page.evaluate("location.hash")
-    assert url_hash == f"#sample={third}"
     opened.page.focus("[name=move]")
     keyboard.press("ArrowRight")
     opened.expect_current_sample("3 of 40")
-    opened.page.click("[name=previous]")
-    opened.expect_current_sample("2 of 40")
+    url_hash = opened.page.evaluate("location.hash")
+    assert url_hash == f"#sample={mixed.samples[2].item.id}"
     linked = open_page(mixed_page, link=url_hash)
     assert linked.current_sample == "3 of 40"
     assert linked.page.evaluate("scrollY") > 500
 
 
-def test_filters_are_in_the_url_and_follow_back_and_forward(
+def test_filters_are_in_the_url_and_bands_and_failures_link_to_them(
     mixed: Run, mixed_page: Path, open_page: Opener
 ) -> None:
     opened = open_page(mixed_page)
     opened.page.select_option("[name=changed]", "unreadable")
     opened.page.locator("[name=move]").press_sequentially("f1b5")
-    url_hash, shown = opened.page.evaluate("location.hash"), opened.current_sample
-    assert url_hash == "#changed=unreadable&move=f1b5"
     usual = [p.usual for p in positions_of(mixed.samples)[3::4]]
-    assert shown == f"1 of {usual.count(('f1b5',))}"
+    opened.expect_current_sample(f"1 of {usual.count(('f1b5',))}")
+    assert opened.page.evaluate("location.hash") == "#changed=unreadable&move=f1b5"
     opened.page.go_back()  # typing the four letters was one step
     opened.expect_current_sample("1 of 10")
     opened.page.go_back()
     opened.expect_current_sample("1 of 40")
-    assert opened.page.input_value("[name=changed]") == ""
-    opened.page.go_forward()
-    opened.page.go_forward()
-    opened.expect_current_sample(shown)
-    linked = open_page(mixed_page, link=url_hash)
-    assert linked.current_sample == shown
-    assert linked.page.input_value("[name=changed]") == "unreadable"
     # Filters that exclude the linked sample are dropped.
     link = f"#changed=refused&sample={mixed.samples[1].item.id}"
     assert open_page(mixed_page, link=link).current_sample == "2 of 40"
-
-
-def test_outcome_bands_and_failures_link_to_their_samples(
-    mixed_page: Path, open_page: Opener
-) -> None:
-    opened = open_page(mixed_page)
     opened.page.locator(".bands a.is-unreadable").press("Enter")
     opened.expect_current_sample("1 of 10")
-    assert opened.text("article.changed .outcome") == "unreadable"
     items = opened.page.locator(".failures li")
     assert items.all_inner_texts() == [
         "20 of 40 usual (the usual move: the habit): show them",
@@ -315,29 +296,20 @@ def test_1000_samples_make_a_small_report_that_opens_in_two_seconds(
         return monotonic() - started
 
     assert any(opening_seconds() < 2 for _ in range(4))  # other tests may slow some of them down
-    answer = reasoned("Maybe f1b5, e4e5 or Nf3 and then castle (O-O)? " * 600, "a2a3", 7_000)
-    run = run_from_answers([sample(position, answer, answer) for position in POOL[:20]])
-    per_sample = (len(page(run).encode()) - len(page(run_from_answers([])).encode())) / 20
-    assert 1_000 * per_sample < 10_000_000
 
 
 def test_sparse_and_repeated_samples_have_a_report(tmp_path: Path, open_page: Opener) -> None:
     failed = Answer("", stop_reason="error", error="gone")
     refused = Answer("", stop_reason="refused")
-    scenarios: dict[str, list[tuple[str | Answer, str]]] = {
-        "no samples": [],
-        "no habit": [("a2a3", "a2a3")],
-        "all failed": [(failed, "a2a3")],
-        "odd moves": [("Q@e4", "e1e8"), (refused, "e7e8n")],
-    }
+    odd: list[tuple[str | Answer, str]] = [(failed, "a2a3"), ("Q@e4", "e1e8"), (refused, "e7e8n")]
     position = Position(1, (), ("f1b5",))
-    for name, answers in scenarios.items():
+    for answers in ([], odd):
         run = run_from_answers([sample(position, *replies) for replies in answers])
         opened = open_page(save_report(run, tmp_path))
-        assert opened.text(".tile .value >> nth=0") == "–", name
+        assert opened.text(".tile .value >> nth=0") == "–"
         opened.expect_current_sample(f"1 of {len(answers)}" if answers else "no match")
     repeated = open_page(tmp_path / "report.html", link=f"#sample={position.id}-2")
-    repeated.expect_current_sample("2 of 2")
+    repeated.expect_current_sample("2 of 3")
 
 
 def test_reports_fit_all_screens(mixed_page: Path, tmp_path: Path, open_page: Opener) -> None:
