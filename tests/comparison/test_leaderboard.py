@@ -46,14 +46,6 @@ def small_run(model: str = "a", **fields: Any) -> Run:
     return run_with_outcomes(model, positions=POOL[:20], **fields)
 
 
-def by_effort(**percents: int) -> list[Run]:
-    efforts: dict[Effort, int] = percents  # type: ignore[assignment]
-    return [
-        run_with_outcomes("a", keeps_habit_in(percent), settings=Settings(reasoning_effort=effort))
-        for effort, percent in efforts.items()
-    ]
-
-
 def on(model: str, first: int = 0, **dataset: Any) -> Run:
     """A run on nine positions of this dataset."""
     return run_with_outcomes(model, positions=POOL[first : first + 9], dataset=Dataset(**dataset))
@@ -67,8 +59,6 @@ def easy_run() -> Run:
 SHIPPED: dict[str, Any] = {"version": "a", "origin": "shipped"}
 BUILT: dict[str, Any] = {"origin": "built", "asked": 900}
 SCENARIOS: dict[str, Callable[[], list[Run]]] = {
-    "one follows the rule": lambda: keeping(a=40),
-    "one does not": lambda: keeping(a=100),
     "one breaks the rule more often when told": lambda: [
         run_with_outcomes("a", "usual", lambda n: "usual" if n % 2 else "legal")
     ],
@@ -81,19 +71,11 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
         *keeping(90, a=1),
         run_with_outcomes("b", keeps_habit_in(2), positions=POOL[90:180]),
     ],
-    "legal moves count, not dropped habits": lambda: [
-        run_with_outcomes("legal", keeps_habit_in(40)),
-        run_with_outcomes("wrong", keeps_habit_in(10, "illegal")),
-    ],
-    "efforts are like models": lambda: by_effort(none=90, low=50, high=50),
     "unreadable": lambda: [*keeping(a=60, b=40), run_with("c", unreadable=59)],
     "no answer, and no habit": lambda: [
         *keeping(a=40),
         run_with_outcomes("b", "error"),
         run_with_outcomes("c", "legal", "legal"),
-    ],
-    "unreadable under the standard rules": lambda: [
-        run_with_outcomes("a", "adapted", ["unreadable", "usual", "usual", "usual"] * 5)
     ],
     "nobody has a rank": lambda: [run_with(name, unreadable=59) for name in "ab"],
     "every category has a verdict": lambda: [
@@ -107,10 +89,6 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
         ),
     ],
     "datasets of their own": lambda: [on("a", version="a", **BUILT), on("b", version="b", **BUILT)],
-    "a shipped dataset and a file": lambda: [
-        on("a", **SHIPPED),
-        on("b", version="", origin="x.jsonl"),
-    ],
     "a given dataset": lambda: [on(name, version="", origin="both.jsonl") for name in "ab"],
     "datasets for other rules": lambda: [
         run_with_outcomes(

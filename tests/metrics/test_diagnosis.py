@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.habits.chess.position import write_positions
 from cant_do_that_anymore.habits.chess.rules import (
     BISHOPS_AS_KNIGHTS,
     board_after,
@@ -87,13 +86,6 @@ def values_in(run: Run) -> list[float]:
 def silent_when_asked(request: Body) -> str:
     """Says nothing readable unless it is asked to move under the standard rules."""
     return "Hm." if states_rules(request) or queried_move(request) else habit(request)
-
-
-def mixed_pool(file: Path, forbidden: int, still_legal: int) -> Path:
-    """A pool where planted models have this many forbidden and still legal habits."""
-    odd, even = ([p for p in POOL if checksum(p.moves) % 2 == remainder] for remainder in (1, 0))
-    write_positions(file, [*odd[:forbidden], *even[:still_legal]])
-    return file
 
 
 @pytest.fixture(scope="module")
@@ -176,13 +168,6 @@ def test_knowledge_needs_more_than_half_of_what_guessing_lacks() -> None:
     assert answers(40)[1].startswith("It is only 20 points")
 
 
-def test_few_controls_are_noted(tmp_path: Path) -> None:
-    few = diagnose(PERFECT, n=30, pool=mixed_pool(tmp_path / "pool.jsonl", 30, 5))
-    assert 0 < len(few.controls) <= 5
-    note = f"only {len(few.controls)} control positions for 30 samples: there are no more"
-    assert note in few.notes
-
-
 def test_controls_are_other_positions_with_a_move_legal_under_all_rule_sets() -> None:
     """Habits: usual, forbidden by the change or the placebo, newly legal, always legal."""
 
@@ -227,19 +212,3 @@ def test_lost_controls_are_refused(upset_run: Run, tmp_path: Path) -> None:
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
     with pytest.raises(InvalidInput, match=rf"controls.jsonl' \(it has {N - 1} of {N}"):
         load_run(tmp_path / "run")
-
-
-def test_chain_of_thought_asks_for_the_answer_format_of_the_question() -> None:
-    """The task starts with the format of a move. A knowledge question needs another format."""
-    last_turns = []
-
-    def respond(request: Body) -> str:
-        *earlier, last = request["messages"]
-        if "think aloud" in last["content"]:
-            return "Let me see."
-        last_turns.append(last["content"])
-        return PERFECT({"messages": earlier[:-1]})  # the question, without the reasoning
-
-    run = measure(respond, model="cot/m", diagnose=True, n=5)
-    assert values_in(run)[0] == 1
-    assert all("the form that was asked for." in turn for turn in last_turns)

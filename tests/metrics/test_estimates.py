@@ -1,4 +1,4 @@
-"""Estimates: rule uptake by outcomes, and intervals that cover every reading of unusable replies."""
+"""Estimates: rule uptake by outcomes, and intervals over every reading of unusable replies."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

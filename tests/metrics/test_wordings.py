@@ -9,14 +9,13 @@ from statistics import stdev
 
 import pytest
 
-from cant_do_that_anymore import Position, load
+from cant_do_that_anymore import Position
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.habits.chess.forms import FORMS
 from cant_do_that_anymore.habits.chess.position import write_positions
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, CATALOG
 from cant_do_that_anymore.metrics.measures import UPTAKE
 from cant_do_that_anymore.report.sentences import wording_sentence
-from cant_do_that_anymore.runs.storage import save_run
 from cant_do_that_anymore.task.conditions import DIAGNOSIS_CONDITIONS, question
 from cant_do_that_anymore.task.prompts import SHIPPED_WORDINGS, shipped_wording
 from loopback import Body, Responder
@@ -85,22 +84,19 @@ def planted_model(shares: dict[str, float]) -> Responder:
     return answer
 
 
-@pytest.mark.parametrize("matters", [True, False])
-def test_the_spread_between_wordings_matches_the_planted_one(matters: bool) -> None:
-    shares = DROPS if matters else dict.fromkeys(DROPS, 0.5)
-    run = measure(planted_model(shares), dataset=positions(800), wording="all")
+def test_the_spread_between_wordings_matches_the_planted_one() -> None:
+    run = measure(planted_model(DROPS), dataset=positions(800), wording="all")
     result, pooled = run.results.wordings, run["rule_uptake"]
-    assert result and result.by_wording.keys() == shares.keys()
+    assert result and result.by_wording.keys() == DROPS.keys()
     for name, estimate in result.by_wording.items():
         samples = [s for s in run.samples if run.plan.wording_of(s.item) == name]
-        assert estimate == UPTAKE.estimate(samples) and abs(estimate.value - shares[name]) < 0.2
+        assert estimate == UPTAKE.estimate(samples) and abs(estimate.value - DROPS[name]) < 0.2
     spread = result.spread
     assert spread.low is not None and spread.high is not None
-    assert spread.low <= stdev(shares.values()) <= spread.high
-    assert (spread.n, spread.sign) == (8, int(matters))
+    assert spread.low <= stdev(DROPS.values()) <= spread.high
+    assert (spread.n, spread.sign) == (8, 1)
     assert pooled == UPTAKE.estimate(run.samples) and pooled.n == 800
-    sentence = wording_sentence(run)
-    assert sentence.startswith("The standard deviation" if matters else "Chance alone can explain")
+    assert wording_sentence(run).startswith("The standard deviation of the rule uptake between ")
 
 
 def test_results_by_wording_need_two_wordings_with_a_value() -> None:
@@ -111,25 +107,6 @@ def test_results_by_wording_need_two_wordings_with_a_value() -> None:
 
 
 TEXTS = {"standard": "Chess. {position}.", "changed": "Chess. {change} {position}."}
-
-
-def test_custom_wordings_from_python(tmp_path: Path) -> None:
-    with serving_in_process(lambda _: "e2e4", model="m") as server:
-        options = {"dataset": positions(4), "form": "fen"}
-        run = measure(server, wording=[TEXTS, {"name": "mine", **TEXTS}], **options)
-        conversations = [request["messages"] for request in server.requests]
-        other_run = measure(server, wording=TEXTS, dataset=positions(4), form="board")
-    assert run.plan.wordings == ("own", "mine") and other_run.plan.wordings == ("own",)
-    assert {turns[1]["content"] for turns in conversations} == {
-        p.board().fen(en_passant="fen") for p in POOL[:4]
-    }
-    assert {turns[0]["content"] for turns in conversations} == {
-        "Chess. The position is given in FEN.",
-        f"Chess. {BISHOPS_AS_KNIGHTS.statement} The position is given in FEN.",
-    }
-    save_run(run, tmp_path / "run")
-    assert load(tmp_path / "run").results == run.results
-    assert run.plan.conditions != other_run.plan.conditions
 
 
 @pytest.mark.parametrize(

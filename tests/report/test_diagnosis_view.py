@@ -7,13 +7,10 @@ from markupsafe import escape
 
 from browser import Opener, check_accessible, check_fits, save_report
 from cant_do_that_anymore import Answer, Position
-from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.providers.base import Usage
-from cant_do_that_anymore.report.pages import experiment_page
-from cant_do_that_anymore.report.rows import build_document
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.report.sentences import explanation, findings
-from cant_do_that_anymore.report.tables import experiment_table, summary
+from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.task.conditions import DIAGNOSIS_CONDITIONS
 from cant_do_that_anymore.task.types import Outcome
@@ -67,11 +64,8 @@ def run_without_habit() -> Run:
 
 SCENARIOS: dict[str, Callable[[], Run]] = {
     "knowing helps": lambda: run_with_counts(COUNTS, KEEPS * 6 + DROPS * 2),
-    "always knows": lambda: run_with_counts({(True, True): 10, (True, False): 30}),
     "guesses": lambda: run_with_counts({(True, True): 1, (False, True): 30}),
     "few readable": lambda: run_with_counts({(True, True): 10, (None, True): 30}),
-    "none readable": lambda: run_with_counts({(None, True): 30}),
-    "some unreadable": lambda: run_with_counts(SOME_UNREADABLE),
     "no effect, no controls": lambda: run_with_counts({(True, True): 40}, ()),
     "other play changes": lambda: run_with_counts(COUNTS, DROPS * 30 + KEEPS * 10),
     "the placebo drops the habit": lambda: run_with_counts(
@@ -135,14 +129,3 @@ def test_diagnosis_report_is_accessible(tmp_path: Path, open_page: Opener) -> No
         folded.click()
     check_fits(report, tables_from=390)
     check_accessible(report)
-
-
-def test_experiment_reports_show_the_diagnosis() -> None:
-    run = SCENARIOS["knowing helps"]()
-    ranked = rankings([run])
-    document = build_document(ranked, Path())
-    estimate = run.results.diagnosis["knowledge"].estimate
-    assert estimate
-    table = printed(experiment_table(ranked, document), 100)
-    for text in (table, experiment_page(ranked, document)):
-        assert "why the habit stays" in text and estimate.as_difference in text
