@@ -1,6 +1,5 @@
 """Interventions that may help a model follow the rule: prompts, replies and effects."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,7 +17,7 @@ from cant_do_that_anymore.habits.chess.rules import (
     Rules,
 )
 from cant_do_that_anymore.metrics.estimates import difference
-from cant_do_that_anymore.metrics.interventions import Effect, effects_of
+from cant_do_that_anymore.metrics.interventions import effects_of
 from cant_do_that_anymore.metrics.measures import UPTAKE, uptake_under
 from cant_do_that_anymore.providers.base import Answer, Question
 from cant_do_that_anymore.report.run_page import page
@@ -33,7 +32,6 @@ from testing import (
     USUAL,
     Body,
     adapting,
-    cdta,
     checksum,
     habit,
     legal_under_both,
@@ -142,10 +140,6 @@ def reacting(request: Body) -> str:
     return f"{USUAL[moves]}: yes\n{move}" if "in two lines" in text else move
 
 
-def effects_in(run: Run) -> dict[str, Effect]:
-    return {effect.name: effect for effect in run.results.interventions}
-
-
 @pytest.fixture(scope="module")
 def planted() -> Run:
     with serving_in_process(reacting) as server:
@@ -174,7 +168,7 @@ def test_the_three_interventions_that_help_are_reported(planted: Run) -> None:
     for effect, rate in zip(effects, FOLLOW_RATES.values(), strict=False):
         assert effect.difference and effect.difference.low and effect.difference.high
         assert effect.difference.low < rate - 0.1 < effect.difference.high
-    repeated = effects_in(planted)["repeated"]
+    (repeated,) = (effect for effect in effects if effect.name == "repeated")
     assert repeated.extra_dollars == pytest.approx(repeated.extra_tokens * 2e-6)
     assert helps_sentence(planted).startswith("Helps: listing the legal moves")
     text, output = text_of(page(planted)), printed(summary(planted), width=140)
@@ -195,7 +189,8 @@ def test_interventions_with_unusable_replies_cannot_be_judged() -> None:
     names = ("check-first", "legal-moves")
     with serving_in_process(silent) as server:
         run = measure(server, dataset=positions(N), interventions=names, n=N)
-    refused, useful = (effects_in(run)[name] for name in names)
+    effects = {effect.name: effect for effect in run.results.interventions}
+    refused, useful = (effects[name] for name in names)
     assert (refused.verdict, refused.unusable) == ("cannot be judged", 1)
     unread = "cannot be judged: 100% of the replies contain no move"
     assert effect_text(run, refused) == unread and unread in text_of(page(run))
@@ -257,15 +252,3 @@ def test_longer_replies_have_their_own_token_limit_and_cache_key(
         shorter = replace(CONDITIONS["reason-first"], tokens=900)
         monkeypatch.setitem(CONDITIONS, "reason-first", shorter)
         assert limits() == [900] * 2
-
-
-def test_interventions_on_the_command_line() -> None:
-    command = ("run", "--model", "cdta/random", "--dataset", positions(2), "-n", 2, "--json")
-    for options, expected in (
-        (("--interventions",), ALL),
-        (("--interventions", "repeated", "--interventions", "example"), ["repeated", "example"]),
-    ):
-        printed_run = json.loads(cdta(*command, *options, code=0).stdout)
-        assert sorted(printed_run["interventions"]) == sorted(expected)
-    mistyped = cdta(*command, "--interventions", "exmple", code=2)
-    assert mistyped.stderr == "cdta: unknown intervention: 'exmple' (did you mean 'example'?)\n"

@@ -109,7 +109,6 @@ def test_equivalent_values_give_equal_specs(options: dict[str, Any], same: dict[
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("max_tokens", 0, "max_tokens must be greater than or equal to 1, not "),
         ("max_cost", float("nan"), "max_cost must be a finite number, not "),
         ("reading", "x", "unknown reading: 'x' (valid: exact, lenient)"),
     ],
