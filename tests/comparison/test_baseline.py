@@ -56,33 +56,22 @@ def test_answers_without_a_move_never_prove_a_drop() -> None:
     assert (check.verdict, check.difference.value) == ("inconclusive", -1)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "code", "expected"),
-    [("adapted", "usual", 1, "fails"), ("usual", "adapted", 0, "passes")],
-)
-def test_exit_code_follows_the_baseline_check(
-    old: Outcomes, new: Outcomes, code: int, expected: str, tmp_path: Path
-) -> None:
-    then, now = save(tmp_path / "then", run_on(10, old)), save(tmp_path / "now", run_on(17, new))
-    gate = ("compare", "--baseline", then, now, "--tolerance", 10)
-    result, json_result = cdta(*gate, code=code), cdta(*gate, "--json", code=code)
+def test_exit_code_follows_the_baseline_check(tmp_path: Path) -> None:
+    good = save(tmp_path / "good", run_on(10, "adapted"))
+    bad = save(tmp_path / "bad", run_on(17, "usual"))
+    gate = ("compare", "--baseline", good, bad, "--tolerance", 10)
+    result, json_result = cdta(*gate, code=1), cdta(*gate, "--json", code=1)
     sentence = result.stdout.splitlines()[-1]
-    assert sentence.startswith(f"The check {expected}: ")
-    facts = json.loads(json_result.stdout)["baseline"]
-    assert (result.stderr, json_result.stderr, facts["sentence"]) == ("", "", sentence)
-    assert cdta(*gate, "--markdown", code=code).stderr == f"{sentence}\n"
-    assert (facts["verdict"] == "worse", facts["tolerance"]) == (code == 1, 0.1)
-    if code:
-        assert facts["difference"]["value"] == -1
-        assert "is significantly worse than the baseline m 2026-11-10 10:00:00" in sentence
-        assert "by more than 10 points. Its rule uptake differs by −100 points [" in sentence
-
-
-def test_all_runs_of_a_folder_are_compared(tmp_path: Path) -> None:
-    folder = save(tmp_path / "runs", *(run_on(day, "usual", 20) for day in (10, 11)))
-    [pair] = json.loads(cdta("compare", folder, "--json", code=0).stdout)["pairs"]
-    assert pair["models"] == ["m 2026-11-10 10:00:00", "m 2026-11-11 10:00:00"]
-    assert (pair["shared"], pair["difference"]["value"]) == (20, 0)
+    start = "The check fails: m 2026-11-17 10:00:00 is significantly worse than the baseline m 2026"
+    assert sentence.startswith(start)
+    assert "by more than 10 points. Its rule uptake differs by −100 points [" in sentence
+    check = json.loads(json_result.stdout)["baseline"]
+    assert (result.stderr, json_result.stderr, check["sentence"]) == ("", "", sentence)
+    assert (check["verdict"], check["tolerance"]) == ("worse", 0.1)
+    assert check["difference"]["value"] == -1
+    assert cdta(*gate, "--markdown", code=1).stderr == f"{sentence}\n"
+    passed = cdta("compare", "--baseline", bad, good, code=0).stdout
+    assert passed.splitlines()[-1].startswith("The check passes: ")
 
 
 def test_a_comparison_without_two_comparable_runs_is_an_error(tmp_path: Path) -> None:

@@ -62,13 +62,6 @@ def test_the_verdict_follows_from_the_interval(low: float, high: float, verdict:
     assert (pair.verdict, pair.result) == (verdict, verdict)
 
 
-def test_equal_models_are_equivalent_on_enough_samples() -> None:
-    for percent in (0, 50, 100):
-        play = keeps_habit_in(percent)
-        few, many = (pair_of(n, a=play, b=play).verdict for n in (30, 400))
-        assert (few, many) == ("inconclusive", "equivalent")
-
-
 def test_only_items_that_both_answered_count() -> None:
     [pair] = compare(
         [

@@ -7,11 +7,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
 from cant_do_that_anymore import Spec
-from cant_do_that_anymore.cli.commands.experiment import experiment_command, take_defaults
 from cant_do_that_anymore.client.session import model_info
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.runs.lookup import folders_in
@@ -43,18 +41,6 @@ def test_a_model_name_may_include_an_address() -> None:
         Spec(model="a@http://b", base_url=url)
 
 
-def test_a_file_may_have_flags_and_several_values(tmp_path: Path) -> None:
-    file, efforts = tmp_path / "mine.toml", {"model": "m", "efforts": ["none", "low"]}
-    for text, expected in (
-        ("interventions = true", {"interventions": ["all"]}),
-        ("model = [{name = 'm', reasoning_effort = ['none', 'low']}]", {"models": [efforts]}),
-    ):
-        file.write_text(text)
-        context = click.Context(experiment_command)
-        take_defaults(context, click.Argument(["paths"]), (file,))
-        assert context.default_map == expected
-
-
 def test_one_file_measures_models_on_three_servers(tmp_path: Path) -> None:
     """The first two have the same model name. The command line overrides the file."""
     file, out = tmp_path / "mine.toml", tmp_path / "out"
@@ -76,7 +62,7 @@ def test_one_file_measures_models_on_three_servers(tmp_path: Path) -> None:
             url = "{third}"
             price = [1, 2.5]
             max_tokens = 9
-            reasoning_effort = ["low"]
+            reasoning_effort = "low"
             extra_body = {{ top_k = 5 }}
         """
         file.write_text(text, encoding="utf-8-sig")  # some editors add a byte order mark

@@ -73,13 +73,6 @@ def test_markdown_escapes_model_names() -> None:
         assert rows[0].startswith(r"| a\|b \<i\>\*x\* ")
 
 
-def test_comparison_with_no_or_one_sample() -> None:
-    for n, verdict in ((0, "No model can be ranked"), (1, "There is no evidence")):
-        runs = [make_run(name, PLAYS["alpha"], n=n) for name in ("a", "b")]
-        assert "</html>" in page_of(*runs)
-        assert printed(comparison_table(ranking_of(runs))).startswith(verdict)
-
-
 def test_report_fits_every_screen_and_is_accessible(tmp_path: Path, open_page: Opener) -> None:
     two_models = [make_run(EVIL, PLAYS["alpha"]), make_run("beta", PLAYS["beta"])]
     path = tmp_path / "page.html"

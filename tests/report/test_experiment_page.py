@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlparse
 import numpy as np
 import pytest
 from aiohttp import web
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from browser import Opener, OpenPage, check_accessible, check_fits
 from cant_do_that_anymore.comparison.entries import named_entries
@@ -193,13 +193,6 @@ def test_rows_can_be_sorted_by_mouse_and_keyboard(page: Page) -> None:
     page.get_by_role("button", name="model").click()
     names = page.locator("table.board-of tbody th").all_inner_texts()
     assert names == sorted(names)
-
-
-def test_the_table_works_without_scripts(browser: Browser, experiment: Experiment) -> None:
-    page = browser.new_context(java_script_enabled=False).new_page()
-    page.goto((experiment.out / "index.html").as_uri())
-    assert page.locator("table.board-of tbody tr").count() == 6
-    assert page.locator("button").count() == 0
 
 
 def test_rows_link_to_the_reports_of_their_runs(opened: OpenPage, experiment: Experiment) -> None:
