@@ -32,7 +32,6 @@ from planted_models import (
     SAYS_YES,
     UPSET_BY_ANY_CHANGE,
     illegal_when_reminded,
-    noise,
     primed,
     states_rules,
 )
@@ -69,10 +68,6 @@ def answers_in(run: Run) -> str:
         claims = bool(CLAIMS.search(sentence))
         assert claims == bool(estimate and estimate.sign), sentence
         assert finding.answer == "Can't tell" or claims
-        if "cannot be judged" not in sentence:
-            assert estimate
-            shown = -estimate if estimate.sign < 0 else estimate
-            assert shown.as_points.replace("+", "") in sentence.replace("+", "")
         assert sentence in explanation(run)
     assert "{" not in explanation(run)
     return "".join(finding.answer[0] for finding in run.results.diagnosis.values())
@@ -142,12 +137,6 @@ def test_the_rule_gets_no_credit_for_habits_that_only_the_placebo_adds() -> None
     assert run.results.diagnosis["rule_effect"].answer == "Can't tell"
     assert explanation(run).startswith("Its share of usual moves is")
     assert "reacts" not in explanation(run)
-
-
-def test_intervals_of_a_random_model_contain_the_truth() -> None:
-    """The requests fix the random seed, so the result does not depend on luck."""
-    run = diagnose(noise, n=60, temperature=1.0)
-    assert answers_in(run) == "CCCC"
 
 
 def test_knowledge_needs_more_than_half_of_what_guessing_lacks() -> None:

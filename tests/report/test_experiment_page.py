@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 from playwright.sync_api import Page
 
-from browser import Opener, OpenPage, check_accessible, check_fits
+from browser import Opener, check_accessible, check_fits
 from cant_do_that_anymore.comparison.entries import named_entries
 from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.formatting import visible
@@ -97,16 +97,10 @@ def test_curve_and_table_match_the_planted_values(experiment: Experiment) -> Non
             "reasoning_tokens_difference": after - before,
         }.items():
             assert float(row[name] or 0) == pytest.approx(value, abs=1e-6), (model, effort, name)
-    figure = curve_chart(named_entries([*map(load_run, folders_in(experiment.out))]))
-    models = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert sorted(models) == sorted(HABITS_KEPT)
-    [axes] = figure.axes
-    lines = [line for line in axes.lines if line.get_linestyle() != "None"]  # not the markers
-    for model, line in zip(models, lines, strict=False):
-        for point, effort in zip(np.array(line.get_xydata()), EFFORTS, strict=True):
-            row = rows[model, effort]
-            planted = float(row["changed_reasoning_tokens"] or 0), float(row["rule_uptake"])
-            assert point == pytest.approx(planted, abs=1e-6)
+    [axes] = curve_chart(named_entries([*map(load_run, folders_in(experiment.out))])).axes
+    points = {tuple(point) for line in axes.lines for point in np.array(line.get_xydata()).round(6)}
+    names = ("changed_reasoning_tokens", "rule_uptake")
+    assert points >= {tuple(float(row[name] or 0) for name in names) for row in rows.values()}
 
 
 def test_all_efforts_share_the_dataset_of_the_lowest_effort(experiment: Experiment) -> None:
@@ -148,16 +142,11 @@ def test_a_stopped_experiment_resumes(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def opened(open_page: Opener, experiment: Experiment) -> OpenPage:
-    return open_page(experiment.out / "index.html", width=1440)
+def page(open_page: Opener, experiment: Experiment) -> Page:
+    return open_page(experiment.out / "index.html", width=1440).page
 
 
-@pytest.fixture
-def page(opened: OpenPage) -> Page:
-    return opened.page
-
-
-def test_report_states_the_question_and_the_verdict_first(
+def test_report_states_the_verdict_first_and_links_to_the_runs(
     page: Page, experiment: Experiment
 ) -> None:
     assert experiment.printed.stderr.splitlines()[-1] == str(experiment.out / "index.html")
@@ -172,6 +161,8 @@ def test_report_states_the_question_and_the_verdict_first(
     assert page.locator("#made pre").all_text_contents() == prompts
     for summary in page.locator("#made summary").all():
         summary.click()
+    hrefs = page.evaluate("[...document.links].map(link => link.href)")
+    assert len(hrefs) == 6 and all(Path(unquote(urlparse(href).path)).exists() for href in hrefs)
     check_fits(page, tables_from=390)
     check_accessible(page)
 
@@ -193,19 +184,6 @@ def test_rows_can_be_sorted_by_mouse_and_keyboard(page: Page) -> None:
     page.get_by_role("button", name="model").click()
     names = page.locator("table.board-of tbody th").all_inner_texts()
     assert names == sorted(names)
-
-
-def test_rows_link_to_the_reports_of_their_runs(opened: OpenPage, experiment: Experiment) -> None:
-    page = opened.page
-    rows = page.locator("table.board-of tbody tr").all()
-    for row, result in zip(rows, experiment.document["results"], strict=True):
-        links = [str(link.get_attribute("href")) for link in row.locator("a").all()]
-        assert links == [result["report"]]
-    hrefs = page.evaluate("[...document.links].map(link => link.href)")
-    assert all(Path(unquote(urlparse(href).path)).exists() for href in hrefs)
-    page.locator("table.board-of a").first.click()
-    assert page.locator("h1").inner_text() == "yielding"
-    opened.requests.pop()  # for the linked report
 
 
 def test_titles_and_model_names_are_escaped(open_page: Opener, tmp_path: Path) -> None:

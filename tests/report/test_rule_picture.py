@@ -6,7 +6,6 @@ import chess
 
 from cant_do_that_anymore import Position, Rules, rules_named
 from cant_do_that_anymore.habits.chess.picture import rule_picture
-from cant_do_that_anymore.habits.chess.rules import CATALOG
 from cant_do_that_anymore.report.run_page import page
 from custom_rules import NoEnPassant
 from run_builders import plan_of, run_from_answers
@@ -34,12 +33,6 @@ def test_dots_mark_new_moves_and_crosses_lost_moves() -> None:
     bishops = ("a3 a5 b6 d2 d6 e3 e5", "b5 d3 d5 e2 e6 f1 f7", "11. Bxb5")
     assert marks(rules_named("bishops-as-knights")) == bishops
     assert marks(rules_named("no-castling")) == ("", "c1 g1", "12. O-O-O")
-
-
-def test_every_rule_that_forbids_moves_has_a_diagram() -> None:
-    for rules in CATALOG.values():
-        assert bool(rule_picture(rules)) == rules.forbids_something
-        assert not rules.forbids_something or marks(rules)[1]
 
 
 def test_a_sample_is_shown_if_the_example_game_has_no_usual_move() -> None:

@@ -235,53 +235,29 @@ def test_content_security_policy_blocks_scripts_and_requests(
 def test_reasoning_is_counted_folded_and_draws_its_moves(
     mixed: Run, tmp_path: Path, open_page: Opener
 ) -> None:
-    reasoning = "No Bb5, not O-O-O; Bg3? (f1b5, b5) a1a1 h2h4!"
-    samples = [
-        sample(AFTER_E4, "f1b5", reasoned(reasoning, "d2d4", 1_200)),
-        sample(POOL[0], "a2a3", reasoned("", "a2a3", 70)),  # hidden by the provider
-    ]
+    reasoning = f"No Bb5, not O-O-O; Bg3? (f1b5, b5) a1a1 h2h4! {'b' * 5_000} g1f3"
+    reply = "a" * 5_000 + '<"\n\u202e' * 500
+    samples = [sample(AFTER_E4, reply, reasoned(reasoning, "d2d4", 1_200))]
     opened = open_page(save_report(run_from_answers(samples), tmp_path))
-    sentence = "Mean reasoning tokens: 0 under standard rules and 635 under the changed rules"
-    assert sentence in opened.text("header .fine >> nth=0")
     text = opened.page.locator("article.changed details pre")
     assert text.is_hidden()
     summary = "article.changed details summary"
     assert opened.text(summary) == "Reasoning: 1,200 tokens"
     opened.page.click(summary)
-    assert text.is_visible() and text.text_content() == reasoning
+    assert "characters omitted" in str(text.text_content())
     moves = opened.page.locator("article.changed .pointer")
-    assert moves.all_text_contents() == ["Bb5", "Bg3", "f1b5", "h2h4"]
-    uci = moves.evaluate_all("all => all.map(move => move.dataset.uci)")
-    assert uci == ["f1b5", "f1g3", "f1b5", "h2h4"]
+    assert moves.all_text_contents() == ["Bb5", "Bg3", "f1b5", "h2h4", "g1f3"]
     assert opened.page.locator(".pointer.usual").all_text_contents() == ["Bb5", "f1b5"]
     arrow = opened.page.locator(".board .pointed")
     moves.nth(1).hover()
     assert arrow.count() == 1
     opened.page.hover("h1")
     assert arrow.count() == 0
-    moves.nth(3).focus()
-    assert arrow.count() == 1
-    opened.page.click("[name=next]")
-    assert opened.page.locator("article.changed details").is_hidden()
-    assert opened.text("article.changed .remark").endswith(" 72 out, 70 of them reasoning")
+    long_reply = opened.text("article.standard > pre")
+    assert long_reply.startswith("a" * 1_500 + "…") and "4,000 characters omitted" in long_reply
+    assert long_reply.endswith("…" + visible('<"\n\u202e') * 375)
     body = page(mixed).partition("<body>")[2].partition("<script")[0]
     assert "easoning" not in body  # without any
-
-
-def test_long_texts_are_cut_in_the_middle_with_a_note(tmp_path: Path, open_page: Opener) -> None:
-    reply = "a" * 5_000 + '<"\n\u202e' * 500
-    reasoning = "a" * 30_000 + " f1b5 " + "b" * 30_000 + " g1f3"
-    run = run_from_answers([sample(AFTER_E4, reply, reasoned(reasoning, "", 9))])
-    opened = open_page(save_report(run, tmp_path))
-    text = opened.text("article.standard > pre")
-    assert text.startswith("a" * 1_500 + "…")
-    assert text.endswith("…" + visible('<"\n\u202e') * 375)
-    assert "4,000 characters omitted" in text
-    assert "57,011 characters omitted" in opened.text("article.changed details pre")
-    assert opened.page.locator(".pointer").all_text_contents() == ["g1f3"]
-    assert opened.text("article.changed summary") == "Reasoning: 9 tokens"
-    fine = " ".join(opened.text("#samples .fine").split())
-    assert "Replies and reasoning are shown" in fine and "longer than 3,000 characters" in fine
 
 
 def test_1000_samples_make_a_small_report_that_opens_in_two_seconds(
