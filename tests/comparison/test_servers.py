@@ -85,8 +85,6 @@ def test_one_file_measures_models_on_three_servers(tmp_path: Path) -> None:
     table = (out / "results.csv").read_text()
     assert all(f"\nalpha {url}" in table for url in (first, second)) and "\nbeta" in table
     assert json.loads(done.stdout)["title"] == "Three servers"
-    titled = cdta("experiment", out, "--title", "Mine", "--json", "--out", tmp_path / "new")
-    assert json.loads(titled.stdout)["title"] == "Mine"
 
 
 def test_an_address_with_a_secret_is_refused_before_it_is_printed_or_saved(tmp_path: Path) -> None:

@@ -14,13 +14,14 @@ from cant_do_that_anymore.habits.chess.rules import (
     BISHOPS_AS_KNIGHTS,
     board_after,
 )
-from cant_do_that_anymore.providers.base import Answer
+from cant_do_that_anymore.metrics.diagnosis import KNOWS_FROM, answer_to
+from cant_do_that_anymore.metrics.estimates import Estimate
 from cant_do_that_anymore.report.sentences import explanation, finding_sentence
 from cant_do_that_anymore.runs.cost import estimate
 from cant_do_that_anymore.runs.identity import PROBES
 from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.runs.storage import load_run, save_run
-from cant_do_that_anymore.task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_CONDITIONS
+from cant_do_that_anymore.task.conditions import CONTROL_CONDITIONS
 from loopback import queried_move
 from planted_models import (
     CANNOT_STOP,
@@ -36,7 +37,6 @@ from planted_models import (
     states_rules,
 )
 from testing import (
-    POOL,
     USUAL,
     Body,
     Spec,
@@ -46,9 +46,7 @@ from testing import (
     legal_under_both,
     measure,
     moves_in,
-    plan_of,
     positions_of,
-    run_from_answers,
     serving_in_process,
 )
 
@@ -139,22 +137,14 @@ def test_the_rule_gets_no_credit_for_habits_that_only_the_placebo_adds() -> None
     assert "reacts" not in explanation(run)
 
 
-def test_knowledge_needs_more_than_half_of_what_guessing_lacks() -> None:
-    """An interval between 0 and 50 points shows some knowledge, but not that it is known."""
-
-    def answers(right: int) -> tuple[str, str]:
-        outcomes = dict.fromkeys(DIAGNOSIS_CONDITIONS, Answer("e2e4")) | {
-            "knows_forbidden": Answer("no")
-        }
-        rows = [
-            (position, outcomes | {"knows_allowed": Answer("yes" if number < right else "no")})
-            for number, position in enumerate(POOL[:200])
-        ]
-        run = run_from_answers(rows, plan_of(names=DIAGNOSIS_CONDITIONS))
-        return run.results.diagnosis["knowledge"].answer, finding_sentence(run, "knowledge")
-
-    assert [answers(right)[0] for right in (10, 40, 100, 130)] == ["No", "No", "Can't tell", "Yes"]
-    assert answers(40)[1].startswith("It is only 20 points")
+@pytest.mark.parametrize(
+    ("low", "high", "answer"),
+    [(0.1, 0.4, "No"), (0.0, 0.4, "Can't tell"), (0.3, 0.6, "Can't tell"), (0.6, 0.9, "Yes")],
+)
+def test_knowledge_needs_more_than_half_of_what_guessing_lacks(
+    low: float, high: float, answer: str
+) -> None:
+    assert answer_to(Estimate((low + high) / 2, low, high, 9), KNOWS_FROM) == answer
 
 
 def test_controls_are_other_positions_with_a_move_legal_under_all_rule_sets() -> None:

@@ -112,11 +112,9 @@ TEXTS = {"standard": "Chess. {position}.", "changed": "Chess. {change} {position
 @pytest.mark.parametrize(
     ("wording", "message"),
     [
-        ("terse,terse", "each once, not 'terse, terse'"),
         ([TEXTS, TEXTS], "each once, not 'own, own'"),
         ({"standard": "Play."}, "missing the key 'changed'"),
         ((), "give at least one wording"),
-        ("", "unknown wording: ''"),
         ({"standard": "A.", "changed": "B. {change}"}, "fits only the form moves, not fen; write"),
         (
             {"standard": "A. {position}", "changed": "Bishops move as knights. {position}"},

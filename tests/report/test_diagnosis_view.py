@@ -7,7 +7,6 @@ from markupsafe import escape
 
 from browser import Opener, check_accessible, check_fits, save_report
 from cant_do_that_anymore import Answer, Position
-from cant_do_that_anymore.providers.base import Usage
 from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.report.sentences import explanation, findings
 from cant_do_that_anymore.report.tables import summary
@@ -115,16 +114,7 @@ def test_the_report_shows_all_replies_and_questions_and_the_controls(
 
 
 def test_diagnosis_report_is_accessible(tmp_path: Path, open_page: Opener) -> None:
-    """The run has a diagnosis, reasoning and failures, so that its report has every section."""
-    answer = Answer("no idea", reasoning=f"{POOL[0].usual[0]}?", usage=Usage(1, 72, 70))
-    knowing = [(True, False), (True, True), (None, True), (False, True)]
-    samples = [diagnosed_sample(p, *kind) for p, kind in zip(POOL, knowing, strict=False)]
-    samples[0] = POOL[0], {**samples[0][1], "changed": answer}
-    run = run_from_answers(samples, plan_of(4, DIAGNOSIS_CONDITIONS))
-    opened = open_page(save_report(run, tmp_path))
-    report = opened.page
-    assert report.locator(".failures li").count() > 1
-    assert opened.text("article.changed summary").startswith("Reasoning: 70 tokens")
+    report = open_page(save_report(run_with_counts(SOME_UNREADABLE), tmp_path)).page
     for folded in report.locator("#made summary").all():
         folded.click()
     check_fits(report, tables_from=390)

@@ -111,12 +111,9 @@ def test_the_report_has_what_run_json_has(random_run: Path, open_page: Opener) -
         condition, outcome = key.split(".")
         assert int(value) == run_data["outcomes"][condition][outcome]
     prompts = [each["prompts"].values() for each in run_data["conditions"].values()]
-    for text in (
-        *(run_data[name] for name in ("version", "rules", "started_at", "protocol")),
-        *(run_data["dataset"]["origin"], run_data["dataset"]["provenance"]),
-        *(f"{name} {version}" for name, version in run_data["versions"].items()),
-        *(wording["text"] for wordings in prompts for wording in wordings),
-    ):
+    texts = [wording["text"] for wordings in prompts for wording in wordings]
+    names = ("version", "rules", "started_at", "protocol")
+    for text in (*texts, *(run_data[name] for name in names), run_data["dataset"]["provenance"]):
         assert text in opened.text("#made")
     assert all(note in opened.text(".notes") for note in run_data["notes"])
 
@@ -239,6 +236,8 @@ def test_reasoning_is_counted_folded_and_draws_its_moves(
     reply = "a" * 5_000 + '<"\n\u202e' * 500
     samples = [sample(AFTER_E4, reply, reasoned(reasoning, "d2d4", 1_200))]
     opened = open_page(save_report(run_from_answers(samples), tmp_path))
+    sentence = "Mean reasoning tokens: 0 under standard rules and 1,200 under the changed rules, a "
+    assert sentence in opened.text("header .fine >> nth=0")
     text = opened.page.locator("article.changed details pre")
     assert text.is_hidden()
     summary = "article.changed details summary"

@@ -53,18 +53,18 @@ def diagnose(
     knowledge, rule = _KNOWLEDGE.estimate(samples), _RULE_EFFECT.estimate(samples)
     reminder = difference(uptake_under(REMINDED), UPTAKE, samples, comparisons=effects)
     other, fall = _OTHER_PLAY.estimate(controls), DELTA.estimate(samples)
-    is_rule = _answer(rule)
+    is_rule = answer_to(rule)
     if is_rule == "Yes" and not (fall and fall.sign < 0):
         is_rule = "Can't tell"  # only the placebo changed the habit
     return {
-        "knowledge": Finding(knowledge, _answer(knowledge, KNOWS_FROM)),
+        "knowledge": Finding(knowledge, answer_to(knowledge, KNOWS_FROM)),
         "rule_effect": Finding(rule, is_rule),
-        "reminder_effect": Finding(reminder, _answer(reminder)),
-        "other_play": Finding(other, _answer(-other if other else None)),
+        "reminder_effect": Finding(reminder, answer_to(reminder)),
+        "other_play": Finding(other, answer_to(-other if other else None)),
     }
 
 
-def _answer(estimate: Estimate | None, threshold: float = 0.0) -> Verdict:
+def answer_to(estimate: Estimate | None, threshold: float = 0.0) -> Verdict:
     """Say whether an effect is above the threshold; an interval that includes 0 never decides."""
     if not estimate or estimate.low is None or estimate.high is None or not estimate.sign:
         return "Can't tell"
