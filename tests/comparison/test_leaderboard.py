@@ -62,7 +62,6 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
     "one breaks the rule more often when told": lambda: [
         run_with_outcomes("a", "usual", lambda n: "usual" if n % 2 else "legal")
     ],
-    "a lead": lambda: keeping(a=60, b=40),
     "a tie, and one behind": lambda: keeping(a=60, b=40, c=40),
     "inconclusive": lambda: keeping(100, a=50, b=52),
     "inconclusive among many": lambda: keeping(60, **dict.fromkeys("abcdef", 40)),
@@ -77,11 +76,6 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
         run_with_outcomes("b", "error"),
         run_with_outcomes("c", "legal", "legal"),
     ],
-    "nobody has a rank": lambda: [run_with(name, unreadable=59) for name in "ab"],
-    "every category has a verdict": lambda: [
-        *keeping(a=60, b=40),
-        run_with_outcomes("a", keeps_habit_in(60), plan={"eval": "all_diagonal"}),
-    ],
     "every difference in settings": lambda: [
         small_run("a"),
         small_run(
@@ -89,7 +83,6 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
         ),
     ],
     "datasets of their own": lambda: [on("a", version="a", **BUILT), on("b", version="b", **BUILT)],
-    "a given dataset": lambda: [on(name, version="", origin="both.jsonl") for name in "ab"],
     "datasets for other rules": lambda: [
         run_with_outcomes(
             name,

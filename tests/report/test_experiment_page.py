@@ -10,7 +10,6 @@ from urllib.parse import unquote, urlparse
 
 import numpy as np
 import pytest
-from aiohttp import web
 from playwright.sync_api import Page
 
 from browser import Opener, check_accessible, check_fits
@@ -22,7 +21,6 @@ from cant_do_that_anymore.report.formats.csv import as_csv
 from cant_do_that_anymore.report.pages import write
 from cant_do_that_anymore.report.plots import curve_chart
 from cant_do_that_anymore.report.rows import Row, build_document
-from cant_do_that_anymore.runs.identity import PROBES
 from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.storage import load_run
 from reasoning_servers import HABITS_KEPT, effort_server, keeps_habit_at, reasoning_tokens_at
@@ -113,32 +111,6 @@ def test_all_efforts_share_the_dataset_of_the_lowest_effort(experiment: Experime
     assert efforts.count("none") > 2 * 2 * N
     high = [r["max_tokens"] for r in experiment.requests if r["reasoning_effort"] == "high"]
     assert high == [REASONING_TOKENS] * 2 * 2 * N
-
-
-def test_a_stopped_experiment_resumes(tmp_path: Path) -> None:
-    """The server rejects the key during the last effort. Finished runs are still reported."""
-    server, sent = effort_server(), 0
-    answer = server.fault
-    assert answer
-
-    async def reject_key(request: Body, number: int) -> web.StreamResponse | None:
-        nonlocal sent
-        sent += request["reasoning_effort"] == "high"
-        return web.json_response({}, status=401) if sent > N else await answer(request, number)
-
-    server.fault = reject_key
-    arguments = ("--model", "yielding", "--reasoning-effort", ",".join(EFFORTS))
-    with serving_in_process(server):
-        stopped = run_experiment(server, tmp_path, *arguments)
-        assert stopped.returncode == 1
-        assert "some runs failed: yielding: " in stopped.stderr
-        assert sorted(effort for _, effort in table(tmp_path)) == ["low", "none"]
-        server.fault, before = answer, len(server.requests)
-        assert run_experiment(server, tmp_path, *arguments).returncode == 0
-    new = [request["reasoning_effort"] for request in server.requests[before:]]
-    assert new[:PROBES] == ["none"] * PROBES  # whether it is still the same model
-    assert set(new[PROBES:]) == {"high"}
-    assert len(table(tmp_path)) == 3
 
 
 @pytest.fixture
