@@ -19,7 +19,6 @@ from .compute import Results
 from .measures import SHARE_BEFORE
 
 MIN_SAMPLES = 5  # with fewer, a run is a trial
-MAX_LISTED = 3  # versions in a note
 WEAK_HABIT = 0.3  # share of usual answers under the standard rules
 NOTABLE_CUTS = 0.01  # share of replies that are cut off
 NOTABLE_UNUSABLE = 0.05  # share of replies under a condition that are unusable
@@ -129,7 +128,5 @@ def version_of_all(versions: Collection[str], name: str) -> str:
 
 def _on_versions(versions: Counter[str]) -> Iterator[str]:
     if len(versions) > 1:
-        listed = [f"{version} ({count})" for version, count in versions.most_common(MAX_LISTED)]
-        others = len(versions) - len(listed)
-        more = f" and {others:,} more" if others else ""
-        yield f"more than one model version answered: {', '.join(listed)}{more}"
+        listed = ", ".join(f"{version} ({count})" for version, count in versions.most_common())
+        yield f"more than one model version answered: {listed}"

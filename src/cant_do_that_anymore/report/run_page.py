@@ -32,10 +32,8 @@ from .sentences import (
     findings,
     headline,
     helps_sentence,
-    reasoning_sentence,
+    remarks_on,
     shares_text,
-    size_sentence,
-    wording_sentence,
 )
 from .svg import axis_over, flow
 from .tables import YES_OR_NO, outcomes_in
@@ -62,9 +60,7 @@ def headline_and_tiles(run: Run) -> dict[str, object]:
         "title": last_part(run.version),
         "headline": headline(run),
         "explanation": explanation(run),
-        "remarks": " ".join(
-            filter(None, (wording_sentence(run), size_sentence(run), reasoning_sentence(run)))
-        ),
+        "remarks": remarks_on(run),
         "tiles": list(_tiles(run)),
         "words": run.words,
     }

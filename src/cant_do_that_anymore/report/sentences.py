@@ -95,7 +95,12 @@ def _only_above(estimates: Iterable[Estimate | None]) -> str:
     return f" Only effects above {in_points(reach, signed=False)} points would show."
 
 
-def size_sentence(run: Run) -> str:
+def remarks_on(run: Run) -> str:
+    """Say how much the wording matters, how many samples would be enough, and what reasoning is."""
+    return " ".join(filter(None, (wording_sentence(run), _size_sentence(run), _reasoning(run))))
+
+
+def _size_sentence(run: Run) -> str:
     """Say how many samples an interval of ±5 points needs; "" for enough."""
     uptake = run.results.uptake
     if not uptake or uptake.reach <= REACH:
@@ -257,7 +262,7 @@ def helps_sentence(run: Run) -> str:
     return " ".join(named) + _only_above(judged)
 
 
-def reasoning_sentence(run: Run) -> str:
+def _reasoning(run: Run) -> str:
     """Return the sentence on reasoning tokens, or "" for a model without reasoning."""
     difference = run.results.get(REASONING_DIFFERENCE)
     if not difference:

@@ -7,7 +7,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from ..comparison.leaderboard import Ranking, advice, heading, settings_of, verdicts
-from ..formatting import dollars, duration, minus, number, rounded
+from ..formatting import dollars, duration, number, rounded
 from ..metrics.measures import LENGTHS, ORIGINAL
 from ..runs.run import Run
 from ..task.types import OUTCOMES, Outcome
@@ -27,9 +27,7 @@ from .sentences import (
     findings,
     headline,
     helps_sentence,
-    reasoning_sentence,
-    size_sentence,
-    wording_sentence,
+    remarks_on,
 )
 
 MANY_COLUMNS = 7  # stand closer together
@@ -51,8 +49,7 @@ def summary(run: Run, *, verbose: bool = False) -> RenderableType:
     return Group(
         Text(headline(run), style="bold"),
         *_paragraph(explanation(run)),
-        *_paragraph(f"{wording_sentence(run)} {size_sentence(run)}".strip()),
-        *_paragraph(reasoning_sentence(run)),
+        *_paragraph(remarks_on(run)),
         *_table(_by_wording(run)),
         *_table(_diagnosis(run)),
         *([Text(YES_OR_NO, style="dim")] if run.results.diagnosis else ()),
@@ -116,15 +113,14 @@ def _diagnosis(run: Run) -> Cells:
 
 def _what_helps(run: Run) -> Cells:
     """Return the interventions with their effects."""
-    effects, without = run.results.interventions, share_text(run.results.uptake)
-    rows = [["(none)", without, "", ""]] if effects else []
+    cells = [["intervention", "rule uptake", "effect in points"]]
+    effects = run.results.interventions
+    if effects:
+        cells.append(["(none)", share_text(run.results.uptake), ""])
     for effect in effects:
         uptake = share_text(effect.rule_uptake if effect.can_be_judged else None)
-        tokens = minus(f"{effect.extra_tokens:+,.0f}")
-        rows.append([effect.name, uptake, effect_text(run, effect, unit=False), tokens])
-    cells = [["intervention", "rule uptake", "effect in points", "tokens"], *rows]
-    is_counted = run.results.usage.output_tokens  # not by bundled models
-    return cells if is_counted else [row[:-1] for row in cells]
+        cells.append([effect.name, uptake, effect_text(run, effect, unit=False)])
+    return cells
 
 
 def _original(run: Run) -> Cells:
