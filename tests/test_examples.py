@@ -1,10 +1,8 @@
 """The examples do what their descriptions say."""
 
-import json
 import runpy
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -62,25 +60,6 @@ def test_replies_in_logs_are_scored(capsys: pytest.CaptureFixture[str]) -> None:
         "    1   20%  forbidden by the rule",
         "    1   20%  no move",
     ]
-
-
-def test_the_training_environment_rewards_legal_moves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stubs take the place of the libraries."""
-    for name, stubs in (
-        ("verifiers", {"Rubric": SimpleNamespace, "SingleTurnEnv": SimpleNamespace}),
-        ("datasets", {"Dataset": SimpleNamespace(from_list=list)}),
-    ):
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-        vars(sys.modules[name]).update(stubs)
-    example = runpy.run_path(str(EXAMPLES / "verifiers_env.py"))
-    rewards = []
-    for row in example["load_environment"](n=2).dataset:
-        info = json.loads(row["info"])
-        for reply in (info["next_filtered_moves"][0], "I resign."):
-            said = [{"role": "assistant", "content": reply}]
-            rewards.append((info["condition"], example["legal_move"](said, info)))
-    once = [("standard", 1.0), ("standard", 0.0), ("changed", 0.0), ("changed", 0.0)]
-    assert rewards == once * 2
 
 
 def test_the_notebook_reproduces_its_stored_outputs() -> None:

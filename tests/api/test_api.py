@@ -26,7 +26,7 @@ from cant_do_that_anymore import (
     experiment,
     load,
 )
-from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
+from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.habits.chess import rule_pool
 from testing import without_plots
 
@@ -80,14 +80,10 @@ def test_a_run_is_saved_once_and_loaded_by_folder_or_name(run: Run, home: Path) 
     assert files == {"run.json", "samples.jsonl", "report.html"}
     with pytest.raises(InvalidInput, match="is not a new folder"):
         run.save(folder)
-    with pytest.raises(InvalidInput, match=r"run\.json' is not a new folder"):
-        run.save(folder / "run.json")
-    for name in (run.save("by-name"), "by-name", "y-nam", "latest"):
+    for name in (run.save("by-name"), "y-nam"):
         loaded = load(name)
         assert isinstance(loaded, Run)
         assert loaded.samples == run.samples
-    with pytest.raises(InvalidInput, match="no run matches 'nobody'"):
-        load("nobody")
 
 
 def test_a_frame_has_one_row_per_sample_and_needs_pandas(
@@ -95,12 +91,9 @@ def test_a_frame_has_one_row_per_sample_and_needs_pandas(
 ) -> None:
     frame = run.to_frame("samples")
     assert list(frame.id) == [sample.item.id for sample in run.samples]
-    for condition in ("standard", "changed"):
-        expected = {name: n for name, n in run.results.outcomes[condition].items() if n}
-        assert Counter(frame[f"{condition}_outcome"]) == expected
-    first, answer = frame.iloc[0], run.samples[0].answers["changed"]
-    assert first.changed_reply == answer.text
-    assert first.changed_output_tokens == answer.usage.output_tokens
+    expected = {name: n for name, n in run.results.outcomes["changed"].items() if n}
+    assert Counter(frame.changed_outcome) == expected
+    assert frame.changed_reply[0] == run.samples[0].answers["changed"].text
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(UserError, match="needs pandas: pip install pandas"):
         run.to_frame()
@@ -118,7 +111,6 @@ def test_runs_are_compared_also_by_name_and_with_a_baseline(
     check = compare("cdta-pocket", baseline="cdta-pocket-rules", tolerance=5).check
     assert check
     assert (check.verdict, check.tolerance) == ("worse", 0.05)
-    assert compare("cdta-pocket-rules", "cdta-pocket").summary() == comparison.summary()
 
 
 @pytest.fixture(scope="module")
@@ -145,22 +137,16 @@ def test_an_experiment_ranks_every_combination(grid: Experiment) -> None:
     uptake = frame[frame.measure == "rule_uptake"]
     entries = [entry for ranking in grid.rankings for entry in ranking.entries]
     assert list(uptake.model) == [entry.label for entry in entries]
-    assert list(uptake.rules) == [entry.change.key for entry in entries]
     assert list(uptake.value) == [entry.results["rule_uptake"].value for entry in entries]
-    assert len(grid.to_frame("samples")) == 4 * 12
 
 
 def test_an_experiment_saves_files_and_draws_plots(grid: Experiment, tmp_path: Path) -> None:
     with without_plots():
         files = grid.save(tmp_path / "out", "Four runs")
-        report = grid.report(tmp_path / "report.html")
     assert [file.name for file in files] == ["results.csv", "results.json", "index.html"]
     assert "Four runs" in files[-1].read_text(encoding="utf-8")
-    assert "Do cdta/pocket" in report.read_text(encoding="utf-8")
-    shares = grid.plot("outcomes")
-    assert shares._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
     assert grid.plot().get_suptitle().startswith("Rule uptake by rules")
-    assert grid.runs[0].plot().get_suptitle().startswith("Castling is forbidden: ")
+    assert grid.plot("outcomes")._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
     with pytest.raises(InvalidInput, match=r"unknown plot: 'bar' .*uptake-all-no-castling"):
         grid.plot("bar")
     with pytest.raises(InvalidInput, match="unknown rows: 'sample'"):
@@ -168,14 +154,11 @@ def test_an_experiment_saves_files_and_draws_plots(grid: Experiment, tmp_path: P
 
 
 def test_an_experiment_lists_failed_runs(tmp_path: Path) -> None:
-    gone = "gone@http://127.0.0.1:9/v1"
-    options: dict[str, Any] = {"evals": "all", "n": 5, "quiet": True}
-    result = experiment([gone, "cdta/random"], out=tmp_path / "out", **options)
+    models = ["gone@http://127.0.0.1:9/v1", "cdta/random"]
+    result = experiment(models, evals="all", n=5, out=tmp_path / "out", quiet=True)
     assert list(result.failures) == ["gone"]
     assert [run.model for run in result.runs] == ["cdta/random"]
     assert "gone: " in result._repr_html_()
-    with pytest.raises(Incomplete, match="some runs failed: gone: "):
-        experiment(gone, **options)
 
 
 def test_a_notebook_shows_an_error_as_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,6 @@ def test_json_is_one_object_and_the_folder_has_every_sample(tmp_path: Path) -> N
     assert done.stderr == ""
     (line,) = done.stdout.splitlines()
     result = json.loads(line)
-    assert {"rule_uptake", "variant_impact_factor", "avg_num_previous_moves"} <= set(result)
     assert result["folder"] == str(tmp_path / "run")
     assert json.loads((tmp_path / "run" / "run.json").read_text())["protocol"] == "5"
     assert len((tmp_path / "run" / "samples.jsonl").read_text().splitlines()) == 5

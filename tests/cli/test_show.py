@@ -10,34 +10,25 @@ from cant_do_that_anymore.habits.chess.position import write_positions
 from cant_do_that_anymore.habits.chess.rule_pool import example_of
 from cant_do_that_anymore.metrics.measures import violation
 from cant_do_that_anymore.task.conditions import DIAGNOSIS_CONDITIONS
-from testing import cdta, measure, mixed, perfect, positions, serving
+from testing import cdta, measure, mixed, positions, serving
 
 
 def test_failed_shows_the_answers_that_break_the_rule() -> None:
-    run = measure(mixed, dataset=positions(20))
+    run = measure(mixed, dataset=positions(20), wording="all")
     run.save()
     failed = [sample for sample in run.samples if violation("changed").holds(sample)]
     output = cdta("show", "--failed", "-n", "100", code=0).stdout
     words = " ".join(output.split())
     assert 0 < len(failed) < 20
     assert f"20 samples. The reply gives no legal move in {len(failed)} of them when" in words
-    assert run.plan.change.statement in words
     assert max(map(len, output.splitlines())) <= 80
-    titles = [line.rstrip(" ─") for line in output.splitlines() if ": sample " in line]
+    titles = [line.partition(",")[0] for line in output.splitlines() if ": sample " in line]
     assert titles == [
         f"{number} of {len(failed)}: sample {sample.item.id}"
         for number, sample in enumerate(failed, 1)
     ]
     assert all(sample.answers["changed"].text in output for sample in failed)
-
-
-def test_a_sample_is_shown_with_the_prompts_of_its_wording_and_diagnosis() -> None:
-    run = measure(perfect, n=1, wording="terse", diagnose=True)
-    run.save()
-    output = cdta("show", code=0).stdout
-    assert f"1 of 1: sample {run.samples[0].item.id}" in output
-    assert "Prompt (changed, what differs):" in output and "knows_allowed: " in output
-    assert ": sample " not in cdta("show", "latest", "--failed", code=0).stdout
+    assert "Prompt (changed, wording " in output and ", what differs):" in output
 
 
 OWN_WORDING = """standard = "Play chess. Übung\\n\\n"

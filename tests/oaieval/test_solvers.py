@@ -6,7 +6,6 @@ import pytest
 
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.oaieval.solvers import solver_named
-from cant_do_that_anymore.providers.catalog import parse_name
 
 CHAIN_OF_THOUGHT = """
 thinker:
@@ -29,7 +28,6 @@ thinker:
     ("name", "model"),
     [
         ("generation/direct/gpt-4-turbo-preview", "openai/gpt-4-turbo-preview"),
-        ("generation/direct/o1", "openai/o1"),
         ("generation/direct/claude-3-opus-20240229", "anthropic/claude-3-opus-20240229"),
         ("generation/direct/gemini-pro", "google/gemini-pro"),
         ("generation/direct/mistralai/Mixtral-8x7B", "together/mistralai/Mixtral-8x7B"),
@@ -51,19 +49,7 @@ def test_with_a_base_url_the_model_name_is_sent_unchanged() -> None:
     url = "http://localhost:8000/v1"
     assert solver_named("generation/direct/org/m", base_url=url) == {"model": "org/m"}
     assert solver_named("generation/cot/m", base_url=url) == {"model": "cot/m"}
-    base = solver_named("chess/generation/direct/m", base_url=url)
-    assert base == {"model": "completions/m"}
-    info = parse_name(base["model"], url).info()
-    assert (info.name, info.endpoint, info.identity["api"]) == ("completions/m", url, "completions")
-
-
-def test_openai_base_models_are_recognized_by_name() -> None:
-    instruct = parse_name(
-        solver_named("generation/direct/gpt-3.5-turbo-instruct-0914")["model"]
-    ).info()
-    chat = parse_name(solver_named("generation/direct/gpt-3.5-turbo")["model"]).info()
-    assert (instruct.identity["api"], instruct.max_tokens) == ("completions", 4)
-    assert (chat.identity["api"], chat.max_tokens) == ("chat", None)
+    assert solver_named("chess/generation/direct/m", base_url=url) == {"model": "completions/m"}
 
 
 def test_a_registry_adds_solvers_and_has_priority(tmp_path: Path) -> None:
