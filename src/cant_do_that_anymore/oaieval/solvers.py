@@ -103,13 +103,12 @@ def solver_fields(name: str, entry: object, base_url: str | None = None) -> Fiel
     fields = dict(_mapping(name, entry))
     if "class" in fields:
         fields = _translate(name, fields, base_url)
-    valid = ("model", "thinking_tokens", *COMPLETION_ARGS)
+    valid = ("model", *COMPLETION_ARGS)
     for key in fields.keys() - {*valid}:
         raise unknown_value(f"key of the solver {name!r}", key, valid)
-    model, tokens = str(fields.get("model") or ""), fields.pop("thinking_tokens", None)
-    if not model:
+    if not fields.get("model"):
         raise InvalidInput(f"the solver {name!r} has no model")
-    return fields | {"model": f"cot-{tokens}/{model}" if tokens else model}
+    return fields | {"model": str(fields["model"])}
 
 
 def _read_file(path: Path) -> dict[str, object]:
@@ -149,7 +148,8 @@ def _chain_of_thought(name: str, args: Fields, base_url: str | None) -> Fields:
         raise InvalidInput(
             f"the solver {name!r} reasons with one model and replies with another; use one model"
         )
-    return replier | {"thinking_tokens": thinker.get("max_tokens", THINKING_TOKENS)}
+    tokens = thinker.get("max_tokens", THINKING_TOKENS)
+    return replier | {"model": f"cot-{tokens}/{replier['model']}"}
 
 
 def _mapping(name: str, value: object) -> Fields:
