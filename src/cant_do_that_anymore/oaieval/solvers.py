@@ -23,7 +23,7 @@ from ..files import DATA, file_errors
 from ..providers.base import Answer, Model, Question, Settings, local_info
 from ..providers.catalog import BUILT_IN_MODELS, TEXT_PREFIX
 from ..providers.chain_of_thought import THINKING_TOKENS
-from ..task.spec import OPTIONS
+from ..task.spec import OPTIONS, validate_option
 
 Fields = dict[str, Any]
 T = TypeVar("T")
@@ -108,7 +108,7 @@ def solver_fields(name: str, entry: object, base_url: str | None = None) -> Fiel
         raise unknown_value(f"key of the solver {name!r}", key, valid)
     if not fields.get("model"):
         raise InvalidInput(f"the solver {name!r} has no model")
-    return fields | {"model": str(fields["model"])}
+    return fields | {"model": validate_option("model", fields["model"])}
 
 
 def _read_file(path: Path) -> dict[str, object]:
