@@ -33,21 +33,10 @@ class NoHabit(Incomplete):
 
 
 class Interrupted(Incomplete):
-    """The work ended early; the same command resumes it if its answers are cached.
+    """The work ended early; the same command resumes it, since its answers are cached."""
 
-    Attributes:
-        cached: whether the answers are cached; with ``--fresh`` they are not.
-    """
-
-    def __init__(self, why: str = "stopped", resume: str = AGAIN, *, cached: bool = True) -> None:
-        super().__init__(why, resume)
-        self.cached = cached
-
-    def __str__(self) -> str:
-        why, resume = self.args
-        if not self.cached:
-            return f"{why}; a --fresh run saves no answers, so it has to start over"
-        return f"{why}; all answers so far are saved. {resume}"
+    def __init__(self, why: str = "stopped", resume: str = AGAIN) -> None:
+        super().__init__(f"{why}; all answers so far are saved (except with --fresh). {resume}")
 
 
 class Stopped(Interrupted):

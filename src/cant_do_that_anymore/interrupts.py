@@ -8,32 +8,20 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from .errors import Interrupted, Stopped
+from .errors import Stopped
 
 T = TypeVar("T")
 POLL_SECONDS = 0.2  # a longer wait cannot be interrupted everywhere
 
 
-def run_interruptible(work: Coroutine[Any, Any, T], *, cached: bool = True) -> T:
+def run_interruptible(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine from synchronous code until it is done or interrupted.
 
-    Args:
-        work: the coroutine.
-        cached: whether its answers are cached, which the error message says.
+    It gets a thread of its own where an event loop is running already.
 
     Raises:
         Stopped: on Ctrl-C or SIGTERM, once the requests in flight are finished and saved.
-        Interrupted: as the work does.
     """
-    try:
-        return _run(work)
-    except Interrupted as end:
-        end.cached = cached
-        raise
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine, in a thread of its own where an event loop is running already."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

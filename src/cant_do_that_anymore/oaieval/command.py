@@ -195,15 +195,15 @@ def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
         log.info("Run folder: %s", run.save())
         for note in run.notes:
             log.warning("Note: %s", note)
-        number = append_rows(path, events, cached=flags.cache)
+        number = append_rows(path, events)
         log.info("Logged %d rows of events to %s", number, path)
     elif flags.dry_run_logging:
         for event in events:
             log.info("Not recording event: %s", event)
-    _report(final_report(run), record["run_id"], path, cached=flags.cache)
+    _report(final_report(run), record["run_id"], path)
 
 
-def _report(report: dict[str, Number], run_id: str, path: Path | None, *, cached: bool) -> None:
+def _report(report: dict[str, Number], run_id: str, path: Path | None) -> None:
     """Log the report and record it."""
     log.info(
         "Final report: %s. %s", report, f"Logged to {path}" if path else "Not writing anywhere."
@@ -212,7 +212,7 @@ def _report(report: dict[str, Number], run_id: str, path: Path | None, *, cached
     for name, value in report.items():
         log.info("%s: %s", name, value)
     if path:
-        append_rows(path, [{"final_report": report, "run_id": run_id}], cached=cached)
+        append_rows(path, [{"final_report": report, "run_id": run_id}])
 
 
 def _start_logging(flags: SimpleNamespace) -> None:

@@ -177,14 +177,14 @@ def begin_record(path: Path, spec: dict[str, Any]) -> None:
         path.write_text(_line({"spec": spec}), "utf-8", errors=SURROGATE_ERRORS)
 
 
-def append_rows(path: Path, rows: Iterable[Mapping[str, Any]], *, cached: bool) -> int:
+def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> int:
     """Append rows to a record; return how many.
 
     Raises:
-        Interrupted: if they cannot be written; ``cached`` says whether the answers are saved.
+        Interrupted: if they cannot be written.
     """
     resume = "Run the same command again with another --record_path"
-    error = partial(Interrupted, resume=resume, cached=cached)
+    error = partial(Interrupted, resume=resume)
     with (
         file_errors("write the record to", path, error=error),
         path.open("a", encoding="utf-8", errors=SURROGATE_ERRORS) as file,

@@ -123,7 +123,7 @@ def _run(
             await check_identity(spec, plan, source, client)
             return await from_cache_again(lambda: work(client))
 
-    return run_interruptible(work_with_client(), cached=not spec.fresh)
+    return run_interruptible(work_with_client())
 
 
 @cache

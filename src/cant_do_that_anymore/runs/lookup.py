@@ -27,7 +27,7 @@ def new_run_dir(run: Run) -> Path:
     names = chain([name], (f"{name}-{number}" for number in count(2)))
     while True:
         folder = home("runs") / next(names)
-        with writing_run(run, folder), suppress(FileExistsError):
+        with writing_run(folder), suppress(FileExistsError):
             folder.mkdir()  # reserves the name
             return folder
 

@@ -78,17 +78,17 @@ def save_run(run: Run, folder: Path) -> None:
     Raises:
         UserError: if it cannot be written.
     """
-    with writing_run(run, folder), atomic_dir(folder) as temporary:
+    with writing_run(folder), atomic_dir(folder) as temporary:
         atomic_write_text(temporary / SAMPLES_FILE, "".join(map(sample_line, run.samples)))
         if run.controls:
             atomic_write_text(temporary / CONTROLS_FILE, "".join(map(sample_line, run.controls)))
         atomic_write_text(temporary / RUN_JSON, json.dumps(run_json(run), indent=2) + "\n")
 
 
-def writing_run(run: Run, folder: Path) -> AbstractContextManager[None]:
+def writing_run(folder: Path) -> AbstractContextManager[None]:
     """Return a context that reports an ``OSError`` as a folder that cannot be written."""
     resume = "Run the same command again with another --out"
-    error = partial(Interrupted, resume=resume, cached="fresh" not in run.options)
+    error = partial(Interrupted, resume=resume)
     return file_errors("write the run to", folder, error=error)
 
 
