@@ -18,5 +18,5 @@ class _Terminal(Console):
 
 
 def console(width: int | None = None) -> Console:
-    """Create a console that prints names of users and models literally, not as markup."""
-    return _Terminal(width=width, markup=False, emoji=False)
+    """Create a console that prints names of users and models literally, and in one color."""
+    return _Terminal(width=width, markup=False, emoji=False, highlight=False)

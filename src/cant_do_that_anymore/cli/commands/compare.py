@@ -66,7 +66,7 @@ def compare_command(
         terminal.print(comparison_table(comparison))
         for entry in comparison.entries:
             line = f"{entry.label} under {entry.change.key}: {entry.run.folder}"
-            terminal.print(line, style="dim", soft_wrap=True, highlight=False)
+            terminal.print(line, style="dim", soft_wrap=True)
     if output:
         click.echo(f"report: {comparison.report(output)}", err=as_json or as_markdown)
     if check:

@@ -51,9 +51,9 @@ def estimate_command(
         return
     terminal = console()
     for cost in named:
-        terminal.print(str(cost), style="bold", highlight=False)
+        terminal.print(str(cost), style="bold")
     for line in dict.fromkeys(line for cost in named for line in cost.assumptions):
-        terminal.print(f"- {line}", highlight=False)
+        terminal.print(f"- {line}")
     if any((cost.dollars_high or 0) > DEFAULT_MAX_COST for cost in named):
         limit = f"a run spends at most ${DEFAULT_MAX_COST:g} unless --max-cost allows more"
-        terminal.print(f"- {limit}", highlight=False)
+        terminal.print(f"- {limit}")

@@ -42,9 +42,9 @@ def _print_list(changes: list[Change], screen: Console) -> None:
         screen.print(f"== {name} ==", style="bold")
         for change in changes:
             if change.its_habit.name == name:
-                screen.print(f"{change.key}", style="bold", highlight=False)
-                screen.print(f"{change.statement}\n", highlight=False, markup=False)
-    screen.print("Examples: cdta rules KEY", style="dim", highlight=False)
+                screen.print(f"{change.key}", style="bold")
+                screen.print(f"{change.statement}\n")
+    screen.print("Examples: cdta rules KEY", style="dim")
 
 
 def _print_one(change: Change, screen: Console) -> None:
@@ -59,10 +59,10 @@ def _print_one(change: Change, screen: Console) -> None:
     if controls is not None:
         n_items, n_controls = len(habit.pool(change).items), len(controls)
         facts["items"] = f"{n_items:,}, and {n_controls:,} controls, whose usual answer stays right"
-    screen.print(change.key, style="bold", highlight=False)
+    screen.print(change.key, style="bold")
     for name, text in facts.items():
-        screen.print(f"{name}: {text}", highlight=False, markup=False)
+        screen.print(f"{name}: {text}")
     for item in islice(habit.examples(change), EXAMPLES):
         usual = " or ".join(habit.label(item, answer) for answer in item.usual)
-        screen.print(f"\n{habit.show(item)}", highlight=False, markup=False)
-        screen.print(f"Usual {habit.words.answer}: {usual}", highlight=False, markup=False)
+        screen.print(f"\n{habit.show(item)}")
+        screen.print(f"Usual {habit.words.answer}: {usual}")

@@ -48,4 +48,4 @@ def run_command(
     terminal = console()
     terminal.print(summary(run, verbose=verbose))
     line = f"run: {folder} (cdta view opens its report)"
-    terminal.print(line, style="dim", soft_wrap=True, highlight=False)
+    terminal.print(line, style="dim", soft_wrap=True)

@@ -49,16 +49,12 @@ def show_command(name: str, failed: bool, n: int) -> None:
     """
     folder = find_run(name)
     run = load_run(folder)
-    screen, rule = console(), run.plan.change.title
+    screen, total, rule = console(), pluralize(len(run.samples), "sample"), run.plan.change.title
     breaks = [sample for sample in run.answered if VIOLATION.holds(sample)]
     chosen = breaks if failed else run.samples
-    right = f"{run.words.allowed} {run.words.answer}"
-    screen.print(
-        f"{run.version}: {pluralize(len(run.samples), 'sample')}. The reply gives no {right} in "
-        f"{len(breaks)} of them when {rule[0].lower()}{rule[1:]}.",
-        highlight=False,
-    )
-    screen.print(f"run: {name_of(folder)}", style="dim", soft_wrap=True, highlight=False)
+    failure = f"The reply gives no {run.words.allowed} {run.words.answer} in {len(breaks)} of them"
+    screen.print(f"{run.version}: {total}. {failure} when {rule[0].lower()}{rule[1:]}.")
+    screen.print(f"run: {name_of(folder)}", style="dim", soft_wrap=True)
     printed: set[str] = set()
     for place, sample in enumerate(islice(chosen, n), 1):
         prompts = {c.name: c.prompt(sample.item).text for c in run.plan.conditions}
@@ -94,7 +90,7 @@ def _print_sample(sample: Sample, conditions: Sequence[Condition], screen: Conso
         score, answer = sample.replies[condition.name], sample.answers[condition.name]
         given = f" ({habit.label(item, score.answer)})" if score.answer else ""
         label = habit.words.labels.get(score.outcome, score.outcome)
-        screen.print(f"\n{condition.name}: {label}{given}", style="bold", highlight=False)
+        screen.print(f"\n{condition.name}: {label}{given}", style="bold")
         if suffix := condition.suffix(item):
             screen.print(_indented(suffix), style="italic")
         text = answer.text.strip() or answer.error or "(empty reply)"
@@ -150,4 +146,4 @@ def prompt_command(
     for place, (title, messages) in enumerate(prompts.items()):
         screen.print(f"{chr(10) if place else ''}== {title} ==", style="bold")
         for message in messages:
-            screen.print(f"{message.role}: {message.content}", soft_wrap=True, highlight=False)
+            screen.print(f"{message.role}: {message.content}", soft_wrap=True)
