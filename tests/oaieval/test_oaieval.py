@@ -242,17 +242,16 @@ def test_a_record_of_any_solver_name_stays_in_its_folder(temp_dir: Path) -> None
 
 def test_a_dry_run_records_nothing_and_the_log_can_be_a_file(temp_dir: Path, home: Path) -> None:
     """The diagonal eval is selected by its name or by a parameter."""
-    command = ("cdta/random", DIAGONAL, "--max_samples", 2)
-    done = oaieval(*command, "--dry-run", "--completion_args", "form=fen", code=0)
+    options = ("--max_samples", 2, "--completion_args", "form=fen")
+    done = oaieval("cdta/random", DIAGONAL, *options, "--dry-run", code=0)
     events = [line for line in log_messages(done) if line.startswith("Not recording event: ")]
     assert (len(events), sum("FEN" in event for event in events)) == (6, 4)
     assert not (temp_dir / "evallogs").exists() and not (home / "runs").exists()
-    done = oaieval(*command, "--visible", "--no-local-run", code=0)  # which have no effect
+    without_effect = ("--visible", "--no-local-run", "--http-run-url", "x")
     parameters = (*PARAMS, "diagonal_variation=True", "--log_to_file", temp_dir / "log")
-    in_file = oaieval("cdta/random", EVAL, "--max_samples", 2, *parameters, code=0)
+    in_file = oaieval("cdta/random", EVAL, *options, *parameters, *without_effect, code=0)
     assert "Final report" not in in_file.stderr
-    messages = log_messages(done)
-    log = (temp_dir / "log").read_text()
+    messages, log = log_messages(done), (temp_dir / "log").read_text()
     assert all(f"] {line}\n" in log for line in messages[messages.index("Final report:") :])
 
 
