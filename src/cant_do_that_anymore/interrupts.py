@@ -2,10 +2,9 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
-from functools import partial
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing, suppress
 from typing import Any, TypeVar
 
 from .errors import Stopped
@@ -31,21 +30,14 @@ def run_interruptible(work: Coroutine[Any, Any, T]) -> T:
 
 def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in a thread of its own; Ctrl-C in this one cancels it."""
-    started: Future[Callable[[], object]] = Future()
-
-    async def cancellable() -> T:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task
-        started.set_result(partial(loop.call_soon_threadsafe, task.cancel))
-        return await _until_stopped(work)
-
-    with ThreadPoolExecutor(1) as thread:
-        result = thread.submit(asyncio.run, cancellable())
+    with closing(asyncio.new_event_loop()) as loop, ThreadPoolExecutor(1) as thread:
+        task = loop.create_task(_until_stopped(work))
+        result = thread.submit(loop.run_until_complete, task)
         try:
             while not wait([result], POLL_SECONDS).done:
                 pass
         except KeyboardInterrupt:
-            started.result()()
+            loop.call_soon_threadsafe(task.cancel)
         return result.result()
 
 
