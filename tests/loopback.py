@@ -72,25 +72,22 @@ class Loopback:
             self._in_flight -= 1
 
     def completion(self, request: Body) -> dict[str, Any]:
-        text = self.respond(request)
+        text, is_chat = self.respond(request), "messages" in request
         choice: dict[str, Any] = {"index": 0, "finish_reason": self.finish_reason}
-        if "messages" in request:
+        if is_chat:
             choice["message"] = {"role": "assistant", "content": text}
             prompt = sum(len(message["content"]) for message in request["messages"])
         else:
             choice["text"] = text
             prompt = len(request["prompt"])
         usage = {"prompt_tokens": prompt // 4, "completion_tokens": max(1, len(text) // 4)}
-        usage["total_tokens"] = sum(usage.values())
-        kind = "chat.completion" if "messages" in request else "text_completion"
-        model = self.model or request["model"]
         return {
             "id": "x",
-            "object": kind,
+            "object": "chat.completion" if is_chat else "text_completion",
             "created": 0,
-            "model": model,
+            "model": self.model or request["model"],
             "choices": [choice],
-            "usage": usage,
+            "usage": usage | {"total_tokens": sum(usage.values())},
         }
 
     async def models(self, http: web.Request) -> web.Response:

@@ -33,14 +33,14 @@ def habit(request: Body) -> str:
     return USUAL[moves_in(request)]
 
 
-def adapting(request: Body) -> str:
-    """A move that the changed rules allow, whatever the rules."""
-    return _first_legal(moves_in(request))
-
-
 @cache  # every position is used several times
 def _first_legal(moves: tuple[str, ...]) -> str:
     return min(move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(board_after(moves)))
+
+
+def adapting(request: Body) -> str:
+    """A move that the changed rules allow, whatever the rules."""
+    return _first_legal(moves_in(request))
 
 
 def perfect(request: Body) -> str:
@@ -48,14 +48,12 @@ def perfect(request: Body) -> str:
     return adapting(request) if is_changed(request) else habit(request)
 
 
-def habit_in_every_second(request: Body) -> str:
-    """The habit in every second position, whatever the rules."""
-    return habit(request) if checksum(moves_in(request)) % 2 else "a2a3"
+def habit_in_every(number: int) -> Callable[[Body], str]:
+    """The habit in every position of this number, whatever the rules."""
+    return lambda request: "a2a3" if checksum(moves_in(request)) % number else habit(request)
 
 
-def habit_in_every_fifth(request: Body) -> str:
-    """The habit in every fifth position, whatever the rules."""
-    return habit(request) if checksum(moves_in(request)) % 5 == 0 else "a2a3"
+habit_in_every_second, habit_in_every_fifth = habit_in_every(2), habit_in_every(5)
 
 
 def wavering(request: Body) -> str:
@@ -81,10 +79,9 @@ def usual_move(moves: tuple[str, ...]) -> str:
 def legal_under_both(moves: tuple[str, ...]) -> tuple[str, ...]:
     """Moves legal under both rules and the placebo, so that positions can be controls."""
     board, placebo = board_after(moves), BISHOPS_AS_KNIGHTS.placebo_change
-    legal = sorted(move.uci() for move in BISHOPS_AS_KNIGHTS.legal_moves(board))
-    pairs = ((uci, chess.Move.from_uci(uci)) for uci in legal)
-    both = (u for u, m in pairs if STANDARD.is_legal(board, m) and placebo.is_legal(board, m))
-    return tuple(both)
+    legal = sorted(BISHOPS_AS_KNIGHTS.legal_moves(board), key=chess.Move.uci)
+    others = (STANDARD, placebo)
+    return tuple(m.uci() for m in legal if all(rules.is_legal(board, m) for rules in others))
 
 
 def states_rules(request: Body) -> bool:
@@ -94,31 +91,6 @@ def states_rules(request: Body) -> bool:
 
 def is_reminded(request: Body) -> bool:
     return "Remember the rules" in str(request)
-
-
-def correct_answer(request: Body, uci: str) -> str:
-    """Whether a move is legal under the changed rules."""
-    board, move = board_after(moves_in(request)), chess.Move.from_uci(uci)
-    return "yes" if BISHOPS_AS_KNIGHTS.is_legal(board, move) else "no"
-
-
-def outdated_answer(request: Body, uci: str) -> str:
-    """The opposite of the correct answer, as if the rules had not changed."""
-    return "no" if correct_answer(request, uci) == "yes" else "yes"
-
-
-def always_yes(request: Body, uci: str) -> str:
-    return "Yes."
-
-
-def always_no(request: Body, uci: str) -> str:
-    return "No."
-
-
-def half_unreadable_answer(request: Body, uci: str) -> str:
-    """Correct in every second position with a habit to drop, elsewhere unreadable."""
-    knows = checksum(moves_in(request)) // 2 % 2
-    return correct_answer(request, uci) if knows else "Perhaps."
 
 
 @dataclass(frozen=True)
@@ -143,22 +115,43 @@ class PlantedModel:
         return next((uci for uci in legal_under_both(moves) if uci != habit), "h1h8")
 
 
-def forbids_habit(request: Body) -> bool:
+def never(request: Body) -> bool:
+    return False
+
+
+def when_forbidden(request: Body) -> bool:
     """Whether the rules of the request forbid the habit."""
     moves = moves_in(request)
     return is_changed(request) and usual_move(moves) == USUAL[moves]
 
 
-IGNORES_RULE = PlantedModel(lambda _: False, outdated_answer)
-PERFECT = PlantedModel(forbids_habit, correct_answer)
-CANNOT_STOP = PlantedModel(lambda _: False, correct_answer)
+def correct(request: Body, uci: str) -> str:
+    """Whether a move is legal under the changed rules."""
+    board, move = board_after(moves_in(request)), chess.Move.from_uci(uci)
+    return "yes" if BISHOPS_AS_KNIGHTS.is_legal(board, move) else "no"
+
+
+def outdated(request: Body, uci: str) -> str:
+    """The opposite of the correct answer, as if the rules had not changed."""
+    return "no" if correct(request, uci) == "yes" else "yes"
+
+
+def half_unreadable(request: Body, uci: str) -> str:
+    """Correct in every second position with a habit to drop, elsewhere unreadable."""
+    return correct(request, uci) if checksum(moves_in(request)) // 2 % 2 else "Perhaps."
+
+
+IGNORES_RULE = PlantedModel(never, outdated)
+PERFECT = PlantedModel(when_forbidden, correct)
+CANNOT_STOP = PlantedModel(never, correct)
 UPSET_BY_ANY_CHANGE = PlantedModel(
-    lambda r: states_rules(r) and bool(checksum(moves_in(r)) // 2 % 4), outdated_answer
+    lambda r: states_rules(r) and bool(checksum(moves_in(r)) // 2 % 4), outdated
 )
 """Drops three of four habits, usual moves or not, whenever the prompt is different."""
-SAYS_YES, SAYS_NO = PlantedModel(forbids_habit, always_yes), PlantedModel(forbids_habit, always_no)
-HALF_UNREADABLE = PlantedModel(lambda _: False, half_unreadable_answer)
-NEEDS_REMINDER = PlantedModel(lambda r: forbids_habit(r) and is_reminded(r), correct_answer)
+SAYS_YES = PlantedModel(when_forbidden, lambda *_: "Yes.")
+SAYS_NO = PlantedModel(when_forbidden, lambda *_: "No.")
+HALF_UNREADABLE = PlantedModel(never, half_unreadable)
+NEEDS_REMINDER = PlantedModel(lambda r: when_forbidden(r) and is_reminded(r), correct)
 """Knows the rule, and follows it only when it is stated right before the move."""
 
 
@@ -170,13 +163,13 @@ def noise(request: Body) -> str:
 
 
 def primed(request: Body) -> str:
-    """Ignores the rule, but the placebo makes it play its habit more often tha usual.
+    """Ignores the rule, but the placebo makes it play its habit more often than usual.
 
     At temperature 0 it has a habit in every position; otherwise it drops two of five.
     """
     coin = Random(f"{is_placebo(request)} {moves_in(request)}").random()
     drops = request["temperature"] > 0 and coin < (0.1 if is_placebo(request) else 0.4)
-    return PlantedModel(lambda _: drops, correct_answer)(request)
+    return PlantedModel(lambda _: drops, correct)(request)
 
 
 def illegal_when_reminded(request: Body) -> str:

@@ -38,6 +38,7 @@ class ReasoningServer(Loopback):
     Attributes:
         reasoning_tokens: the number of reasoning tokens for a request.
         reasoning_field: the field of the message with the reasoning; "" if it is hidden.
+        counts_reasoning: whether it says how many of its completion tokens are reasoning.
         cut_off_content: the content of a message if the reasoning uses up the limit.
         cut_off_reason: the finish reason of such a message.
         max_limit: the largest token limit that it accepts.
@@ -47,6 +48,7 @@ class ReasoningServer(Loopback):
 
     reasoning_tokens: TokenCount = default_reasoning_tokens
     reasoning_field: str = "reasoning"
+    counts_reasoning: bool = False
     cut_off_content: str | None = None
     cut_off_reason: str = "length"
     max_limit: int = 100_000
@@ -67,15 +69,13 @@ class ReasoningServer(Loopback):
 
     def rejection_of(self, request: Body) -> str:
         """The error message if the request is rejected, else ""."""
-        for message, is_rejected in self.rejections.items():
-            if is_rejected(request):
-                return message
-        if self.limit(request) > self.max_limit:
-            return (
-                f"max_tokens is too large: {self.limit(request)}. This model supports at most "
-                f"{self.max_limit} completion tokens, whereas you provided {self.limit(request)}."
-            )
-        return ""
+        limit = self.limit(request)
+        too_large = (
+            f"max_tokens is too large: {limit}. This model supports at most {self.max_limit} "
+            f"completion tokens, whereas you provided {limit}."
+        )
+        rejections = self.rejections | {too_large: lambda _: limit > self.max_limit}
+        return next((text for text, rejects in rejections.items() if rejects(request)), "")
 
     def completion_with_reasoning(self, request: Body) -> dict[str, Any]:
         tokens, limit = self.reasoning_tokens(request), self.limit(request)
@@ -92,6 +92,8 @@ class ReasoningServer(Loopback):
         usage = completion["usage"]
         usage["completion_tokens"] = spent if is_cut_off else spent + REPLY_TOKENS
         usage["total_tokens"] = usage["prompt_tokens"] + usage["completion_tokens"]
+        if self.counts_reasoning:
+            usage["completion_tokens_details"] = {"reasoning_tokens": spent}
         return completion
 
 
@@ -108,24 +110,21 @@ class OpenAI(ReasoningServer):
     """Strict about parameters and temperature; hides its reasoning but counts it."""
 
     reasoning_field: str = ""
+    counts_reasoning: bool = True
     cut_off_content: str | None = ""
     rejections: Rejections = field(default_factory=OPENAI_REJECTIONS.copy)
 
-    def completion_with_reasoning(self, request: Body) -> dict[str, Any]:
-        completion = super().completion_with_reasoning(request)
-        spent = min(self.reasoning_tokens(request), self.limit(request))
-        completion["usage"]["completion_tokens_details"] = {"reasoning_tokens": spent}
-        return completion
 
-
+@dataclass
 class CountedInTotal(ReasoningServer):
     """Counts its reasoning only in the total, as xAI does."""
 
+    counts_reasoning: bool = True
+
     def completion_with_reasoning(self, request: Body) -> dict[str, Any]:
         completion = super().completion_with_reasoning(request)
-        usage, spent = completion["usage"], min(self.reasoning_tokens(request), self.limit(request))
-        usage["completion_tokens"] -= spent
-        usage["completion_tokens_details"] = {"reasoning_tokens": spent}
+        usage = completion["usage"]
+        usage["completion_tokens"] -= usage["completion_tokens_details"]["reasoning_tokens"]
         return completion
 
 
