@@ -6,7 +6,7 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from cant_do_that_anymore import Answer, Position, Rules, shipped_pool
+from cant_do_that_anymore import Answer, Position, Rules, Spec, shipped_pool
 from cant_do_that_anymore.comparison.entries import named_entries
 from cant_do_that_anymore.comparison.pairwise import Pair, check_comparable, pairs_of
 from cant_do_that_anymore.datasets.storage import Dataset
@@ -15,18 +15,12 @@ from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from cant_do_that_anymore.metrics.compute import compute
 from cant_do_that_anymore.metrics.notes import notes_on
 from cant_do_that_anymore.providers.base import REPLY_TOKENS, Settings, StopReason
+from cant_do_that_anymore.providers.bundled import RandomModel
 from cant_do_that_anymore.runs.run import Run
-from cant_do_that_anymore.task.conditions import conditions_for
-from cant_do_that_anymore.task.prompts import DEFAULT_WORDING, shipped_wording
+from cant_do_that_anymore.task.plan import plan_for
 from cant_do_that_anymore.task.samples import score_answer, trials_of
 from cant_do_that_anymore.task.scorer import outcome
-from cant_do_that_anymore.task.types import (
-    CHANGED_CONDITION,
-    STANDARD_CONDITION,
-    Outcome,
-    Plan,
-    Sample,
-)
+from cant_do_that_anymore.task.types import Outcome, Plan, Sample
 
 AnswerOrOutcome = Answer | Outcome
 """An answer to be scored, or just its outcome."""
@@ -41,52 +35,38 @@ POOL = shipped_pool("pool")
 
 def plan_of(
     wanted: int = 1000,
-    names: Sequence[str] = (STANDARD_CONDITION, CHANGED_CONDITION),
+    names: Sequence[str] = ("standard", "changed"),
     change: Rules = BISHOPS_AS_KNIGHTS,
     **fields: Any,
 ) -> Plan:
     """A plan with the default wording, and with other fields if given."""
-    plan = Plan(
-        eval="all",
-        change=change,
-        wordings=(DEFAULT_WORDING,),
-        conditions=conditions_for(names, change, shipped_wording(DEFAULT_WORDING, change)),
-        reading="lenient",
-        settings=Settings(),
-        select_effort=None,
-        wanted=wanted,
-    )
-    return replace(plan, **fields)
+    spec = Spec(conditions=tuple(names), rules=change, wording="plain", seed=0)
+    return replace(plan_for(spec, RandomModel.info), wanted=wanted, **fields)
 
 
 def with_other_forbidden_moves(n: int) -> list[Position]:
     """The first positions of the pool where the change forbids more than the usual move."""
-    return list(islice((p for p in POOL if _forbids_more(p)), n))
 
+    def forbids_more(position: Position) -> bool:
+        board = position.board()
+        return sum(BISHOPS_AS_KNIGHTS.forbids(board, move) for move in board.legal_moves) > 1
 
-def _forbids_more(position: Position) -> bool:
-    board = position.board()
-    forbids = (BISHOPS_AS_KNIGHTS.forbids(board, move) for move in board.legal_moves)
-    return sum(forbids) > 1
+    return list(islice(filter(forbids_more, POOL), n))
 
 
 def samples_of(answers: Sequence[PositionAnswers], plan: Plan) -> list[Sample]:
     """Samples with these answers, scored under the conditions of the plan."""
+    samples = []
     draws = trials_of(position for position, _ in answers)
-    conditions = {condition.name: condition for condition in plan.conditions}
-    return [
-        Sample(
-            draw.item,
-            draw.number,
-            {
-                name: _scored(answer, draw.item, conditions[name], plan.reading, plan.change)
-                for name, answer in by_condition.items()
-            },
-            by_condition,
-        )
-        for draw, (_, given) in zip(draws, answers, strict=True)
-        for by_condition in [_answers(given, draw.item, list(conditions), plan.change)]
-    ]
+    for draw, (position, given) in zip(draws, answers, strict=True):
+        conditions = [condition for condition in plan.conditions if condition.name in given]
+        by_condition = {c.name: _answer(given[c.name], position, plan.change) for c in conditions}
+        replies = {
+            c.name: _scored(by_condition[c.name], position, c, plan.reading, plan.change)
+            for c in conditions
+        }
+        samples.append(Sample(draw.item, draw.number, replies, by_condition))
+    return samples
 
 
 def run_from_answers(
@@ -130,14 +110,8 @@ def run_with_outcomes(
     fields of the plan, ``fields`` those of the run.
     """
     sizes = [len(each) for each in (changed, standard) if isinstance(each, list | tuple)]
-    answers = [
-        (
-            position,
-            {
-                STANDARD_CONDITION: _outcome(standard, number),
-                CHANGED_CONDITION: _outcome(changed, number),
-            },
-        )
+    answers: list[PositionAnswers] = [
+        (position, {"standard": _outcome(standard, number), "changed": _outcome(changed, number)})
         for number, position in enumerate(positions[: min(sizes, default=None)])
     ]
     plan_fields = {"settings": settings or Settings()} | dict(plan or {})
@@ -166,23 +140,14 @@ def comparisons_of(runs: Sequence[Run]) -> list[Pair]:
 _scored: Any = cache(score_answer)  # many tests use the same positions
 
 
-def _answers(
-    given: Mapping[str, AnswerOrOutcome], item: Item, names: Sequence[str], change: Change
-) -> dict[str, Answer]:
-    by_condition = {name: given[name] for name in names if name in given}
-    return {
-        name: each if isinstance(each, Answer) else _answer(each, item, change)
-        for name, each in by_condition.items()
-    }
-
-
-def _answer(wanted: Outcome, item: Item, change: Change) -> Answer:
-    """An answer that has this outcome, at least under the changed rules."""
-    if wanted in _WITHOUT_MOVE:
-        return Answer("", _WITHOUT_MOVE[wanted], version="model-1", limit=REPLY_TOKENS)
-    assert isinstance(item, Position)
-    assert isinstance(change, Rules)
-    return Answer(_move(wanted, item, change), version="model-1", limit=REPLY_TOKENS)
+def _answer(given: AnswerOrOutcome, item: Item, change: Change) -> Answer:
+    """The answer itself, or one that has this outcome, at least under the changed rules."""
+    if isinstance(given, Answer):
+        return given
+    if given in _WITHOUT_MOVE:
+        return Answer("", _WITHOUT_MOVE[given], version="model-1", limit=REPLY_TOKENS)
+    assert isinstance(item, Position) and isinstance(change, Rules)
+    return Answer(_move(given, item, change), version="model-1", limit=REPLY_TOKENS)
 
 
 @cache
