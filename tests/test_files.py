@@ -1,11 +1,12 @@
 """Files and folders appear complete or not at all; the earlier version stays until then."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from cant_do_that_anymore.files import atomic_dir, atomic_write, atomic_write_text, home
-from testing import needs_posix, open_pipe
+from testing import needs_posix
 
 
 def test_a_tilde_in_cdta_home_is_the_home_folder(
@@ -38,25 +39,26 @@ def test_a_file_is_replaced_only_when_the_body_ends(tmp_path: Path) -> None:
         assert names_in(path.parent) == {"x"}
 
 
-@pytest.mark.parametrize("target_exists", [True, False])
-def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path, target_exists: bool) -> None:
+def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     target, link = tmp_path / "real" / "x", tmp_path / "link"
-    if target_exists:
-        target.write_text("old")
     link.symlink_to(Path("real") / "x")
-    atomic_write_text(link, "new")
-    assert link.is_symlink() and not target.is_symlink()
-    assert target.read_text() == "new"
-    assert (names_in(tmp_path), names_in(tmp_path / "real")) == ({"real", "link"}, {"x"})
+    for text in ("new", "newer"):  # at first, there is no target
+        atomic_write_text(link, text)
+        assert link.is_symlink() and not target.is_symlink()
+        assert target.read_text() == text
+        assert (names_in(tmp_path), names_in(target.parent)) == ({"real", "link"}, {"x"})
 
 
 @needs_posix
 def test_a_pipe_is_written_directly_even_through_a_link(tmp_path: Path) -> None:
-    with open_pipe(tmp_path / "pipe") as read_pipe:
-        (tmp_path / "link").symlink_to("pipe")
-        atomic_write_text(tmp_path / "link", "text")
-        assert read_pipe() == b"text"
+    os.mkfifo(tmp_path / "pipe")
+    end = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    (tmp_path / "link").symlink_to("pipe")
+    atomic_write_text(tmp_path / "link", "text")
+    assert os.read(end, 100) == b"text"
+    os.close(end)
+    assert names_in(tmp_path) == {"link", "pipe"} and (tmp_path / "pipe").is_fifo()
 
 
 def test_concurrent_writes_do_not_mix_and_the_last_wins(tmp_path: Path) -> None:

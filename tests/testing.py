@@ -186,19 +186,6 @@ def text_of(page: str) -> str:
     return "\n".join(" ".join(line.split()) for line in lines if line.strip())
 
 
-@contextmanager
-def open_pipe(path: Path) -> Iterator[Callable[[], bytes]]:
-    """Open a named pipe; yield a function that reads it, and check that it remains a pipe."""
-    os.mkfifo(path)
-    end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        yield lambda: os.read(end, 2**16)
-    finally:
-        os.close(end)
-    assert path.is_fifo()
-    assert [other for other in path.parent.iterdir() if other.name.startswith(".part-")] == []
-
-
 # Tests that need something not every machine has are skipped there, with the reason.
 needs_posix = pytest.mark.skipif(
     os.name != "posix",
