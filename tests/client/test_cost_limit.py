@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore import Run, Spec, evaluate
-from cant_do_that_anymore.client.pricing import CostLimitReached
+from cant_do_that_anymore.client.pricing import FREE, CostLimit, CostLimitReached, Spending
 from cant_do_that_anymore.comparison.experiment import run_all
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.providers.chain_of_thought import CONCLUDE
@@ -167,6 +167,11 @@ def test_runs_of_an_experiment_share_the_limit(serve: Serve, tmp_path: Path) -> 
     assert (len(runs), failures) == (2, {})
     total = sum(run.cost.total or 0.0 for run in runs)
     assert total == pytest.approx(server.charged / 50, rel=0.1)  # but for checks
+
+
+def test_a_free_model_is_not_stopped_by_the_dear_answers_of_another() -> None:
+    limit = CostLimit(5.0, spent=4.9, dearest=0.2)
+    Spending(limit, FREE).check(in_flight=100)
 
 
 def test_a_limit_needs_a_price(server: Loopback) -> None:

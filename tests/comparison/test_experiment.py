@@ -9,6 +9,7 @@ import chess
 import pytest
 
 from cant_do_that_anymore import shipped_pool
+from cant_do_that_anymore.comparison import experiment
 from cant_do_that_anymore.comparison.entries import named_entries
 from cant_do_that_anymore.comparison.experiment import specs_for
 from cant_do_that_anymore.comparison.leaderboard import rankings

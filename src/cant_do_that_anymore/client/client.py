@@ -231,7 +231,7 @@ class Client:
                 except TransientError as error:
                     fault = error
                     if fault.maybe_billed:
-                        self.spending.pay(self.spending.limit.dearest)
+                        self.spending.pay(self.spending.dearest)
                     if fault.overloaded:  # before another request can enter
                         self._limiter.on_overload(entered, fault.retry_after)
             failures += not fault.overloaded

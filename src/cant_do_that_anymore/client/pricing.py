@@ -40,7 +40,7 @@ FREE = Price(0.0, 0.0)
 class CostLimit:
     """The US dollars that a command may spend, and has spent; its runs share one.
 
-    ``dearest`` is the cost of its dearest answer so far, new or cached.
+    ``dearest`` is the cost of its dearest answer so far.
     """
 
     limit: float = DEFAULT_MAX_COST
@@ -107,11 +107,13 @@ class Spending:
     Attributes:
         limit: what the command may spend, and has spent.
         total: the dollars that this client spent; None if unknown.
+        dearest: the cost of its dearest answer so far, new or cached; another model may be dearer.
     """
 
     def __init__(self, limit: CostLimit, price: Price | None) -> None:
         self.limit = limit
         self.total: float | None = None if price is None else 0.0
+        self.dearest = 0.0
         self._price = price
 
     def check(self, in_flight: int) -> None:
@@ -120,7 +122,7 @@ class Spending:
         Raises:
             CostLimitReached: if they do.
         """
-        if self.limit.spent + in_flight * self.limit.dearest > self.limit.limit:
+        if self.limit.spent + in_flight * self.dearest > self.limit.limit:
             raise CostLimitReached(
                 f"stopped at the limit of {dollars(self.limit.limit)} with "
                 f"{dollars(self.limit.spent)} spent",
@@ -129,9 +131,9 @@ class Spending:
 
     def affordable_answers(self) -> float:
         """Return how many more answers are affordable, but at least one: `check` judges that."""
-        if not self.limit.dearest:
+        if not self.dearest:
             return inf
-        return max(1.0, (self.limit.limit - self.limit.spent) / self.limit.dearest)
+        return max(1.0, (self.limit.limit - self.limit.spent) / self.dearest)
 
     def paid(self, request: Request, answer: Answer) -> Answer:
         """Pay for an answer, and return it with its cost, if its tokens are counted."""
@@ -164,6 +166,7 @@ class Spending:
         self._remember(amount)
 
     def _remember(self, cost: float) -> None:
+        self.dearest = max(self.dearest, cost)
         self.limit.dearest = max(self.limit.dearest, cost)
 
 
