@@ -1,6 +1,5 @@
 """The HTML report of a run, and what notebooks show."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,8 @@ from markupsafe import Markup
 from ..comparison.leaderboard import Ranking, settings_of, verdicts
 from ..files import atomic_write, file_errors
 from ..formatting import last_part, pluralize, visible
-from ..metrics.estimates import Estimate
 from ..metrics.measures import (
     LENGTHS,
-    MEASURES,
     ORIGINAL,
     REASONING_DIFFERENCE,
     SHARE_AFTER,
@@ -39,8 +36,6 @@ from .svg import axis_over, flow
 from .tables import YES_OR_NO, outcomes_in
 
 _OTHER_COLORS = 4  # in the style sheet, for conditions other than the first two
-# A table by usual answer shows those of so many samples at least, and at most so many of them.
-LEAST_SAMPLES, MOST_ANSWERS = 10, 12
 
 
 def write_page(run: Run, path: Path) -> None:
@@ -106,7 +101,6 @@ def _html(run: Run) -> Iterator[str]:
         uptake_axis=axis_over([results.uptake, *(e.rule_uptake for e in results.interventions)]),
         wordings=sorted(wordings.items(), key=lambda item: -item[1].value),
         wording_axis=axis_over(wordings.values()),
-        answers=list(_by_answer(run)),
         original=[*(measure.name for measure in ORIGINAL), *LENGTHS],
         settings=settings_of(run),
         placebo=statements.get(PLACEBO),
@@ -115,20 +109,6 @@ def _html(run: Run) -> Iterator[str]:
         samples=samples_json(run),
         longest_reply=LONGEST_TEXT,
     )
-
-
-def _by_answer(run: Run) -> Iterator[tuple[str, list[Estimate | None]]]:
-    """Yield frequent usual answers with how often each is given before and after the change."""
-    habit = run.plan.change.its_habit
-    by_answer = defaultdict(list)
-    for sample in run.answered:
-        names = (habit.label(sample.item, answer) for answer in sample.item.usual)
-        by_answer[" or ".join(names)].append(sample)
-    frequent = sorted(by_answer.items(), key=lambda item: -len(item[1]))
-    for answer, samples in frequent[:MOST_ANSWERS]:
-        if len(samples) >= LEAST_SAMPLES:
-            measures = MEASURES[SHARE_BEFORE], MEASURES[SHARE_AFTER]
-            yield answer, [measure.estimate(samples) for measure in measures]
 
 
 def example_of(run: Run) -> dict[str, Any]:
