@@ -127,7 +127,7 @@ def test_bad_items_are_named_by_file_and_line(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--model", "cdta/random", "--form", "fen"), "--form fen is for chess"),
+        (("--model", "cdta/random", "--form", "fen"), "unknown form for questions: 'fen'"),
         ((), "cdta/reader plays chess only"),
         (("--model", "cdta/random", "--diagnose"), "dozens has no placebo, which a diagnosis"),
     ],

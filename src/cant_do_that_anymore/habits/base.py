@@ -255,13 +255,6 @@ class Habit(Protocol):
         """The default form."""
         return next(iter(self.forms.values()))
 
-    def form_named(self, name: str) -> Form:
-        """Return a form that is not the default.
-
-        Raises:
-            InvalidInput: if there is no such form.
-        """
-
     def pool(self, change: Any, name: str = "", *, quiet: bool = True) -> Pool:
         """Return the pool of a change by name; "" for the default.
 

@@ -10,9 +10,9 @@ from .base import Change, Form, Habit
 from .chess.habit import CHESS
 from .chess.rules import CATALOG, resolve_rules
 from .questions import (
+    Meaning,
     QuestionChange,
     Questions,
-    UsualMeaning,
     read_change,
     shipped_change,
     shipped_keys,
@@ -84,16 +84,21 @@ def form_for(change: Change, name: str) -> Form:
         InvalidInput: if there is no such form.
     """
     habit = change.its_habit
-    is_default = name in (DEFAULT_FORM, habit.form.name)
-    return habit.form if is_default else habit.form_named(name)
+    if name == DEFAULT_FORM:
+        return habit.form
+    if name not in habit.forms:
+        raise unknown_value(f"form for {habit.words.items}", name, habit.forms)
+    return habit.forms[name]
 
 
 def saved_change(change: Change) -> Any:
-    """Return what a file needs to restore a change; None for rules of chess that are code."""
-    if isinstance(change, UsualMeaning):
-        return [saved_change(change.of), change.identity]
-    if isinstance(change, QuestionChange):
-        return change.key if change.identity == change.key else change.to_json()
+    """Return what a file needs to restore a change; None for rules of chess that are code.
+
+    Of what questions mean as usual, or under a placebo, it is the change.
+    """
+    if isinstance(change, Meaning):
+        of = change.of
+        return of.key if of.identity == of.key else of.to_json()
     return change.key if change.key in CATALOG and CATALOG[change.key] == change else None
 
 
@@ -103,9 +108,6 @@ def restored_change(saved: Any) -> Change:
     Raises:
         InvalidInput: if it cannot be restored.
     """
-    if isinstance(saved, list) and len(saved) == 2:
-        of, identity = restored_change(saved[0]), saved[1]
-        return of.standard if identity == of.standard.identity else of.placebo_change
     if isinstance(saved, dict):
         return parse(QuestionChange, saved | {"items": []}, "the saved change")
     return resolve_change(saved)

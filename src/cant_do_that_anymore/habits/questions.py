@@ -232,10 +232,6 @@ class Questions(Habit):
         changes = map(shipped_change, shipped_keys())
         return {change.key: change for change in changes if change.habit == self.name}
 
-    def form_named(self, name: str) -> Form:
-        """Return the only form."""
-        raise InvalidInput(f"--form {name} is for chess, not for questions; leave it out")
-
     def pool(self, change: QuestionChange, name: str = "", *, quiet: bool = True) -> Pool:
         """Return the items of a change, without its controls."""
         items = list(self.examples(change))

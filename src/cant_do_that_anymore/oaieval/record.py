@@ -121,7 +121,8 @@ def original_violations(reply: str, position: Position) -> frozenset[str]:
     if not move:
         return _NO_MOVE
     start, target = (chess.BB_SQUARES[chess.parse_square(square)] for square in move.groups())
-    own, theirs = position.occupied
+    board = position.board()
+    own, theirs = board.occupied_co[board.turn], board.occupied_co[not board.turn]
     not_own = not start & own
     same = (bool(start & own), bool(start & theirs)) == (bool(target & own), bool(target & theirs))
     violations = {

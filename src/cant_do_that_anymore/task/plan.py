@@ -5,7 +5,7 @@ from typing import Any
 
 from ..errors import InvalidInput
 from ..habits.base import Change
-from ..habits.catalog import form_for
+from ..habits.catalog import DEFAULT_FORM, form_for
 from ..providers.base import ModelInfo
 from .conditions import SavedCondition, conditions_for
 from .prompts import DEFAULT_WORDING, shipped_wording, wordings_named
@@ -55,8 +55,7 @@ def saved_plan(
     Raises:
         InvalidInput, LookupError: if the values are not those of a run.
     """
-    habit = change.its_habit
-    form = habit.form_named(options["form"]) if "form" in options else habit.form
+    form = form_for(change, options.get("form", DEFAULT_FORM))
     conditions = {name: entry.condition(name, change, form) for name, entry in saved.items()}
     if missing := {STANDARD_CONDITION, CHANGED_CONDITION} - conditions.keys():
         raise KeyError(f"no condition {' and '.join(missing)}")

@@ -86,7 +86,7 @@ def _write_positions(
             with ctrl_c_blocked():  # so that no line is half written
                 file.writelines(position.line.encode() + b"\n" for position in mined.found)
                 tally.add(mined)
-            show(mined.share, [str(tally)])
+            show(None, [str(tally)])
     except KeyboardInterrupt:
         tally.problems.append("stopped by Ctrl-C; the positions found so far are complete")
     except Incomplete as problem:

@@ -8,8 +8,7 @@ from typing import Any
 import chess
 from markupsafe import Markup
 
-from ...errors import unknown_value
-from ..base import Form, Habit, Pool
+from ..base import Habit, Pool
 from ..words import Words
 from .forms import FORMS
 from .move_names import named_moves
@@ -45,12 +44,6 @@ class Chess(Habit):
     def changes(self) -> Mapping[str, Rules]:
         """The rules of the catalog that forbid a move."""
         return {key: rules for key, rules in CATALOG.items() if rules.forbids_something}
-
-    def form_named(self, name: str) -> Form:
-        """Return a form by its name."""
-        if name not in FORMS:
-            raise unknown_value("form", name, FORMS)
-        return FORMS[name]
 
     def pool(self, change: Rules, name: str = "", *, quiet: bool = True) -> Pool:
         """Return the original's positions, or those of the bundled games or of datasets."""

@@ -63,12 +63,6 @@ class Position:
         """The number of moves so far."""
         return {"num_previous_moves": len(self.moves)}
 
-    @cached_property
-    def occupied(self) -> tuple[chess.Bitboard, chess.Bitboard]:
-        """The squares with pieces of the side to move, and of the other side."""
-        board = self.board()
-        return board.occupied_co[board.turn], board.occupied_co[not board.turn]
-
     def board(self) -> chess.Board:
         """Return a new board after the moves played so far, with an empty move stack."""
         return _board_after(self.moves).copy(stack=False)

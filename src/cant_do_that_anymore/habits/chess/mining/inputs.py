@@ -4,7 +4,6 @@ import bz2
 import codecs
 import gzip
 import io
-import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -50,20 +49,16 @@ def check_input(name: str) -> None:
         raise InvalidInput(f"no such file: {name} (give PGN files, - or an https:// address)")
 
 
-def read_chunks(name: str) -> Iterator[tuple[bytes, float | None]]:
+def read_chunks(name: str) -> Iterator[bytes]:
     """Yield the decompressed content of an input, with ``\\n`` at the end of each line.
-
-    Beside each chunk stands the share of the input read so far, if known.
 
     Raises:
         Unreadable: after the last readable chunk, if the input is cut off or damaged.
     """
     try:
         with _open(name) as stream:
-            size = None if name == STANDARD_INPUT else _bytes_left(stream)
             for chunk in iter(partial(_decompress(stream).read1, CHUNK_BYTES), b""):
-                share = 1 - (_bytes_left(stream) or 0) / size if size else None
-                yield chunk.replace(b"\r", b"").replace(codecs.BOM_UTF8, b""), share
+                yield chunk.replace(b"\r", b"").replace(codecs.BOM_UTF8, b"")
             # http.client does not detect a lost connection.
             if isinstance(stream, HTTPResponse) and stream.length:
                 raise EOFError(f"ended {stream.length:,} bytes too early")
@@ -82,15 +77,6 @@ def _open(name: str) -> Any:
         return Path(name).open("rb")
     request = Request(name, headers={"User-Agent": "cant-do-that-anymore"})
     return urlopen(request, timeout=_TIMEOUT_SECONDS)
-
-
-def _bytes_left(stream: Any) -> int | None:
-    """Return how many bytes of an input are left, if known."""
-    if isinstance(stream, HTTPResponse):
-        return stream.length
-    if stream.seekable():
-        return os.fstat(stream.fileno()).st_size - int(stream.tell())
-    return None
 
 
 def _decompress(stored: Any) -> Any:

@@ -187,7 +187,6 @@ class MiningResult:
         skipped: the number of games skipped, by reason.
         damaged: the place and the problem of each unreadable game.
         problem: why an input could not be read to its end.
-        share: the share of all inputs read so far, if known.
     """
 
     games: int
@@ -195,7 +194,6 @@ class MiningResult:
     skipped: Counter[str] = field(default_factory=Counter)
     damaged: list[str] = field(default_factory=list)
     problem: str | None = None
-    share: float | None = None
 
 
 def mine(
@@ -251,7 +249,7 @@ def mine_block(block: Block, wanted: MiningCriteria) -> MiningResult:
         except Damaged as damage:
             damaged.append(f"{block.place(game)}: {damage}")
     games = len(block.games)
-    return MiningResult(games, positions, skipped, damaged, block.problem, block.share)
+    return MiningResult(games, positions, skipped, damaged, block.problem)
 
 
 def _positions(

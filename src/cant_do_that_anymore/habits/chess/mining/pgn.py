@@ -61,7 +61,6 @@ class Block:
         name: the input.
         line: the number of its lines before this block.
         index: the number of games of all inputs before this block.
-        share: the share of all inputs read so far, if known.
     """
 
     text: bytes = b""
@@ -70,7 +69,6 @@ class Block:
     name: str = ""
     line: int = 0
     index: int = 0
-    share: float | None = None
 
     def place(self, game: Game) -> str:
         """Return the input and the line where a game starts."""
@@ -81,13 +79,12 @@ class Block:
 def read_blocks(names: Sequence[str]) -> Iterator[Block]:
     """Read inputs one after the other, in bounded memory."""
     index = 0
-    for number, name in enumerate(names):
+    for name in names:
         line = 0
         try:
             for block in _split_input(read_chunks(name)):
-                share = None if block.share is None else (number + block.share) / len(names)
                 if block.games:
-                    yield replace(block, name=name, line=line, index=index, share=share)
+                    yield replace(block, name=name, line=line, index=index)
                 line += block.text.count(b"\n")
                 index += len(block.games)
         except Unreadable as problem:
@@ -133,15 +130,15 @@ def moves_of(text: bytes, game: Game) -> Iterator[bytes]:
             raise Damaged(f"unexpected {shortened(token[0].strip().decode('utf-8', 'replace'))}")
 
 
-def _split_input(chunks: Iterator[tuple[bytes, float | None]]) -> Iterator[Block]:
+def _split_input(chunks: Iterator[bytes]) -> Iterator[Block]:
     """Split an input where games start."""
-    rest, share = b"\n", None
-    for chunk, share in chunks:
+    rest = b"\n"
+    for chunk in chunks:
         rest += chunk
         games = find_games(rest)
         # The last game may go on in the next chunk, unless it is too long to be one.
         last = games[-1].start if games else 0
         cut = last if len(rest) <= MAX_GAME_BYTES else len(rest)
-        yield Block(rest[:cut], [game for game in games if game.start < cut], share=share)
+        yield Block(rest[:cut], [game for game in games if game.start < cut])
         rest = rest[cut:]
-    yield Block(rest, find_games(rest), share=share)
+    yield Block(rest, find_games(rest))

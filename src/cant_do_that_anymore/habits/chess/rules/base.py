@@ -29,11 +29,6 @@ class Rules(Change):
     """
 
     @property
-    def placebo(self) -> "Rules | None":
-        """Similar rules that allow what these forbid, for placebo prompts; None for the default."""
-        return None
-
-    @property
     def its_habit(self) -> "Chess":
         """Chess."""
         from ..habit import CHESS  # the habit imports its rules
@@ -47,10 +42,10 @@ class Rules(Change):
 
     @property
     def placebo_change(self) -> "Rules":
-        """The rules' own placebo, or else no castling."""
+        """Similar rules that allow what these forbid, for placebos; by default no castling."""
         from .restrictions import NoCastling
 
-        return self.placebo or NoCastling()
+        return NoCastling()
 
     @property
     def identity(self) -> str:

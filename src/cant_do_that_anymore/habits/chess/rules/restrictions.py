@@ -22,7 +22,7 @@ class PawnsOneStep(Rules):
     )
 
     @property
-    def placebo(self) -> Rules:
+    def placebo_change(self) -> Rules:
         """Knights that cannot jump."""
         return KnightsCannotJump()
 
@@ -46,7 +46,7 @@ class NoCastling(Rules):
         "No king may castle any more, on either side of the board. "
         "Kings can no longer move two squares towards a rook: such a move is now illegal."
     )
-    placebo = PawnsOneStep()
+    placebo_change = PawnsOneStep()
 
     def view(self, board: chess.Board) -> chess.Board:
         """Return a copy without castling rights."""
@@ -69,7 +69,7 @@ class KnightsCannotJump(Rules):
         "square between must be empty. Knights can no longer jump over a piece there: such a move "
         "is now illegal."
     )
-    placebo = PawnsOneStep()
+    placebo_change = PawnsOneStep()
 
     def view(self, board: chess.Board) -> chess.Board:
         """Return a copy with knights that can be blocked."""

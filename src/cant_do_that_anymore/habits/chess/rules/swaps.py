@@ -49,7 +49,7 @@ class PieceSwap(Rules):
         return f"All {pieces} now move exactly as {others} do. {consequence}"
 
     @property
-    def placebo(self) -> Rules:
+    def placebo_change(self) -> Rules:
         """A swap of another piece to the same moves, or to others if that would forbid nothing.
 
         Pieces that move least in openings come first, so that few habits become illegal.
