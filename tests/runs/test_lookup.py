@@ -112,7 +112,7 @@ def test_runs_are_listed_one_per_line_with_a_name_that_commands_accept(
     assert ["beta Step-2000 " in line for line in lines] == ["beta" in line for line in lines]
     assert all(RUN["rule_uptake"].as_share in line for line in lines)
     listed = json.loads(cdta("runs", "mine", "--json", code=0).stdout)
-    assert (len(listed), listed[0]["tag"]) == (3, "Step-2000")
+    assert (len(listed), listed[0]["identity"]["tag"]) == (3, "Step-2000")
     assert listed[0]["rule_uptake"] == asdict(RUN["rule_uptake"])
 
 

@@ -118,7 +118,7 @@ def experiment_command(
 def _show(
     experiment: Experiment, out: Path, title: str, *, as_json: bool, as_markdown: bool
 ) -> None:
-    files = [str(file) for file in experiment.save(out, title)]
+    files = list(map(str, experiment.save(out, title)))
     document = build_document(experiment.rankings, out, title)
     if as_json:
         click.echo(json.dumps({**document, "files": files}))
@@ -127,7 +127,5 @@ def _show(
         click.echo(markdown.leaderboards(experiment.rankings))
     else:
         console().print(experiment_table(experiment.rankings, document))
-    table, numbers, *plots, page = files
-    plots_line = f"plus {pluralize(len(plots) // 2, 'plot')} (PNG and SVG)"
-    for line in (table, numbers, plots_line, page):
-        click.echo(line, err=True)
+    others = pluralize(len(files) - 1, "file")
+    click.echo(f"report: {files[-1]} (with {others} of tables and plots beside it)", err=True)

@@ -5,7 +5,6 @@ import sys
 import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from itertools import starmap
 from pathlib import Path
 from typing import Any
@@ -55,11 +54,6 @@ def _page_of(name: str) -> Path:
 
 PIPE_WIDTH = 200  # columns; a file or a pipe has no width
 DATE = slice(len("2026-"), len("2026-11-19T173059"))  # in the names of folders under CDTA_HOME
-# The values of ``run.json`` that ``--json`` prints.
-IN_JSON = (
-    *("started_at", "model", "version", "endpoint", "rules", "options", "rule_uptake"),
-    *("after_change", "notes", "cost", "seconds"),
-)
 
 
 @click.command("runs", cls=Command, params=[JSON])
@@ -73,7 +67,7 @@ def runs_command(places: tuple[Path, ...], as_json: bool) -> None:
     """
     runs, damaged = readable_runs(find_runs(places) if places else known_folders())
     if as_json:
-        click.echo(json.dumps(list(map(_json, runs))))
+        click.echo(json.dumps([_json(run.folder) for run in runs]))
     elif runs:
         _print(runs, console(None if sys.stdout.isatty() else PIPE_WIDTH))
     else:
@@ -114,7 +108,7 @@ def _cut(text: str) -> Text:
     return Text(text, no_wrap=True, overflow="ellipsis")
 
 
-def _json(run: RunFile) -> dict[str, Any]:
-    """Return what ``--json`` prints of a run."""
-    facts = {name: asdict(run)[name] for name in IN_JSON}
-    return {"folder": str(run.folder), "tag": run.tag, "n": run.n_samples, **facts}
+def _json(folder: Path) -> dict[str, Any]:
+    """Return the content of ``run.json`` and the folder, as ``cdta run --json`` prints them."""
+    facts: dict[str, Any] = json.loads((folder / RUN_JSON).read_bytes())
+    return facts | {"folder": str(folder)}
