@@ -42,7 +42,7 @@ NORMAL = NormalDist().inv_cdf(0.975)
 TYPICAL_CONNECTIONS, SECONDS_PER_ANSWER, TOKENS_PER_SECOND, BUNDLED_SECONDS = 32, 1.0, 50.0, 0.01
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ExpectedCost:
     """What a run is expected to cost, without what is cached.
 
