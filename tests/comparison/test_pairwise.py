@@ -37,10 +37,8 @@ def test_a_planted_difference_is_found_in_both_orders() -> None:
     [forward], [backward] = compare(runs), compare(runs[::-1])
     assert forward.difference and backward.difference
     assert forward.difference == -backward.difference
-    assert forward.difference.value == pytest.approx(-0.2)
-    assert (forward.difference.n, forward.verdict, backward.verdict) == (
-        *(400, "different", "different"),
-    )
+    assert forward.difference.value == pytest.approx(-0.2) and forward.difference.n == 400
+    assert forward.verdict == backward.verdict == "different"
     assert backward.sentence.startswith("b over a on 400 shared positions: +20 points [+")
     assert backward.sentence.endswith("], different.")
 
@@ -63,14 +61,9 @@ def test_the_verdict_follows_from_the_interval(low: float, high: float, verdict:
 
 
 def test_only_items_that_both_answered_count() -> None:
-    [pair] = compare(
-        [
-            run_with_outcomes("a", positions=POOL[:300]),
-            run_with_outcomes(
-                "b", lambda n: "error" if n == 0 else "adapted", positions=POOL[200:500]
-            ),
-        ]
-    )
+    first = run_with_outcomes("a", positions=POOL[:300])
+    outcomes: list[Outcome] = ["error", *["adapted"] * 299]
+    [pair] = compare([first, run_with_outcomes("b", outcomes, positions=POOL[200:500])])
     assert pair.difference
     assert (pair.shared, pair.difference.n, pair.difference.value) == (99, 99, -1)
 
