@@ -62,7 +62,8 @@ def test_the_verdict_follows_from_the_interval(low: float, high: float, verdict:
 
 def test_only_items_that_both_answered_count() -> None:
     first = run_with_outcomes("a", positions=POOL[:300])
-    outcomes: list[Outcome] = ["error", *["adapted"] * 299]
+    outcomes: list[Outcome] = ["adapted"] * 300
+    outcomes[0] = "error"
     [pair] = compare([first, run_with_outcomes("b", outcomes, positions=POOL[200:500])])
     assert pair.difference
     assert (pair.shared, pair.difference.n, pair.difference.value) == (99, 99, -1)
