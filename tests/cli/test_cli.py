@@ -1,6 +1,5 @@
 """The command ``cdta``, as a user runs it."""
 
-import json
 from pathlib import Path
 
 from cant_do_that_anymore import read_positions, rules_named
@@ -16,17 +15,6 @@ def test_rules_are_listed_with_their_statements() -> None:
     assert all(f"{change.key} {change.statement}" in output for change in changes)
     assert "Usual move: O-O-O" in cdta("rules", "no-castling").stdout
     assert "Usual answer: 101" in " ".join(cdta("rules", "base-9").stdout.split())
-
-
-def test_json_is_one_object_and_the_folder_has_every_sample(tmp_path: Path) -> None:
-    options = ("--model", "cdta/random", "-n", 5, "--json", "--quiet", "--out", tmp_path / "run")
-    done = cdta("run", *options, code=0)
-    assert done.stderr == ""
-    (line,) = done.stdout.splitlines()
-    result = json.loads(line)
-    assert result["folder"] == str(tmp_path / "run")
-    assert json.loads((tmp_path / "run" / "run.json").read_text())["protocol"] == "5"
-    assert len((tmp_path / "run" / "samples.jsonl").read_text().splitlines()) == 5
 
 
 def test_dataset_build_extends_a_dataset() -> None:

@@ -223,6 +223,7 @@ def test_cdta_run_and_oaieval_give_the_same_numbers() -> None:
     arguments = (*PARAMS, "n_samples=12", "--completion_args", "temperature=0")
     with openai_server(mixed, model="gpt-4-0314"):
         printed = json.loads(cdta("run", "--model", "openai/gpt-4", *options, "--json").stdout)
+        assert (Path(printed["folder"]) / "samples.jsonl").exists()
         done = oaieval("openai/gpt-4", EVAL, *arguments, code=0)
     report = report_in(done)
     names = [name for name, n in printed.items() if isinstance(n, dict) and "value" in n]
