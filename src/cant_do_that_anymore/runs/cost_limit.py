@@ -61,7 +61,6 @@ def limit_reached(
         f"stopped at the limit of {dollars(limit.limit)} with {dollars(limit.spent)} spent, "
         f"because the rest is expected to cost about {rest}",
         f"To finish, run the same command with --max-cost {ceil(enough)}, or with a smaller -n",
-        cached=not spec.fresh,
     )
 
 

@@ -1,5 +1,6 @@
 """The command ``cdta mine``: find positions in collections of games."""
 
+import signal
 import sys
 import time
 from collections import Counter
@@ -15,7 +16,6 @@ from ...errors import Incomplete, InvalidInput
 from ...files import atomic_write, file_errors
 from ...formatting import pluralize
 from ...habits.chess import mining
-from ...habits.chess.mining.miner import ctrl_c_blocked
 from ...habits.chess.position import gzip_if_named
 from ...habits.chess.rules import BISHOPS_AS_KNIGHTS, rules_named
 from ...progress import Show, progress_display
@@ -83,7 +83,7 @@ def _write_positions(
     """Write positions until all games are read or an error stops it."""
     try:
         for mined in results:
-            with ctrl_c_blocked():  # so that no line is half written
+            with _delay_ctrl_c():
                 file.writelines(position.line.encode() + b"\n" for position in mined.found)
                 tally.add(mined)
             show(None, [str(tally)])
@@ -134,3 +134,16 @@ def _output(output: Path | None) -> Iterator[BinaryIO]:
         gzip_if_named(output, file) as out,
     ):
         yield cast(BinaryIO, out)
+
+
+@contextmanager
+def _delay_ctrl_c() -> Iterator[None]:
+    """Delay Ctrl-C until the body is done, so that no line is half written."""
+    pressed = []
+    handler = signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if pressed:
+        raise KeyboardInterrupt

@@ -52,6 +52,11 @@ def map_processes(
 
     # The progress bar has threads, so forking is unsafe.
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_init_worker)
+
+    def submit(item: Any) -> Any:
+        with _ctrl_c_blocked():  # this may start a worker, which must not receive it either
+            return pool.submit(work, item)
+
     try:
         yield from _map_in_order(lambda item: pool.submit(work, item), Future.result, items, jobs)
     except BrokenExecutor:
@@ -118,8 +123,8 @@ def _map_in_order(
 
 
 @contextmanager
-def ctrl_c_blocked() -> Iterator[None]:
-    """Delay Ctrl-C, except on Windows."""
+def _ctrl_c_blocked() -> Iterator[None]:
+    """Delay Ctrl-C; a process that starts meanwhile never receives it, except on Windows."""
     if sys.platform == "win32":
         yield
         return
