@@ -166,7 +166,7 @@ def shipped_sentences() -> set[str]:
     sentences = set()
     for rules in CATALOG.values():
         for wording in WORDINGS.values():
-            texts = (wording.standard_prompt(), wording.changed_prompt(rules), rules.statement)
+            texts = (wording.standard_prompt(rules), wording.changed_prompt(rules), rules.statement)
             for text in (*texts, wording.reminder_prompt(rules), wording.question_about(rules)):
                 sentences |= sentences_of(text)
     return sentences
