@@ -39,7 +39,7 @@ from random_servers import CUSTOM_RULES, RandomServer, write_files
 from testing import needs_posix
 
 pytestmark = needs_posix
-HISTORIES, PER_TEST = int(os.environ.get("HISTORIES", "60")), 20
+HISTORIES, PER_TEST = int(os.environ.get("HISTORIES", "40")), 20
 STEPS = int(os.environ.get("STEPS", "2"))
 """The number of steps in a history before every run is repeated."""
 Options = dict[str, Any]

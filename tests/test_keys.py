@@ -35,7 +35,7 @@ def echo_server(status: int) -> Loopback:
     return server
 
 
-ADDRESS, USE_A_VARIABLE = "http://localhost/v1", "put (?:a|the) key into an environment variable"
+ADDRESS, USE_A_VARIABLE = "http://localhost/v1", "put the key into an environment variable"
 BAD_CHARACTERS = "CDTA_API_KEY contains characters"
 
 
