@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -46,7 +46,7 @@ from pgn_styles import (
     styled_pgn,
     usual,
 )
-from testing import cdta, needs_linux, needs_posix
+from testing import cdta, needs_posix
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -322,32 +322,6 @@ def test_half_a_megabyte_of_anything_takes_linear_time(text: str) -> None:
     positions = positions_in(mine_text(ITALIAN + long + ITALIAN))
     assert time.process_time() - started < 10  # quadratic time would take hours
     assert positions[0][1:] == positions[-1][1:] == (["e2e4", "e7e5", "g1f3", "b8c6"], "f1c4")
-
-
-@needs_linux
-def test_memory_stays_bounded(tmp_path: Path) -> None:
-    path, output = tmp_path / "bomb.pgn.zst", tmp_path / "pool.jsonl"
-    many_positions = TAGS + "1. e4 e5 " + "Be2 Be7 Bf1 Bf8 " * 249 + "*\n\n"
-    with zstd.open(path, "wt") as file:
-        file.write(many_positions * 14 + TAGS + "1. e4 {")
-        for _ in range(60):
-            file.write("x" * 2**20)
-        file.write("\n\n" + ITALIAN)
-    program = (
-        "import re, sys\n"
-        "from cant_do_that_anymore.cli.main import cdta\n"
-        "from cant_do_that_anymore.habits.chess.mining import inputs\n"
-        "inputs.CHUNK_BYTES = 2**13  # two of these games\n"
-        "cdta(['mine', sys.argv[1], '--every', '-o', sys.argv[2]], standalone_mode=False)\n"
-        # Not ru_maxrss, which also counts the process that this one was forked from.
-        "print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])\n"
-    )
-    command = [sys.executable, "-c", program, str(path), str(output)]
-    kilobytes = subprocess.check_output(command, stderr=subprocess.DEVNULL)
-    assert int(kilobytes) < 80_000
-    with output.open() as lines:
-        (last,) = deque(lines, maxlen=1)
-    assert json.loads(last)["previous_moves"] == ["e2e4", "e7e5", "g1f3", "b8c6"]
 
 
 # The command

@@ -1,15 +1,27 @@
 """Position files: the original's formats in, one format out, and errors that name the line."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean, pstdev
 
 import chess
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cant_do_that_anymore.datasets.storage import shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.habits.chess.position import Position, read_positions, write_positions
+from cant_do_that_anymore.files import DATA
+from cant_do_that_anymore.habits.chess.notation import notate
+from cant_do_that_anymore.habits.chess.position import (
+    Position,
+    checked,
+    parse_positions,
+    read_positions,
+    shipped_pool,
+    write_positions,
+)
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, STANDARD
 from testing import POOL
 
@@ -108,3 +120,26 @@ def test_the_shipped_datasets_come_from_the_pool() -> None:
         "gpt-4-0314": 3_114,
     }
     assert datasets["gpt-4-0314"].items[0].subject == ("b2b3", "e7e5")
+
+
+def test_the_diagonal_pool_is_valid_and_matches_its_record(tmp_path: Path) -> None:
+    copy, pool = tmp_path / "diagonal.jsonl.gz", list(shipped_pool("diagonal"))
+    copy.write_bytes((DATA / "diagonal.jsonl.gz").read_bytes())
+    positions = parse_positions(copy)
+    assert [replace(position, where="") for position in positions] == pool
+    assert [checked(position, BISHOPS_AS_KNIGHTS) for position in positions[2::6]] == pool[2::6]
+    record = json.loads((DATA / "diagonal.json").read_text())
+    assert record["positions"] == len(pool) == len({position.moves for position in pool})
+    assert record["games"] == len({position.game for position in pool})
+
+
+SQUARES = st.sampled_from(chess.SQUARE_NAMES)
+
+
+@given(st.sampled_from(POOL[:200]), SQUARES, SQUARES, st.sampled_from(["", "q", "n", "b", "r"]))
+def test_any_move_can_be_written(position: Position, start: str, end: str, promotion: str) -> None:
+    board = position.board()
+    before = board.fen()
+    if start != end:
+        assert notate(board, start + end + promotion)
+        assert board.fen() == before

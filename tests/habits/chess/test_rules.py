@@ -100,29 +100,6 @@ def test_is_legal_agrees_with_legal_moves(rules: Rules) -> None:
                 assert rules.forbids(board, move) == (before and not after)
 
 
-def perft(board: chess.Board, rules: Rules, depth: int) -> int:
-    moves = list(rules.legal_moves(board))
-    if depth == 1:
-        return len(moves)
-    count = 0
-    for move in moves:
-        board.push(move)
-        count += perft(board, rules, depth - 1)
-        board.pop()
-    return count
-
-
-@pytest.mark.parametrize(
-    ("rules", "counts"),
-    [
-        (STANDARD, [20, 400, 8_902]),  # well known
-        (BISHOPS_AS_KNIGHTS, [24, 576, 14_478, 363_197]),
-    ],
-)
-def test_perft_of_the_initial_position(rules: Rules, counts: list[int]) -> None:
-    assert [perft(chess.Board(), rules, depth) for depth, _ in enumerate(counts, 1)] == counts
-
-
 ROOKS_AT_HOME = "r3k2r/pppppppp/8/8/8/8/PPPPPPPP/R3K2R w KQkq - 0 1"
 CHECKED_BY_NO_BISHOP = "rnbqk1nr/pppp1ppp/3B4/8/8/8/PPPPPPPP/RN1QKBNR w KQkq - 0 1"
 KNIGHT_BEHIND_A_ROOK = "4k3/8/8/8/8/5n2/5R2/4K3 w - - 0 1"
@@ -177,17 +154,6 @@ def test_a_placebo_forbids_other_moves_in_a_statement_of_similar_length(rules: R
     )
     assert bool(still_legal[True]) == rules.forbids_something
     assert still_legal[False] <= 0.02 * still_legal[True]
-
-
-@every_rule
-def test_changing_a_view_leaves_the_board_unchanged(rules: Rules) -> None:
-    board = board_after(["e2e4", "e7e5"])
-    before = board.fen(), list(board.move_stack)
-    view = rules.view(board)
-    assert set(view.legal_moves) == set(rules.legal_moves(board))
-    view.push(next(iter(view.legal_moves)))
-    view.clear()
-    assert (board.fen(), board.move_stack) == before
 
 
 def test_only_moves_of_the_changed_kind_are_usual() -> None:
