@@ -82,7 +82,7 @@ def test_shipped_items_are_right(key: str) -> None:
 
 
 BAD_FILES = {
-    HEAD: "'dozens.jsonl' (No such file",
+    HEAD.replace("dozens", "pairs"): "'pairs.jsonl' (No such file",
     f"titel = 'x'\n{HEAD}": "unknown key in own.toml: 'titel' (did you mean 'title'",
     HEAD.replace("now =", "# now ="): "own.toml is missing the key 'now'",
     HEAD.replace('"number"', '"numbr"'): "unknown 'answer' in own.toml: 'numbr'",
@@ -95,33 +95,28 @@ BAD_FILES = {
 BAD_LINES = {
     ITEM.replace("3 dozen eggs", " "): "must have a question, a usual and a right answer",
     '{"question": "4 dozen eggs", "usual": true, "right": 40}': "'True' is not a number",
-    ITEM.replace("right", "rihgt"): "items.jsonl, line 3 is missing the key 'right'",
+    ITEM.replace("right", "rihgt"): "dozens.jsonl, line 3 is missing the key 'right'",
     ITEM.replace("}", ', "grup": 1}'): "'grup' (did you mean 'group'?)",
     "[]": "must be a dictionary",
 }
 
 
-@pytest.mark.parametrize("text", BAD_FILES)
+@pytest.mark.parametrize(
+    ("file", "line", "message"),
+    [
+        *((file, ITEM, message) for file, message in BAD_FILES.items()),
+        *((HEAD, line, message) for line, message in BAD_LINES.items()),
+    ],
+)
 def test_bad_files_end_in_one_sentence(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file: str, line: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("own.toml").write_text(text)
-    if text != HEAD:
-        Path("dozens.jsonl").write_text(ITEM)
-    message = cdta("rules", "own.toml", code=2).stderr
-    assert BAD_FILES[text] in message and message.count("\n") == 1
-
-
-@pytest.mark.parametrize("line", BAD_LINES)
-def test_bad_items_are_named_by_file_and_line(
-    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("items.jsonl").write_text(f"{ITEM}\n\n{line}\n")
-    Path("own.toml").write_text(HEAD.replace("dozens.jsonl", "items.jsonl"))
-    message = cdta("rules", "own.toml", code=2).stderr
-    assert "items.jsonl, line 3" in message and BAD_LINES[line] in message
+    Path("own.toml").write_text(file)
+    Path("dozens.jsonl").write_text(f"{ITEM}\n\n{line}\n")
+    error = cdta("rules", "own.toml", code=2).stderr
+    assert message in error and error.count("\n") == 1
+    assert (file == HEAD) == ("dozens.jsonl, line 3" in error)
 
 
 @pytest.mark.parametrize(

@@ -185,27 +185,18 @@ def test_a_damaged_game_is_skipped_and_reported_with_its_line(damage: str, reaso
     assert "x.pgn, line 7: " + reason in result.damaged[0]
 
 
-def test_set_up_positions_and_variants_are_skipped_and_counted() -> None:
-    standard = ITALIAN.replace("\n", f'\n[SetUp "1"]\n[FEN "{chess.STARTING_FEN}"]\n', 1)
-    others = [
-        ITALIAN.replace("\n", f"\n{tags}\n", 1)
-        for tags in (
-            '[Variant "Atomic"]',
-            '[fen "8/8/8/8/8/8/8/8 w - - 0 1"]',
-            '[Result "*"] [Variant "Atomic"]',
-        )
-    ]
-    result = mine_text(ITALIAN + "".join(others) + standard)
-    assert result.games == 5
-    assert result.skipped == Counter({NOT_STANDARD: 3})
-    assert [index for index, *_ in positions_in(result)] == [0, 4]
+def test_other_variants_and_low_ratings_are_skipped_and_counted() -> None:
+    def tagged(tags: str) -> str:
+        return ITALIAN.replace("\n", f"\n{tags}\n", 1)
 
-
-def test_both_players_need_the_minimum_rating() -> None:
     def rated(white: str, black: str) -> str:
-        tags = f'[WhiteElo "{white}"]\n[BlackElo "{black}"]\n'
-        return ITALIAN.replace("\n", "\n" + tags, 1)
+        return tagged(f'[WhiteElo "{white}"]\n[BlackElo "{black}"]')
 
+    others = ('[Variant "Atomic"]', '[fen "8/8/8/8/8/8/8/8 w - - 0 1"]')
+    standard = tagged(f'[SetUp "1"]\n[FEN "{chess.STARTING_FEN}"]')
+    result = mine_text("".join([ITALIAN, *map(tagged, others), standard]))
+    assert (result.games, result.skipped) == (4, Counter({NOT_STANDARD: 2}))
+    assert [index for index, *_ in positions_in(result)] == [0, 3]
     text = rated("2400", "2500") + rated("2400", "2399") + rated("2500", "?") + ITALIAN
     result = mine_text(text, MiningCriteria(BISHOPS_AS_KNIGHTS, min_elo=2400))
     assert [index for index, *_ in positions_in(result)] == [0]

@@ -1,7 +1,7 @@
 """The bundled games: pools drawn from them for any rules, and an example of each rule."""
 
 from hashlib import sha256
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 
 import chess
@@ -10,15 +10,11 @@ import pytest
 from cant_do_that_anymore.habits.chess import rule_pool
 from cant_do_that_anymore.habits.chess.rule_pool import (
     character_of,
-    example_of,
     positions_in_games,
-    shipped_games,
 )
 from cant_do_that_anymore.habits.chess.rules import (
     CATALOG,
-    STANDARD,
     Rules,
-    board_after,
     rules_named,
 )
 
@@ -42,14 +38,6 @@ POOL_DIGESTS = {
 """Digests of the first 100 positions of every pool: other positions need a new POOL_VERSION."""
 
 
-def test_there_are_fifty_thousand_games_in_a_small_file() -> None:
-    games = shipped_games()
-    assert len(games) == 50_000
-    assert all(first < second for first, second in pairwise(games))
-    assert max(map(len, games)) == 50
-    assert len(rule_pool.FILE.read_bytes()) < 2_000_000
-
-
 @pytest.mark.parametrize("key", POOL_DIGESTS)
 def test_the_first_positions_of_a_pool_are_fixed(key: str) -> None:
     rules = rules_named(key)
@@ -68,16 +56,6 @@ def test_positions_without_a_legal_move_are_left_out(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(rule_pool, "shipped_games", lambda: [game] * 10)
     positions = positions_in_games(rules_named("knights-as-queens"))
     assert sorted(len(position.moves) for position in positions) == [2, 3, 8, 9, 10]
-
-
-@every_rule
-def test_the_example_shows_a_forbidden_move(rules: Rules) -> None:
-    example = example_of(rules)
-    assert bool(example) == rules.forbids_something
-    if example:
-        board = board_after(example.moves, STANDARD)
-        (usual,) = example.usual
-        assert rules.is_habit(board, chess.Move.from_uci(usual))
 
 
 @every_rule
