@@ -122,7 +122,7 @@ def test_bad_files_end_in_one_sentence(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--model", "cdta/random", "--form", "fen"), "unknown form for questions: 'fen'"),
+        (("--model", "cdta/random", "--form", "fen"), "unknown form: 'fen'"),
         ((), "cdta/reader plays chess only"),
         (("--model", "cdta/random", "--diagnose"), "dozens has no placebo, which a diagnosis"),
     ],

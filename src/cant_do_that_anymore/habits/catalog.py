@@ -87,7 +87,7 @@ def form_for(change: Change, name: str) -> Form:
     if name == DEFAULT_FORM:
         return habit.form
     if name not in habit.forms:
-        raise unknown_value(f"form for {habit.words.items}", name, habit.forms)
+        raise unknown_value("form", name, habit.forms)
     return habit.forms[name]
 
 
