@@ -92,6 +92,7 @@ def turn_flipped_in_check(board: chess.Board) -> chess.Board:
         (rules_with("no-castling"), "the key 'no-castling' is in the catalog"),
         (rules_with("careless", board_changing_view), "of careless must .* not change the board"),
         (rules_with("mute", statement=None), "need a title, a statement and a key"),
+        (rules_with("nameless", title=""), "need a title"),
         (rules_with("fen", chess.Board.fen), "of fen must return a copy of the board"),
         (rules_with("sometimes", turn_flipped_in_check), "of sometimes must return a copy"),
         (NoEnPassant, r"an object such as MyRule\(\), not <class"),

@@ -34,7 +34,7 @@ def parse(kind: type[T], data: bytes | str | Mapping[str, Any], where: str) -> T
     from pydantic import ValidationError
 
     try:
-        values = data if isinstance(data, Mapping) else json.loads(data)
+        values = json.loads(data) if isinstance(data, str | bytes) else data
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{where} is not JSON: {error}") from None
     try:

@@ -87,6 +87,8 @@ BAD_FILES = {
     HEAD.replace("now =", "# now ="): "own.toml is missing the key 'now'",
     HEAD.replace('"number"', '"numbr"'): "unknown 'answer' in own.toml: 'numbr'",
     HEAD.replace('"dozens.jsonl"', "[]"): "own has no item whose usual answer",
+    HEAD.replace("a dozen is ten", ""): "'title' of own is empty",
+    HEAD.replace('"dozens.jsonl"', "[1]"): "item 1 of own",
     '"': "cannot read the change 'own.toml'",
     f'items = [{{answer = "word"}}]\n{HEAD.replace("items", "habit")}': (
         "'answer' in own.toml must stand above the first [[items]]"

@@ -116,6 +116,9 @@ class QuestionChange(Meaning):
     key: str = "own"
 
     def __post_init__(self) -> None:
+        required = [name for name in _TEXTS if name not in ("placebo", "habit")]
+        if empty := [name for name in required if not getattr(self, name)]:
+            raise InvalidInput(f"{empty[0]!r} of {self.key} is empty")
         check(AnswerKind, self.answer, f"answer of {self.key}")
         items = [
             item if isinstance(item, QuestionItem) else parse_item(item, f"item {n} of {self.key}")
@@ -293,8 +296,9 @@ def read_change(path: Path) -> QuestionChange:
     items = values.get("items")
     if isinstance(items, str):
         values["items"] = read_items(path.parent / items)
-    elif isinstance(items, list):  # of tables: keys below the first one are keys of items
-        misplaced = [key for key in _TEXTS if any(key in item for item in items)]
+    elif isinstance(items, list):  # keys below the first [[items]] are those of an item
+        keys = {key for item in items if isinstance(item, dict) for key in item}
+        misplaced = [key for key in _TEXTS if key in keys]
         if misplaced:
             raise InvalidInput(f"{misplaced[0]!r} in {path} must stand above the first [[items]]")
     change = parse(QuestionChange, values | {"key": path.stem}, str(path))

@@ -21,7 +21,7 @@ def check_rules(rules: Rules) -> None:
         InvalidInput: if a text is missing, or ``view`` does not return a copy of the board.
     """
     texts = [getattr(rules, name, None) for name in ("key", "title", "statement")]
-    if not all(isinstance(text, str) for text in texts) or not _KEY.fullmatch(rules.key):
+    if not all(isinstance(text, str) and text for text in texts) or not _KEY.fullmatch(rules.key):
         raise InvalidInput(
             "rules need a title, a statement and a key such as 'no-en-passant', not "
             f"{texts[0]!r} ({type(rules).__name__})"
