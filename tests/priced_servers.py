@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -54,12 +54,15 @@ class ChargingServer(ReasoningServer):
 
 @dataclass
 class LossyServer(ChargingServer):
-    """Charges for every answer, but every n-th answer never arrives."""
+    """Charges for every answer, but every n-th question is answered in vain the first time."""
 
-    every: int = 2
+    every: int = 1
     lost_response: type[web.StreamResponse] = web.Response
+    asked: set[str] = field(default_factory=set)
 
     async def _answer(self, request: Body, number: int) -> web.StreamResponse:
         response = await super()._answer(request, number)
-        is_lost = response.status == 200 and number % self.every == 0
+        is_new = str(request) not in self.asked
+        self.asked.add(str(request))
+        is_lost = response.status == 200 and is_new and len(self.asked) % self.every == 0
         return self.lost_response() if is_lost else response
