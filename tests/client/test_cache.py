@@ -51,7 +51,7 @@ def test_everything_that_can_change_the_answer_changes_the_key(cache: Cache) -> 
 
 
 def save(cache: Cache, answer: Answer) -> Answer:
-    return cache.save(REQUEST, SETTINGS, answer, None)
+    return cache.save([(REQUEST, SETTINGS, answer, None)])[0]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_answers_survive_with_the_limit_of_the_newest(cache: Cache, path: Path) 
     assert (cache.is_empty, cache.token_limit(None)) == (True, None)
     answer = Answer("e7e5", version="m-1", adjustments=("no system",), cost=0.1)
     for number, limit in enumerate((32_768, 512)):
-        cache.save(replace(REQUEST, draw=number), SETTINGS, answer, limit)
+        cache.save([(replace(REQUEST, draw=number), SETTINGS, answer, limit)])
     with closing(Cache(path, MODEL)) as again:
         assert (again.is_empty, again.token_limit(None)) == (False, 512)
         assert again.token_limit("high") is None

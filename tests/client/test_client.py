@@ -268,7 +268,7 @@ def test_an_answer_that_another_process_saved_meanwhile_is_used(
         answers = asyncio.create_task(all_answers(new_client(model, cache, 1), 3))
         await asyncio.sleep(0.15)  # the last request waits for the others
         with closing(Cache(tmp_path / "answers.sqlite", INFO)) as other:
-            other.save(waiting, SETTINGS, theirs, None)
+            other.save([(waiting, SETTINGS, theirs, None)])
         return await answers
 
     assert texts(asyncio.run(ask_while_another_process_answers()))[-1] == "theirs"

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import cache
@@ -17,6 +17,8 @@ from ..providers.base import Answer, ModelInfo, Request, Settings, digest, promp
 # The seed of a bundled model's answer depends on this number or on the request's own token limit,
 # if that is larger. It does not depend on the limit of the run.
 SEED_TOKENS = 16
+# An answer to save, with the token limit that is settled by now.
+Arrived = tuple[Request, Settings, Answer, int | None]
 # Seconds to wait for another process that writes.
 LOCK_TIMEOUT = 60.0
 # A checkpoint waits for the disk, for as long as hundreds of answers take.
@@ -103,29 +105,32 @@ class Cache:
         except InvalidInput as error:
             raise self._unusable(error) from None
 
-    def save(
-        self, request: Request, settings: Settings, answer: Answer, token_limit: int | None
-    ) -> Answer:
-        """Save an answer with the token limit that is settled by now; return the one that counts.
+    def save(self, arrived: Iterable[Arrived]) -> list[Answer]:
+        """Save answers in one transaction, and return those that count.
 
         An earlier answer stays, unless it was cut off at a lower token limit.
         """
+        self._execute("BEGIN IMMEDIATE")
+        try:
+            return [self._save(*each) for each in arrived]
+        finally:
+            self._execute("COMMIT")
+
+    def _save(
+        self, request: Request, settings: Settings, answer: Answer, token_limit: int | None
+    ) -> Answer:
         key, effort = self.key(request, settings), settings.reasoning_effort
         version = json.dumps(answer.version)  # a server may send what is no text for SQLite
         text = json.dumps(answer.to_json())
         row = key, self._model, self.namespace, version, effort, token_limit, text
         values = f"INTO {_TABLE} VALUES (?, ?, ?, ?, ?, ?, ?)"
-        self._execute("BEGIN IMMEDIATE")
-        try:
-            if self._execute(f"INSERT OR IGNORE {values} RETURNING key", *row):
-                return answer
-            earlier = self.answer(request, settings)
-            if earlier and not (earlier.stop_reason == "length" and earlier.limit < answer.limit):
-                return earlier
-            self._execute(f"REPLACE {values}", *row)
+        if self._execute(f"INSERT OR IGNORE {values} RETURNING key", *row):
             return answer
-        finally:
-            self._execute("COMMIT")
+        earlier = self.answer(request, settings)
+        if earlier and not (earlier.stop_reason == "length" and earlier.limit < answer.limit):
+            return earlier
+        self._execute(f"REPLACE {values}", *row)
+        return answer
 
     def known_versions(self) -> set[str]:
         """Return the versions in the namespace that more than a few answers have."""

@@ -15,7 +15,7 @@ from typing import TypeVar
 from ..errors import Interrupted, UserError
 from ..formatting import duration, pluralize
 from ..providers.base import Answer, Model, Request, RequestRejected, Settings, TransientError
-from .cache import Cache, with_request_seed
+from .cache import Arrived, Cache, with_request_seed
 from .limiter import Limiter
 from .pricing import Spending
 from .sender import Sender
@@ -70,6 +70,8 @@ class Client:
         self.remarks: list[str] = []
         self._senders: dict[str | None, Sender] = {}
         self._limiter = Limiter(connections or model.info.connections, spending.affordable_answers)
+        self._arrived: list[Arrived] = []
+        self._saved: list[Answer] = []
         self._open: dict[str, asyncio.Task[Answer]] = {}
         self._may_open = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -158,7 +160,7 @@ class Client:
         """Send for an answer and save it."""
         try:
             answer = await self.ask(request, settings, from_cache=True)
-            return answer if answer.error else self._save(request, settings, answer)
+            return answer if answer.error else await self._save(request, settings, answer)
         except (UserError, StartOver) as error:  # raised by `answers`
             self._error = self._error or error
             self._stop()
@@ -167,7 +169,7 @@ class Client:
             del self._open[key]
             self._may_open.set()
 
-    def _save(self, request: Request, settings: Settings, answer: Answer) -> Answer:
+    async def _save(self, request: Request, settings: Settings, answer: Answer) -> Answer:
         """Save an answer, and return the one that counts.
 
         Raises:
@@ -180,10 +182,19 @@ class Client:
         has_risen = sender.learn(answer, settings)
         self._is_unproven = has_risen
         has_changed = self._is_other_version(answer.version)
-        saved = self.cache.save(request, settings, answer, sender.limit)
+        saved = await self._save_together((request, settings, answer, sender.limit))
         if has_risen or has_changed:
             raise StartOver
         return saved
+
+    async def _save_together(self, arrived: Arrived) -> Answer:
+        """Save an answer together with all that are here by now."""
+        group, place = self._arrived, len(self._arrived)
+        group.append(arrived)
+        await asyncio.sleep(0)
+        if group is self._arrived:
+            self._saved, self._arrived = self.cache.save(group), []
+        return self._saved[place]
 
     def _is_other_version(self, version: str) -> bool:
         """Compare the first answers of the command with the versions of the cached ones.
