@@ -91,7 +91,8 @@ def short_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
 
     from cant_do_that_anymore.providers import openai_api
 
-    monkeypatch.setattr(openai_api, "TIMEOUT", aiohttp.ClientTimeout(total=0.4))
+    for name in ("TIMEOUT", "LONG_TIMEOUT"):
+        monkeypatch.setattr(openai_api, name, aiohttp.ClientTimeout(total=0.4))
 
 
 WITHOUT_HTTP = {

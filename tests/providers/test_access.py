@@ -100,6 +100,17 @@ def test_the_proxy_variable_is_used_and_netrc_is_not(
     assert proxy_for("http://far.example/v1") is None
 
 
+def test_organization_and_project_go_only_to_openai(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
+    with openai_server(lambda _: "e7e5") as server:
+        answer(model="openai/m")
+        answer(model="m", base_url=f"{server.url}/chat/completions")
+    openai, other = server.headers
+    assert (openai["OpenAI-Organization"], openai["OpenAI-Project"]) == ("org-1", "proj-1")
+    assert not [name for name in other if name.startswith("OpenAI-")]
+
+
 def test_an_env_file_here_or_above_fills_in_missing_variables(
     server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

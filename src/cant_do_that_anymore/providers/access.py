@@ -13,6 +13,7 @@ from .base import Answer
 
 _NAME_AT_URL = re.compile(r"(.*?)@(https?://.*)", re.DOTALL)
 _API_VERSION = "api-version"  # the only allowed query parameter: Azure needs it in every request
+_API_CALL = re.compile(r"/(chat/completions|completions|responses)$")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 ENV_PREFIX = "env:"  # marks a header value that is the name of an environment variable
 _BEARER = "Bearer "
@@ -39,7 +40,7 @@ def split_address(name: str | None, base_url: str | None = None) -> tuple[str | 
 
 
 def normalize_address(address: str) -> str:
-    """Return the address without a final slash.
+    """Return the address without a final slash or the path of an API call.
 
     Runs store it, so it must contain no secret.
 
@@ -62,7 +63,8 @@ def normalize_address(address: str) -> str:
             "a server's address is like http://localhost:8000/v1, without user name, password or "
             f"query except {_API_VERSION}; put the key into an environment variable"
         )
-    return parts._replace(path=parts.path.rstrip("/")).geturl()
+    path = _API_CALL.sub("", parts.path.rstrip("/"))
+    return parts._replace(path=path).geturl()
 
 
 def url_for(address: str, path: str) -> str:

@@ -15,7 +15,7 @@
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..errors import InvalidInput, shortlist, unknown_value
 from ..interrupts import run_interruptible
@@ -47,16 +47,25 @@ def _openai_api(info: ModelInfo, access: Access) -> Model:
 
 @dataclass(frozen=True)
 class Provider:
-    """A provider that needs no Inspect AI; ``load`` creates the adapter of a model."""
+    """A provider that needs no Inspect AI.
+
+    ``load`` creates the adapter of a model; ``headers`` has variables by the header they set.
+    """
 
     address: str
     address_variable: str
     key_variable: str
+    headers: Mapping[str, str] = field(default_factory=dict)
     load: Callable[[ModelInfo, Access], Model] = _openai_api
 
 
 PROVIDERS = {
-    "openai": Provider("https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
+    "openai": Provider(
+        "https://api.openai.com/v1",
+        "OPENAI_BASE_URL",
+        "OPENAI_API_KEY",
+        {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"},
+    ),
     "together": Provider("https://api.together.xyz/v1", "TOGETHER_BASE_URL", "TOGETHER_API_KEY"),
 }
 
@@ -194,6 +203,9 @@ class Name:
         headers = key_header(server.key_variable)
         if not (headers or self.base_url):
             raise InvalidInput(f"{self.model} needs a key: set {server.key_variable}")
+        for name, variable in server.headers.items():
+            if value := os.environ.get(variable):
+                headers[name] = value
         return Access(server.key_variable, headers | resolve_headers(self.headers))
 
     def _inspect_model(self) -> Model:

@@ -16,6 +16,7 @@ import aiohttp
 from ..errors import UserError, error_reason, nearest
 from .access import Access, Redactor, url_for
 from .base import (
+    REPLY_TOKENS,
     Answer,
     Model,
     ModelInfo,
@@ -34,7 +35,8 @@ from .responses import (
 )
 
 MAX_RESPONSE_SECONDS = 1800  # some models reason for ten minutes and more
-TIMEOUT = aiohttp.ClientTimeout(total=MAX_RESPONSE_SECONDS, sock_connect=30)
+TIMEOUT = aiohttp.ClientTimeout(total=600, sock_connect=30)
+LONG_TIMEOUT = aiohttp.ClientTimeout(total=MAX_RESPONSE_SECONDS, sock_connect=30)
 LIST_TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=30)  # for ``/models``
 KEEPALIVE_SECONDS = 60  # routers drop connections that are idle for some minutes
 OVERLOAD_STATUSES = {429, 503, 529}
@@ -70,7 +72,8 @@ class ServerModel(Model):
         """Send one request to the server."""
         limit = settings.max_tokens or 0
         request = self._request(question, settings)
-        response = await self.send("POST", self.path, timeout=TIMEOUT, json=request)
+        timeout = LONG_TIMEOUT if limit > REPLY_TOKENS else TIMEOUT
+        response = await self.send("POST", self.path, timeout=timeout, json=request)
         return self.answer_in(response, limit)
 
     async def close(self) -> None:
