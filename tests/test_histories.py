@@ -85,9 +85,9 @@ def history(seed: int) -> list[Step]:
     in_turn = list(VALUES)[seed % len(VALUES)]
     others = [changed(first, random, [in_turn]), changed(first, random, ["version", "edition"])]
     option_sets = [first, *others]
-    events = {"run": 6, "interrupt": 2, "kill": 4, "run_two": 1, "run_with_failures": 2}
+    events = {"run": 3, "interrupt": 2, "kill": 7, "run_two": 1, "run_with_failures": 2}
     names = random.choices(list(events), list(events.values()), k=STEPS)
-    steps = [(name, random.choice(option_sets), random.randint(1, 60)) for name in names]
+    steps = [(name, random.choice(option_sets), random.randint(1, 70)) for name in names]
     return [*steps, *(("run", options, 0) for options in option_sets)]
 
 
