@@ -25,6 +25,7 @@ from testing import (
     habit,
     measure,
     moves_in,
+    openai_server,
     positions,
     serving,
 )
