@@ -55,6 +55,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
         ("latest", "new"),
         ("2026-01-01", "old"),
         ("openai/gpt-4o", "old"),  # a model's full name takes precedence over part of another
+        ("gpt-4o", "old"),  # and so does its last part
         ("GPT-4o-M", "new"),
         ("beta", "beta"),
         ("beta@http://127.0.0.1:1/v1", "beta"),

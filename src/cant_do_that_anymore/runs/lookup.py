@@ -133,7 +133,7 @@ def _runs_at(name: str | Path) -> list[Path]:
 
 
 def _runs_named(name: str | Path) -> list[RunFile]:
-    """Return the runs with a name, or else with a part of it, newest first.
+    """Return the runs with a name, with its end after a slash, or with a part; newest first.
 
     Raises:
         InvalidInput: if there is none.
@@ -141,6 +141,7 @@ def _runs_named(name: str | Path) -> list[RunFile]:
     runs, _ = readable_runs(known_folders())
     text, part = str(name), str(name).casefold()
     matches = runs[:1] if text == LATEST_RUN else [run for run in runs if text in run.names]
+    matches = matches or [run for run in runs if run.model.endswith(f"/{text}")]
     matches = matches or [run for run in runs if part in " ".join(run.names).casefold()]
     if not matches:
         raise InvalidInput(
