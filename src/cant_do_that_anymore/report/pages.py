@@ -48,7 +48,7 @@ def experiment_page(ranked: Sequence[Ranking], document: Row) -> str:
         definitions=first.change.its_habit.definitions(),
         prompts={c.name: c.prompts[0].text for c in first.run.plan.conditions},
         size=f"{pluralize(n_models, 'model')}, {pluralize(len(entries), 'run')}",
-        outcomes=outcomes_in({entry.label: _counts(entry) for entry in entries}),
+        outcomes=outcomes_in(map(_counts, entries)),
         counts=_counts,
         chance=CHANCE,
         dates=" to ".join(dict.fromkeys((days[0], days[-1]))),

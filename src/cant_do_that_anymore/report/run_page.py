@@ -91,7 +91,7 @@ def _html(run: Run) -> Iterator[str]:
         conditions=_conditions(run.plan.conditions),
         flow=flow(run.samples, STANDARD_CONDITION, CHANGED_CONDITION, words.label),
         counts=counts,
-        meanings={each: words.fill(_MEANINGS[each]) for each in outcomes_in(counts)},
+        meanings={each: words.fill(_MEANINGS[each]) for each in outcomes_in(counts.values())},
         has_reasoning=REASONING_DIFFERENCE in results.estimates,
         findings=list(findings(run)),
         findings_axis=axis_over(differences, " points"),
@@ -177,7 +177,7 @@ def run_html(run: Run) -> str:
         **headline_and_tiles(run),
         palette=_palette(),
         counts=counts,
-        outcomes=outcomes_in(counts),
+        outcomes=outcomes_in(counts.values()),
         saved=_folder_text(run),
     )
 

@@ -39,10 +39,9 @@ class Axis:
 
     @property
     def ticks(self) -> dict[float, str]:
-        """The labels of both ends and of 0; points are named at the last one."""
-        ends = dict.fromkeys((self.low, 0.0, self.high))
-        unit = dict.fromkeys(ends, "%" if self.unit == "%" else "") | {self.high: self.unit}
-        return {end: minus(f"{100 * end:g}{unit[end]}") for end in ends}
+        """The labels of both ends and of 0; the last one has the unit."""
+        labels = {end: minus(f"{100 * end:g}") for end in (self.low, 0.0, self.high)}
+        return labels | {self.high: labels[self.high] + self.unit}
 
 
 def axis_over(estimates: Iterable[Estimate | None], unit: str = "%") -> Axis:

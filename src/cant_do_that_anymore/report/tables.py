@@ -1,6 +1,6 @@
 """Tables for the terminal: runs, experiments, comparisons."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Column, Table
@@ -134,15 +134,16 @@ def _original(run: Run) -> Cells:
     return cells
 
 
-def outcomes_in(counts: Mapping[str, Mapping[Outcome, int]]) -> list[Outcome]:
-    """Return the outcomes that occur under any of the conditions."""
-    return [outcome for outcome in OUTCOMES if any(count.get(outcome) for count in counts.values())]
+def outcomes_in(counts: Iterable[Mapping[Outcome, int]]) -> list[Outcome]:
+    """Return the outcomes that any of these counts has."""
+    occurring = {outcome for each in counts for outcome, n in each.items() if n}
+    return [outcome for outcome in OUTCOMES if outcome in occurring]
 
 
 def _outcomes(run: Run) -> Cells:
     """Return the shares of the outcomes, a row for each condition."""
     counts, n = run.results.outcomes, len(run.samples)
-    outcomes = outcomes_in(counts)
+    outcomes = outcomes_in(counts.values())
 
     def share(count: int | None) -> str:
         return rounded(None if count is None else count / n)
