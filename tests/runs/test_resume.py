@@ -6,11 +6,15 @@ import random
 import re
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
+from cant_do_that_anymore.client import client
+from cant_do_that_anymore.errors import Interrupted
+from cant_do_that_anymore.task.types import answers_of
 from processes import exit_code_when_killed
 from testing import (
     Body,
@@ -19,6 +23,7 @@ from testing import (
     cdta,
     checksum,
     habit,
+    measure,
     moves_in,
     needs_posix,
     positions,
@@ -169,3 +174,20 @@ def test_an_unwritable_folder_is_refused_at_once(
     (home / "runs").write_text("in the way")
     assert "set CDTA_HOME" in cdta("run", *options, code=2).stderr
     assert not server.requests
+
+
+def test_questions_that_always_fail_do_not_stop_a_resumed_run(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A resumed run asks them first, one after the other."""
+    monkeypatch.setattr(client, "FIRST_WAIT", 0.0)
+
+    async def refuse_some(request: Body, number: int) -> web.Response | None:
+        return web.Response(status=502) if checksum(moves_in(request)) % 30 == 0 else None
+
+    server = serve(habit, fault=refuse_some)
+    with suppress(Interrupted):
+        measure(server, dataset=positions(300), n=300)
+    run = measure(server, dataset=positions(300), n=300)
+    failed = sum(answer.stop_reason == "error" for answer in answers_of(run.samples))
+    assert failed > client.MAX_CONSECUTIVE_FAILURES

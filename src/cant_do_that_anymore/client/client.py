@@ -40,6 +40,8 @@ LOOK_AGAIN_AFTER = 0.05
 OPEN_PER_LIMIT = 2
 # After so many requests in a row that no retry got through, the model counts as gone.
 MAX_CONSECUTIVE_FAILURES = 10
+# A resumed run first retries what failed before: for so many cached answers one more may fail.
+CACHED_ANSWERS_PER_EXTRA_FAILURE = 10
 # The first answers of a command tell whether another version answers than the cached ones.
 ANSWERS_TO_COMPARE = 3
 STOPPED = "stopped before the request was sent"
@@ -79,7 +81,7 @@ class Client:
         # A server gets its first request alone, which shows the form and the limit that suit it.
         self._is_unproven = not model.info.is_local
         self._known_versions = cache.known_versions()
-        self._n_of_other_version = self._failures_in_a_row = 0
+        self._n_of_other_version = self._failures_in_a_row = self._from_cache = 0
         self._has_logged_wait = False
 
     async def answers(
@@ -133,6 +135,7 @@ class Client:
         if key in self._open:
             return self._open[key]
         if saved := self._cached(request, settings):
+            self._from_cache += 1
             self.spending.compare(saved)
             future = asyncio.get_running_loop().create_future()
             future.set_result(saved)
@@ -280,7 +283,8 @@ class Client:
             Interrupted: if the model is gone.
         """
         self._failures_in_a_row += 1
-        if self._failures_in_a_row >= MAX_CONSECUTIVE_FAILURES:
+        extra = self._from_cache // CACHED_ANSWERS_PER_EXTRA_FAILURE
+        if self._failures_in_a_row >= MAX_CONSECUTIVE_FAILURES + extra:
             raise Interrupted(f"{self.model.info.name} stopped answering ({error})")
 
     def _log_wait(self, fault: TransientError, waited: float, delay: float) -> None:
