@@ -7,6 +7,7 @@ import ssl
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -129,10 +130,19 @@ def server(serve: "Serve") -> "Loopback":
 @pytest.fixture
 def priced() -> Iterator[None]:
     """The price list has the model "priced" at loopback addresses."""
-    from priced_servers import price_list
+    from genai_prices.data_snapshot import DataSnapshot, set_custom_snapshot
+    from genai_prices.types import ClauseEquals, ModelInfo, ModelPrice, Provider
 
-    with price_list():
-        yield
+    from loopback import INPUT_PRICE, OUTPUT_PRICE
+
+    prices = ModelPrice(
+        input_mtok=Decimal(1e6 * INPUT_PRICE), output_mtok=Decimal(1e6 * OUTPUT_PRICE)
+    )
+    model = ModelInfo(id="priced", match=ClauseEquals(equals="priced"), prices=prices)
+    provider = Provider("loopback", "Loopback", r"http://127\.0\.0\.1.*", models=[model])
+    set_custom_snapshot(DataSnapshot([provider], from_auto_update=False))
+    yield
+    set_custom_snapshot(None)
 
 
 @pytest.fixture

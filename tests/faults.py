@@ -11,49 +11,34 @@ from aiohttp.abc import AbstractStreamWriter
 Body = dict[str, Any]
 
 
-class Reset(web.Response):
-    """The connection is reset without a response."""
+class Broken(web.Response):
+    """A response in whose place a function misuses the connection."""
+
+    def __init__(self, misuse: Callable[[asyncio.Transport], Awaitable[None]]) -> None:
+        super().__init__()
+        self.misuse = misuse
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        assert request.transport
-        request.transport.abort()
+        assert isinstance(request.transport, asyncio.Transport)
+        await self.misuse(request.transport)
         return await super().prepare(request)
 
 
-class CutOff(web.Response):
-    """The server dies while sending the response."""
-
-    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        transport = request.transport
-        assert isinstance(transport, asyncio.Transport)
-        transport.write(b'HTTP/1.1 200 OK\r\ncontent-length: 300\r\n\r\n{"choices": [{"mess')
-        transport.close()
-        return await super().prepare(request)
+async def reset(connection: asyncio.Transport) -> None:
+    connection.abort()
 
 
-class Silence(web.Response):
-    """The server accepts the request and never responds."""
-
-    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        while not _is_disconnected(request):
-            await asyncio.sleep(0.01)
-        return await super().prepare(request)
+async def die_while_sending(connection: asyncio.Transport) -> None:
+    connection.write(b'HTTP/1.1 200 OK\r\ncontent-length: 300\r\n\r\n{"choices": [{"mess')
+    connection.close()
 
 
-class Drip(web.StreamResponse):
-    """The server sends one byte at a time, forever."""
-
-    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        writer = await super().prepare(request)
-        while not _is_disconnected(request):
-            await self.write(b" ")
-            await asyncio.sleep(0.01)
-        return writer
-
-
-def _is_disconnected(request: web.BaseRequest) -> bool:
-    """Whether the client has disconnected."""
-    return request.transport is None or request.transport.is_closing()
+async def send_forever(byte: bytes, connection: asyncio.Transport) -> None:
+    """Send the same byte again and again; nothing at all if it is empty."""
+    connection.write(byte and b"HTTP/1.1 200 OK\r\n\r\n")
+    while not connection.is_closing():
+        connection.write(byte)
+        await asyncio.sleep(0.01)
 
 
 def error(status: int, message: str) -> web.Response:
@@ -78,10 +63,10 @@ def _chat(message: Body, **fields: object) -> web.Response:
 FAULTS: dict[str, Callable[[], web.StreamResponse]] = {
     **{f"HTTP {each}": partial(error, each, "wait") for each in (408, 409, 429, 503, 529)},
     "HTTP 500": lambda: web.Response(status=500, text="<h1>Internal Server Error</h1>"),
-    "reset": Reset,
-    "cut off": CutOff,
-    "silence": Silence,
-    "slow drip": Drip,
+    "reset": lambda: Broken(reset),
+    "cut off": lambda: Broken(die_while_sending),
+    "silence": lambda: Broken(partial(send_forever, b"")),
+    "slow drip": lambda: Broken(partial(send_forever, b" ")),
     "empty body": lambda: web.Response(status=200),
     "no JSON": lambda: web.Response(text="<html>welcome</html>"),
     "half of a JSON": lambda: web.Response(text='{"choices": [{"message": {"con'),

@@ -5,10 +5,10 @@ import json
 import re
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any
 from unittest.mock import patch
 
 from aiohttp import web
@@ -16,10 +16,61 @@ from aiohttp import web
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.openai_api import ServerModel
 from cant_do_that_anymore.providers.responses import Response
+from faults import error
 
 Body = dict[str, Any]
 Responder = Callable[[Body], str]
 Fault = Callable[[Body, int], Awaitable[web.StreamResponse | None]]
+REASONING = "Let me see what the rules say and what I would play now. "
+INPUT_PRICE, OUTPUT_PRICE = 1e-4, 1e-3
+"""Dollars per token, of four characters."""
+
+
+def varying_length(request: Body) -> int:
+    """From 500 to 8,000 by the moves so far, as most models reason longer at some positions."""
+    return 500 + checksum(moves_in(request)) * 37 % 7_501
+
+
+@dataclass(frozen=True)
+class Reasoning:
+    """How the model of a server reasons before it replies.
+
+    Attributes:
+        tokens: the number of reasoning tokens for a request.
+        field: the field of the message with the reasoning; "" if it is hidden.
+        tags: if given, the reasoning is in the content, between these tags.
+        counted: "as output" tokens, in their "details" too, or only in the "total".
+        cut_off: the content and the finish reason of a message if reasoning uses up the limit.
+    """
+
+    tokens: Callable[[Body], int] = varying_length
+    field: str = "reasoning"
+    tags: tuple[str, str] | None = None
+    counted: str = "as output"
+    cut_off: tuple[str | None, str] = (None, "length")
+
+    def add_to(self, completion: Body, request: Body) -> None:
+        (choice,), usage = completion["choices"], completion["usage"]
+        message, limit = choice["message"], token_limit(request)
+        wanted, reply = self.tokens(request), usage["completion_tokens"]
+        opening, closing = self.tags or ("", "")
+        if wanted + reply > limit:
+            message["content"], choice["finish_reason"] = self.cut_off
+            reply, closing = 0, ""
+        spent = min(wanted, limit)
+        text = (REASONING * spent)[: 4 * spent]
+        if self.tags:
+            message["content"] = opening + text + closing + (message["content"] or "")
+        elif self.field and spent:
+            message[self.field] = text
+        if self.counted != "as output":
+            usage["completion_tokens_details"] = {"reasoning_tokens": spent}
+        usage["completion_tokens"] = reply if self.counted == "total" else reply + spent
+        usage["total_tokens"] = usage["prompt_tokens"] + reply + spent
+
+
+def token_limit(request: Body) -> int:
+    return int(request.get("max_tokens") or request.get("max_completion_tokens") or 0)
 
 
 @dataclass
@@ -35,8 +86,13 @@ class Loopback:
         delay: seconds before each response.
         fault: called with the request and its number; a response it returns is sent instead of an
             answer.
+        rejection: returns the error message if a request is rejected, else "".
+        reasoning: how its model reasons, if it does.
         requests: every request's JSON, in order of arrival, with the "path" it came on.
         headers: the headers of those requests.
+        limits: the token limits of the requests that it answered.
+        charged: dollars for all completions that it made.
+        dearest: dollars for the dearest of them.
         max_in_flight: the highest number of concurrent requests.
     """
 
@@ -47,8 +103,13 @@ class Loopback:
     finish_reason: str = "stop"
     delay: float = 0.0
     fault: Fault | None = None
+    rejection: Responder = lambda _: ""
+    reasoning: Reasoning | None = None
     requests: list[Body] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    limits: list[int] = field(default_factory=list)
+    charged: float = 0.0
+    dearest: float = 0.0
     max_in_flight: int = 0
     url: str = ""
     _in_flight: int = 0
@@ -67,6 +128,9 @@ class Loopback:
                 await asyncio.sleep(self.delay)
             if self.fault and (response := await self.fault(request, number)):
                 return response
+            if message := self.rejection(request):
+                return error(400, message)
+            self.limits.append(token_limit(request))
             return web.json_response(self.completion(request))
         finally:
             self._in_flight -= 1
@@ -81,7 +145,7 @@ class Loopback:
             choice["text"] = text
             prompt = len(request["prompt"])
         usage = {"prompt_tokens": prompt // 4, "completion_tokens": max(1, len(text) // 4)}
-        return {
+        completion: dict[str, Any] = {
             "id": "x",
             "object": "chat.completion" if is_chat else "text_completion",
             "created": 0,
@@ -89,6 +153,15 @@ class Loopback:
             "choices": [choice],
             "usage": usage | {"total_tokens": sum(usage.values())},
         }
+        if self.reasoning:
+            self.reasoning.add_to(completion, request)
+        self._charge(completion["usage"])
+        return completion
+
+    def _charge(self, usage: Body) -> None:
+        cost = usage["prompt_tokens"] * INPUT_PRICE + usage["completion_tokens"] * OUTPUT_PRICE
+        self.charged += cost
+        self.dearest = max(self.dearest, cost)
 
     async def models(self, http: web.Request) -> web.Response:
         return self.model_list(http) or web.json_response(self.model_list_json())
@@ -96,45 +169,19 @@ class Loopback:
     def model_list_json(self) -> dict[str, Any]:
         return {"object": "list", "data": [{"id": id} for id in self.listed]}
 
-    def add_routes(self, app: web.Application) -> None:
-        """Add the endpoints of the server."""
-        app.router.add_post("/v1/chat/completions", self.answer)
-        app.router.add_post("/v1/completions", self.answer)
-        app.router.add_get("/v1/models", self.models)
-
-
-class Server(Protocol):
-    """Anything that `serving` can serve."""
-
-    url: str
-
-    def add_routes(self, app: web.Application) -> None:
-        """Add its endpoints."""
-
-
-Served = TypeVar("Served", bound=Server)
-
-
-@overload
-def serving(source: Served, port: int = 0) -> AbstractContextManager[Served]: ...
-
-
-@overload
-def serving(
-    source: Responder, port: int = 0, **fields: Any
-) -> AbstractContextManager[Loopback]: ...
-
 
 @contextmanager
-def serving(source: Any, port: int = 0, **fields: Any) -> Iterator[Any]:
+def serving(source: Loopback | Responder, port: int = 0, **fields: Any) -> Iterator[Loopback]:
     """Serve in a thread while the body runs; ``server.url`` is the base URL.
 
     A responder is served by a `Loopback` with these fields.
     """
-    server = source if hasattr(source, "add_routes") else Loopback(source, **fields)
+    server = source if isinstance(source, Loopback) else Loopback(source, **fields)
     loop = asyncio.new_event_loop()
     app = web.Application(client_max_size=2**26)
-    server.add_routes(app)
+    app.router.add_post("/v1/chat/completions", server.answer)
+    app.router.add_post("/v1/completions", server.answer)
+    app.router.add_get("/v1/models", server.models)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
 
     async def start() -> None:
@@ -163,7 +210,7 @@ def serving(source: Any, port: int = 0, **fields: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def serving_in_process(source: Responder | Loopback, **fields: Any) -> Iterator[Loopback]:
+def serving_in_process(source: Loopback | Responder, **fields: Any) -> Iterator[Loopback]:
     """Like `serving`, but only for this process and without HTTP, which takes most of the time."""
     server = source if isinstance(source, Loopback) else Loopback(source, **fields)
     server.url = f"http://127.0.0.1:{next(_PORTS)}/v1"
@@ -184,6 +231,11 @@ def serving_in_process(source: Responder | Loopback, **fields: Any) -> Iterator[
 
 
 _PORTS = count(1)  # so that no two servers of a home share an address
+
+
+def checksum(moves: tuple[str, ...]) -> int:
+    """A number computed from the moves, for behavior that varies but is repeatable."""
+    return sum(map(ord, "".join(moves)))
 
 
 def moves_in(request: Body) -> tuple[str, ...]:

@@ -1,9 +1,10 @@
 """Models with known behavior, as functions from a request to a reply."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
 from random import Random
+from typing import Any
 
 import chess
 
@@ -13,7 +14,17 @@ from cant_do_that_anymore.habits.chess.rules import (
     STANDARD,
     board_after,
 )
-from loopback import Body, is_changed, is_placebo, moves_in, queried_move
+from loopback import (
+    Body,
+    Loopback,
+    Reasoning,
+    Responder,
+    checksum,
+    is_changed,
+    is_placebo,
+    moves_in,
+    queried_move,
+)
 
 USUAL = {
     position.moves: position.usual[0]
@@ -21,11 +32,6 @@ USUAL = {
     for position in shipped_pool(name)
 }
 """The usual move of each shipped position, by its moves."""
-
-
-def checksum(moves: tuple[str, ...]) -> int:
-    """A number computed from the moves, for behavior that varies but is repeatable."""
-    return sum(map(ord, "".join(moves)))
 
 
 def habit(request: Body) -> str:
@@ -93,26 +99,25 @@ def is_reminded(request: Body) -> bool:
     return "Remember the rules" in str(request)
 
 
-@dataclass(frozen=True)
-class PlantedModel:
+def planted(
+    drops_habit: Callable[[Body], bool], legality_answer: Callable[[Body, str], str]
+) -> Responder:
     """A model with a habit in every position.
 
-    Attributes:
-        drops_habit: whether it plays another legal move in reply to a request.
-        legality_answer: its answer about the legality of a move.
+    The functions tell whether it plays another legal move in reply to a request, and its answer
+    about the legality of a move.
     """
 
-    drops_habit: Callable[[Body], bool]
-    legality_answer: Callable[[Body, str], str]
-
-    def __call__(self, request: Body) -> str:
+    def respond(request: Body) -> str:
         if uci := queried_move(request):
-            return self.legality_answer(request, uci)
+            return legality_answer(request, uci)
         moves = moves_in(request)
         habit = usual_move(moves)
-        if not self.drops_habit(request):
+        if not drops_habit(request):
             return habit
         return next((uci for uci in legal_under_both(moves) if uci != habit), "h1h8")
+
+    return respond
 
 
 def never(request: Body) -> bool:
@@ -141,25 +146,24 @@ def half_unreadable(request: Body, uci: str) -> str:
     return correct(request, uci) if checksum(moves_in(request)) // 2 % 2 else "Perhaps."
 
 
-IGNORES_RULE = PlantedModel(never, outdated)
-PERFECT = PlantedModel(when_forbidden, correct)
-CANNOT_STOP = PlantedModel(never, correct)
-UPSET_BY_ANY_CHANGE = PlantedModel(
+IGNORES_RULE = planted(never, outdated)
+PERFECT = planted(when_forbidden, correct)
+CANNOT_STOP = planted(never, correct)
+UPSET_BY_ANY_CHANGE = planted(
     lambda r: states_rules(r) and bool(checksum(moves_in(r)) // 2 % 4), outdated
 )
 """Drops three of four habits, usual moves or not, whenever the prompt is different."""
-SAYS_YES = PlantedModel(when_forbidden, lambda *_: "Yes.")
-SAYS_NO = PlantedModel(when_forbidden, lambda *_: "No.")
-HALF_UNREADABLE = PlantedModel(never, half_unreadable)
-NEEDS_REMINDER = PlantedModel(lambda r: when_forbidden(r) and is_reminded(r), correct)
+SAYS_YES = planted(when_forbidden, lambda *_: "Yes.")
+SAYS_NO = planted(when_forbidden, lambda *_: "No.")
+HALF_UNREADABLE = planted(never, half_unreadable)
+NEEDS_REMINDER = planted(lambda r: when_forbidden(r) and is_reminded(r), correct)
 """Knows the rule, and follows it only when it is stated right before the move."""
 
 
 def noise(request: Body) -> str:
     """Random answers and random habits, by a coin that depends on the whole request."""
     coin = Random(str(request))
-    model = PlantedModel(lambda _: coin.random() < 0.5, lambda *_: coin.choice(["yes", "no"]))
-    return model(request)
+    return planted(lambda _: coin.random() < 0.5, lambda *_: coin.choice(["yes", "no"]))(request)
 
 
 def primed(request: Body) -> str:
@@ -169,9 +173,64 @@ def primed(request: Body) -> str:
     """
     coin = Random(f"{is_placebo(request)} {moves_in(request)}").random()
     drops = request["temperature"] > 0 and coin < (0.1 if is_placebo(request) else 0.4)
-    return PlantedModel(lambda _: drops, correct)(request)
+    return planted(lambda _: drops, correct)(request)
 
 
 def illegal_when_reminded(request: Body) -> str:
     """Keeps its habit, and replies with an illegal move when reminded of the rule."""
     return "h1h8" if is_reminded(request) else CANNOT_STOP(request)
+
+
+def rejected_by_openai(request: Body) -> str:
+    """The error message of a strict service if it rejects a parameter, else ""."""
+    if "max_tokens" in request:
+        return (
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+            "'max_completion_tokens' instead."
+        )
+    if request.get("temperature", 1) != 1:
+        return (
+            "Unsupported value: 'temperature' does not support 0 with this model. Only the "
+            "default (1) value is supported."
+        )
+    return ""
+
+
+HIDDEN = Reasoning(field="", counted="details", cut_off=("", "length"))
+OPENAI: dict[str, Any] = {"reasoning": HIDDEN, "rejection": rejected_by_openai}
+"""Hides its reasoning but counts it."""
+
+HABITS_KEPT = {
+    "yielding": {"none": 9, "low": 6, "medium": 4, "high": 1},
+    "stubborn": {"none": 9, "low": 9, "medium": 8, "high": 7},
+}
+"""In how many of ten positions a model keeps its habit when the rules change, by effort."""
+MIN_REASONING_TOKENS = {"none": 0, "low": 500, "medium": 1_500, "high": 4_000}
+"""The fewest reasoning tokens, by effort."""
+
+
+def keeps_habit_at(effort: str, moves: tuple[str, ...], model: str = "yielding") -> bool:
+    """Whether a model keeps its habit under the changed rules."""
+    return checksum(moves) % 10 < HABITS_KEPT[model][effort]
+
+
+def reasoning_tokens_at(effort: str, moves: tuple[str, ...], *, changed: bool) -> int:
+    """The number of reasoning tokens, about 1.5 times as many when the rules change."""
+    tokens = MIN_REASONING_TOKENS[effort]
+    return tokens and (tokens * 3 // 2 if changed else tokens) + checksum(moves) % 100
+
+
+def habit_by_effort(request: Body) -> str:
+    """The habit, replaced by a legal move in more positions with more effort."""
+    kept = keeps_habit_at(request["reasoning_effort"], moves_in(request), request["model"])
+    return habit(request) if kept or not is_changed(request) else adapting(request)
+
+
+def effort_server() -> Loopback:
+    """A server whose models follow the rule more with more effort, by a known function."""
+
+    def tokens(request: Body) -> int:
+        effort, changed = request["reasoning_effort"], is_changed(request)
+        return reasoning_tokens_at(effort, moves_in(request), changed=changed)
+
+    return Loopback(habit_by_effort, reasoning=replace(HIDDEN, tokens=tokens))

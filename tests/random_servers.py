@@ -10,16 +10,13 @@ from typing import Any
 from zlib import crc32
 
 import chess
-from aiohttp import web
 
 from cant_do_that_anymore import shipped_pool
 from cant_do_that_anymore.habits.chess.position import write_positions
 from cant_do_that_anymore.habits.chess.rules import PieceSwap
-from faults import error
-from loopback import Body, Loopback, moves_in, queried_move
+from loopback import Body, Loopback, moves_in, queried_move, token_limit
 from planted_models import USUAL, legal_under_both
 
-CHARACTERS_PER_TOKEN = 4
 IGNORED_FIELDS = ("max_tokens", "max_completion_tokens", "path")
 """Fields of a request that do not affect its random number."""
 POSITIONS = sorted(shipped_pool("pool"), key=lambda position: len(position.moves))[:32]
@@ -35,7 +32,7 @@ class RandomServer(Loopback):
     """
 
     def __init__(self, number: int, *, is_reasoning: bool = False) -> None:
-        super().__init__(self.reply)
+        super().__init__(self.reply, rejection=self.rejected)
         self.number = number
         self.is_reasoning = is_reasoning
         self.version = 0
@@ -57,9 +54,7 @@ class RandomServer(Loopback):
         completion = super().completion(request) | {"model": f"m-{self.version}"}
         (choice,) = completion["choices"]
         message, reasoning = choice["message"], ""
-        limit = CHARACTERS_PER_TOKEN * (
-            request.get("max_tokens") or request["max_completion_tokens"]
-        )
+        limit = 4 * token_limit(request)  # four characters per token
         if self.is_reasoning:
             length = max(0, self.number_for(request) % 120 - 60) * 60
             reasoning = ("What would I play? " * 200)[:length]
@@ -69,10 +64,9 @@ class RandomServer(Loopback):
         message["content"] = message["content"][: max(0, limit - len(reasoning))]
         return completion
 
-    async def answer_to(self, request: Body) -> web.StreamResponse:
-        if self.is_reasoning and request.get("temperature", 1) != 1:
-            return error(400, "invalid temperature: only 1 is allowed for this model")
-        return await super().answer_to(request)
+    def rejected(self, request: Body) -> str:
+        is_rejected = self.is_reasoning and request.get("temperature", 1) != 1
+        return "invalid temperature: only 1 is allowed for this model" if is_rejected else ""
 
 
 class CustomRules(PieceSwap):

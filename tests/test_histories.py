@@ -328,8 +328,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         stack.enter_context(patch.multiple(client, FIRST_WAIT=0.001, MAX_FAILED_ATTEMPTS=2))
         stack.enter_context(patch.multiple(client, ANSWERS_TO_COMPARE=1))
         stack.enter_context(patch.object(cache, "MIN_ANSWERS_OF_VERSION", 1))
-        served = [stack.enter_context(serving(server)) for server in servers]
-        yield World(tmp_path_factory.mktemp("world"), served)
+        for server in servers:
+            stack.enter_context(serving(server))
+        yield World(tmp_path_factory.mktemp("world"), servers)
 
 
 @pytest.mark.parametrize("first", range(0, HISTORIES, PER_TEST))

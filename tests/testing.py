@@ -29,7 +29,7 @@ from html import unescape
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, overload
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -46,8 +46,9 @@ from faults import error_when
 from loopback import (
     Body,
     Loopback,
+    Reasoning,
     Responder,
-    Served,
+    checksum,
     is_changed,
     moves_in,
     serving,
@@ -55,9 +56,7 @@ from loopback import (
 )
 from planted_models import (
     USUAL,
-    PlantedModel,
     adapting,
-    checksum,
     habit,
     legal_under_both,
     mixed,
@@ -75,19 +74,8 @@ from run_builders import (
     run_with_outcomes,
 )
 
-
-class Serve(Protocol):
-    """The type of the fixture ``serve``, which serves until the test ends."""
-
-    @overload
-    def __call__(self, source: Served) -> Served: ...
-
-    @overload
-    def __call__(self, source: Responder, **fields: Any) -> Loopback: ...
-
-
-FEW_CONNECTIONS = 4
-"""A search sends requests ahead for every connection, so few connections save time."""
+Serve = Callable[..., Loopback]
+"""The type of the fixture ``serve``, which serves until the test ends."""
 
 
 def measure(source: Loopback | Responder | str, **spec: Any) -> Run:
@@ -98,7 +86,8 @@ def measure(source: Loopback | Responder | str, **spec: Any) -> Run:
     if not isinstance(source, Loopback):
         with serving_in_process(source) as server:
             return measure(server, **spec)
-    defaults = dict[str, Any](model="m", base_url=source.url, max_connections=FEW_CONNECTIONS)
+    # A search sends requests ahead for every connection, so few connections save time.
+    defaults = dict[str, Any](model="m", base_url=source.url, max_connections=4)
     return evaluate(Spec(**defaults | spec), quiet=True)
 
 

@@ -5,7 +5,7 @@
 ``report.png``, ``samples.png`` and ``notebook.png`` show the bundled models. None of
 them reasons or runs on a server, so the other images show simulated models on loopback servers:
 ``experiment.png`` those of ``SIMULATED_MODELS``, ``curve.png`` those of
-``tests/reasoning_servers.py``. Screenshots are taken in headless Chromium; ``CHROMIUM`` names
+``tests/planted_models.py``. Screenshots are taken in headless Chromium; ``CHROMIUM`` names
 another browser. Needs the ``test`` extra, for Playwright.
 """
 
@@ -35,8 +35,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from browser import launch_browser  # noqa: E402  (the tests find it the same way)
 from loopback import Body, Loopback, is_changed, serving  # noqa: E402
-from planted_models import adapting, habit  # noqa: E402
-from reasoning_servers import HABITS_KEPT, effort_server  # noqa: E402
+from planted_models import HABITS_KEPT, adapting, effort_server, habit  # noqa: E402
 
 MODELS = ("cdta/reader",)
 SIMULATED_MODELS = {"alpha": (0.40, 0.0), "beta": (0.55, 0.0), "gamma": (0.20, 0.59)}

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,20 @@ from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.providers.chain_of_thought import CONCLUDE
 from cant_do_that_anymore.runs.cost import estimate
 from cant_do_that_anymore.runs.storage import save_run
-from faults import Reset, error_when
-from planted_models import habit_in_every_fifth
-from priced_servers import ChargingServer, LossyServer, charge, total_charge
-from reasoning_servers import OpenAI
-from testing import Body, Loopback, Serve, habit, is_changed, measure, oaieval, positions
+from faults import FAULTS, error_when
+from loopback import Fault
+from planted_models import habit_in_every_fifth, rejected_by_openai
+from testing import (
+    Body,
+    Loopback,
+    Reasoning,
+    Serve,
+    habit,
+    is_changed,
+    measure,
+    oaieval,
+    positions,
+)
 
 pytestmark = pytest.mark.usefixtures("no_retry_delay", "priced")
 CONNECTIONS = 4
@@ -30,27 +39,30 @@ USER_PRICE = "2,20"
 """A fiftieth of the listed price."""
 
 
-@dataclass
-class Ledger(Loopback):
-    """Charges for each answer, whose tokens become 50 times as many after some requests."""
+def without_usage(server: Loopback, when: Callable[[Body], bool]) -> Fault:
+    """Answers to some requests do not say how many tokens they have."""
 
-    longer_after: int = 10**9
-    hides_usage: Callable[[Body], bool] = lambda _: False
-    charged: float = 0.0
-    dearest: float = 0.0
+    async def fault(request: Body, _: int) -> web.Response | None:
+        if not when(request):
+            return None
+        return web.json_response(server.completion(request) | {"usage": None})
 
-    def completion(self, request: Body) -> dict[str, Any]:
-        answer = super().completion(request)
-        if len(self.requests) > self.longer_after:
-            answer["usage"]["completion_tokens"] *= 50
-        cost = charge(answer["usage"])
-        self.charged += cost
-        self.dearest = max(self.dearest, cost)
-        return answer | ({"usage": None} if self.hides_usage(request) else {})
+    return fault
 
 
-class StrictServer(ChargingServer, OpenAI):
-    """Rejects parameter names and temperatures at first, as OpenAI does."""
+def losing(server: Loopback, every: int, response: str) -> Fault:
+    """Charge for every answer, but lose that to every n-th question the first time."""
+    asked: set[str] = set()
+
+    async def fault(request: Body, _: int) -> web.StreamResponse | None:
+        is_new = str(request) not in asked
+        asked.add(str(request))
+        if not is_new or len(asked) % every:
+            return None
+        server.completion(request)
+        return FAULTS[response]()
+
+    return fault
 
 
 def advised(error: CostLimitReached) -> float:
@@ -63,7 +75,7 @@ def advised(error: CostLimitReached) -> float:
 def test_the_limit_holds_and_typing_what_the_message_says_finishes_the_run(
     dataset: Path | None, serve: Serve
 ) -> None:
-    server = serve(Ledger(habit_in_every_fifth, delay=0.002))
+    server = serve(habit_in_every_fifth, delay=0.002)
     few: dict[str, Any] = {"price": USER_PRICE, "max_connections": CONNECTIONS}
     spec = Spec(model="m", base_url=server.url, dataset=dataset, n=100, **few)
     evaluate(replace(spec, n=10), quiet=True)  # shows how often it has the habit
@@ -82,12 +94,13 @@ def test_the_limit_holds_and_typing_what_the_message_says_finishes_the_run(
 
 
 @pytest.mark.usefixtures("short_timeout")
-@pytest.mark.parametrize("lost", [None, Reset])
-def test_the_limit_covers_lost_answers(lost: type[web.StreamResponse] | None, serve: Serve) -> None:
-    server: ChargingServer = StrictServer(habit, reasoning_tokens=lambda _: 900)
-    if lost:
-        server = LossyServer(habit, reasoning_tokens=lambda _: 900, every=4, lost_response=lost)
-    serve(server)
+@pytest.mark.parametrize("is_lossy", [False, True])
+def test_the_limit_covers_lost_answers(is_lossy: bool, serve: Serve) -> None:
+    server = serve(habit, reasoning=Reasoning(lambda _: 900))
+    if is_lossy:
+        server.fault = losing(server, 4, "reset")
+    else:
+        server.rejection = rejected_by_openai
     with pytest.raises(CostLimitReached, match=r"stopped at the limit of \$30.00 with"):
         spend(server, 30.0)
     assert 20 < server.charged <= 30 + 2 * CONNECTIONS  # an answer costs nearly a dollar
@@ -102,7 +115,8 @@ def spend(server: Loopback, limit: float, model: str = "priced") -> Run:
 
 
 def test_answers_without_token_counts_are_limited_by_their_length(serve: Serve) -> None:
-    server = serve(Ledger(lambda _: "e2e4 " + "indeed " * 99, hides_usage=lambda _: True))
+    server = serve(lambda _: "e2e4 " + "indeed " * 99)
+    server.fault = without_usage(server, lambda _: True)
     with pytest.raises(CostLimitReached, match="stopped at"):
         measure(server, model="priced", dataset=positions(100), n=100, max_cost=6)
     assert 20 < len(server.requests) < 60
@@ -123,9 +137,7 @@ def test_reasoning_is_paid_once_if_the_request_for_the_reply_fails(serve: Serve)
     run = measure(server, model="cot/priced", dataset=positions(10), n=10, max_cost=100)
     assert sum(not concludes(request) for request in server.requests) == 2 * 10
     assert sum(map(concludes, server.requests)) > 2 * 10
-    answered = {str(request): request for request in server.requests}.values()
-    charged = sum(charge(server.completion(request)["usage"]) for request in answered)
-    assert run.cost.spent == pytest.approx(charged, rel=0.1)
+    assert run.cost.spent == pytest.approx(server.charged, rel=0.1)
 
 
 def test_nothing_is_sent_if_the_low_end_of_the_cost_passes_the_limit(serve: Serve) -> None:
@@ -142,7 +154,12 @@ def test_nothing_is_sent_if_the_low_end_of_the_cost_passes_the_limit(serve: Serv
 
 
 def test_runs_of_an_experiment_share_the_limit(serve: Serve, tmp_path: Path) -> None:
-    server = serve(Ledger(habit, longer_after=70))
+    """Answers become 50 times as long after some requests."""
+
+    def respond(request: Body) -> str:
+        return habit(request) + (" indeed" * 28 if len(server.requests) > 70 else "")
+
+    server = serve(respond)
     spec = Spec(
         model="m",
         base_url=server.url,
@@ -184,7 +201,7 @@ def test_oaieval_has_no_limit_unless_it_is_given(server: Loopback, tmp_path: Pat
     eval_args = ("--extra_eval_params", "n_samples=200", "--completion_args")
     options = ("priced", "cant_do_that_anymore.all_diagonal", *eval_args)
     oaieval(*options, f"base_url={server.url}", code=0, TMPDIR=str(tmp_path))
-    assert total_charge(server) > 5
+    assert server.charged > 5
     limited = f"base_url={server.url},max_cost=2,temperature=0.5"
     error = oaieval(*options, limited, code=1).stderr
     assert "with $0.00 spent, because the rest is expected to cost about " in error
@@ -192,15 +209,19 @@ def test_oaieval_has_no_limit_unless_it_is_given(server: Loopback, tmp_path: Pat
 
 
 def test_a_cost_is_unknown_if_any_answer_reports_no_usage(serve: Serve) -> None:
-    server = serve(Ledger(habit, hides_usage=is_changed))
+    server = serve(habit)
+    server.fault = without_usage(server, is_changed)
     run = measure(server, pool=positions(6), n=4, price=USER_PRICE)
     assert (run.cost.total, run.cost.spent) == (None, None) and run.dataset.cost
 
 
 @pytest.mark.parametrize("lossy", [False, True])
 def test_totals_are_what_the_server_charged(lossy: bool, serve: Serve) -> None:
-    kind = LossyServer if lossy else StrictServer
-    server = serve(kind(habit, reasoning_tokens=lambda _: 500))
+    server = serve(habit, reasoning=Reasoning(lambda _: 500))
+    if lossy:
+        server.fault = losing(server, 1, "empty body")
+    else:
+        server.rejection = rejected_by_openai
     options: dict[str, Any] = {"dataset": positions(12)} if lossy else {"n": 12}
     run = partial(measure, server, model="priced", max_connections=1, max_cost=100, **options)
     first, charged = run().cost, server.charged

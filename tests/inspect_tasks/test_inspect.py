@@ -38,10 +38,10 @@ from cant_do_that_anymore.metrics.measures import MEASURES
 from cant_do_that_anymore.runs.run import PROTOCOL
 from crashes import start, was_killed
 from inspect_evals import logged_metrics, run_eval, without_overhead
-from reasoning_servers import ReasoningServer
 from testing import (
     USUAL,
     Body,
+    Reasoning,
     Serve,
     Spec,
     evaluate,
@@ -262,7 +262,7 @@ def test_mistakes_give_a_one_sentence_error_and_exit_code_2(
 def test_reasoning_models_get_the_options_of_inspect_and_the_numbers_of_cdta_run(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name, server = "openai-api/loop/thinker", serve(ReasoningServer(wavering))
+    name, server = "openai-api/loop/thinker", serve(wavering, reasoning=Reasoning())
     monkeypatch.setenv("LOOP_API_KEY", "EMPTY")
     monkeypatch.setenv("LOOP_BASE_URL", server.url)
     config = GenerateConfig(extra_body={"top_k": 3}, reasoning_effort="high", temperature=0.5)

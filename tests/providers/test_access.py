@@ -1,19 +1,18 @@
 """How requests get through: headers, proxies, ``.env``, Azure; and what an error says if not."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
-from aiohttp.typedefs import Handler
 
 from cant_do_that_anymore.client.session import create_model, model_info
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.providers.base import Answer, RequestRejected
 from cant_do_that_anymore.providers.catalog import parse_name
 from cant_do_that_anymore.providers.openai_api import proxy_for
-from faults import error
+from faults import error, error_when
 from testing import (
     POOL,
     Body,
@@ -167,29 +166,24 @@ def error_of(*command: object, key: str = "") -> str:
     return done.stderr.removeprefix("cdta: ").strip()
 
 
-@dataclass
-class Locked(Loopback):
-    """A server that requires a key for every request, like vLLM with ``--api-key``."""
-
-    def add_routes(self, app: web.Application) -> None:
-        @web.middleware
-        async def check_key(request: web.Request, handler: Handler) -> web.StreamResponse:
-            is_valid = request.headers.get("Authorization") == f"Bearer {KEY}"
-            return await handler(request) if is_valid else error(401, "Unauthorized")
-
-        app.middlewares.append(check_key)
-        super().add_routes(app)
-
-
 def test_errors_for_missing_and_wrong_keys_differ(serve: Serve) -> None:
-    server = serve(Locked(habit))
-    command = ("--base-url", server.url, "--model", "m")
+    """The server requires a key for every request, like vLLM with ``--api-key``."""
+
+    def is_locked(headers: Mapping[str, str]) -> bool:
+        return headers.get("Authorization") != f"Bearer {KEY}"
+
+    locked: Loopback = serve(
+        habit,
+        model_list=lambda http: error(401, "Unauthorized") if is_locked(http.headers) else None,
+        fault=error_when(lambda *_: is_locked(locked.headers[-1]), "Unauthorized", 401),
+    )
+    command = ("--base-url", locked.url, "--model", "m")
     problems = {"": "needs a key", "wrong": "refuses the key"}
     for key, problem in problems.items():
         assert error_of(*command, key=key) == (
-            f"{server.url} {problem} (HTTP 401: Unauthorized); set CDTA_API_KEY"
+            f"{locked.url} {problem} (HTTP 401: Unauthorized); set CDTA_API_KEY"
         )
-    cdta("run", "--base-url", server.url, *DATASET, code=0, CDTA_API_KEY=KEY)
+    cdta("run", "--base-url", locked.url, *DATASET, code=0, CDTA_API_KEY=KEY)
 
 
 def fail_without_key(http: web.Request) -> web.Response | None:

@@ -1,45 +1,60 @@
 """Reasoning models: any server's is measured without options, and its reasoning is saved."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.task.types import answers_of
-from reasoning_servers import (
-    CountedInTotal,
-    OpenAI,
-    ReasoningServer,
-    Rejections,
-    Tagged,
-    TemplateSwitch,
+from loopback import token_limit, varying_length
+from planted_models import OPENAI
+from testing import (
+    Body,
+    Reasoning,
+    Responder,
+    Serve,
+    checksum,
+    habit,
+    is_changed,
+    measure,
+    moves_in,
+    perfect,
+    positions,
 )
-from testing import Body, Serve, checksum, habit, is_changed, measure, moves_in, perfect, positions
 
 pytestmark = pytest.mark.usefixtures("no_retry_delay")
 ROOM, REPLY = 32_768, 512
-KIMI_REJECTIONS: Rejections = {
-    "invalid temperature: only 1 is allowed for this model": lambda request: (
-        request.get("temperature", 1) != 1
+THINK = ("<think>", "</think>")
+
+
+def rejected_by_kimi(request: Body) -> str:
+    is_rejected = request.get("temperature", 1) != 1
+    return "invalid temperature: only 1 is allowed for this model" if is_rejected else ""
+
+
+def rejected_by_small(request: Body) -> str:
+    limit = token_limit(request)
+    message = (
+        f"max_tokens is too large: {limit}. This model supports at most 9000 completion tokens, "
+        f"whereas you provided {limit}."
     )
-}
-FAMILIES: dict[str, Callable[[], ReasoningServer]] = {
-    "OpenAI": lambda: OpenAI(perfect),
-    "Kimi": lambda: ReasoningServer(
-        perfect, reasoning_field="reasoning_content", rejections=KIMI_REJECTIONS
-    ),
-    "vLLM": lambda: ReasoningServer(perfect),
-    "xAI": lambda: CountedInTotal(perfect, reasoning_field="reasoning_content"),
-    "tags": lambda: Tagged(perfect),
-    "tag opened by the template": lambda: Tagged(perfect, tags=("", "</think>")),
-    "small": lambda: ReasoningServer(perfect, max_limit=9_000),
+    return message if limit > 9_000 else ""
+
+
+FAMILIES: dict[str, dict[str, Any]] = {
+    "OpenAI": OPENAI,
+    "Kimi": {"reasoning": Reasoning(field="reasoning_content"), "rejection": rejected_by_kimi},
+    "vLLM": {"reasoning": Reasoning()},
+    "xAI": {"reasoning": Reasoning(field="reasoning_content", counted="total")},
+    "tags": {"reasoning": Reasoning(tags=THINK)},
+    "tag opened by the template": {"reasoning": Reasoning(tags=("", "</think>"))},
+    "small": {"reasoning": Reasoning(), "rejection": rejected_by_small},
 }
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_reasoning_models_need_no_option(family: str, serve: Serve) -> None:
-    server = serve(FAMILIES[family]())
+    server = serve(perfect, **FAMILIES[family])
     run = measure(server, n=3)
     assert (run["variant_impact_factor"].value, run["rule_uptake"].value) == (-1, 1)
     for answer in answers_of(run.samples):
@@ -54,28 +69,26 @@ def test_reasoning_models_need_no_option(family: str, serve: Serve) -> None:
     assert ("does not support a temperature" in notes) == (family in ("OpenAI", "Kimi"))
 
 
-class Hybrid(ReasoningServer):
-    """Reasons at length in half of the positions, and only under the changed rules."""
-
-    def completion_with_reasoning(self, request: Body) -> dict[str, Any]:
-        reasons = is_changed(request) and checksum(moves_in(request)) % 2
-        return super().completion_with_reasoning(request) if reasons else self.completion(request)
+def length_when_changed(request: Body) -> int:
+    """Reason at length in half of the positions, and only under the changed rules."""
+    reasons = is_changed(request) and checksum(moves_in(request)) % 2
+    return varying_length(request) if reasons else 0
 
 
 @pytest.mark.parametrize(
-    "make_server",
+    ("reasoning", "rejection"),
     [
-        lambda: Hybrid(perfect),
-        lambda: Hybrid(perfect, reasoning_field="", cut_off_content=""),
-        lambda: Hybrid(perfect, reasoning_field="", cut_off_content="", cut_off_reason="stop"),
-        lambda: Hybrid(perfect, max_limit=9_000),
+        (Reasoning(length_when_changed), None),
+        (Reasoning(length_when_changed, field="", cut_off=("", "length")), None),
+        (Reasoning(length_when_changed, field="", cut_off=("", "stop")), None),
+        (Reasoning(length_when_changed), rejected_by_small),
     ],
     ids=["shown", "hidden", "hidden and called complete", "small"],
 )
 def test_a_model_that_reasons_only_under_the_changed_rules(
-    make_server: Callable[[], Hybrid], serve: Serve
+    reasoning: Reasoning, rejection: Responder | None, serve: Serve
 ) -> None:
-    server = serve(make_server())
+    server = serve(perfect, reasoning=reasoning, rejection=rejection or (lambda _: ""))
     run = measure(server, n=20)
     assert run.results["variant_impact_factor"].value == -1
     for outcomes in run.results.outcomes.values():
@@ -89,7 +102,11 @@ def test_a_model_that_reasons_only_under_the_changed_rules(
 
 
 def test_effort_none_is_an_error_if_the_model_reasons_anyway(serve: Serve) -> None:
-    server = serve(TemplateSwitch(perfect))
+    def tokens_unless_switched_off(request: Body) -> int:
+        arguments = request.get("chat_template_kwargs", {})
+        return varying_length(request) if arguments.get("enable_thinking", True) else 0
+
+    server = serve(perfect, reasoning=Reasoning(tokens_unless_switched_off))
     switch = '{"chat_template_kwargs": {"enable_thinking": false}}'
     with pytest.raises(InvalidInput, match="reasons despite --reasoning-effort none") as error:
         measure(server, n=6, reasoning_effort="none")
@@ -106,7 +123,7 @@ def endless_at_some(request: Body) -> int:
 
 
 def test_endless_reasoning_is_an_outcome_and_costs_few_requests(serve: Serve) -> None:
-    server = serve(ReasoningServer(perfect, reasoning_tokens=endless_at_some))
+    server = serve(perfect, reasoning=Reasoning(endless_at_some))
     run = measure(server, n=40, max_connections=8)
     assert run.results["variant_impact_factor"].value == -1
     assert run.results.outcomes["standard"]["truncated"] == 0  # none of these was selected
@@ -114,18 +131,6 @@ def test_endless_reasoning_is_an_outcome_and_costs_few_requests(serve: Serve) ->
     measure(server, dataset=positions(50))  # they are cut off once each
     asked = [str(request["messages"]) for request in server.requests[len(server.requests) - 100 :]]
     assert len(set(asked)) == len(asked)
-
-
-class SmallContext(ReasoningServer):
-    """Accepts 4,096 tokens for the prompt and the reply; its errors have the text ``error``."""
-
-    error = ""
-
-    def rejection_of(self, request: Body) -> str:
-        prompt = sum(len(turn["content"]) for turn in request["messages"]) // 3
-        limit = self.limit(request)
-        message = self.error.format(prompt=prompt, limit=limit, total=prompt + limit)
-        return message if prompt + limit > 4096 else ""
 
 
 @pytest.mark.parametrize(
@@ -137,9 +142,16 @@ class SmallContext(ReasoningServer):
     ],
 )
 def test_a_context_of_4096_works(error: str, serve: Serve) -> None:
-    tokens = [0, 600]
-    server = serve(SmallContext(habit, reasoning_tokens=lambda ask: tokens[is_changed(ask)]))
-    server.error = error
+    """A context for the prompt and the reply together."""
+
+    def rejection(request: Body) -> str:
+        prompt = sum(len(turn["content"]) for turn in request["messages"]) // 3
+        limit = token_limit(request)
+        message = error.format(prompt=prompt, limit=limit, total=prompt + limit)
+        return message if prompt + limit > 4096 else ""
+
+    reasoning = Reasoning(lambda request: 600 * is_changed(request))
+    server = serve(habit, reasoning=reasoning, rejection=rejection)
     run = measure(server, n=5)
     assert run.results["predicted_move_proportion"].value == 1
     assert run.results.outcomes["changed"]["truncated"] == 0
@@ -148,7 +160,7 @@ def test_a_context_of_4096_works(error: str, serve: Serve) -> None:
 
 
 def test_reasoning_models_are_not_asked_to_think_aloud(serve: Serve) -> None:
-    server = serve(ReasoningServer(perfect))
+    server = serve(perfect, reasoning=Reasoning())
     run = measure(server, model="cot/m", n=3)
     prompts = [request["messages"][-1]["content"] for request in server.requests]
     assert sum("think aloud" in prompt for prompt in prompts) == 1

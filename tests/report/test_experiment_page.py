@@ -23,7 +23,7 @@ from cant_do_that_anymore.report.plots import curve_chart
 from cant_do_that_anymore.report.rows import Row, build_document
 from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.storage import load_run
-from reasoning_servers import HABITS_KEPT, effort_server, keeps_habit_at, reasoning_tokens_at
+from planted_models import HABITS_KEPT, effort_server, keeps_habit_at, reasoning_tokens_at
 from testing import (
     Body,
     CompletedCommand,

@@ -11,8 +11,7 @@ from cant_do_that_anymore.providers.base import Usage
 from cant_do_that_anymore.providers.catalog import parse_name
 from cant_do_that_anymore.runs.cost import estimate
 from planted_models import habit_in_every_fifth
-from priced_servers import ChargingServer
-from testing import Serve, cdta, evaluate, measure
+from testing import Reasoning, Serve, cdta, evaluate, measure
 
 
 def test_the_list_has_a_price_for_input_and_output() -> None:
@@ -57,7 +56,7 @@ def test_reasoning_is_assumed_by_name_and_by_effort() -> None:
 
 
 def test_cached_answers_tell_what_the_rest_costs(serve: Serve) -> None:
-    server = serve(ChargingServer(habit_in_every_fifth, reasoning_tokens=lambda _: 900))
+    server = serve(habit_in_every_fifth, reasoning=Reasoning(lambda _: 900))
     spec = partial(Spec, model="m", base_url=server.url, price="2,20", wording="plain")
     before = estimate(spec(n=60))
     evaluate(spec(n=20), quiet=True)
