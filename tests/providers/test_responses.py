@@ -22,6 +22,7 @@ from testing import Body, Loopback, ask, serving
 
 OWN, INSPECT = "m", "openai-api/loop/m"
 """The name of the served model for each adapter."""
+KEY = "sk-planted-0123456789"
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def server() -> Iterator[Loopback]:
 @pytest.fixture
 def answer(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
     """Ask through an adapter; the server sends this body, or this response if it is a function."""
-    monkeypatch.setenv("LOOP_API_KEY", "test")
+    monkeypatch.setenv("LOOP_API_KEY", KEY)
     monkeypatch.setenv("LOOP_BASE_URL", server.url)
     server.requests.clear()
 
@@ -66,6 +67,10 @@ def refusal(status: int, message: str = "no", **fields: str) -> Callable[[], web
 
 
 PARTS = [{"type": "text", "text": "e2"}, {"text": "e4"}, {"type": "image"}]
+WITH_CACHE = {
+    **{"prompt_tokens": 15, "completion_tokens": 2, "total_tokens": 17},
+    "prompt_tokens_details": {"cached_tokens": 5},
+}
 ANSWERS: list[tuple[Any, dict[str, Any]]] = [
     (ending("stop"), {"stop_reason": "stop", "text": "e2e4", "version": "m-1"}),
     (ending("stop", ""), {"stop_reason": "stop", "text": ""}),
@@ -76,6 +81,7 @@ ANSWERS: list[tuple[Any, dict[str, Any]]] = [
     (reply(extra={"error": None, "errors": [], "type": "message"}), {"text": "e2e4"}),
     (lambda: web.json_response(reply(), status=201), {"text": "e2e4"}),
     (refusal(400, "Could not finish the message"), {"text": "", "stop_reason": "length"}),
+    (reply(extra={"usage": WITH_CACHE}), {"usage": Usage(15, 2)}),
 ]
 NO_USAGE = {"usage": Usage()}
 REFUSAL = {"content": None, "refusal": "I will not."}
@@ -181,6 +187,7 @@ QUOTA = {"type": "billing", "code": "insufficient_quota"}
         (OWN, refusal(403), UserError, r"needs a key \(HTTP 403: no\)"),
         *((INSPECT, refusal(status), UserError, "refuses the key") for status in (401, 403)),
         (OWN, refusal(404), UserError, r"refuses 'm' \(HTTP 404: no\)"),
+        (INSPECT, refusal(401, f"Incorrect: {KEY}"), UserError, r"Incorrect: \*\*\*"),
         (INSPECT, refusal(404), UserError, "openai-api/loop/m cannot answer"),
         (OWN, refusal(402), UserError, r"requires payment \(HTTP 402: no\)"),
         (OWN, refusal(429, **QUOTA), UserError, "requires payment"),
