@@ -18,6 +18,8 @@ from cant_do_that_anymore.providers.responses import Response
 from testing import Body, Loopback, cdta, habit, positions, serving
 
 KEY = "sk-planted-3fa85f64-5717-4562-b3fc-2c963f66afa6"
+SECRET = "s3cret-6f1b2c3d4e5f"
+SENT = {"Authorization": f"Bearer {KEY}", "X-Gateway": SECRET, "X-Other": f"{SECRET}=="}
 PIECES = (KEY, KEY[:20], KEY[-20:])
 
 
@@ -25,9 +27,9 @@ def echo_server(status: int) -> Loopback:
     """A server that repeats the key in its errors, so late that truncation splits the key."""
 
     async def fault(request: Body, number: int) -> web.StreamResponse | None:
-        header = server.headers[number - 1]["Authorization"]
         if 2 <= number <= 9:
-            text = f"{'.' * (250 + number)} I heard {header} and again {header}"
+            heard = " and ".join(server.headers[number - 1][name] for name in SENT)
+            text = f"{'.' * (250 + number)} I heard {heard} and again {heard}"
             return web.json_response({"error": {"message": text}}, status=status)
         return None
 
@@ -36,6 +38,7 @@ def echo_server(status: int) -> Loopback:
 
 
 ADDRESS, USE_A_VARIABLE = "http://localhost/v1", "put the key into an environment variable"
+NO_HOSTS = ("", "[bad", "h:99999", "h:port", "a b")
 BAD_CHARACTERS = "CDTA_API_KEY contains characters"
 
 
@@ -45,6 +48,8 @@ BAD_CHARACTERS = "CDTA_API_KEY contains characters"
         (f"http://user:{KEY}@localhost/v1", "", USE_A_VARIABLE),
         (f"{ADDRESS}?key={KEY}", "", USE_A_VARIABLE),
         (f"http://h/#{KEY}", "", USE_A_VARIABLE),
+        *((f"http://user:{KEY}@{host}/v1", "", "a server's address is like") for host in NO_HOSTS),
+        *((f"http://{host}/v1", "", "a server's address is like") for host in NO_HOSTS),
         (ADDRESS, f"{KEY}\n{KEY}", BAD_CHARACTERS),
         (ADDRESS, f"{KEY}\u20ac", BAD_CHARACTERS),
     ],
@@ -90,22 +95,32 @@ def test_a_key_is_hidden_literally_quoted_and_in_base64_and_nothing_else_is() ->
     assert answer.version.strip() == "long-name-7b"
 
 
+@pytest.mark.usefixtures("no_retry_delay", "no_plots")
 @pytest.mark.parametrize(
-    ("variable", "status"), [("CDTA_API_KEY", 200), ("CDTA_API_KEY", 401), ("OPENAI_API_KEY", 500)]
+    ("command", "variable", "status"),
+    [
+        ("run", "CDTA_API_KEY", 200),
+        ("experiment", "CDTA_API_KEY", 401),
+        ("run", "OPENAI_API_KEY", 500),
+    ],
 )
-def test_a_planted_key_appears_nowhere(
-    variable: str, status: int, home: Path, no_retry_delay: None
+def test_planted_secrets_appear_nowhere(
+    command: str, variable: str, status: int, home: Path, tmp_path: Path
 ) -> None:
+    headers = ("--header", "X-Gateway=env:GATEWAY_KEY", "--header", f"X-Other={SECRET}==")
     with serving(echo_server(status)) as server:
         by_url = ["--base-url", server.url, "--model", "m"]
         model = by_url if variable == "CDTA_API_KEY" else ["--model", "openai/m"]
         environment: dict[str, Any] = {variable: KEY, "OPENAI_BASE_URL": server.url}
-        limits = ["--max-connections", 8]
-        result = cdta("run", *model, "--dataset", positions(6), *limits, **environment)
-        assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
+        options = ("--dataset", positions(6), "--max-connections", 8, "--out", tmp_path / "out")
+        result = cdta(command, *model, *headers, *options, GATEWAY_KEY=SECRET, **environment)
+        for name, value in SENT.items():
+            assert {sent[name] for sent in server.headers} == {value}
     places = {"output": result.stdout.encode(), "errors": result.stderr.encode()}
-    places |= {str(path): path.read_bytes() for path in home.rglob("*") if path.is_file()}
-    assert len(places) >= 3
+    folders = (home, tmp_path / "out")
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    places |= {str(path): path.read_bytes() for path in files}
+    assert any(b"***" in content for content in places.values())
     for place, content in places.items():
-        for piece in PIECES:
+        for piece in (*PIECES, SECRET):
             assert piece.encode() not in content, place

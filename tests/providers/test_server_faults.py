@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore.client import client
-from cant_do_that_anymore.errors import Incomplete, InvalidInput, UserError
+from cant_do_that_anymore.errors import Incomplete, UserError
 from cant_do_that_anymore.habits.base import Message
 from cant_do_that_anymore.habits.chess.rules import STANDARD
 from cant_do_that_anymore.providers import openai_api
@@ -148,32 +148,6 @@ def test_connections_are_kept_alive() -> None:
     with openai_api.keepalive_socket(address) as connection:
         assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         assert connection.type == socket.SOCK_STREAM
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        *("http:///v1", "http://[bad", "http://h:99999/v1", "http://h:port/v1", "http://a b/v1"),
-    ],
-)
-def test_an_impossible_url_is_an_error_without_its_password(url: str) -> None:
-    for base_url in (url, url.replace("http://", "http://user:hunter2@")):
-        with pytest.raises(InvalidInput, match="a server's address is like") as error:
-            parse_name("m", base_url).load()
-        assert "hunter2" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("listing", "message"),
-    [
-        (b'{"data": ' + b"[" * 100_000, "does not list its models"),
-        (b'{"data": [{"id": "\\u001b[31mred"}, {"id": "b"}]}', "serves ⟨U+001B⟩[31mred, b"),
-    ],
-)
-def test_a_bad_model_list_is_one_sentence(listing: bytes, message: str, serve: Serve) -> None:
-    server = serve(habit, model_list=lambda _: web.Response(body=listing))
-    done = cdta("run", "--base-url", server.url, "--dataset", positions(6), "--quiet")
-    assert message in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_lone_surrogates_are_cached_and_printed(serve: Serve) -> None:
