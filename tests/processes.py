@@ -1,8 +1,7 @@
 """Run ``cdta`` and ``oaieval`` in this process or in others.
 
 Most tests call a command in this process, which saves the seconds that a new one needs for imports.
-Tests about processes (signals, kills, two at once) use ``start_cdta``. Tests that need many use
-``forked_cdta``, which forks them from a process with everything imported.
+Tests about signals use ``start_cdta``, and those about kills fork this process (``crashes.py``).
 """
 
 import io
@@ -12,22 +11,16 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from multiprocessing import get_context
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from aiohttp import web
-
 from cant_do_that_anymore.__main__ import main as cdta_main
 from cant_do_that_anymore.__main__ import oaieval as oaieval_main
 from cant_do_that_anymore.metrics.measures import LENGTHS, MEASURES
-from loopback import Body, Loopback
 
 CompletedCommand = subprocess.CompletedProcess[str]
 
@@ -58,38 +51,6 @@ def start_cdta(
         stderr=terminal or subprocess.PIPE,
         text=True,
     )
-
-
-def forked_cdta(*arguments: object) -> BaseProcess:
-    """A process for ``cdta`` that is not started yet; it inherits stdout and stderr."""
-    context = get_context("forkserver")
-    context.set_forkserver_preload(["cant_do_that_anymore.api.functions"])
-    argv = ["cdta", *map(str, arguments)]
-    return context.Process(target=_run_forked, args=(argv, dict(os.environ)))
-
-
-def exit_code_when_killed(at: int, server: Loopback, *arguments: object) -> int | None:
-    """Run ``cdta``, which the server kills at the request of this number."""
-    process, started = forked_cdta(*arguments), threading.Event()
-
-    async def kill(request: Body, number: int) -> web.StreamResponse | None:
-        if number == at:
-            started.wait()
-            process.kill()
-        return None
-
-    server.fault = kill
-    process.start()
-    started.set()
-    process.join(60)
-    server.fault = None
-    return process.exitcode
-
-
-def _run_forked(argv: list[str], environment: dict[str, str]) -> None:
-    os.environ.update(environment)
-    sys.argv = argv
-    cdta_main()
 
 
 def _run(

@@ -3,7 +3,6 @@
 import asyncio
 import importlib
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import chess
@@ -83,28 +82,11 @@ def test_pocket_rules_without_a_legal_move_and_under_custom_rules() -> None:
     assert moves_of(POCKET_RULES, [after()], KnightsJumpFurther())[0] in ("e2e4", "d2d4")
 
 
-def test_long_games_are_cut_at_the_start_by_full_moves() -> None:
-    network = load_network()
-    for length in range(301):
-        moves = network.moves[:length]
-        start, *tokens = network.tokens(moves)
-        assert start == len(network.moves)
-        assert len(tokens) == length if length < 50 else len(tokens) in (48, 49)
-        assert (length - len(tokens)) % 2 == 0
-        assert [network.moves[token] for token in tokens] == moves[length - len(tokens) :]
-
-
 @pytest.mark.parametrize("rules", CATALOG.values(), ids=str)
 def test_its_vocabulary_has_every_legal_move_under_all_rules(rules: Rules) -> None:
     promoting = chess.Board("1n5k/P1P5/8/8/8/8/p1p5/1N5K w - - 0 1")
     for board in (promoting, *(position.board() for position in [*POSITIONS[::4], *DIAGONAL])):
         assert {move.uci() for move in rules.legal_moves(board)} <= load_network().token.keys()
-
-
-def test_the_reader_reads_only_the_messages() -> None:
-    original = question(POSITIONS[0], BISHOPS_AS_KNIGHTS)
-    other = replace(original, rules=STANDARD, item=Position(0, (), ()), about="e2e4")
-    assert replies_of(READER, [original]) == replies_of(READER, [other])
 
 
 def test_a_stated_rule_changes_the_moves_of_the_reader() -> None:

@@ -11,7 +11,6 @@ from planted_models import OPENAI
 from testing import (
     Body,
     Reasoning,
-    Responder,
     Serve,
     checksum,
     habit,
@@ -24,7 +23,6 @@ from testing import (
 
 pytestmark = pytest.mark.usefixtures("no_retry_delay")
 ROOM, REPLY = 32_768, 512
-THINK = ("<think>", "</think>")
 
 
 def rejected_by_kimi(request: Body) -> str:
@@ -32,23 +30,13 @@ def rejected_by_kimi(request: Body) -> str:
     return "invalid temperature: only 1 is allowed for this model" if is_rejected else ""
 
 
-def rejected_by_small(request: Body) -> str:
-    limit = token_limit(request)
-    message = (
-        f"max_tokens is too large: {limit}. This model supports at most 9000 completion tokens, "
-        f"whereas you provided {limit}."
-    )
-    return message if limit > 9_000 else ""
-
-
 FAMILIES: dict[str, dict[str, Any]] = {
     "OpenAI": OPENAI,
     "Kimi": {"reasoning": Reasoning(field="reasoning_content"), "rejection": rejected_by_kimi},
     "vLLM": {"reasoning": Reasoning()},
     "xAI": {"reasoning": Reasoning(field="reasoning_content", counted="total")},
-    "tags": {"reasoning": Reasoning(tags=THINK)},
+    "tags": {"reasoning": Reasoning(tags=("<think>", "</think>"))},
     "tag opened by the template": {"reasoning": Reasoning(tags=("", "</think>"))},
-    "small": {"reasoning": Reasoning(), "rejection": rejected_by_small},
 }
 
 
@@ -60,10 +48,7 @@ def test_reasoning_models_need_no_option(family: str, serve: Serve) -> None:
     for answer in answers_of(run.samples):
         assert bool(answer.reasoning) == (family != "OpenAI")
         assert answer.usage.output_tokens >= answer.usage.thinking_tokens >= 500
-    if family == "small":
-        assert all(8_000 < limit < 9_000 for limit in server.limits)
-    else:
-        assert set(server.limits) == {ROOM}
+    assert set(server.limits) == {ROOM}
     assert len(server.requests) - len(server.limits) <= 4  # rejected, each form twice
     notes = " ".join(run.notes)
     assert ("does not support a temperature" in notes) == (family in ("OpenAI", "Kimi"))
@@ -76,19 +61,18 @@ def length_when_changed(request: Body) -> int:
 
 
 @pytest.mark.parametrize(
-    ("reasoning", "rejection"),
+    "reasoning",
     [
-        (Reasoning(length_when_changed), None),
-        (Reasoning(length_when_changed, field="", cut_off=("", "length")), None),
-        (Reasoning(length_when_changed, field="", cut_off=("", "stop")), None),
-        (Reasoning(length_when_changed), rejected_by_small),
+        Reasoning(length_when_changed),
+        Reasoning(length_when_changed, field="", cut_off=("", "length")),
+        Reasoning(length_when_changed, field="", cut_off=("", "stop")),
     ],
-    ids=["shown", "hidden", "hidden and called complete", "small"],
+    ids=["shown", "hidden", "hidden and called complete"],
 )
 def test_a_model_that_reasons_only_under_the_changed_rules(
-    reasoning: Reasoning, rejection: Responder | None, serve: Serve
+    reasoning: Reasoning, serve: Serve
 ) -> None:
-    server = serve(perfect, reasoning=reasoning, rejection=rejection or (lambda _: ""))
+    server = serve(perfect, reasoning=reasoning)
     run = measure(server, n=20)
     assert run.results["variant_impact_factor"].value == -1
     for outcomes in run.results.outcomes.values():

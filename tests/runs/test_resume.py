@@ -7,6 +7,7 @@ import re
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from aiohttp import web
 from cant_do_that_anymore.client import client
 from cant_do_that_anymore.errors import Interrupted
 from cant_do_that_anymore.task.types import answers_of
-from processes import exit_code_when_killed
+from crashes import start, was_killed
 from testing import (
     Body,
     Loopback,
@@ -98,12 +99,18 @@ def test_two_interruptions_stop_at_once(tmp_path: Path) -> None:
 
 @needs_posix
 def test_kills_at_random_moments_change_no_number(tmp_path: Path) -> None:
-    generator = random.Random(7)
-    with serving(wavering, delay=0.004) as server:
+    generator, process, at = random.Random(7), 0, 0
+
+    async def kill(request: Body, number: int) -> None:
+        if number == at:
+            os.kill(process, signal.SIGKILL)
+
+    with serving(wavering, delay=0.004, fault=kill) as server:
         command = run_command(server, tmp_path / "out")
         for _ in range(KILLS):
             at = len(server.requests) + generator.randint(1, MAX_UNSAVED - 2)
-            assert exit_code_when_killed(at, server, *command) == -signal.SIGKILL
+            process = start(partial(cdta, *command), tmp_path / "error")
+            assert was_killed(process)
         cdta(*command, code=0)
     assert len(server.requests) <= 2 * N + KILLS * MAX_UNSAVED
     assert equals_uninterrupted_run(tmp_path / "out", server)
