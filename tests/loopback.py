@@ -88,6 +88,7 @@ class Loopback:
             answer.
         rejection: returns the error message if a request is rejected, else "".
         reasoning: how its model reasons, if it does.
+        hides_usage: whether the answer to a request does not say how many tokens it has.
         requests: every request's JSON, in order of arrival, with the "path" it came on.
         headers: the headers of those requests.
         limits: the token limits of the requests that it answered.
@@ -105,6 +106,7 @@ class Loopback:
     fault: Fault | None = None
     rejection: Responder = lambda _: ""
     reasoning: Reasoning | None = None
+    hides_usage: Callable[[Body], bool] = lambda _: False
     requests: list[Body] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     limits: list[int] = field(default_factory=list)
@@ -156,7 +158,7 @@ class Loopback:
         if self.reasoning:
             self.reasoning.add_to(completion, request)
         self._charge(completion["usage"])
-        return completion
+        return completion | ({"usage": None} if self.hides_usage(request) else {})
 
     def _charge(self, usage: Body) -> None:
         cost = usage["prompt_tokens"] * INPUT_PRICE + usage["completion_tokens"] * OUTPUT_PRICE

@@ -86,10 +86,8 @@ def test_an_error_with_http_200_is_not_an_answer(body: Body, server: Loopback) -
 @pytest.mark.parametrize(
     ("message", "status", "failing"),
     [
-        (OVERLOADED, 503, (17,)),
         (HOT, 400, (17,)),
         ("Worker removed from system pool", 400, range(17, 23)),  # lasts for a while
-        ("please use the alternate region", 400, range(17, 23)),
     ],
 )
 def test_a_temporary_fault_does_not_change_later_requests(

@@ -4,14 +4,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, closing
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore.client import client as module
 from cant_do_that_anymore.client.cache import Cache
-from cant_do_that_anymore.client.client import AHEAD, Client, from_cache_again
+from cant_do_that_anymore.client.client import AHEAD, MAX_FAILED_ATTEMPTS, Client, from_cache_again
 from cant_do_that_anymore.client.pricing import CostLimit, Spending
 from cant_do_that_anymore.habits.base import Message
 from cant_do_that_anymore.habits.chess.position import Position
@@ -34,25 +33,19 @@ pytestmark = pytest.mark.usefixtures("no_retry_delay")
 
 
 class ScriptedModel(Model):
-    """Waits or fails as ``script`` says for a request's number and attempt.
-
-    It reasons at length about the numbers in ``reasons_about`` only.
-    """
+    """Waits or fails as ``script`` says for a request's number and attempt."""
 
     info = INFO
 
     def __init__(self, script: Callable[[int, int], float | Exception] = lambda *_: 0.0) -> None:
         self.script = script
         self.reply, self.version = "answer", "m-1"
-        self.reasons_about: tuple[int, ...] = ()
         self.attempts: Counter[int] = Counter()
-        self.limits: list[int] = []
         self.in_flight = self.max_in_flight = 0
 
     async def answer(self, question: Question, settings: Settings) -> Answer:
         number = int(question.messages[0].content)
         self.attempts[number] += 1
-        self.limits.append(settings.max_tokens or 0)
         self.in_flight += 1
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
         try:
@@ -62,12 +55,7 @@ class ScriptedModel(Model):
             await asyncio.sleep(outcome)
         finally:
             self.in_flight -= 1
-        answer = Answer(f"{self.reply} {number}", usage=Usage(9, 3), version=self.version)
-        if number not in self.reasons_about:
-            return answer
-        if self.limits[-1] < 3_000:
-            return replace(answer, text="", reasoning="hm", stop_reason="length")
-        return replace(answer, reasoning="hm", usage=Usage(9, 3_000, 2_990))
+        return Answer(f"{self.reply} {number}", usage=Usage(9, 3), version=self.version)
 
 
 def requests(count: int) -> Iterator[Request]:
@@ -108,10 +96,28 @@ def ask_all(
     return asyncio.run(from_cache_again(lambda: all_answers(client, count)))
 
 
-def test_answers_come_in_request_order(cache: Cache) -> None:
-    model = ScriptedModel(lambda number, _: (number * 7 % 5) / 500)
-    assert texts(ask_all(model, cache, 50)) == expected_texts(50)
-    assert model.max_in_flight == 4
+LATE = TransientError("not yet")
+SLOW_DOWN = TransientError("slow down", overloaded=True)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        lambda model, number, attempt: (number * 7 % 5) / 500,
+        # Requests that fail until all others have been sent block none of them.
+        lambda model, number, attempt: LATE if 0 < number < 5 and len(model.attempts) < 9 else 0,
+        # An overload is not a failure.
+        lambda model, number, attempt: SLOW_DOWN if attempt <= 2 * MAX_FAILED_ATTEMPTS else 0,
+    ],
+    ids=["varying times", "failures", "overload"],
+)
+def test_answers_come_in_request_order(
+    script: Callable[[ScriptedModel, int, int], float | Exception], cache: Cache
+) -> None:
+    model = ScriptedModel()
+    model.script = partial(script, model)
+    assert texts(ask_all(model, cache, 9)) == expected_texts(9)
+    assert model.max_in_flight <= 4
 
 
 @pytest.mark.parametrize(("slow", "ahead", "n_sent"), [(0, AHEAD, 1), (1, 200, 201)])
@@ -144,22 +150,6 @@ def test_no_request_is_sent_twice(cache: Cache) -> None:
     expected = [text for text in expected_texts(60) for _ in range(2)]
     assert texts(asyncio.run(answers_to_duplicates())) == expected
     assert set(model.attempts.values()) == {1}
-
-
-def test_retries_block_no_other_request(cache: Cache) -> None:
-    """Four requests fail until all others have been sent."""
-    model = ScriptedModel()
-    model.script = lambda number, _: (
-        TransientError("not yet") if 0 < number < 5 and len(model.attempts) < 9 else 0.0
-    )
-    assert texts(ask_all(model, cache, 9)) == expected_texts(9)
-
-
-def test_overload_is_not_a_failure(cache: Cache) -> None:
-    overloads = 2 * module.MAX_FAILED_ATTEMPTS
-    slow_down = TransientError("slow down", overloaded=True)
-    model = ScriptedModel(lambda _, attempt: slow_down if attempt <= overloads else 0.0)
-    assert texts(ask_all(model, cache, 3)) == expected_texts(3)
 
 
 def test_an_interruption_does_not_wait_for_retry_after(cache: Cache) -> None:
@@ -209,24 +199,10 @@ def test_an_unanswered_request_is_an_error_and_is_sent_again_next_time(cache: Ca
     model = ScriptedModel(lambda number, _: TransientError("broken") if number == 5 else 0.0)
     answers = ask_all(model, cache, 9)
     assert [answer.stop_reason for answer in answers].count("error") == 1
-    assert (answers[5].error, model.attempts[5]) == ("broken", module.MAX_FAILED_ATTEMPTS)
+    assert (answers[5].error, model.attempts[5]) == ("broken", MAX_FAILED_ATTEMPTS)
     model.script = lambda *_: 0.0
     assert texts(ask_all(model, cache, 9)) == expected_texts(9)
-    assert model.attempts.total() == 9 + module.MAX_FAILED_ATTEMPTS
-
-
-def test_an_interrupted_run_with_a_raised_limit_goes_on_with_it(
-    tmp_path: Path, cache: Cache
-) -> None:
-    model = ScriptedModel()
-    model.reasons_about = (4, 14)
-    assert texts(ask_all(model, cache, 8, 2)) == expected_texts(8)
-    assert {n for n, attempts in model.attempts.items() if attempts > 1} == {4}
-    model.limits.clear()
-    with closing(Cache(tmp_path / "answers.sqlite", INFO)) as again:
-        assert texts(ask_all(model, again, 30, 2)) == expected_texts(30)
-    assert set(model.limits) == {32_768}
-    assert model.attempts.total() == 30 + 1
+    assert model.attempts.total() == 9 + MAX_FAILED_ATTEMPTS
 
 
 def test_another_version_starts_over(cache: Cache, tmp_path: Path) -> None:

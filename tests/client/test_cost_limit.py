@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -37,17 +36,6 @@ pytestmark = pytest.mark.usefixtures("no_retry_delay", "priced")
 CONNECTIONS = 4
 USER_PRICE = "2,20"
 """A fiftieth of the listed price."""
-
-
-def without_usage(server: Loopback, when: Callable[[Body], bool]) -> Fault:
-    """Answers to some requests do not say how many tokens they have."""
-
-    async def fault(request: Body, _: int) -> web.Response | None:
-        if not when(request):
-            return None
-        return web.json_response(server.completion(request) | {"usage": None})
-
-    return fault
 
 
 def losing(server: Loopback, every: int, response: str) -> Fault:
@@ -102,21 +90,12 @@ def test_the_limit_covers_lost_answers(is_lossy: bool, serve: Serve) -> None:
     else:
         server.rejection = rejected_by_openai
     with pytest.raises(CostLimitReached, match=r"stopped at the limit of \$30.00 with"):
-        spend(server, 30.0)
+        measure(server, model="priced", dataset=positions(100), max_cost=30.0)
     assert 20 < server.charged <= 30 + 2 * CONNECTIONS  # an answer costs nearly a dollar
 
 
-def spend(server: Loopback, limit: float, model: str = "priced") -> Run:
-    """Measure 100 positions, for which even the low end of the cost may be too much."""
-    spec = Spec(
-        model=model, base_url=server.url, dataset=positions(100), max_connections=CONNECTIONS
-    )
-    return evaluate(replace(spec, max_cost=limit), quiet=True)
-
-
 def test_answers_without_token_counts_are_limited_by_their_length(serve: Serve) -> None:
-    server = serve(lambda _: "e2e4 " + "indeed " * 99)
-    server.fault = without_usage(server, lambda _: True)
+    server = serve(lambda _: "e2e4 " + "indeed " * 99, hides_usage=lambda _: True)
     with pytest.raises(CostLimitReached, match="stopped at"):
         measure(server, model="priced", dataset=positions(100), n=100, max_cost=6)
     assert 20 < len(server.requests) < 60
@@ -209,8 +188,7 @@ def test_oaieval_has_no_limit_unless_it_is_given(server: Loopback, tmp_path: Pat
 
 
 def test_a_cost_is_unknown_if_any_answer_reports_no_usage(serve: Serve) -> None:
-    server = serve(habit)
-    server.fault = without_usage(server, is_changed)
+    server = serve(habit, hides_usage=is_changed)
     run = measure(server, pool=positions(6), n=4, price=USER_PRICE)
     assert (run.cost.total, run.cost.spent) == (None, None) and run.dataset.cost
 

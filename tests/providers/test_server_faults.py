@@ -25,7 +25,6 @@ from testing import (
     Run,
     Serve,
     cdta,
-    error_when,
     habit,
     measure,
     moves_in,
@@ -58,21 +57,6 @@ def test_faults_of_every_kind_change_no_result(serve: Serve) -> None:
     assert run.samples == faultless.samples
     assert run.results == faultless.results
     assert len(server.requests) == 2 * 2 * 30 + 2 * len(FAULTS)
-
-
-def test_a_lasting_fault_is_noted(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "MAX_FAILED_ATTEMPTS", 2)
-    monkeypatch.setattr(client, "REQUEST_DEADLINE", 0.05)
-    monkeypatch.setattr("cant_do_that_anymore.runs.evaluate.MAX_MISSING", 0.5)
-    failing = POOL[3].moves
-
-    fault = error_when(lambda request, _: moves_in(request) == failing)
-    run = run_on(serve(wavering, fault=fault), 6)
-    failed = [sample for sample in run.samples if not sample.answered]
-    assert [sample.item.subject for sample in failed] == [failing]
-    assert failed[0].answers["standard"].error
-    assert run.results.failed == 1
-    assert any("1 sample without an answer" in note for note in run.notes)
 
 
 def test_concurrency_adapts_to_an_overloaded_server(serve: Serve) -> None:
@@ -134,13 +118,26 @@ def test_a_dead_server_ends_the_run_and_its_answers_are_saved() -> None:
         run_on(server, 2, seed=1, fresh=True)
 
 
-def test_refusals_in_a_row_do_not_end_a_run(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lasting_faults_and_refusals_in_a_row_are_noted_and_do_not_end_a_run(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "MAX_FAILED_ATTEMPTS", 2)
     monkeypatch.setattr("cant_do_that_anymore.runs.evaluate.MAX_MISSING", 0.2)
-    refused = [position.moves for position in POOL[10:22]]
-    policy = error_when(lambda request, _: moves_in(request) in refused, "content policy", 400)
-    run = run_on(serve(wavering, fault=policy), 70, max_connections=1)
-    assert run.results.n == 70 - len(refused)
+    failing, refused = POOL[3].moves, [position.moves for position in POOL[10:22]]
     assert len(refused) > client.MAX_CONSECUTIVE_FAILURES
+
+    async def fault(request: Body, _: int) -> web.Response | None:
+        moves = moves_in(request)
+        if moves == failing:
+            return error(500, "no")
+        return error(400, "content policy") if moves in refused else None
+
+    run = run_on(serve(wavering, fault=fault), 70, max_connections=1)
+    failed = [sample for sample in run.samples if not sample.answered]
+    assert {sample.item.subject for sample in failed} == {failing, *refused}
+    assert failed[0].answers["standard"].error
+    assert (run.results.n, run.results.failed) == (70 - 13, 13)
+    assert any("13 samples without an answer" in note for note in run.notes)
 
 
 def test_connections_are_kept_alive() -> None:
