@@ -11,9 +11,6 @@ from typing import Literal
 
 from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
-from cant_do_that_anymore.report.run_page import write_page
-from cant_do_that_anymore.runs.run import Run
-
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = [
     "--no-sandbox",
@@ -141,9 +138,3 @@ def check_accessible(page: Page) -> None:
             for node in violation["nodes"]
         ]
         assert not serious, "\n".join(serious)
-
-
-def save_report(run: Run, folder: Path) -> Path:
-    path = folder / "report.html"
-    write_page(run, path)
-    return path

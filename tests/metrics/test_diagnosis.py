@@ -1,28 +1,25 @@
 """Why a habit stays, in planted models with known numbers."""
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 import pytest
+from markupsafe import escape
 
-from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.habits.chess.rules import (
-    BISHOPS_AS_KNIGHTS,
-    board_after,
-)
+from cant_do_that_anymore import Answer
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, board_after
 from cant_do_that_anymore.metrics.diagnosis import KNOWS_FROM, answer_to
 from cant_do_that_anymore.metrics.estimates import Estimate
-from cant_do_that_anymore.report.sentences import explanation, finding_sentence
+from cant_do_that_anymore.report.run_page import page
+from cant_do_that_anymore.report.sentences import explanation, findings, uptake_sentence
+from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.cost import estimate
 from cant_do_that_anymore.runs.identity import PROBES
 from cant_do_that_anymore.runs.run import Run
-from cant_do_that_anymore.runs.storage import load_run, save_run
-from cant_do_that_anymore.task.conditions import CONTROL_CONDITIONS
-from loopback import queried_move
+from cant_do_that_anymore.task.conditions import CONTROL_CONDITIONS, DIAGNOSIS_CONDITIONS
+from loopback import is_placebo, queried_move
 from planted_models import (
     CANNOT_STOP,
     HALF_UNREADABLE,
@@ -32,11 +29,16 @@ from planted_models import (
     SAYS_NO,
     SAYS_YES,
     UPSET_BY_ANY_CHANGE,
+    PlantedModel,
+    correct,
     illegal_when_reminded,
+    is_reminded,
     primed,
     states_rules,
+    when_forbidden,
 )
 from testing import (
+    POOL,
     USUAL,
     Body,
     Spec,
@@ -46,34 +48,24 @@ from testing import (
     legal_under_both,
     measure,
     moves_in,
+    plan_of,
     positions_of,
+    printed,
+    run_from_answers,
     serving_in_process,
+    snapshot,
 )
 
-N = 40
-CLAIMS = re.compile(r"reacts|better than|worse than|raises|lowers|lower under|higher under")
-"""What a sentence says only of an effect that is not 0."""
+N = 24
 
 
-def diagnose(respond: Callable[[Body], str], n: int = N, **options: Any) -> Run:
-    return measure(respond, **{"diagnose": True, "temperature": 0.0, "n": n} | options)
+def diagnose(respond: Callable[[Body], str], **options: Any) -> Run:
+    return measure(respond, **{"diagnose": True, "temperature": 0.0, "n": N} | options)
 
 
 def answers_in(run: Run) -> str:
-    """The answers to all questions, by initial, after checking that none claims too much."""
-    for name, finding in run.results.diagnosis.items():
-        estimate, sentence = finding.estimate, finding_sentence(run, name)
-        claims = bool(CLAIMS.search(sentence))
-        assert claims == bool(estimate and estimate.sign), sentence
-        assert finding.answer == "Can't tell" or claims
-        assert sentence in explanation(run)
-    assert "{" not in explanation(run)
+    """The answers to all questions, by initial."""
     return "".join(finding.answer[0] for finding in run.results.diagnosis.values())
-
-
-def values_in(run: Run) -> list[float]:
-    estimates = (finding.estimate for finding in run.results.diagnosis.values())
-    return [estimate.value for estimate in estimates if estimate]
 
 
 def silent_when_asked(request: Body) -> str:
@@ -81,51 +73,48 @@ def silent_when_asked(request: Body) -> str:
     return "Hm." if states_rules(request) or queried_move(request) else habit(request)
 
 
-@pytest.fixture(scope="module")
-def upset_run() -> Run:
-    return diagnose(UPSET_BY_ANY_CHANGE)
+# Planted models, with the answers to the questions and their estimates.
+PLANTED: dict[str, tuple[Callable[[Body], str], str, list[float]]] = {
+    "says yes": (SAYS_YES, "CYCC", [0, 1, 0, 0]),  # the same answer to all is no knowledge
+    "says no": (SAYS_NO, "CYCC", [0, 1, 0, 0]),
+    "perfect": (PERFECT, "YYCC", [1, 1, 0, 0]),
+    "ignores the rule": (IGNORES_RULE, "NCCC", [-1, 0, 0, 0]),
+    "cannot stop": (CANNOT_STOP, "YCCC", [1, 0, 0, 0]),
+    "needs a reminder": (NEEDS_REMINDER, "YCYC", [1, 0, 1, 0]),
+    "harmed by a reminder": (
+        PlantedModel(lambda r: when_forbidden(r) and not is_reminded(r), correct),
+        *("YYNC", [1, 1, -1, 0]),
+    ),
+    "illegal when reminded": (illegal_when_reminded, "YCCC", [1, 0, 0, 0]),
+    "follows only the placebo": (PlantedModel(is_placebo, correct), "YNCC", [1, -1, 0, 0]),
+    "silent when asked": (silent_when_asked, "CCCC", [0, 0, 0]),
+    "half unreadable": (HALF_UNREADABLE, "CCCC", [0.5, 0, 0, 0]),
+    "upset by any change": (UPSET_BY_ANY_CHANGE, "NCCY", [-1, 0, 0, -5 / 6]),  # by its checksums
+}
 
 
-@pytest.mark.parametrize(
-    ("respond", "answers", "values"),
-    [
-        (SAYS_YES, "CYCC", [0, 1, 0, 0]),  # the same answer to every question is no knowledge
-        (SAYS_NO, "CYCC", [0, 1, 0, 0]),
-        (PERFECT, "YYCC", [1, 1, 0, 0]),
-        (IGNORES_RULE, "NCCC", [-1, 0, 0, 0]),
-        (CANNOT_STOP, "YCCC", [1, 0, 0, 0]),
-        (NEEDS_REMINDER, "YCYC", [1, 0, 1, 0]),
-        (illegal_when_reminded, "YCCC", [1, 0, 0, 0]),  # illegal replies are no help
-    ],
-    ids=["says yes", "says no", "perfect", "ignores", "cannot stop", "forgetful", "illegal"],
-)
-def test_a_planted_model_gets_the_right_answers(
-    respond: Callable[[Body], str], answers: str, values: list[float]
-) -> None:
-    run = diagnose(respond, n=24)
-    assert (answers_in(run), values_in(run)) == (answers, values)
+def test_planted_models_get_the_right_answers_and_sentences() -> None:
+    """The terminal and the report give the same diagnosis."""
+    runs = {"no habit, no controls": run_without_habit()}
+    for name, (respond, answers, values) in PLANTED.items():
+        run = runs[name] = diagnose(respond)
+        estimates = [finding.estimate for finding in run.results.diagnosis.values()]
+        assert (answers_in(run), [e.value for e in estimates if e]) == (answers, values), name
+    outputs = []
+    for name, run in runs.items():
+        report, output = (" ".join(text.split()) for text in (page(run), printed(summary(run))))
+        assert str(escape(explanation(run))) in report and explanation(run) in output
+        rows = [f"{question} {finding.answer}" for question, finding in findings(run)]
+        assert all(row.partition("?")[0] in report for row in rows)
+        outputs += [f"# {name}", uptake_sentence(run), explanation(run), *rows, ""]
+    snapshot("diagnosis", "\n".join(outputs))
 
 
-def test_a_model_upset_by_any_change_does_not_seem_to_follow_the_rule(upset_run: Run) -> None:
-    """The prompt change alone makes it drop habits, forbidden or not."""
-    share = mean(bool(checksum(p.moves) // 2 % 4) for p in positions_of(upset_run.controls))
-    assert answers_in(upset_run) == "NCCY"
-    assert values_in(upset_run) == pytest.approx([-1, 0, 0, -share])
-    assert upset_run["rule_uptake"].sign > 0
-    assert "Other habits suffer, too: where the usual move stays legal" in explanation(upset_run)
-
-
-def test_nothing_is_said_of_replies_that_cannot_be_read() -> None:
-    run = diagnose(silent_when_asked)
-    assert answers_in(run) == "CCCC"
-    assert explanation(run).count("cannot be judged: 100% of the replies are unusable.") == 3
-    half = diagnose(HALF_UNREADABLE)
-    readable = half.results.outcomes["knows_allowed"]["right"]
-    assert 0 < readable < N and answers_in(half) == "CCCC"
-    estimate = half.results.diagnosis["knowledge"].estimate
-    assert estimate and estimate.value == readable / N
-    assert estimate.low is not None and estimate.low < 2 * estimate.value - 1
-    assert estimate.high == 1
+def run_without_habit() -> Run:
+    replies = dict.fromkeys(DIAGNOSIS_CONDITIONS[:4], "legal")
+    knowledge = dict(zip(DIAGNOSIS_CONDITIONS[4:], (Answer("no"), Answer("yes")), strict=True))
+    answers: Any = [(POOL[0], replies | knowledge)]
+    return run_from_answers(answers, plan_of(1, DIAGNOSIS_CONDITIONS))
 
 
 def test_the_rule_gets_no_credit_for_habits_that_only_the_placebo_adds() -> None:
@@ -168,26 +157,18 @@ def test_controls_are_other_positions_with_a_move_legal_under_all_rule_sets() ->
         assert tuple(sample.replies) == CONTROL_CONDITIONS
 
 
-def test_a_diagnosis_sends_only_missing_requests(upset_run: Run, home: Path) -> None:
+def test_a_diagnosis_sends_only_missing_requests(home: Path) -> None:
     with serving_in_process(UPSET_BY_ANY_CHANGE) as server:
         plain_spec = Spec("m", server.url, n=N, temperature=0.0, wording="plain")
         spec = replace(plain_spec, diagnose=True)
-        plain = evaluate(plain_spec, quiet=True).results
-        assert plain.estimates == upset_run.results.estimates  # a diagnosis changes none
+        plain = evaluate(plain_spec, quiet=True)
         before = len(server.requests)
         assert estimate(spec).requests == 6 * N
-        evaluate(spec, quiet=True)
+        diagnosed = evaluate(spec, quiet=True)
+        assert plain.results.estimates == diagnosed.results.estimates  # it changes none
         assert len(server.requests) - before == PROBES + 6 * N
         assert estimate(spec).requests == 0
         for file in home.glob("answers.sqlite*"):
             file.unlink()
         run = evaluate(spec, quiet=True)
-    assert [c.item for c in run.controls] == [c.item for c in upset_run.controls]
-
-
-def test_lost_controls_are_refused(upset_run: Run, tmp_path: Path) -> None:
-    save_run(upset_run, tmp_path / "run")
-    file = tmp_path / "run" / "controls.jsonl"
-    file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
-    with pytest.raises(InvalidInput, match=rf"controls.jsonl' \(it has {N - 1} of {N}"):
-        load_run(tmp_path / "run")
+    assert [c.item for c in run.controls] == [c.item for c in diagnosed.controls]

@@ -3,28 +3,27 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic
 
 import pytest
 from playwright.sync_api import Browser
 
-from browser import Opener, check_fits, save_report
+from browser import Opener, OpenPage, check_accessible, check_fits
 from cant_do_that_anymore import Answer, Position
 from cant_do_that_anymore.formatting import visible
 from cant_do_that_anymore.providers.base import Usage
-from cant_do_that_anymore.report.run_page import page
+from cant_do_that_anymore.report.run_page import page, write_page
 from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.runs.storage import load_run
-from run_builders import with_other_forbidden_moves
+from planted_models import HALF_UNREADABLE
 from testing import (
     POOL,
     PositionAnswers,
     cdta,
+    measure,
     plan_of,
     positions_of,
     run_from_answers,
-    run_with_outcomes,
 )
 
 BIDI = "f1b5 \u202e\u2066evil\u2069\u202c \u200f\ufeff\x00\x1b[2J"
@@ -52,18 +51,14 @@ def reasoned(reasoning: str, text: str, tokens: int) -> Answer:
     return Answer(text, usage=Usage(1, tokens + 2, tokens), reasoning=reasoning)
 
 
-def mixed_run(n: int) -> Run:
-    """A run whose samples keep the habit, adapt, keep it or are unreadable, in turn."""
+@pytest.fixture(scope="module")
+def mixed() -> Run:
+    """Samples that keep the habit, adapt, keep it or are unreadable, in turn."""
     samples = []
-    for number, position in enumerate(POOL[:n]):
+    for number, position in enumerate(POOL[:1000]):
         usual = position.usual[0]
         samples.append(sample(position, usual, (usual, "a2a3", usual, "no idea")[number % 4]))
     return run_from_answers(samples)
-
-
-@pytest.fixture(scope="module")
-def mixed() -> Run:
-    return mixed_run(40)
 
 
 @pytest.fixture(scope="module")
@@ -79,12 +74,29 @@ def random_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_run_writes_a_report_for_light_dark_and_print(random_run: Path, open_page: Opener) -> None:
+def test_a_report_shows_the_files_of_its_run_in_light_dark_and_print(
+    random_run: Path, open_page: Opener
+) -> None:
     opened = open_page(random_run / "report.html")
     assert opened.text(".lede") == headline(load_run(random_run))
     board = opened.page.locator("#samples .board")
     assert board.locator("use").count() >= 16
     assert (board.locator(".last").count(), board.locator("polygon.usual").count()) == (2, 1)
+    run_data = json.loads((random_run / "run.json").read_text())
+    metrics = values_of(opened, "metric")
+    assert {"delta", "avg_num_previous_moves"} <= metrics.keys()
+    assert all(json.loads(value) == run_data[name]["value"] for name, value in metrics.items())
+    outcomes = values_of(opened, "outcome")
+    assert outcomes
+    for key, value in outcomes.items():
+        condition, outcome = key.split(".")
+        assert int(value) == run_data["outcomes"][condition][outcome]
+    prompts = [each["prompts"].values() for each in run_data["conditions"].values()]
+    texts = [wording["text"] for wordings in prompts for wording in wordings]
+    names = ("version", "rules", "started_at", "protocol")
+    for text in (*texts, *(run_data[name] for name in names), run_data["dataset"]["provenance"]):
+        assert text in opened.text("#made")
+    assert all(note in opened.text(".notes") for note in run_data["notes"])
     for scheme, media, color in (
         ("light", "screen", "rgb(251, 250, 247)"),
         ("dark", "screen", "rgb(22, 24, 27)"),
@@ -96,99 +108,65 @@ def test_run_writes_a_report_for_light_dark_and_print(random_run: Path, open_pag
     assert opened.page.locator(".filters").is_hidden()
 
 
-def test_the_report_has_what_run_json_has(random_run: Path, open_page: Opener) -> None:
-    run_data = json.loads((random_run / "run.json").read_text())
-    opened = open_page(random_run / "report.html")
-    evaluate = opened.page.eval_on_selector_all
-    metrics = evaluate("[data-metric]", "all => all.map(data => [data.dataset.metric, data.value])")
-    assert {"delta", "avg_num_previous_moves"} <= {name for name, _ in metrics}
-    assert all(json.loads(value) == run_data[name]["value"] for name, value in metrics)
-    counts = evaluate(
-        "[data-outcome]", "all => all.map(data => [data.dataset.outcome, data.value])"
-    )
-    assert counts
-    for key, value in counts:
-        condition, outcome = key.split(".")
-        assert int(value) == run_data["outcomes"][condition][outcome]
-    prompts = [each["prompts"].values() for each in run_data["conditions"].values()]
-    texts = [wording["text"] for wordings in prompts for wording in wordings]
-    names = ("version", "rules", "started_at", "protocol")
-    for text in (*texts, *(run_data[name] for name in names), run_data["dataset"]["provenance"]):
-        assert text in opened.text("#made")
-    assert all(note in opened.text(".notes") for note in run_data["notes"])
+def values_of(opened: OpenPage, kind: str) -> dict[str, str]:
+    """The values behind the numbers of a kind, by name."""
+    pairs = f"all => all.map(data => [data.dataset.{kind}, data.value])"
+    return dict(opened.page.locator(f"[data-{kind}]").evaluate_all(pairs))
 
 
-def test_arrow_keys_step_through_samples_outside_text_fields(
+def test_samples_are_reached_by_keys_links_and_filters(
     mixed: Run, mixed_page: Path, open_page: Opener
 ) -> None:
+    """Failures and the bands of the chart link to filters, which are in the address."""
+    assert mixed_page.stat().st_size < 2_000_000
     opened = open_page(mixed_page)
-    keyboard = opened.page.keyboard
+    page = opened.page
     for key in ("ArrowLeft", "ArrowRight", "ArrowRight"):
-        keyboard.press(key)
-    opened.expect_current_sample("3 of 40")
-    opened.page.focus("[name=move]")
-    keyboard.press("ArrowRight")
-    opened.expect_current_sample("3 of 40")
-    url_hash = opened.page.evaluate("location.hash")
+        page.keyboard.press(key)
+    opened.expect_current_sample("3 of 1,000")
+    page.focus("[name=move]")
+    page.keyboard.press("ArrowRight")  # in a text field
+    opened.expect_current_sample("3 of 1,000")
+    url_hash = page.evaluate("location.hash")
     assert url_hash == f"#sample={mixed.samples[2].item.id}"
     linked = open_page(mixed_page, link=url_hash)
-    assert linked.current_sample == "3 of 40"
+    assert linked.current_sample == "3 of 1,000"
     assert linked.page.evaluate("scrollY") > 500
-
-
-def test_filters_are_in_the_url_and_bands_and_failures_link_to_them(
-    mixed: Run, mixed_page: Path, open_page: Opener
-) -> None:
-    opened = open_page(mixed_page)
-    opened.page.select_option("[name=changed]", "unreadable")
-    opened.page.locator("[name=move]").press_sequentially("f1b5")
-    usual = [p.usual for p in positions_of(mixed.samples)[3::4]]
-    opened.expect_current_sample(f"1 of {usual.count(('f1b5',))}")
-    assert opened.page.evaluate("location.hash") == "#changed=unreadable&move=f1b5"
-    opened.page.go_back()  # typing the four letters was one step
-    opened.expect_current_sample("1 of 10")
-    opened.page.go_back()
-    opened.expect_current_sample("1 of 40")
     # Filters that exclude the linked sample are dropped.
     link = f"#changed=refused&sample={mixed.samples[1].item.id}"
-    assert open_page(mixed_page, link=link).current_sample == "2 of 40"
-    opened.page.locator(".bands a.is-unreadable").press("Enter")
-    opened.expect_current_sample("1 of 10")
-    items = opened.page.locator(".failures li")
-    assert items.all_inner_texts() == [
-        "20 of 40 usual (the usual move: the habit): show them",
-        "3 of 40 illegal (any other move): show them",
-        "10 of 40 unreadable (no move, or more than one, could be read): show them",
+    assert open_page(mixed_page, link=link).current_sample == "2 of 1,000"
+
+    page.select_option("[name=changed]", "unreadable")
+    page.locator("[name=move]").press_sequentially("f1b5")
+    usual = [p.usual for p in positions_of(mixed.samples)[3::4]]
+    opened.expect_current_sample(f"1 of {usual.count(('f1b5',))}")
+    assert page.evaluate("location.hash") == "#changed=unreadable&move=f1b5"
+    page.go_back()  # typing the four letters was one step
+    opened.expect_current_sample("1 of 250")
+    page.go_back()
+    opened.expect_current_sample("3 of 1,000")
+    page.locator(".bands a.is-unreadable").press("Enter")
+    opened.expect_current_sample("1 of 250")
+    items = page.locator(".failures li")
+    assert items.all_inner_texts()[::2] == [
+        "500 of 1,000 usual (the usual move: the habit): show them",
+        "250 of 1,000 unreadable (no move, or more than one, could be read): show them",
     ]
     items.first.locator("a").click()
-    opened.expect_current_sample("1 of 20")
+    opened.expect_current_sample("1 of 500")
 
 
-def test_replies_and_reasoning_are_escaped(tmp_path: Path, open_page: Opener) -> None:
+def test_all_texts_are_escaped(tmp_path: Path, open_page: Opener) -> None:
+    evil = "</title><script>window.hacked = 1</script>\u202e\ud800"
+    failed = Answer("", stop_reason="error", error=evil)
+    positions = [replace(position, source="javascript:window.hacked=1") for position in POOL]
     samples = [
         sample(position, reasoned(text, text, 5), text[::-1])
-        for position, text in zip(POOL, HOSTILE, strict=False)
+        for position, text in zip(positions, HOSTILE, strict=False)
     ]
-    opened = open_page(save_report(run_from_answers(samples), tmp_path))
-    for text in HOSTILE:
-        assert opened.text("article.standard > pre") == visible(text)
-        assert opened.text("article.standard details pre") == visible(text)
-        assert opened.text("article.changed > pre") == visible(text[::-1])
-        assert not set(opened.text("#samples")) & (set(BIDI) - set(visible(BIDI)))
-        opened.page.keyboard.press("ArrowRight")
-    assert "⟨U+202E⟩⟨U+2066⟩evil⟨U+2069⟩" in visible(BIDI)
-    assert opened.page.locator("img, iframe, object, [onload], [onerror]").count() == 0
-    assert opened.page.locator("script").count() == 2
-
-
-def test_names_notes_errors_and_sources_are_escaped(tmp_path: Path, open_page: Opener) -> None:
-    evil = "</title><script>window.hacked = 1</script>\u202e\ud800"
-    position = replace(POOL[0], source="javascript:window.hacked=1")
-    failed = Answer("", stop_reason="error", error=evil)
-    answer = Answer("e2e4", version=evil, usage=Usage(1, 1))
     run = run_from_answers(
-        [sample(position, answer, answer), sample(position, failed, failed)],
-        plan_of(2, wordings=(evil,)),
+        [*samples, sample(POOL[50], failed, failed)],
+        plan_of(wordings=(evil,)),
         identity={evil: evil, "list": [evil]},
         notes=[evil],
         versions={evil: evil},
@@ -199,9 +177,17 @@ def test_names_notes_errors_and_sources_are_escaped(tmp_path: Path, open_page: O
     opened = open_page(save_report(run, tmp_path))
     assert opened.page.title().startswith(visible(evil))
     assert opened.text("h1") == visible(evil)
-    assert opened.page.locator(".identity a").count() == 0
-    opened.page.keyboard.press("ArrowRight")
+    for text in HOSTILE:
+        assert opened.text("article.standard > pre") == visible(text)
+        assert opened.text("article.standard details pre") == visible(text)
+        assert opened.text("article.changed > pre") == visible(text[::-1])
+        assert not set(opened.text("#samples")) & (set(BIDI) - set(visible(BIDI)))
+        assert opened.page.locator(".identity a").count() == 0
+        opened.page.keyboard.press("ArrowRight")
     assert opened.text("article.standard .remark") == visible(evil)
+    assert "⟨U+202E⟩⟨U+2066⟩evil⟨U+2069⟩" in visible(BIDI)
+    assert opened.page.locator("img, iframe, object, [onload], [onerror]").count() == 0
+    assert opened.page.locator("script").count() == 2
 
 
 def test_content_security_policy_blocks_scripts_and_requests(
@@ -259,20 +245,6 @@ def test_reasoning_is_counted_folded_and_draws_its_moves(
     assert "easoning" not in body  # without any
 
 
-def test_1000_samples_make_a_small_report_that_opens_in_two_seconds(
-    tmp_path: Path, open_page: Opener
-) -> None:
-    path = save_report(mixed_run(1000), tmp_path)
-    assert path.stat().st_size < 2_000_000
-
-    def opening_seconds() -> float:
-        started = monotonic()
-        open_page(path).expect_current_sample("1 of 1,000")
-        return monotonic() - started
-
-    assert any(opening_seconds() < 2 for _ in range(4))  # other tests may slow some of them down
-
-
 def test_sparse_and_repeated_samples_have_a_report(tmp_path: Path, open_page: Opener) -> None:
     failed = Answer("", stop_reason="error", error="gone")
     refused = Answer("", stop_reason="refused")
@@ -287,13 +259,41 @@ def test_sparse_and_repeated_samples_have_a_report(tmp_path: Path, open_page: Op
     repeated.expect_current_sample("2 of 3")
 
 
-def test_reports_fit_all_screens(mixed_page: Path, tmp_path: Path, open_page: Opener) -> None:
-    page = open_page(mixed_page).page
-    check_fits(page)
+def test_a_diagnosis_has_its_questions_and_controls_and_fits_all_screens(
+    tmp_path: Path, open_page: Opener
+) -> None:
+    run = measure(HALF_UNREADABLE, diagnose=True, temperature=0.0, n=20)
+    opened = open_page(save_report(run, tmp_path))
+    page, sample = opened.page, run.samples[0]
+    for condition in run.plan.conditions:
+        panel = f"article[data-condition={condition.name}]"
+        assert opened.text(f"{panel} pre") == sample.answers[condition.name].text
+        question = condition.question(sample.item)
+        if question.about:
+            assert f"is {question.about} a legal move" in opened.text(f"{panel} .asked q")
+    assert "Remember the rules" in opened.text("article[data-condition=reminded] .asked")
+    assert page.locator("article[data-condition=placebo] q").is_hidden()
+    assert "{move}" in opened.text("#made")
+    page.select_option("[name=group]", "control")
+    opened.expect_current_sample("1 of 20")
+    assert "which stays legal" in opened.text(".legend .usual b")
+    panels = page.locator("article:visible")
+    names = panels.evaluate_all("all => all.map(panel => panel.dataset.condition)")
+    assert names == ["standard", "changed"]
+    linked = open_page(tmp_path / "report.html", f"#sample={run.controls[3].item.id}")
+    assert linked.current_sample == "4 of 20"
+    for folded in page.locator("#made summary").all():
+        folded.click()
+    check_fits(page, tables_from=390)
     for width, height in ((1440, 900), (390, 844)):
         page.set_viewport_size({"width": width, "height": height})
-        board = page.locator("#rule .board").bounding_box()
-        assert board and board["width"] > 140
-        assert board["y"] + board["height"] < height  # the changed rule is above the fold
-    run = run_with_outcomes(changed="forbidden", positions=with_other_forbidden_moves(50))
-    check_fits(open_page(save_report(run, tmp_path)).page)
+        rule = page.locator("#rule .board").bounding_box()
+        assert rule and rule["width"] > 140
+        assert rule["y"] + rule["height"] < height  # above the fold
+    check_accessible(page)
+
+
+def save_report(run: Run, folder: Path) -> Path:
+    path = folder / "report.html"
+    write_page(run, path)
+    return path
