@@ -1,4 +1,4 @@
-"""An experiment with several efforts: its curve, its tables, and its report in a real browser."""
+"""An experiment with several efforts: its curve, its report in a real browser; a comparison."""
 
 import csv
 import io
@@ -14,24 +14,33 @@ from playwright.sync_api import Page
 
 from browser import Opener, check_accessible, check_fits
 from cant_do_that_anymore.comparison.entries import named_entries
-from cant_do_that_anymore.comparison.leaderboard import rankings
+from cant_do_that_anymore.comparison.leaderboard import ranking_of, rankings
+from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.formatting import visible
 from cant_do_that_anymore.providers.base import REASONING_TOKENS, Effort, Settings
+from cant_do_that_anymore.report.formats import markdown
 from cant_do_that_anymore.report.formats.csv import as_csv
-from cant_do_that_anymore.report.pages import write
+from cant_do_that_anymore.report.pages import experiment_page, write
 from cant_do_that_anymore.report.plots import curve_chart
 from cant_do_that_anymore.report.rows import Row, build_document
+from cant_do_that_anymore.report.tables import comparison_table
 from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.storage import load_run
 from planted_models import HABITS_KEPT, effort_server, keeps_habit_at, reasoning_tokens_at
 from testing import (
+    POOL,
     Body,
     CompletedCommand,
     Loopback,
+    Outcomes,
     cdta,
+    keeps_habit_in,
     positions_of,
+    printed,
     run_with_outcomes,
     serving_in_process,
+    snapshot,
+    text_of,
     without_plots,
 )
 
@@ -113,14 +122,10 @@ def test_all_efforts_share_the_dataset_of_the_lowest_effort(experiment: Experime
     assert high == [REASONING_TOKENS] * 2 * 2 * N
 
 
-@pytest.fixture
-def page(open_page: Opener, experiment: Experiment) -> Page:
-    return open_page(experiment.out / "index.html", width=1440).page
-
-
-def test_report_states_the_verdict_first_and_links_to_the_runs(
-    page: Page, experiment: Experiment
+def test_a_report_states_the_verdict_first_links_to_the_runs_and_sorts_rows(
+    open_page: Opener, experiment: Experiment
 ) -> None:
+    page = open_page(experiment.out / "index.html", width=1440).page
     assert str(experiment.out / "index.html") in experiment.printed.stderr.splitlines()[-1]
     verdict = experiment.document["verdicts"][0]["verdict"]
     assert page.locator(".lede").inner_text() == verdict
@@ -131,15 +136,9 @@ def test_report_states_the_verdict_first_and_links_to_the_runs(
     run = load_run(next(experiment.out.glob("*/run.json")).parent)
     prompts = [condition.prompts[0].text for condition in run.plan.conditions]
     assert page.locator("#made pre").all_text_contents() == prompts
-    for summary in page.locator("#made summary").all():
-        summary.click()
     hrefs = page.evaluate("[...document.links].map(link => link.href)")
     assert len(hrefs) == 6 and all(Path(unquote(urlparse(href).path)).exists() for href in hrefs)
-    check_fits(page, tables_from=390)
-    check_accessible(page)
 
-
-def test_rows_can_be_sorted_by_mouse_and_keyboard(page: Page) -> None:
     def column(head: str) -> list[float]:
         cells = page.locator(f"table.board-of tbody td[data-head='{head}']").all()
         return [float(cell.get_attribute("data-sort") or 0) for cell in cells]
@@ -156,6 +155,18 @@ def test_rows_can_be_sorted_by_mouse_and_keyboard(page: Page) -> None:
     page.get_by_role("button", name="model").click()
     names = page.locator("table.board-of tbody th").all_inner_texts()
     assert names == sorted(names)
+    check_page(page)
+
+
+def check_page(page: Page) -> None:
+    """With everything unfolded, it fits all screens and is accessible."""
+    for summary in page.locator("summary").all():
+        summary.click()
+    check_fits(page, tables_from=390)
+    page.set_viewport_size({"width": 320, "height": 900})
+    cell_heights = "[...document.querySelectorAll('td')].map(cell => cell.offsetHeight)"
+    assert max(page.evaluate(cell_heights)) < 160  # no column wraps letter by letter
+    check_accessible(page)
 
 
 def test_titles_and_model_names_are_escaped(open_page: Opener, tmp_path: Path) -> None:
@@ -173,7 +184,32 @@ def test_titles_and_model_names_are_escaped(open_page: Opener, tmp_path: Path) -
     labels = [f"{visible(EVIL)} effort {effort}" for effort in ("high", "none")]
     assert page.locator("table.board-of tbody th").all_inner_texts() == labels
     assert page.locator("script").count() == 1
-    assert page.locator("img").count() == 0
+    assert page.locator("img, script script, [style]").count() == 0
+    check_page(page)
+
+
+def test_a_comparison_matches_its_snapshot() -> None:
+    """In the terminal, as Markdown and as a report."""
+    plays: dict[str, Outcomes] = {
+        "alpha": keeps_habit_in(35),
+        "beta": keeps_habit_in(60),
+        "gamma": lambda number: "unreadable" if number % 100 < 59 else "usual",
+    }
+    runs = [
+        run_with_outcomes(
+            model,
+            play,
+            positions=POOL[:300],
+            dataset=Dataset("", "both.jsonl"),
+            versions={"chess": "1.0"},
+        )
+        for model, play in plays.items()
+    ]
+    ranking = ranking_of(runs)
+    terminal = printed(comparison_table(ranking))
+    assert max(map(len, terminal.splitlines())) <= 80
+    page = experiment_page([ranking], build_document([ranking], Path()))
+    snapshot("comparison", "\n\n".join((terminal, markdown.comparison(ranking), text_of(page))))
 
 
 def test_no_csv_cell_is_a_formula() -> None:
