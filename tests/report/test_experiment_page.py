@@ -31,7 +31,6 @@ from testing import (
     POOL,
     Body,
     CompletedCommand,
-    Loopback,
     Outcomes,
     cdta,
     keeps_habit_in,
@@ -67,27 +66,18 @@ class Experiment:
 def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
     """Two planted models at three efforts, the highest first."""
     out = tmp_path_factory.mktemp("page") / "an experiment"
-    efforts = ("--reasoning-effort", "high", "--reasoning-effort", "none,low", "--price", "0.1,1")
-    with serving_in_process(effort_server()) as server:
-        models = (f"--model={model}" for model in HABITS_KEPT)
-        done = run_experiment(server, out, *models, *efforts)
-    assert done.returncode == 0, done.stderr
+    options: list[object] = ["--reasoning-effort", "high", "--reasoning-effort", "none,low"]
+    options += ["--price", "0.1,1", "-n", N, "--eval", "all", "--wording", "plain", "--out", out]
+    options += [f"--model={model}" for model in HABITS_KEPT]
+    with serving_in_process(effort_server()) as server, without_plots():
+        done = cdta("experiment", "--base-url", server.url, *options, code=0)
     return Experiment(out, done, server.requests)
 
 
-def run_experiment(server: Loopback, out: Path, *arguments: str) -> CompletedCommand:
-    options = ("--base-url", server.url, "-n", N, "--eval", "all", "--wording", "plain")
-    with without_plots():
-        return cdta("experiment", *options, "--out", out, *arguments)
-
-
-def table(out: Path) -> dict[tuple[str, str], dict[str, str]]:
-    with (out / "results.csv").open() as file:
-        return {(row["model"], row["reasoning_effort"]): row for row in csv.DictReader(file)}
-
-
 def test_curve_and_table_match_the_planted_values(experiment: Experiment) -> None:
-    rows = table(experiment.out)
+    with (experiment.out / "results.csv").open() as file:
+        table = list(csv.DictReader(file))
+    rows = {(row["model"], row["reasoning_effort"]): row for row in table}
     assert sorted(rows) == sorted((model, effort) for model in HABITS_KEPT for effort in EFFORTS)
     for (model, effort), row in rows.items():
         run = load_run(experiment.out / f"{model}-{effort}")
