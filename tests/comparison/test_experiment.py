@@ -1,6 +1,10 @@
-"""Experiments end to end, and tables and plots of runs built by hand."""
+"""Experiments end to end, also of several servers and from a file; tables and plots."""
 
 import csv
+import json
+import re
+import tomllib
+from contextlib import ExitStack
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,7 +24,9 @@ from cant_do_that_anymore.habits.chess.rules import CATALOG, board_after
 from cant_do_that_anymore.report.plots import figure_of, outcome_chart, save_chart, uptake_chart
 from cant_do_that_anymore.report.rows import build_document
 from cant_do_that_anymore.report.tables import experiment_table
+from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.storage import load_run, save_run
+from cant_do_that_anymore.task.spec import DEFAULT_SEED
 from testing import (
     POOL,
     Body,
@@ -33,11 +39,14 @@ from testing import (
     habit,
     is_changed,
     moves_in,
+    perfect,
     printed,
     run_with_outcomes,
     serving_in_process,
+    wavering,
 )
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 N = 20
 MODELS = ("adapts", "chatty", "other")
 SHARE = "predicted_move_in_variant_proportion"
@@ -116,12 +125,6 @@ def test_a_run_is_reused_with_the_same_options_and_refused_with_others(tmp_path:
     assert len(server.requests) == n_requests
 
 
-def test_an_unknown_model_ends_an_experiment_before_it_starts(tmp_path: Path) -> None:
-    command = ("experiment", "--out", tmp_path / "out", "--model", "cdta/random", "--model")
-    assert "unknown model: 'cdta/none'" in cdta(*command, "cdta/none", code=2).stderr
-    assert not (tmp_path / "out").exists()
-
-
 def test_planned_evals_depend_on_the_rules() -> None:
     def planned(**options: Any) -> list[tuple[str, Any]]:
         return [(spec.eval, spec.rules) for spec in specs_for(**options)]
@@ -187,3 +190,67 @@ def test_plots_show_names_literally_and_are_reproducible(
     title = figure_of(outcome_chart, group).get_suptitle()
     assert title == "Bishops move like knights (all_diagonal): outcomes (n = 2; 95% intervals)"
     assert not recwarn.list
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_one_file_measures_models_on_three_servers(tmp_path: Path) -> None:
+    """The first two have the same model name. The command line overrides the file."""
+    file, out = tmp_path / "mine.toml", tmp_path / "out"
+    with ExitStack() as stack:
+        players = perfect, habit, wavering
+        servers = [stack.enter_context(serving_in_process(player)) for player in players]
+        first, second, third = (server.url for server in servers)
+        text = f"""
+            title = "Three servers"
+            eval = "all"
+            n = 99
+            wording = "plain"
+            [[model]]
+            name = "alpha@{first}"
+            [[model]]
+            name = "alpha@{second}"
+            [[model]]
+            name = "beta"
+            url = "{third}"
+            price = [1, 2.5]
+            max_tokens = 9
+            reasoning_effort = "low"
+            extra_body = {{ top_k = 5 }}
+        """
+        file.write_text(text, encoding="utf-8-sig")  # some editors add a byte order mark
+        done = cdta("experiment", file, "--out", out, "-n", 8, "--json", "--quiet", code=0)
+        assert servers[2].requests[-1]["top_k"] == 5
+    runs = {run.endpoint: run for run in map(load_run, folders_in(out))}
+    assert {url: (run.version, len(run.samples)) for url, run in runs.items()} == {
+        first: ("alpha", 8),
+        second: ("alpha", 8),
+        third: ("beta", 8),
+    }
+    assert (runs[first].results["delta"].value, runs[second].results["delta"].value) == (-1, 0)
+    assert runs[first].cost.total is None and runs[third].cost.total
+    assert runs[third].plan.settings.non_defaults == {
+        "max_tokens": 9,
+        "reasoning_effort": "low",
+        "extra_body": '{"top_k": 5}',
+        "seed": DEFAULT_SEED,
+    }
+    table = (out / "results.csv").read_text()
+    assert all(f"\nalpha {url}" in table for url in (first, second)) and "\nbeta" in table
+    assert json.loads(done.stdout)["title"] == "Three servers"
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_the_example_file_is_valid_with_all_its_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = EXAMPLES / "experiment.toml"
+    few = ("-n", 4, "--rules", "bishops-as-knights", "--json", "--quiet")
+    rows = json.loads(cdta("experiment", file, *few).stdout)["results"]
+    assert {row["model"] for row in rows} == {"cdta/pocket", "cdta/random"}
+    example = file.read_text()
+    uncommented = re.sub(r"^( *)# (?=[\"{]|\w+ = )", r"\1", example, flags=re.MULTILINE)
+    assert len(tomllib.loads(uncommented)["model"]) == 6
+    Path("all.toml").write_text(uncommented)
+    result = cdta("experiment", "all.toml", "--rules", "none")  # the rest is valid
+    assert result.stderr.startswith("cdta: unknown rules: 'none'")

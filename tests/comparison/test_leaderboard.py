@@ -29,7 +29,7 @@ from custom_rules import NoEnPassant
 from testing import POOL, Outcomes, cdta, keeps_habit_in, run_with_outcomes, snapshot
 
 
-def runs_of(n: int = 200, first: int = 0, **plays: Outcomes) -> list[Run]:
+def runs_of(n: int = 200, first: int = 0, /, **plays: Outcomes) -> list[Run]:
     """Models by name on n positions, by their outcomes under the changed rules."""
     positions = POOL[first : first + n]
     return [run_with_outcomes(name, play, positions=positions) for name, play in plays.items()]
@@ -66,7 +66,7 @@ SCENARIOS: dict[str, Callable[[], list[Run]]] = {
     "nothing shared": lambda: [*keeping(90, a=1), *runs_of(90, 90, b=keeps_habit_in(2))],
     "only what both answered counts": lambda: [
         *runs_of(300, a="usual"),
-        *runs_of(300, 200, b=["error", *["adapted"] * 299]),
+        *runs_of(300, 200, b=lambda n: "adapted" if n else "error"),
     ],
     "too many unusable replies": lambda: [
         *keeping(a=60, b=40),
