@@ -119,33 +119,25 @@ def test_a_wording_is_one_file_and_a_form_one_entry(
     wording, dataset = tmp_path / "terse.toml", positions(4)
     wording.write_text('standard = "Play. {position}."\nchanged = "Play. {position}. {change}"\n')
 
-    options: tuple[object, ...] = ("--dataset", dataset, "-n", 4, "--out")
     with serving(lambda _: "e2e4", model="m") as server:
-        options = ("--base-url", server.url, *options)
-        cdta("run", *options, tmp_path / "reference", "--wording", "plain", code=0)
-        n_first = len(server.requests)
-        cdta("run", *options, tmp_path / "run", "--wording", wording, "--form", "squares", code=0)
+        options = ("--wording", wording, "--form", "squares", "--out", tmp_path / "run")
+        command = ("run", "--base-url", server.url, "--dataset", dataset, "-n", 4)
+        cdta(*command, *options, code=0)
         monkeypatch.setenv("LOOP_API_KEY", "x")
         monkeypatch.setenv("LOOP_BASE_URL", server.url)
         task_args = {"dataset": str(dataset), "wording": str(wording), "form": "squares"}
         log = inspect_evals.run_eval(tmp_path, TASK, "openai-api/loop/m", task_args=task_args)
-    run, reference = load_run(tmp_path / "run"), load_run(tmp_path / "reference")
-    sent = [request["messages"] for request in server.requests[n_first:]]
-    assert (log.status, len(sent)) == ("success", 2 * 8)  # no cached answer is used
+    run = load_run(tmp_path / "run")
+    sent = [request["messages"] for request in server.requests]
+    assert (log.status, len(sent)) == ("success", 2 * 8)
     assert sorted(map(str, sent[:8])) == sorted(map(str, sent[8:]))
     texts = {condition.prompts[0].text for condition in run.plan.conditions}
     assert {turns[0]["content"] for turns in sent} == texts
     fens = {position.board().fen() for position in POOL[:4]}
     assert {turns[1]["content"] for turns in sent} == fens
     assert run.plan.form.name == "squares"
-    assert run.plan.conditions != reference.plan.conditions
     assert run.plan.conditions[1].prompts[0].text in page(run)
-    table = cdta("compare", tmp_path / "run", tmp_path / "reference", "--markdown", code=0).stdout
-    assert all(f"wording {name}" in table for name in (wording.name, "plain"))
     assert "Play." in cdta("prompt", "--wording", wording, code=0).stdout
-    # Habits found with one wording or form do not count for another.
-    plans, pool = (run.plan, reference.plan), Pool("pool", POOL[:N])
-    assert len({SelectionConfig(RandomModel.info, pool, plan).digest for plan in plans}) == 2
 
 
 COLORS = """\
@@ -165,7 +157,7 @@ items = [
 
 
 def test_a_habit_is_one_file(tmp_path: Path) -> None:
-    file, folder, other = tmp_path / "own.toml", tmp_path / "plain", tmp_path / "terse"
+    file, folder = tmp_path / "own.toml", tmp_path / "plain"
     file.write_text(COLORS)
     command = ("run", "--model", "cdta/random", "--rules", file, "--seed", 1)
     assert "Usual answer: brown" in cdta("rules", file, code=0).stdout
@@ -174,7 +166,6 @@ def test_a_habit_is_one_file(tmp_path: Path) -> None:
     assert prompts.count("Colors are mixed as light is. Paint is no longer used.") == 1
     done = cdta(*command, "--wording", "plain", "--out", folder, code=0)
     assert "when colors are mixed as light is" in " ".join(done.stdout.split())
-    cdta(*command, "--wording", "terse", "--out", other, code=0)
     file.write_text(COLORS.replace("Paint", "Ink"))
     cdta(*command, "--out", tmp_path / "changed", code=0)
     file.unlink()  # saved runs have what they need of it
@@ -189,8 +180,6 @@ def test_a_habit_is_one_file(tmp_path: Path) -> None:
     report = (folder / "report.html").read_text()
     assert f"kept {kept}%, right {right}%, neither" in report
     assert "Colors are mixed as light is. Paint is no longer used." in report
-    table = cdta("compare", folder, other, "--markdown", code=0).stdout
-    assert "**Colors are mixed as light is.**" in table and "wording terse" in table
     assert "under different rules" in cdta("compare", folder, tmp_path / "changed", code=2).stderr
 
 
@@ -211,7 +200,6 @@ def test_a_setting_is_one_field() -> None:
     key, standard = Cache(":memory:", model).key, Settings()
     assert key(request, base.settings) == key(request, standard) != key(request, hasty.settings)
     assert len({SelectionConfig(model, pool, plan).digest for plan in (base, hasty)}) == 2
-
     settings = asdict(Settings(0.25, 99, 7, "none", '{"top_k": 3}'))
     run = measure("cdta/random", dataset=positions(2), **settings)
     assert run.plan.settings == Settings(**settings)
