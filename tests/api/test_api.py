@@ -128,7 +128,9 @@ def grid(shared_home: Path) -> Experiment:
         return executor.submit(asyncio.run, run_in_loop()).result()
 
 
-def test_an_experiment_ranks_every_combination(grid: Experiment) -> None:
+def test_an_experiment_ranks_every_combination_and_is_saved_with_plots(
+    grid: Experiment, tmp_path: Path
+) -> None:
     assert [run.plan.wordings for run in grid.runs] == [("terse", "own")] * 4
     assert all(isinstance(run, Run) and run.folder is None for run in grid.runs)
     titles = [ranking.entries[0].title for ranking in grid.rankings]
@@ -138,9 +140,6 @@ def test_an_experiment_ranks_every_combination(grid: Experiment) -> None:
     entries = [entry for ranking in grid.rankings for entry in ranking.entries]
     assert list(uptake.model) == [entry.label for entry in entries]
     assert list(uptake.value) == [entry.results["rule_uptake"].value for entry in entries]
-
-
-def test_an_experiment_saves_files_and_draws_plots(grid: Experiment, tmp_path: Path) -> None:
     with without_plots():
         files = grid.save(tmp_path / "out", "Four runs")
     assert [file.name for file in files] == ["results.csv", "results.json", "index.html"]
