@@ -56,10 +56,6 @@ class OpenPage:
     def text(self, selector: str) -> str:
         return self.page.locator(selector).text_content() or ""
 
-    @property
-    def current_sample(self) -> str:
-        return self.text("#samples output")
-
     def expect_current_sample(self, text: str) -> None:
         """Wait for it, for example after a click on a link."""
         expect(self.page.locator("#samples output")).to_have_text(text)

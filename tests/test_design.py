@@ -23,7 +23,6 @@ from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.formatting import format_setting
 from cant_do_that_anymore.habits.base import Form, Message, Pool
 from cant_do_that_anymore.habits.chess.forms import FORMS
-from cant_do_that_anymore.habits.chess.rules import CATALOG
 from cant_do_that_anymore.metrics import measures
 from cant_do_that_anymore.metrics.estimates import Event, Measure
 from cant_do_that_anymore.providers.access import Access
@@ -39,7 +38,6 @@ from cant_do_that_anymore.providers.bundled import RandomModel
 from cant_do_that_anymore.providers.catalog import PROVIDERS, Provider
 from cant_do_that_anymore.report import rows
 from cant_do_that_anymore.report.run_page import page
-from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.runs.storage import load_run, run_json
 from cant_do_that_anymore.task.conditions import CONDITIONS, ConditionTemplate
 from cant_do_that_anymore.task.plan import plan_for
@@ -49,54 +47,15 @@ N = 12
 TASK = "cant_do_that_anymore/all"
 
 
-def save_and_load(run: Run, folder: Path) -> Run:
-    """Save a run and load it again; nothing may change."""
-    save_with_page(run, folder)
-    loaded = load_run(folder)
-    assert run_json(loaded) == run_json(run)
-    assert (loaded.samples, loaded.results) == (run.samples, run.results)
-    return loaded
-
-
-def test_a_condition_a_measure_and_a_column_are_one_entry_each(
+def test_an_intervention_a_measure_and_a_column_are_one_entry_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    politely = ConditionTemplate(
-        lambda _: CATALOG["queens-as-rooks"],
-        lambda wording, change, _: wording.standard_prompt(change) + " If you please.",
-    )
-    queens = Measure(
-        "queen_proportion",
-        Event("changed", lambda reply: (reply.answer or "").startswith("d")),
-    )
-    games = rows.Column("n games", lambda e: e.results.groups, str)
-    monkeypatch.setitem(CONDITIONS, "politely", politely)
-    monkeypatch.setitem(measures.MEASURES, queens.name, queens)
-    monkeypatch.setattr(rows, "COLUMNS", (*rows.COLUMNS, games))
-
-    names = ("standard", "changed", "politely")
-    measured = measure("cdta/random", dataset=positions(N), conditions=names)
-    run = save_and_load(measured, tmp_path / "run")
-    assert all(tuple(sample.replies) == names for sample in run.samples)
-    assert sum(run.results.outcomes["politely"].values()) == N
-    assert run.plan.conditions[2].prompts[0].text.endswith("If you please.")
-    assert 'data-condition="politely"' in page(run)
-    share = run[queens.name]
-    assert share.value == sum(map(queens.first.holds, run.samples)) / N
-    assert share.low is not None and share.high is not None
-    assert share.low < share.value < share.high
-    saved = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert saved[queens.name] == asdict(share)
-    save_with_page(measure("cdta/pocket", dataset=positions(N)), tmp_path / "other")
-    command = ("compare", tmp_path / "run", tmp_path / "other")
-    assert all("n games" in cdta(*command, *more).stdout for more in ((), ("--markdown",)))
-    values = {row["measure"]: row["value"] for row in rows.measure_rows(named_entries([run]))}
-    assert values[queens.name] == share.value
-
-
-def test_an_intervention_is_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slowly = ConditionTemplate(added=lambda *_: "Take your time.", tokens=40, label="more time")
+    early = Measure("early_files", Event("changed", lambda reply: (reply.answer or "") < "e"))
+    games = rows.Column("n games", lambda e: e.results.groups, str)
     monkeypatch.setitem(CONDITIONS, "slowly", slowly)
+    monkeypatch.setitem(measures.MEASURES, early.name, early)
+    monkeypatch.setattr(rows, "COLUMNS", (*rows.COLUMNS, games))
 
     options = ("--dataset", positions(N), "-n", N, "--interventions", "slowly")
     result = cdta("run", *options, "--out", tmp_path / "run", code=0)
@@ -104,11 +63,20 @@ def test_an_intervention_is_one_entry(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [effect.name for effect in run.results.interventions] == ["slowly"]
     assert [condition.tokens for condition in run.plan.conditions] == [0, 0, 40]
     assert "No detectable effect: more time." in result.stdout
-    assert "Take your time." in page(run)
+    assert "Take your time." in page(run) and 'data-condition="slowly"' in page(run)
     assert "Take your time." in cdta("prompt", "--condition", "slowly", code=0).stdout
-    stdout = cdta("estimate", *options, "--seed", 2, "--json", code=0).stdout
-    (expected,) = json.loads(stdout)
+    (expected,) = json.loads(cdta("estimate", *options, "--seed", 2, "--json", code=0).stdout)
     assert expected["requests"] == 3 * N
+    share = run[early.name]
+    assert share.value == sum(map(early.first.holds, run.samples)) / N
+    assert share.low is not None and share.high is not None
+    assert share.low < share.value < share.high
+    assert json.loads((tmp_path / "run" / "run.json").read_text())[early.name] == asdict(share)
+    values = {row["measure"]: row["value"] for row in rows.measure_rows(named_entries([run]))}
+    assert values[early.name] == share.value
+    save_with_page(measure("cdta/pocket", dataset=positions(N)), tmp_path / "other")
+    command = ("compare", tmp_path / "run", tmp_path / "other")
+    assert all("n games" in cdta(*command, *more).stdout for more in ((), ("--markdown",)))
 
 
 def test_a_wording_is_one_file_and_a_form_one_entry(
@@ -242,8 +210,12 @@ def test_a_model_with_another_api_is_an_adapter_and_one_entry(
         monkeypatch.setitem(PROVIDERS, "parrots", parrots)
 
         spec = Spec(model="parrots/grey", dataset=positions(N), price="1,2", wording="plain")
-        run = save_and_load(evaluate(spec, quiet=True), tmp_path / "run")
+        run = evaluate(spec, quiet=True)
         again = evaluate(spec, quiet=True)
+    save_with_page(run, tmp_path / "run")
+    loaded = load_run(tmp_path / "run")
+    assert run_json(loaded) == run_json(run)
+    assert (loaded.samples, loaded.results) == (run.samples, run.results)
     assert run.results["rule_uptake"].value == 0
     assert (run.model, run.version, run.endpoint) == ("grey", "parrot-2", server.url)
     assert run.cost.total == pytest.approx(2 * N * (100 * 1 + 4 * 2) / 1_000_000)

@@ -204,7 +204,6 @@ def test_one_file_measures_models_on_three_servers(tmp_path: Path) -> None:
             title = "Three servers"
             eval = "all"
             n = 99
-            wording = "plain"
             [[model]]
             name = "alpha@{first}"
             [[model]]

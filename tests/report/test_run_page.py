@@ -135,11 +135,11 @@ def test_samples_are_reached_by_keys_links_and_filters(
     url_hash = page.evaluate("location.hash")
     assert url_hash == f"#sample={mixed.samples[2].item.id}"
     linked = open_page(mixed_page, link=url_hash)
-    assert linked.current_sample == "3 of 1,000"
+    linked.expect_current_sample("3 of 1,000")
     assert linked.page.evaluate("scrollY") > 500
     # Filters that exclude the linked sample are dropped.
     link = f"#changed=refused&sample={mixed.samples[1].item.id}"
-    assert open_page(mixed_page, link=link).current_sample == "2 of 1,000"
+    open_page(mixed_page, link=link).expect_current_sample("2 of 1,000")
 
     page.select_option("[name=changed]", "unreadable")
     page.locator("[name=move]").press_sequentially("f1b5")
@@ -286,7 +286,7 @@ def test_a_diagnosis_has_its_questions_and_controls_and_fits_all_screens(
     names = panels.evaluate_all("all => all.map(panel => panel.dataset.condition)")
     assert names == ["standard", "changed"]
     linked = open_page(tmp_path / "report.html", f"#sample={run.controls[3].item.id}")
-    assert linked.current_sample == "4 of 20"
+    linked.expect_current_sample("4 of 20")
     for folded in page.locator("#made summary").all():
         folded.click()
     check_fits(page, tables_from=390)
