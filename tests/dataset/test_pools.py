@@ -1,20 +1,42 @@
-"""Where positions come from: shipped, mined when first needed, or read from a file."""
+"""Where positions come from: shipped, common, mined, read from a file, or a union of datasets."""
 
 from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore.datasets.pools import source_for
+from cant_do_that_anymore import compare, load, read_positions
+from cant_do_that_anymore.comparison.leaderboard import rankings
+from cant_do_that_anymore.datasets.pools import source_for, union
 from cant_do_that_anymore.datasets.search import SelectionConfig
+from cant_do_that_anymore.datasets.storage import shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.habits.base import Pool
 from cant_do_that_anymore.habits.chess import rule_pool
+from cant_do_that_anymore.habits.chess.pools import RATES_ON_ALL, RATES_ON_COMMON
 from cant_do_that_anymore.habits.chess.position import Position, write_positions
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.bundled import RandomModel
+from cant_do_that_anymore.report.sentences import headline
+from cant_do_that_anymore.runs.storage import save_run
 from cant_do_that_anymore.task.plan import plan_for
-from testing import POOL, USUAL, Loopback, Serve, Spec, cdta, measure, moves_in, positions
+from planted_models import habit_in_every_second
+from testing import (
+    POOL,
+    USUAL,
+    Loopback,
+    Serve,
+    Spec,
+    cdta,
+    habit,
+    measure,
+    moves_in,
+    openai_server,
+    perfect,
+    positions,
+)
 
 pytestmark = pytest.mark.usefixtures("small_pools")
+DATASET_IDS = [{p.id for p in dataset.items} for dataset in shipped_datasets().values()]
 
 
 def pool_of(**fields: object) -> Pool:
@@ -62,23 +84,86 @@ def test_rule_changes_share_requests_under_standard_rules(server: Loopback) -> N
 
     The second run also checks who answers.
     """
-    for rules, sent in (("bishops-as-knights", 90), ("bishops-as-rooks", 30 + 3)):
+    for rules, sent in (("bishops-as-knights", 30), ("bishops-as-rooks", 10 + 3)):
         before = len(server.requests)
-        assert len(measure(server, rules=rules, pool=positions(30), n=30).samples) == 30
+        assert len(measure(server, rules=rules, pool=positions(10), n=10).samples) == 10
         assert len(server.requests) - before == sent
 
 
-@pytest.fixture
-def bad_file(tmp_path: Path) -> Path:
-    """A file whose tenth position has a usual move that the rules allow."""
-    tenth = Position(10, ("e2e4", "e7e5"), ("g1f3",))
-    write_positions(tmp_path / "positions.jsonl", [*POOL[:9], tenth, *POOL[10:30]])
-    return tmp_path / "positions.jsonl"
-
-
-def test_a_bad_line_is_named_and_never_asked_about(serve: Serve, bad_file: Path) -> None:
+def test_a_bad_line_is_named_and_never_asked_about(serve: Serve, tmp_path: Path) -> None:
+    """The rules allow the usual move of the tenth position."""
+    file, tenth = tmp_path / "positions.jsonl", Position(10, ("e2e4", "e7e5"), ("g1f3",))
+    write_positions(file, [*POOL[:9], tenth, *POOL[10:30]])
     server = serve(lambda request: USUAL.get(moves_in(request), "g1f3"))
     for option in ("dataset", "pool"):
         with pytest.raises(InvalidInput, match=r"positions.jsonl, line 10: 'g1f3' is not a"):
-            measure(server, n=30, **{option: bad_file})
-    assert ("e2e4", "e7e5") not in [moves_in(request) for request in server.requests]
+            measure(server, n=30, **{option: file})
+    assert tenth.moves not in [moves_in(request) for request in server.requests]
+
+
+# The common pool
+
+
+def test_the_common_pool_is_the_union_of_the_shipped_datasets() -> None:
+    """Its hit rates leave out the model's own dataset, or they would be 25% to 78%."""
+    ids = [position.id for position in pool_of(pool="common").items]
+    assert set(ids) == set.union(*DATASET_IDS)
+    assert len(ids) == len(set(ids)) == 3_973
+    expected = []
+    for number, own in enumerate(DATASET_IDS):
+        others = set.union(*DATASET_IDS[:number], *DATASET_IDS[number + 1 :])
+        expected.append(len(own & others) / len(others))
+    assert list(RATES_ON_COMMON) == expected
+    assert [len(own) / len(POOL) for own in DATASET_IDS] == list(RATES_ON_ALL)
+    assert [f"{rate:.2f}" for rate in expected] == ["0.21", "0.29", "0.38", "0.67"]
+
+
+def test_runs_name_the_common_pool_and_are_not_compared_with_others(
+    serve: Serve, tmp_path: Path
+) -> None:
+    server = serve(habit_in_every_second)
+    default, common = measure(server, n=10), measure(server, n=10, pool="common")
+    other = measure(perfect, n=10, pool="common")
+    assert {sample.item.id for sample in common.samples} <= set.union(*DATASET_IDS)
+    provenance = f"built from {common.dataset.asked} requests of the pool common"
+    assert common.dataset.provenance == provenance
+    assert "of 10 positions of the pool common under standard rules" in headline(common)
+    assert "pool" not in headline(default) + default.dataset.provenance
+    save_run(common, tmp_path / "run")
+    assert load(tmp_path / "run").dataset.pool_name == "common"
+    with pytest.raises(InvalidInput, match="cannot be compared: the default pool, the pool common"):
+        compare(default, common)
+    titles = [ranking.entries[0].title for ranking in rankings([default, common, other])]
+    assert titles == ["Bishops move like knights", "Bishops move like knights (pool common)"]
+
+
+def test_a_shipped_dataset_is_for_the_default_pool_only() -> None:
+    with openai_server(habit):
+        shipped = measure("openai/gpt-4-0314", n=10)
+        common = measure("openai/gpt-4-0314", n=10, pool="common")
+    assert (shipped.dataset.origin, common.dataset.origin) == ("shipped", "built")
+    assert common.dataset.asked == 10
+
+
+# Unions, which are fair to several models
+
+
+def test_a_union_has_every_position_once_in_its_own_order() -> None:
+    a, b = str(positions(20)), str(positions(20, first=10))
+    forward = union([a, b], BISHOPS_AS_KNIGHTS)
+    assert forward == union([b, a, b], BISHOPS_AS_KNIGHTS)
+    ids, expected = [p.id for p in forward], [p.id for p in POOL[:30]]
+    assert sorted(ids) == sorted(expected)
+    assert ids not in (sorted(expected), expected)
+
+
+def test_a_union_is_written_by_a_command_that_knows_models_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "both.jsonl"
+    result = cdta("dataset", "export", "gpt-4-0314", "gpt-3.5-turbo-0125", "-o", path, code=0)
+    assert result.stderr == f"3,415 items in {path}\n"
+    assert len(path.read_bytes().splitlines()) == 3_415
+    for model in ("cdta/pocket", "cdta/random"):
+        cdta("dataset", "build", "--model", model, "-n", 3, "--quiet", code=0)
+    result = cdta("dataset", "export", "cdta/pocket", "cdta/random", "-o", path, code=0)
+    assert result.stderr == f"6 items in {path}\n"
+    assert len(read_positions(path, BISHOPS_AS_KNIGHTS)) == 6

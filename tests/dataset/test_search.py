@@ -1,12 +1,16 @@
-"""The search for habits: which positions are asked about, how often, and which are found."""
+"""The search for habits: which positions are asked about, which are found, and when it ends."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 
+import pytest
+
+from cant_do_that_anymore.datasets import search as module
 from cant_do_that_anymore.datasets.search import Search, SelectionConfig
 from cant_do_that_anymore.datasets.selection import known_dataset
 from cant_do_that_anymore.datasets.storage import Dataset, save_dataset
+from cant_do_that_anymore.errors import NoHabit
 from cant_do_that_anymore.habits.base import Pool
 from cant_do_that_anymore.habits.chess.habit import CHESS
 from cant_do_that_anymore.habits.chess.rules import rules_named
@@ -15,7 +19,7 @@ from cant_do_that_anymore.providers.bundled import RandomModel
 from cant_do_that_anymore.task.plan import plan_for
 from cant_do_that_anymore.task.prompts import Prompt
 from testing import POOL as SHIPPED
-from testing import Spec
+from testing import Serve, Spec, cdta, habit, measure, moves_in, positions
 
 POOL = Pool("some", SHIPPED[:100])
 CONFIG = SelectionConfig(RandomModel.info, POOL, plan_for(Spec(wording="plain"), RandomModel.info))
@@ -122,3 +126,37 @@ def test_a_saved_dataset_is_reused_as_far_as_it_is_wanted() -> None:
     ended = replace(built, pool_ended=True)
     assert reuse(ended, 21) == ended
     assert reuse(ended, 10) == first_ten
+
+
+def test_a_model_without_the_habit_stops_after_a_few_hundred_requests(serve: Serve) -> None:
+    server = serve(lambda _: "a2a3")
+    command = ["run", "--base-url", server.url, "--quiet"]
+    first = cdta(*command, code=1)
+    sent = len(server.requests)
+    second = cdta(*command, code=1)
+    assert len(server.requests) == sent + 3  # the identity check
+    assert 400 <= sent < 700
+    for result in (first, second):
+        (sentence,) = result.stderr.splitlines()
+        assert "in 0 of 400 positions. The search stopped" in sentence
+        assert "the other 19,441. " in sentence
+        assert sentence.endswith(" Use --keep-looking to continue")
+
+
+def test_the_hits_found_can_be_measured_and_the_search_continued(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_ITEMS_PER_HIT", 100)
+    pool, config = positions(500), replace(CONFIG, pool=Pool("", SHIPPED[:500]))
+    habits = {config.ordered[number].subject for number in (60, -1)}
+    server = serve(lambda request: habit(request) if moves_in(request) in habits else "a2a3")
+    with pytest.raises(NoHabit, match="-n 1 to measure the 1 found"):
+        measure(server, pool=pool, n=400)
+    sent = len(server.requests)
+    assert 200 <= sent < 300
+    assert len(measure(server, pool=pool, n=1).samples) == 1
+    assert len(server.requests) == sent + 2 + 3  # the identity check
+    run = measure(server, pool=pool, n=400, keep_looking=True)
+    assert len(run.samples) == 2
+    assert "too few samples for a measurement (2); treat the numbers as a trial run" in run.notes
+    assert len(server.requests) == 500 + 2 * 2 + 2 * 3
