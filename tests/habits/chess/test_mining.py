@@ -1,4 +1,4 @@
-"""Mining compared with python-chess, in every PGN style, and with all kinds of damage."""
+"""Mining compared with python-chess, in every PGN style, with all kinds of damage, on a cluster."""
 
 import bz2
 import gzip
@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 import chess
 import chess.pgn
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.habits.chess.mining import (
@@ -36,41 +36,119 @@ from cant_do_that_anymore.habits.chess.mining import (
 )
 from cant_do_that_anymore.habits.chess.mining.openings import Openings
 from cant_do_that_anymore.habits.chess.position import read_positions
-from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, CATALOG, STANDARD, Rules
-from pgn_styles import (
-    TAGS,
-    MinedLine,
-    game_from_choices,
-    plain_pgn,
-    pool_games,
-    styled_pgn,
-    usual,
+from cant_do_that_anymore.habits.chess.rules import (
+    BISHOPS_AS_KNIGHTS,
+    CATALOG,
+    STANDARD,
+    Rules,
+    board_after,
 )
-from testing import cdta, needs_posix
+from testing import POOL, cdta, needs_posix
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
+GAME_COUNT = 150
+MinedLine = tuple[int, list[str], str]
+"""The index of a game, the moves so far, and the usual move."""
+
+TAGS = '[Event "Open"]\n[White "Müller, J."]\n[Black "N.N."]\n\n'
+ANNOTATIONS = (
+    *[""] * 8,
+    *("{a comment (with 1. e4 1-0 in it) and a [%clk 0:01:00]}", "; up to here\n", "$142", "+-"),
+    *("{a long\n\ncomment\n\n1. e4 is best by test}", "\n% escaped\n"),
+    "(12. Nonsense {with a ) inside} (1. deeper (still) 0-1) 13. e9)",
+)
+
+
+def game_from_choices(choices: Sequence[int]) -> list[chess.Move]:
+    """A legal game in which each number chooses one of the legal moves."""
+    board = chess.Board()
+    for choice in choices:
+        legal = list(board.legal_moves)
+        if not legal:
+            break
+        board.push(legal[choice % len(legal)])
+    return board.move_stack
+
+
+def pool_games() -> Iterator[list[chess.Move]]:
+    """Real openings, continued with random moves."""
+    random = Random(1)
+    for position in POOL[:GAME_COUNT]:
+        board = board_after(position.moves)
+        board.push_uci(position.usual[0])
+        while len(board.move_stack) < 24 and (legal := list(board.legal_moves)):
+            board.push(random.choice(legal))
+        yield board.move_stack
+
+
+def usual(games: Iterable[list[chess.Move]], rules: Rules, every: bool) -> list[MinedLine]:
+    """The usual moves in games, or only the first of each game."""
+    lines = []
+    for index, moves in enumerate(games):
+        board = chess.Board()
+        for move in moves:
+            if rules.is_habit(board, move):
+                lines.append((index, [m.uci() for m in board.move_stack], move.uci()))
+                if not every:
+                    break
+            board.push(move)
+    return lines
+
+
+def plain_pgn(moves: Sequence[chess.Move]) -> str:
+    """A game in the usual style."""
+    return TAGS + chess.Board().variation_san(moves) + " *\n\n"
+
+
+def styled_pgn(moves: Sequence[chess.Move], random: Random) -> str:
+    """The same game in a random style."""
+    board = chess.Board()
+    tokens = []
+    for move in moves:
+        tokens += [_number(board, random) + _san(board, move, random), random.choice(ANNOTATIONS)]
+        board.push(move)
+    tokens.append(random.choice(["1-0", "0-1", "1/2-1/2", "*"]))
+    text = "".join(token + random.choice([" ", " ", " ", "\n"]) for token in tokens)
+    return random.choice([TAGS, TAGS + "{Before the first move.}\n\n"]) + text + "\n\n"
+
+
+def _number(board: chess.Board, random: Random) -> str:
+    number = board.fullmove_number
+    if board.turn == chess.WHITE:
+        return random.choice([f"{number}.", f"{number}. ", f"{number} ", f"{number}.\n", ""])
+    return random.choice(["", "", f"{number}...", f"{number}... "])
+
+
+def _san(board: chess.Board, move: chess.Move, random: Random) -> str:
+    san = board.san(move)
+    if board.is_en_passant(move):
+        return random.choice([san, san + " e.p."])
+    mark = random.choice(["!", "?!", " ?", " $14"])
+    styles = [san, san.rstrip("+#"), san + mark, board.lan(move), move.uci()]
+    return random.choice([*styles, san.replace("O", "0"), san.replace("=", "")])
+
+
 GAMES = st.lists(st.integers(0, 2**16), max_size=60).map(game_from_choices)
 CHANGES = st.sampled_from([rules for rules in CATALOG.values() if rules is not STANDARD])
 CRITERIA = MiningCriteria(BISHOPS_AS_KNIGHTS)
-GAME_COUNT = 300
 ITALIAN = TAGS + "1. e4 e5 2. Nf3 Nc6 3. Bc4 *\n\n"
 """A game whose only usual move is its last."""
 
 
 @pytest.fixture(autouse=True)
 def many_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "CHUNK_BYTES", 2**14)
+    monkeypatch.setattr(inputs, "CHUNK_BYTES", 2**13)
 
 
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A PGN file of many games."""
     path = tmp_path_factory.mktemp("collection") / "games.pgn"
-    path.write_text("".join(map(plain_pgn, pool_games(GAME_COUNT, Random(1)))), encoding="utf-8")
+    path.write_text("".join(map(plain_pgn, pool_games())), encoding="utf-8")
     return path
 
 
@@ -115,11 +193,14 @@ def positions_in(result: MiningResult) -> list[MinedLine]:
 def test_matches_python_chess(collection: Path, every: bool) -> None:
     with collection.open(encoding="utf-8") as file:
         games = [game.mainline_moves() for game in iter(lambda: chess.pgn.read_game(file), None)]
-    result = mine_input(collection, MiningCriteria(BISHOPS_AS_KNIGHTS, every))
-    assert result.games == len(games) == GAME_COUNT
-    assert positions_in(result) == usual(map(list, games), BISHOPS_AS_KNIGHTS, every)
+    criteria = MiningCriteria(BISHOPS_AS_KNIGHTS, every)
+    without_tags = collection.read_text(encoding="utf-8").replace(TAGS, "")
+    for result in (mine_input(collection, criteria), mine_text(without_tags, criteria)):
+        assert result.games == len(games) == GAME_COUNT
+        assert positions_in(result) == usual(map(list, games), BISHOPS_AS_KNIGHTS, every)
 
 
+@settings(max_examples=60)
 @given(st.lists(GAMES, max_size=4), st.booleans(), st.randoms(use_true_random=False))
 def test_any_pgn_style_is_read(games: list[list[chess.Move]], every: bool, random: Random) -> None:
     text = "".join(styled_pgn(moves, random) for moves in games)
@@ -129,12 +210,6 @@ def test_any_pgn_style_is_read(games: list[list[chess.Move]], every: bool, rando
     assert not result.damaged
     assert result.games == len(games)
     assert positions_in(result) == usual(games, BISHOPS_AS_KNIGHTS, every)
-
-
-@given(st.lists(GAMES.filter(bool), min_size=1, max_size=4))
-def test_games_without_tags_are_separated(games: list[list[chess.Move]]) -> None:
-    text = "".join(plain_pgn(moves).removeprefix(TAGS) for moves in games)
-    assert positions_in(mine_text(text)) == usual(games, BISHOPS_AS_KNIGHTS, every=False)
 
 
 @given(GAMES, CHANGES)
@@ -226,10 +301,26 @@ def test_duplicates_are_dropped_unless_wanted_and_games_numbered_across_inputs(
 
 
 def test_processes_find_the_same_positions_in_the_same_order(collection: Path) -> None:
-    for unique, limit in ((False, None), (True, 200)):
-        local = mine_input(collection, unique=unique, limit=limit)
-        assert limit is None or len(local.found) == limit
-        assert mine_input(collection, unique=unique, limit=limit, jobs=2) == local
+    local = mine_input(collection, unique=True, limit=100)
+    assert len(local.found) == 100
+    assert mine_input(collection, unique=True, limit=100, jobs=2) == local
+
+
+@pytest.mark.filterwarnings("default")  # do not fail on Ray's own warnings
+def test_a_cluster_finds_the_same_positions(
+    collection: Path, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.delenv("TMPDIR", raising=False)  # its logs need not be in memory
+    from ray.cluster_utils import Cluster
+
+    machine = {"num_cpus": 2, "object_store_memory": 100 * 2**20, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=machine)
+    try:
+        found = cdta("mine", collection, "--cluster", cluster.address, code=0).stdout
+    finally:
+        cluster.shutdown()  # type: ignore[no-untyped-call]
+    assert found.splitlines() == expected
 
 
 # Inputs
@@ -263,7 +354,7 @@ def serve_bytes(data: bytes, content_length: int | None = None) -> Iterator[str]
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}/games"
@@ -293,7 +384,7 @@ def test_a_truncated_input_gives_its_readable_part_and_exit_code_1(
     result = cdta("mine", cut, after, "--duplicates", "-o", output, code=1)
     assert f"cannot read {cut} to its end" in result.stderr
     *positions, last = read_positions(output, BISHOPS_AS_KNIGHTS)
-    assert len(positions) > 300
+    assert len(positions) > GAME_COUNT
     rows = [position.to_json() for position in positions[: len(expected)]]
     assert rows == [*map(json.loads, expected[: len(positions)])]
     assert last.moves == ("e2e4", "e7e5", "g1f3", "b8c6")
@@ -335,7 +426,7 @@ def test_ctrl_c_saves_the_positions_found_so_far(
     )
     assert process.stdin
     # More than the pipe and the blocks in flight can hold, so some blocks are mined by now.
-    process.stdin.write(collection.read_bytes() * 33)
+    process.stdin.write(collection.read_bytes() * 66)
     os.killpg(process.pid, signal.SIGINT)
     _, stderr = process.communicate()
     assert process.returncode == 1
