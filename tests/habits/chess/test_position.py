@@ -1,7 +1,9 @@
-"""Position files: the original's formats in, one format out, and errors that name the line."""
+"""Position files in the original's formats and ours, and the pools that are shipped or drawn."""
 
 import json
 from dataclasses import replace
+from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from statistics import mean, pstdev
 
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from cant_do_that_anymore.datasets.storage import shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.files import DATA
+from cant_do_that_anymore.habits.chess import rule_pool
 from cant_do_that_anymore.habits.chess.notation import notate
 from cant_do_that_anymore.habits.chess.position import (
     Position,
@@ -22,7 +25,13 @@ from cant_do_that_anymore.habits.chess.position import (
     shipped_pool,
     write_positions,
 )
-from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, STANDARD
+from cant_do_that_anymore.habits.chess.rule_pool import character_of, positions_in_games
+from cant_do_that_anymore.habits.chess.rules import (
+    BISHOPS_AS_KNIGHTS,
+    CATALOG,
+    STANDARD,
+    rules_named,
+)
 from testing import POOL
 
 GOOD = {"game_idx": 4, "previous_moves": ["e2e4", "b7b6", "d2d4"], "next_filtered_moves": ["c8b7"]}
@@ -59,7 +68,6 @@ def test_written_items_are_read_back(tmp_path: Path, name: str) -> None:
     other = Position(5, ("e2e4", "e7e5"), ("f1b5", "f1c4"), "https://lichess.org/x")
     write_positions(tmp_path / name, [POSITION, other])
     assert read_positions(tmp_path / name, BISHOPS_AS_KNIGHTS) == [POSITION, other]
-    assert [Position.from_json(p.to_json()) for p in (POSITION, other)] == [POSITION, other]
     assert POSITION.to_json() == GOOD  # the original's keys
 
 
@@ -131,6 +139,53 @@ def test_the_diagonal_pool_is_valid_and_matches_its_record(tmp_path: Path) -> No
     record = json.loads((DATA / "diagonal.json").read_text())
     assert record["positions"] == len(pool) == len({position.moves for position in pool})
     assert record["games"] == len({position.game for position in pool})
+
+
+POOL_DIGESTS = {
+    "knights-as-bishops": "83ee8ac43287",
+    "knights-as-rooks": "83ee8ac43287",
+    "knights-as-queens": "83ee8ac43287",
+    "bishops-as-knights": "58c2ea70453b",
+    "bishops-as-rooks": "58c2ea70453b",
+    "rooks-as-knights": "e73f26cbd096",
+    "rooks-as-bishops": "e73f26cbd096",
+    "queens-as-knights": "872f826803e9",
+    "queens-as-bishops": "1a2604a72a62",
+    "queens-as-rooks": "e751d32353f0",
+    "no-castling": "a1a65b483c65",
+    "pawns-one-step": "6f911ec53c87",
+    "knights-cannot-jump": "b8fde099b3f7",
+}
+"""Digests of the first 100 positions of every pool: other positions need a new POOL_VERSION."""
+
+
+@pytest.mark.parametrize("key", POOL_DIGESTS)
+def test_the_first_positions_of_a_pool_are_fixed(key: str) -> None:
+    rules = rules_named(key)
+    positions = list(islice(positions_in_games(rules), 100))
+    ids = " ".join(position.id for position in positions)
+    assert sha256(ids.encode()).hexdigest()[:12] == POOL_DIGESTS[key]
+    for position in positions:
+        (usual,) = position.usual
+        assert rules.is_habit(position.board(), chess.Move.from_uci(usual))
+
+
+def test_positions_without_a_legal_move_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Knights that move like queens give mate with Nxf7, so Black has no legal move to adapt to."""
+    moves = "e2e4 e7e5 g1f3 b8c6 d2d4 e5d4 f1c4 f8c5 f3g5 g8h6 g5f7 h6f7"
+    game = "".join(character_of(chess.Move.from_uci(uci)) for uci in moves.split())
+    monkeypatch.setattr(rule_pool, "shipped_games", lambda: [game] * 10)
+    positions = positions_in_games(rules_named("knights-as-queens"))
+    assert sorted(len(position.moves) for position in positions) == [2, 3, 8, 9, 10]
+
+
+def test_the_docs_show_every_rule() -> None:
+    """As ``tools/rule_pictures.py`` writes them."""
+    docs = Path(__file__).parents[3] / "docs"
+    text = (docs / "rules.md").read_text(encoding="utf-8")
+    for rules in CATALOG.values():
+        row, picture = f"| `{rules.key}` | {rules.statement} |", f"images/rules/{rules.key}.png"
+        assert (row in text) == (docs / picture).exists() == rules.forbids_something
 
 
 SQUARES = st.sampled_from(chess.SQUARE_NAMES)
