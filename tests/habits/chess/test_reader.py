@@ -119,11 +119,36 @@ def test_a_truncated_reply_is_read_as_far_as_it_goes(reply: str, move: str | Non
     assert read(reply, cut_off=True) == move
 
 
-def test_the_last_move_of_a_truncated_reply_may_be_the_beginning_of_another() -> None:
-    castling = board_after(["e2e4", "e7e5", "g1f3", "b8c6", "f1c4", "f8c5"])
-    promoting = board_after(["e2e4", "d7d5", "e4d5", "c7c6", "d5c6", "a7a6", "c6b7", "a6a5"])
-    for board, reply in ((castling, "O-O"), (promoting, "b7a8")):
-        assert move_in(reply, board, STANDARD)
+def after(moves: str) -> chess.Board:
+    return board_after(moves.split())
+
+
+CASTLES = after("e2e4 e7e5 g1f3 b8c6 f1c4 f8c5")
+PROMOTES = after("e2e4 d7d5 e4d5 c7c6 d5c6 a7a6 c6b7 a6a5")
+CASTLES_LONG = after("d2d4 a7a6 c1f4 a6a5 d1d2 a5a4 b1c3 a4a3")
+TWO_KNIGHTS, KNIGHT_ON_G5 = (
+    after("g1f3 a7a6 b1c3 a6a5 c3e4 a5a4"),
+    after("b1c3 a7a6 c3e4 a6a5 e4g5 a5a4"),
+)
+
+
+@pytest.mark.parametrize(
+    ("board", "reply", "uci"),
+    [
+        *((CASTLES, reply, "e1g1") for reply in ("O-O", "0-0", "e1g1")),
+        *((PROMOTES, reply, "b7a8q") for reply in ("bxa8=Q", "b7a8=q", "b7a8Q")),
+        *((PROMOTES, "b7a8", "b7a8"), (CASTLES_LONG, "O-O-O", "e1c1"), (CASTLES_LONG, "O-O", None)),
+        *((TWO_KNIGHTS, "Nfg5", "f3g5"), (TWO_KNIGHTS, "Ng5", None)),
+        *((KNIGHT_ON_G5, "N1f3", "g1f3"), (KNIGHT_ON_G5, "N5f3", "g5f3")),
+    ],
+)
+def test_special_moves_are_read_in_any_notation(
+    board: chess.Board, reply: str, uci: str | None
+) -> None:
+    """At the end of a truncated reply, O-O and b7a8 may be the beginning of another move."""
+    move = move_in(reply, board, STANDARD)
+    assert (move and move.uci()) == uci
+    if reply in ("O-O", "b7a8"):
         assert move_in(reply, board, STANDARD, cut_off=True) is None
 
 
