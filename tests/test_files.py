@@ -61,19 +61,6 @@ def test_a_pipe_is_written_directly_even_through_a_link(tmp_path: Path) -> None:
     assert names_in(tmp_path) == {"link", "pipe"} and (tmp_path / "pipe").is_fifo()
 
 
-def test_concurrent_writes_do_not_mix_and_the_last_wins(tmp_path: Path) -> None:
-    file, folder = tmp_path / "file", tmp_path / "folder"
-    with atomic_write(file) as first, atomic_dir(folder, replace=True) as unfinished:
-        first.write(b"first")
-        (unfinished / "first").touch()
-        with atomic_write(file) as second, atomic_dir(folder, replace=True) as other:
-            second.write(b"second")
-            (other / "second").touch()
-        assert (file.read_text(), names_in(folder)) == ("second", {"second"})
-    assert (file.read_text(), names_in(folder)) == ("first", {"first"})
-    assert names_in(tmp_path) == {"file", "folder"}
-
-
 def test_a_folder_appears_only_when_the_body_ends(tmp_path: Path) -> None:
     path = tmp_path / "runs" / "one"
     path.mkdir(parents=True)
