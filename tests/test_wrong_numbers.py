@@ -13,7 +13,6 @@ from cant_do_that_anymore import Position
 from cant_do_that_anymore.errors import Incomplete
 from cant_do_that_anymore.habits.chess.position import write_positions
 from cant_do_that_anymore.task.prompts import Wording
-from planted_models import CANNOT_STOP
 from testing import (
     POOL,
     Body,
@@ -166,14 +165,3 @@ def test_a_request_that_failed_during_selection_is_noted_and_sent_again(
     n_sent = len(server.requests)
     assert run(server).samples == again.samples
     assert len(server.requests) == n_sent + IDENTITY_CHECK
-
-
-def test_controls_do_not_depend_on_earlier_runs_or_lost_answers(home: Path, serve: Serve) -> None:
-    """A run measured a larger dataset before, or the cache has lost the answers."""
-    run = partial(measure, serve(CANNOT_STOP), pool=positions(20), diagnose=True)
-    first = run(n=3)
-    assert first.controls
-    (home / "answers.sqlite").unlink()
-    assert run(n=3).controls == first.controls
-    run(n=20)
-    assert run(n=3).controls == first.controls

@@ -125,9 +125,30 @@ def test_only_replies_cut_off_below_the_limit_are_too_short() -> None:
     assert not Sender(Scripted(), REPLY).is_too_short(cut_off, SETTINGS)
 
 
-def last_sent(rejection: Rejection) -> int:
-    """The limit of the second of two requests, which is accepted at once."""
-    model = Scripted(rejection=rejection)
+def above(accepted: int, message: str) -> Rejection:
+    """Reject larger token limits than this one."""
+    return lambda limit: message if limit > accepted else ""
+
+
+@pytest.mark.parametrize(
+    ("message", "accepted", "expected"),
+    [
+        ("This model supports at most 4096 completion tokens, not 32768.", 4096, None),
+        ("tokens per min (TPM): Limit 30000, Requested 33012", 30_000, None),
+        (
+            "'max_tokens' or 'max_completion_tokens' is too large: 32768. This model's maximum "
+            "context length is 4096 tokens and your request has 210 input tokens",
+            *(4096, None),
+        ),
+        ("max_tokens: 32768 > 8,192, which is the maximum allowed number", 8192, None),
+        ("The prompt exceeds the context", 3_000, 2048),  # halved
+    ],
+)
+def test_a_named_limit_less_the_prompt_is_sent_again(
+    message: str, accepted: int, expected: int | None
+) -> None:
+    """The next request is accepted at once."""
+    model = Scripted(rejection=above(accepted, message))
 
     async def send_two() -> None:
         sender = Sender(model)
@@ -137,30 +158,7 @@ def last_sent(rejection: Rejection) -> int:
         assert len(model.sent) == n_sent + 1
 
     asyncio.run(send_two())
-    return model.sent[-1]
-
-
-def above(accepted: int, message: str) -> Rejection:
-    """Reject larger token limits than this one."""
-    return lambda limit: message if limit > accepted else ""
-
-
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        ("This model supports at most 4096 completion tokens, not 32768.", 4096),
-        ("tokens per min (TPM): Limit 30000, Requested 33012", 30_000),
-        (
-            "'max_tokens' or 'max_completion_tokens' is too large: 32768. This model's maximum "
-            "context length is 4096 tokens and your request has 210 input tokens",
-            4096,
-        ),
-        ("max_tokens: 32768 > 8,192, which is the maximum allowed number of output tokens", 8192),
-    ],
-)
-def test_a_named_limit_less_the_prompt_is_sent_again(message: str, expected: int) -> None:
-    assert last_sent(above(expected, message)) == expected - PROMPT_TOKENS
-    assert last_sent(above(3_000, "The prompt exceeds the context")) == 2048  # halved
+    assert model.sent[-1] == (expected or accepted - PROMPT_TOKENS)
 
 
 def test_an_answer_names_a_limit_that_was_made_smaller() -> None:
