@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -144,9 +145,12 @@ def test_base_models_get_one_text_over_the_completions_api(tmp_path: Path) -> No
 def test_the_original_wording_is_sent_unchanged(tmp_path: Path) -> None:
     wheel = tmp_path / "evals.whl"
     with zipfile.ZipFile(wheel, "w") as file:
-        texts = 'TASK_DESCRIPTION = "Play!"\nTASK_DESCRIPTION_VARIANT = """Play a\\nvariant…"""\n'
+        texts = 'TASK_DESCRIPTION = "Play!"\nTASK_DESCRIPTION_VARIANT = """Play a\n"variant"…"""\n'
         file.writestr("evals/elsuite/cant_do_that_anymore/defaults.py", texts)
-    arguments = ("--completion_args", f"wording=openai-evals:{wheel}", "--max_samples", 3)
+    wording = f"openai-evals:{wheel}"
+    other = cdta("run", "--wording", wording, "--rules", "rooks-as-bishops", code=2)
+    assert "states only bishops-as-knights, not rooks-as-bishops" in other.stderr
+    arguments = ("--completion_args", f"wording={wording}", "--max_samples", 3)
     with openai_server(mixed, model="gpt-3.5-turbo-0125") as server:
         oaieval(CHAT, EVAL, *arguments, code=0)
     assert len(server.requests) == 7
@@ -154,7 +158,7 @@ def test_the_original_wording_is_sent_unchanged(tmp_path: Path) -> None:
         assert set(request) == {"path", "model", "messages", "temperature", "max_tokens"}
         assert request["model"] == "gpt-3.5-turbo"
         system, *turns = request["messages"]
-        assert system["content"] in ("Play!", "Play a\nvariant…")
+        assert system["content"] in ("Play!", 'Play a\n"variant"…')
         roles = [turn["role"] for turn in reversed(turns)]  # the last move is the opponent's
         assert roles == [("user", "assistant")[ply % 2] for ply in range(len(turns))]
 
@@ -186,17 +190,14 @@ def test_chain_of_thought_takes_two_requests_and_the_second_answer(tmp_path: Pat
 
 
 def test_cached_answers_are_used_unless_the_cache_is_off() -> None:
-    with openai_server(mixed, model="gpt-4-0314") as server:
-        for arguments, n_requests in (((), 21), ((), 21), (("--no-cache",), 42)):
-            oaieval("gpt-4", EVAL, "--max_samples", 10, *arguments, code=0)
-            assert len(server.requests) == n_requests
-
-
-def test_environment_variables_set_the_concurrency() -> None:
-    for environment, expected in (({"EVALS_THREADS": "3"}, 3), ({"EVALS_SEQUENTIAL": "1"}, 1)):
-        with openai_server(mixed, model="gpt-4-0314", delay=0.02) as server:
-            oaieval("gpt-4", EVAL, "--max_samples", 5, "--no-cache", code=0, **environment)
-        assert server.max_in_flight == expected
+    """Environment variables set the concurrency."""
+    with openai_server(mixed, model="gpt-4-0314", delay=0.02) as server:
+        for options, n_requests in (((), 11), ((), 11), (("--no-cache",), 22)):
+            oaieval("gpt-4", EVAL, "--max_samples", 5, *options, EVALS_THREADS="3", code=0)
+            assert (len(server.requests), server.max_in_flight) == (n_requests, 3)
+        server.max_in_flight = 0
+        oaieval("gpt-4", EVAL, "--max_samples", 9, EVALS_SEQUENTIAL="1", code=0)
+        assert server.max_in_flight == 1
     stderr = oaieval("gpt-4", EVAL, EVALS_THREADS="many", EVALS_SEQUENTIAL="", code=2).stderr
     assert "EVALS_THREADS must be a valid integer, not 'many'" in stderr
 
@@ -269,27 +270,27 @@ def test_a_person_answers_at_the_terminal() -> None:
     assert cdta(*command, stdin=b"", code=0).stdout == ""
 
 
-SOLVERS = ("gpt-3.5-turbo", "gpt-4-turbo-preview", "gpt-4-0314", "gpt-3.5-turbo-instruct")
+CHATS = ("gpt-3.5-turbo", "gpt-4-turbo-preview", "gpt-4-0314")
+SOLVERS = (*(f"generation/direct/{name}" for name in CHATS), BASE)
 
 
 @needs_posix
 def test_the_experiment_of_the_original_is_one_script(tmp_path: Path) -> None:
-    """Most records exist, as if it had been interrupted; the script makes those of a base model."""
+    """Most records exist, as if it had been interrupted; the script makes one of a base model."""
     script = Path(__file__).parents[2] / "examples" / "run_experiments.sh"
     commands = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     environment = {"PATH": commands, "SEEDS": "1", "MAX_SAMPLES": "3"}
     environment["CDTA_HOME"] = str(tmp_path / "home")
     out = tmp_path / "out"
     out.mkdir()
-    for solver in SOLVERS[:-1]:
-        for eval_name in (EVAL, DIAGONAL):
-            finished = out / f"generation-direct-{solver}_{eval_name}_1.jsonl"
-            finished.write_text('{"final_report": {}}\n')
+    for solver, name in [*product(SOLVERS, (EVAL, DIAGONAL))][:-1]:
+        finished = out / f"{solver.replace('/', '-')}_{name}_1.jsonl"
+        finished.write_text('{"final_report": {}}\n')
     with openai_server(mixed) as server:
         command = ["bash", str(script), "out"]
         subprocess.run(command, cwd=tmp_path, env=os.environ | environment, check=True)
         assert {request["path"] for request in server.requests} == {"/v1/completions"}
-        assert len(server.requests) >= 2 * 6
+        assert len(server.requests) >= 6
     records = list(out.glob("*.jsonl"))
     assert len(records) == 8 and all("final_report" in record.read_text() for record in records)
     assert (out / "index.html").exists() and [*out.glob("*.png")]

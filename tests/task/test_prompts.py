@@ -1,7 +1,6 @@
 """Prompts: their texts, and how the moves so far are laid out."""
 
 import re
-import zipfile
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
@@ -15,7 +14,6 @@ from cant_do_that_anymore.habits.chess.rules import (
     BISHOPS_AS_KNIGHTS,
     CATALOG,
     STANDARD,
-    rules_named,
 )
 from cant_do_that_anymore.providers.request_fields import as_text
 from cant_do_that_anymore.task.conditions import conditions_for, question
@@ -70,24 +68,6 @@ def test_prompts_do_not_change(condition: str) -> None:
     ]
     lines = [f"{m.role}: {m.content}" for q in questions for m in q.messages]
     assert sha256("\n".join(lines).encode()).hexdigest()[:12] == PROMPT_DIGESTS[condition]
-
-
-SOURCE = '''"""Texts."""
-TASK_DESCRIPTION = """One
-"quoted" text"""
-TASK_DESCRIPTION_VARIANT = "Another"
-'''
-
-
-def test_the_originals_texts_are_read_without_importing_them(tmp_path: Path) -> None:
-    path = tmp_path / "evals-3.0.1-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as wheel:
-        wheel.writestr("evals/elsuite/cant_do_that_anymore/defaults.py", SOURCE)
-    (wording,) = wordings_named(f"openai-evals:{path}", BISHOPS_AS_KNIGHTS)
-    assert wording.standard == 'One\n"quoted" text'
-    assert wording.changed_prompt(BISHOPS_AS_KNIGHTS) == "Another"
-    with pytest.raises(InvalidInput, match="states only bishops-as-knights, not rooks-as-bishops"):
-        wording.changed_prompt(rules_named("rooks-as-bishops"))
 
 
 BAD_WORDINGS = {
