@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import re
 import signal
 import threading
 from collections import Counter
@@ -17,7 +16,6 @@ from click.testing import CliRunner
 from inspect_ai import Epochs, eval_retry, eval_set, list_tasks, task_with
 from inspect_ai import score as score_again
 from inspect_ai._cli.main import inspect
-from inspect_ai.event import SpanBeginEvent
 from inspect_ai.log import EvalLog, headline_metric
 from inspect_ai.model import (
     ChatMessage,
@@ -142,10 +140,9 @@ def hosted_log(tmp_path_factory: pytest.TempPathFactory) -> EvalLog:
 
 def test_log_describes_the_measurement(hosted_log: EvalLog) -> None:
     spec = hosted_log.eval
-    assert re.fullmatch(r"\d+-[A-Z]", str(spec.task_version))
     assert (spec.model, spec.dataset.name) == ("openai/gpt-3.5-turbo", "bishops-as-knights/all")
     assert spec.task_args == {"temperature": 0, "samples": 10}
-    assert spec.tags and spec.metadata
+    assert spec.metadata
     assert (spec.metadata["rules"], spec.metadata["protocol"]) == ("bishops-as-knights", PROTOCOL)
     headline = headline_metric(hosted_log)
     assert headline and headline.name == "rule_uptake"
@@ -156,12 +153,8 @@ def test_log_describes_the_measurement(hosted_log: EvalLog) -> None:
 def test_log_shows_each_sample_with_its_outcomes(hosted_log: EvalLog) -> None:
     assert hosted_log.samples
     for sample in hosted_log.samples:
-        item = sample.metadata["item"]
-        assert sample.target == item["next_filtered_moves"]
-        assert sample.metadata["num_previous_moves"] == len(item["previous_moves"])
+        assert sample.target == sample.metadata["item"]["next_filtered_moves"]
         assert {"♚", "♔"} <= set(str(sample.input))
-        spans = [event.name for event in sample.events if isinstance(event, SpanBeginEvent)]
-        assert spans.index("standard") < spans.index("changed")
         assert sample.scores
         score = sample.scores["habit"]
         assert score.metadata
@@ -197,12 +190,13 @@ def test_a_diagnosis_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
 
 
 def test_a_failed_sample_is_not_scored_and_5_percent_may_fail(tmp_path: Path) -> None:
+    """A mock model needs no dataset."""
     outputs = [ModelOutput.from_content(VERSION, "a2a3") for _ in range(42)]
     outputs.append(ModelOutput(model=VERSION, error="overloaded"))
     for output in outputs:
         output.usage = ModelUsage()  # otherwise Inspect counts tokens over the network
     model = get_model("mockllm/model", custom_outputs=lambda *_: outputs.pop())
-    log = eval_log(tmp_path, model, task_args={"samples": 21, "dataset": VERSION}, max_samples=1)
+    log = eval_log(tmp_path, model, task_args={"samples": 21}, max_samples=1)
     assert (log.status, log.eval.config.fail_on_error) == ("success", 0.05)
     (failed,) = (sample for sample in log.samples or () if sample.error)
     assert "no answer under the standard rules" in str(failed.error) and not failed.scores
@@ -337,14 +331,6 @@ def test_metrics_cover_all_epochs_with_any_reducer(tmp_path: Path) -> None:
     rescored = score_again(log, habit(), epochs_reducer="max", action="overwrite")
     assert 0 < logged_metrics(log)["predicted_move_proportion"] < 1
     assert logged_metrics(rescored) == logged_metrics(log)
-
-
-def test_a_mock_model_needs_no_dataset(tmp_path: Path) -> None:
-    output = ModelOutput.from_content("mock", "a2a3")
-    output.usage = ModelUsage()  # otherwise Inspect counts tokens over the network
-    model = get_model("mockllm/model", custom_outputs=lambda *_: output)
-    log = eval_log(tmp_path, model, limit=1)
-    assert (log.status, len(log.samples or ())) == ("success", 1)
 
 
 def test_an_eval_set_measures_the_samples_beyond_a_limit(tmp_path: Path) -> None:
