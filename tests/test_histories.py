@@ -341,14 +341,6 @@ def test_any_history_gives_the_numbers_of_a_fresh_home(
         Home(tmp_path / str(seed), world).perform(history(seed), seed)
 
 
-def test_answers_of_an_earlier_model_do_not_count_for_the_current_one(
-    world: World, tmp_path: Path
-) -> None:
-    diagonal, other = DEFAULT_OPTIONS | {"positions": "diagonal"}, {"version": 1}
-    all_options = (diagonal, DEFAULT_OPTIONS | other, diagonal | other)
-    Home(tmp_path, world).perform([("run", options, 0) for options in all_options])
-
-
 def test_a_killed_process_leaves_a_half_written_file(tmp_path: Path) -> None:
     """Otherwise the kills in histories would test nothing."""
 

@@ -6,11 +6,7 @@ from io import StringIO
 
 import pytest
 
-from cant_do_that_anymore import Spec, evaluate
-from cant_do_that_anymore import progress as module
 from cant_do_that_anymore.progress import announce, progress
-from loopback import Loopback, serving
-from planted_models import habit
 
 
 @pytest.fixture
@@ -52,17 +48,6 @@ def test_progress_lines_appear_periodically_and_at_the_end(
         lines = capsys.readouterr().err.splitlines()
         assert len(lines) == (0 if quiet else n_lines)
     assert lines[-len(expected) :] == [f"measuring m: {line}" for line in expected]
-
-
-def test_a_slow_model_shows_that_work_has_started(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(module, "PLAIN_LINE_SECONDS", 0.1)
-    with serving(Loopback(habit, delay=0.25)) as server:
-        evaluate(Spec(model="m", base_url=server.url, n=1))
-    lines = capsys.readouterr().err.splitlines()
-    assert (lines[0], lines[-2]) == ("contacting m: starting", "measuring m: starting")
-    assert lines[-1].startswith("measuring m: 1/1, ")
 
 
 def test_notebooks_show_progress_on_standard_output(

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from cant_do_that_anymore import Run, Spec
+from cant_do_that_anymore import Spec
 from cant_do_that_anymore.errors import Incomplete, InvalidInput
 from cant_do_that_anymore.habits.catalog import resolve_change
 from cant_do_that_anymore.habits.question_items import QuestionItem
 from cant_do_that_anymore.habits.questions import read_change, shipped_keys
 from cant_do_that_anymore.report.sentences import headline
-from testing import Body, Loopback, cdta, checksum, measure, serving
+from testing import Body, cdta, checksum, measure, serving_in_process
 
 HEAD = """
 title = "a dozen is ten"
@@ -98,7 +98,6 @@ BAD_LINES = {
     ITEM.replace("3 dozen eggs", " "): "must have a question, a usual and a right answer",
     '{"question": "4 dozen eggs", "usual": true, "right": 40}': "'True' is not a number",
     ITEM.replace("right", "rihgt"): "dozens.jsonl, line 3 is missing the key 'right'",
-    ITEM.replace("}", ', "grup": 1}'): "'grup' (did you mean 'group'?)",
     "[]": "must be a dictionary",
 }
 
@@ -163,19 +162,14 @@ def planted(share: float, nonsense: bool = False) -> Any:
     return respond
 
 
-def uptake_of(run: Run) -> tuple[float, float, float]:
-    uptake = run["rule_uptake"]
-    assert uptake.low is not None and uptake.high is not None
-    return uptake.low, uptake.value, uptake.high
-
-
 @pytest.mark.parametrize("share", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("wording", ["plain", "all"])
 def test_a_planted_share_is_measured(share: float, wording: str, dozens: Path) -> None:
     run = measure(planted(share), rules=dozens, n=100, wording=wording)
-    low, value, high = uptake_of(run)
-    assert low <= share <= high and abs(value - share) < 0.12
-    assert run.after_change["right"] == pytest.approx(value)
+    uptake = run["rule_uptake"]
+    assert uptake.low is not None and uptake.high is not None
+    assert uptake.low <= share <= uptake.high and abs(uptake.value - share) < 0.12
+    assert run.after_change["right"] == pytest.approx(uptake.value)
 
 
 def test_nonsense_is_no_uptake(dozens: Path) -> None:
@@ -194,33 +188,25 @@ def test_a_diagnosis_works_on_any_file(dozens: Path) -> None:
 
 
 def test_base_models_get_16_tokens_and_one_line(dozens: Path) -> None:
-    seen: list[Body] = []
-
     def respond(request: Body) -> str:
-        seen.append(request)
         question = next(q for q in DOZENS if q in request["prompt"])
         return f"{DOZENS[question][0]}\nUser: How many eggs are 3 dozen eggs?\n30"
 
-    with serving(Loopback(respond, listed=("m",))) as server:
+    with serving_in_process(respond) as server:
         run = measure(server, model="completions/m", rules=dozens, n=10)
-    assert {request["max_tokens"] for request in seen} == {16}
+    assert {request["max_tokens"] for request in server.requests} == {16}
     assert run.after_change["kept"] == 1
 
 
 def test_a_model_that_cannot_play_is_told_what_it_can_do() -> None:
-    requests: list[Body] = []
-
-    def respond(request: Body) -> str:
-        requests.append(request)
-        return "a1a8"
-
-    with pytest.raises(Incomplete, match="can't play chess; try --rules base-9"):
-        measure(respond, n=100)
-    assert len(requests) <= 80
-    run = measure(respond, n=50, eval="all_diagonal")
+    with serving_in_process(lambda _: "a1a8") as server:
+        with pytest.raises(Incomplete, match="can't play chess; try --rules base-9"):
+            measure(server, n=100)
+        assert len(server.requests) <= 80
+        run, single = (measure(server, n=n, eval="all_diagonal") for n in (50, 1))
     assert run.results.uptake is None
     assert "rule uptake" not in headline(run) and "try --rules base-9" in headline(run)
-    assert "can't play" not in headline(measure(respond, n=1, eval="all_diagonal"))
+    assert "can't play" not in headline(single)
 
 
 def test_changes_from_python(dozens: Path) -> None:
