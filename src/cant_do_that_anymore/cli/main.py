@@ -74,7 +74,7 @@ DATASET_COMMANDS: Table = {
     "Commands": {
         "list": (".dataset", "List all datasets."),
         "build": (".dataset", "Build a model's dataset, or extend it."),
-        "export": (".dataset", "Write a dataset or a pool as JSON lines, or merge datasets."),
+        "export": (".dataset", "Write a dataset as JSON lines."),
     }
 }
 

@@ -11,7 +11,6 @@ from ..formatting import format_setting, join_words, percentage, pluralize
 from ..metrics.estimates import Estimate
 from ..metrics.measures import UPTAKE
 from ..runs.run import Run
-from ..task.prompts import ORIGINAL_RULES
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, UNUSABLE_OUTCOMES
 from .entries import Category, Entry, category_of, named_entries, one_protocol
 from .pairwise import Pair, check_comparable, pairs_of
@@ -212,17 +211,15 @@ def heading(entries: Sequence[Entry]) -> str:
 
 
 def advice(entries: Sequence[Entry]) -> str:
-    """Suggest how to make the comparison fairer; "" if it is fair."""
-    items, change, common = entries[0].run.words.items, entries[0].change, common_dataset(entries)
-    versions = {entry.run.version for entry in entries}
-    if common and (not common.version or versions == {common.version}):
-        return ""
-    chosen = f"The {items} were chosen for the habit of {common.version}. " if common else ""
-    options = "" if change.key == ORIGINAL_RULES else f" --rules {change.key}"
-    return (
-        f"{chosen}For a fairer test, run both on the union of their datasets: `cdta dataset export"
-        f"{options} A B -o both.jsonl`, then `cdta run{options} --dataset both.jsonl` for each."
-    )
+    """Say whose habit chose the items, or how to compare on more of them; "" if all is fair."""
+    items, common = entries[0].run.words.items, common_dataset(entries)
+    if not common:
+        return (
+            f"To compare them on more {items}, give all runs the same --dataset, such as that of "
+            "one of the models (`cdta dataset list`)."
+        )
+    is_fair = all(common.version in ("", entry.run.version) for entry in entries)
+    return "" if is_fair else f"The {items} were chosen for the habit of {common.version}."
 
 
 def common_dataset(entries: Sequence[Entry]) -> Dataset | None:

@@ -1,6 +1,5 @@
-"""The items that a run may use: a pool to select from, a dataset, or a union of datasets."""
+"""The items that a run may use: a pool to select from, or a dataset."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -73,24 +72,3 @@ def drawn(dataset: Dataset, spec: Spec) -> dict[int, Item]:
         Random(CUT_SEED).shuffle(numbers)
         numbers = numbers[: spec.max_samples]
     return {number: change.checked(chosen[number]) for number in numbers}
-
-
-UNION_SEED = 0
-
-
-def union(names: Sequence[str], change: Change) -> list[Item]:
-    """Return the union of datasets or files, checked under the rules.
-
-    Items are sorted by id and shuffled with a fixed seed. The same sources give the same items in
-    the same order, however they are named, and no source comes first.
-
-    Raises:
-        InvalidInput: if a source is unknown, for other rules, empty or damaged.
-    """
-    union: dict[str, Item] = {}
-    for name in sorted(set(names)):
-        items = map(change.checked, given_dataset(name, change).items)
-        union = {item.id: item for item in items} | union
-    ordered = [union[key] for key in sorted(union)]
-    Random(UNION_SEED).shuffle(ordered)
-    return ordered

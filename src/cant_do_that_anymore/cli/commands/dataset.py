@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ...datasets.pools import given_dataset, union
+from ...datasets.pools import given_dataset
 from ...datasets.storage import all_datasets
 from ...files import atomic_write_text, file_errors
 from ...formatting import pluralize, visible
@@ -43,17 +43,14 @@ def list_command(as_json: bool) -> None:
     cls=Command,
     params=[CLICK_OPTIONS["rules"], output_option("Output file.  [default: stdout]")],
 )
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
-def export_command(names: tuple[str, ...], output: Path | None, rules: str) -> None:
-    """Write a dataset as JSON lines; several are merged.
+@click.argument("name")
+def export_command(name: str, output: Path | None, rules: str) -> None:
+    """Write a dataset as JSON lines.
 
     NAME is a dataset of `cdta dataset list` for these rules, or a file. The keys are the
-    original's. Merged datasets are fair to all their models: every item is written once, in a
-    fixed shuffle.
+    original's.
     """
-    change = resolve_change(rules)
-    one = len(names) == 1
-    items = given_dataset(names[0], change).items if one else union(names, change)
+    items = given_dataset(name, resolve_change(rules)).items
     lines = "".join(json.dumps(item.to_json()) + "\n" for item in items)
     if not output:
         sys.stdout.write(lines)
