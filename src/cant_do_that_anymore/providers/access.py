@@ -6,13 +6,12 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import quote, urlsplit
 
 from ..errors import InvalidInput
 from .base import Answer
 
 _NAME_AT_URL = re.compile(r"(.*?)@(https?://.*)", re.DOTALL)
-_API_VERSION = "api-version"  # the only allowed query parameter: Azure needs it in every request
 _API_CALL = re.compile(r"/(chat/completions|completions|responses)$")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 ENV_PREFIX = "env:"  # marks a header value that is the name of an environment variable
@@ -44,37 +43,26 @@ def normalize_address(address: str) -> str:
 
     Runs store it, so it must contain no secret.
 
-    >>> normalize_address("https://a.example/v1/?api-version=2024-10-21")
-    'https://a.example/v1?api-version=2024-10-21'
+    >>> normalize_address("https://a.example/v1/chat/completions")
+    'https://a.example/v1'
 
     Raises:
         InvalidInput: if it is not a server's address, or contains a user, query or fragment.
     """
     try:
         parts = urlsplit(address)
-        query = parse_qs(parts.query, keep_blank_values=True)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
         usable = usable and address.isprintable() and " " not in address
-        may_be_secret = "@" in parts.netloc or query.keys() - {_API_VERSION} or parts.fragment
+        may_be_secret = "@" in parts.netloc or parts.query or parts.fragment
     except ValueError:
         usable = False
     if not usable or may_be_secret:
         raise InvalidInput(
             "a server's address is like http://localhost:8000/v1, without user name, password or "
-            f"query except {_API_VERSION}; put the key into an environment variable"
+            "query; put the key into an environment variable"
         )
     path = _API_CALL.sub("", parts.path.rstrip("/"))
     return parts._replace(path=path).geturl()
-
-
-def url_for(address: str, path: str) -> str:
-    """Return the URL of a path below a server's address, with its query.
-
-    >>> url_for("https://a.example/v1?api-version=1", "/models")
-    'https://a.example/v1/models?api-version=1'
-    """
-    parts = urlsplit(address)
-    return parts._replace(path=parts.path + path).geturl()
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 
 from ..errors import UserError, error_reason, nearest
-from .access import Access, Redactor, url_for
+from .access import Access, Redactor
 from .base import (
     REPLY_TOKENS,
     Answer,
@@ -138,7 +138,7 @@ class ServerModel(Model):
             TransientError: if no complete response arrives.
             UserError: if the server never answered.
         """
-        url = url_for(self.info.endpoint, path)
+        url = f"{self.info.endpoint}{path}"
         options = {"timeout": timeout, "allow_redirects": False, **body}
         try:
             async with self._client().request(method, url, **options) as response:
@@ -214,7 +214,7 @@ class ServerModel(Model):
     @property
     def _v1_hint(self) -> str:
         """A hint at ``/v1`` for an address without a path."""
-        hint = f"; most servers answer below /v1: try {url_for(self.info.endpoint, '/v1')}"
+        hint = f"; most servers answer below /v1: try {self.info.endpoint}/v1"
         return "" if urlsplit(self.info.endpoint).path else hint
 
     def _client(self) -> aiohttp.ClientSession:
