@@ -4,6 +4,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from math import floor, log10
 from pathlib import PureWindowsPath
 from typing import Any
@@ -178,6 +179,12 @@ def log_to(handler: logging.Handler, line: str) -> None:
     """Send all log messages from warnings up to a handler, in the format ``line``."""
     handler.setFormatter(VisibleFormatter(line))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+
+
+@cache
+def warn_once(message: str) -> None:
+    """Log a warning, once in all runs of a command."""
+    logging.getLogger(__name__).warning(message)
 
 
 def without_folders(value: Any) -> Any:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from ..errors import Interrupted, UserError
-from ..formatting import duration, pluralize
+from ..formatting import duration, pluralize, warn_once
 from ..providers.base import Answer, Model, Request, RequestRejected, Settings, TransientError
 from .cache import Arrived, Cache, with_request_seed
 from .limiter import Limiter
@@ -26,7 +26,7 @@ T = TypeVar("T")
 # A request fails after so many failed attempts. An overload response is not counted as a failure.
 MAX_FAILED_ATTEMPTS = 7
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
-# The first wait of so many seconds for one answer is logged.
+# A wait of so many seconds for one answer is logged.
 LOG_WAIT_AFTER = 60.0
 # Seconds after which a request is no longer retried, whatever the reason.
 REQUEST_DEADLINE = 3600.0
@@ -82,7 +82,6 @@ class Client:
         self._is_unproven = not model.info.is_local
         self._known_versions = cache.known_versions()
         self._n_of_other_version = self._failures_in_a_row = self._from_cache = 0
-        self._has_logged_wait = False
 
     async def answers(
         self,
@@ -254,7 +253,8 @@ class Client:
                 self._count_failure(str(fault))
                 return Answer(stop_reason="error", error=str(fault))
             delay = backoff_seconds(attempts, fault.retry_after)
-            self._log_wait(fault, waited, delay)
+            if waited + delay >= LOG_WAIT_AFTER:
+                warn_once(f"waiting for {self.model.info.name} ({fault})")
             attempts += 1
             await self._wait(delay)
         return Answer(stop_reason="error", error=STOPPED)
@@ -286,12 +286,6 @@ class Client:
         extra = self._from_cache // CACHED_ANSWERS_PER_EXTRA_FAILURE
         if self._failures_in_a_row >= MAX_CONSECUTIVE_FAILURES + extra:
             raise Interrupted(f"{self.model.info.name} stopped answering ({error})")
-
-    def _log_wait(self, fault: TransientError, waited: float, delay: float) -> None:
-        """Log the reason for the first long wait."""
-        if waited + delay >= LOG_WAIT_AFTER and not self._has_logged_wait:
-            self._has_logged_wait = True
-            log.warning("waiting %s for %s (%s)", duration(delay), self.model.info.name, fault)
 
     async def _finish(self, *, interrupted: bool) -> None:
         """Send nothing new, and wait for what is in flight, so that it is saved."""

@@ -1,10 +1,8 @@
 """Evaluate one model: its dataset, every condition, scores, results. Read from top to bottom."""
 
-import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
-from functools import cache
 from typing import TypeVar
 
 from ..client.client import Client, from_cache_again
@@ -14,6 +12,7 @@ from ..datasets.pools import source_for
 from ..datasets.selection import Selection, select_items
 from ..datasets.storage import Dataset
 from ..errors import Interrupted
+from ..formatting import warn_once
 from ..habits.base import Pool
 from ..interrupts import run_interruptible
 from ..metrics.compute import compute
@@ -28,7 +27,6 @@ from .cost_limit import affordable_client
 from .identity import check_identity
 from .run import ALL_CACHED, Run, cost_of
 
-log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MAX_MISSING = 0.05  # the share of samples that may have no answer
@@ -117,19 +115,13 @@ def _run(
         async with opening as client:
             client.remarks += await client.model.warnings()
             for warning in client.remarks:
-                _warn_once(warning)
+                warn_once(warning)
             if client.model.info.provider and not price_for(spec, client.model.info):
-                _warn_once(unknown_price_note(client.model.info))
+                warn_once(unknown_price_note(client.model.info))
             await check_identity(spec, plan, source, client)
             return await from_cache_again(lambda: work(client))
 
     return run_interruptible(work_with_client())
-
-
-@cache
-def _warn_once(message: str) -> None:
-    """Log a warning, once in all runs of a command."""
-    log.warning(message)
 
 
 def _check_missing(samples: Samples) -> None:
