@@ -7,14 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -278,15 +275,6 @@ def test_other_variants_and_low_ratings_are_skipped_and_counted() -> None:
     assert result.skipped == Counter({LOW_RATING: 3})
 
 
-def test_a_position_names_the_source_of_its_game() -> None:
-    for tags, source in (
-        ('[Site "https://lichess.org/abcd1234"]\n[White "a"]', "https://lichess.org/abcd1234"),
-        ('[Event "Open"]\n[Site "?"]\n[White "A, \\"B\\""]\n[Black "C"]', 'A, "B" - C; Open'),
-    ):
-        (position,) = mine_text(f"{tags}\n\n1. e4 e5 2. Bc4 *").found
-        assert json.loads(position.line)["source"] == source
-
-
 def test_duplicates_are_dropped_unless_wanted_and_games_numbered_across_inputs(
     tmp_path: Path,
 ) -> None:
@@ -339,39 +327,14 @@ COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@contextmanager
-def serve_bytes(data: bytes, content_length: int | None = None) -> Iterator[str]:
-    """URL of a server that sends this data, with a true or false Content-Length."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", str(content_length or len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/games"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_files_urls_and_stdin_are_read_in_every_compression(
+def test_files_and_stdin_are_read_in_every_compression(
     collection: Path, expected: list[str], compression: str, tmp_path: Path
 ) -> None:
     data = COMPRESSIONS[compression](collection.read_bytes())
     (tmp_path / "games").write_bytes(data)
-    with serve_bytes(data) as url:
-        for name, stdin in ((tmp_path / "games", b""), (url, b""), ("-", data)):
-            assert cdta("mine", name, stdin=stdin).stdout.splitlines() == expected
+    for name, stdin in ((tmp_path / "games", b""), ("-", data)):
+        assert cdta("mine", name, stdin=stdin).stdout.splitlines() == expected
 
 
 def test_a_truncated_input_gives_its_readable_part_and_exit_code_1(
@@ -388,13 +351,6 @@ def test_a_truncated_input_gives_its_readable_part_and_exit_code_1(
     rows = [position.to_json() for position in positions[: len(expected)]]
     assert rows == [*map(json.loads, expected[: len(positions)])]
     assert last.moves == ("e2e4", "e7e5", "g1f3", "b8c6")
-
-
-def test_a_lost_connection_is_reported() -> None:
-    with serve_bytes(ITALIAN.encode() * 2, content_length=10**6) as url:
-        result = mine_input(url)
-    assert len(result.found) == 1  # the second game may be incomplete
-    assert result.problem and "bytes too early" in result.problem
 
 
 @pytest.mark.parametrize("text", ["x", "1 ", "( ", "\n\n1. N", '\n[a "x"]\n'])

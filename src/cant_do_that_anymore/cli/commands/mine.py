@@ -55,9 +55,8 @@ def mine_command(
 ) -> None:
     """Find positions with a usual move in games.
 
-    FILE is a PGN file, plain or compressed (.zst, .bz2, .gz), - for standard input, or an
-    https:// address, which is mined as a stream. Damaged games are skipped and reported.
-    Ctrl-C keeps what was found.
+    FILE is a PGN file, plain or compressed (.zst, .bz2, .gz), or - for standard input. Damaged
+    games are skipped and reported. Ctrl-C keeps what was found.
     """
     if output and output.resolve() in {Path(name).resolve() for name in inputs}:
         raise InvalidInput(f"{output} is one of the inputs; give another file for the positions")

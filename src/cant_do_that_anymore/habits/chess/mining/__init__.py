@@ -1,6 +1,6 @@
 """Mining: find positions with a usual move in PGN games of any origin and size.
 
-``inputs`` opens files and URLs, ``pgn`` finds games and moves in their bytes, ``openings`` plays
+``inputs`` opens files, ``pgn`` finds games and moves in their bytes, ``openings`` plays
 the moves and applies the rules, and ``miner`` distributes blocks of games over processes or a
 cluster.
 """

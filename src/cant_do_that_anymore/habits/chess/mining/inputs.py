@@ -1,4 +1,4 @@
-"""Read files, standard input and URLs, compressed or not."""
+"""Read files and standard input, compressed or not."""
 
 import bz2
 import codecs
@@ -8,10 +8,8 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Any, cast
-from urllib.request import Request, urlopen
 
 from ....errors import InvalidInput, error_reason
 
@@ -23,7 +21,6 @@ else:
 STANDARD_INPUT = "-"
 CHUNK_BYTES = 2**17
 
-_TIMEOUT_SECONDS = 60
 # The first bytes of compressed data. Of Zstandard: a data frame, or a skippable frame before it.
 _OPENERS: dict[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": gzip.open,
@@ -31,7 +28,7 @@ _OPENERS: dict[bytes, Callable[[Any], Any]] = {
     b"\x28\xb5\x2f\xfd": zstd.open,
     b"\x50\x2a\x4d\x18": zstd.open,
 }
-_READ_ERRORS = (OSError, EOFError, zlib.error, zstd.ZstdError, HTTPException)
+_READ_ERRORS = (OSError, EOFError, zlib.error, zstd.ZstdError)
 
 
 class Unreadable(Exception):
@@ -45,8 +42,8 @@ def check_input(name: str) -> None:
         InvalidInput: if there is no such file, or it is a folder.
     """
     is_file = Path(name).exists() and not Path(name).is_dir()
-    if not is_file and name != STANDARD_INPUT and not _is_url(name):
-        raise InvalidInput(f"no such file: {name} (give PGN files, - or an https:// address)")
+    if not is_file and name != STANDARD_INPUT:
+        raise InvalidInput(f"no such file: {name} (give PGN files, or - for standard input)")
 
 
 def read_chunks(name: str) -> Iterator[bytes]:
@@ -59,28 +56,18 @@ def read_chunks(name: str) -> Iterator[bytes]:
         with _open(name) as stream:
             for chunk in iter(partial(_decompress(stream).read1, CHUNK_BYTES), b""):
                 yield chunk.replace(b"\r", b"").replace(codecs.BOM_UTF8, b"")
-            # http.client does not detect a lost connection.
-            if isinstance(stream, HTTPResponse) and stream.length:
-                raise EOFError(f"ended {stream.length:,} bytes too early")
     except _READ_ERRORS as problem:
         raise Unreadable(f"cannot read {name} to its end: {error_reason(problem)}") from None
-
-
-def _is_url(name: str) -> bool:
-    return name.startswith(("https://", "http://"))
 
 
 def _open(name: str) -> Any:
     if name == STANDARD_INPUT:
         return io.BufferedReader(cast(Any, sys.stdin.buffer))
-    if not _is_url(name):
-        return Path(name).open("rb")
-    request = Request(name, headers={"User-Agent": "cant-do-that-anymore"})
-    return urlopen(request, timeout=_TIMEOUT_SECONDS)
+    return Path(name).open("rb")
 
 
 def _decompress(stored: Any) -> Any:
-    """Choose the decompressor by the first bytes: standard input and URLs may have no suffix."""
+    """Choose the decompressor by the first bytes: standard input has no suffix."""
     start = stored.peek(4)
     for signature, opener in _OPENERS.items():
         if start.startswith(signature):

@@ -149,7 +149,6 @@ def _exit_with_parent() -> None:
     os._exit(1)
 
 
-MAX_SOURCE_LENGTH = 300  # every position of a game repeats its source, and a tag can be long
 _CACHE_KB = 64_000  # memory for digests of positions; SQLite moves the rest to a temporary file
 
 NOT_STANDARD = "set-up position or other variant"
@@ -212,7 +211,7 @@ def mine(
     """Find the wanted positions in ``inputs``, and yield them block by block in order.
 
     Args:
-        inputs: files, ``-`` for standard input, and URLs, compressed or not.
+        inputs: files, and ``-`` for standard input, compressed or not.
         wanted: which positions to take from which games.
         limit: stop after this many positions.
         jobs: the number of processes.
@@ -263,13 +262,11 @@ def _positions(
     """Return the wanted positions of a game; of a unique one, only if it is not among ``seen``."""
     positions: list[MinedPosition] = []
     moves: list[str] = []
-    source = None
     for uci, usual in _openings(wanted.rules).follow(moves_of(text, game)):
         if usual:
             digest = blake2b(" ".join(moves).encode(), digest_size=16).digest()
             if not (wanted.unique and digest in seen):
-                source = source or _source(tags_of(text, game))
-                position = Position(index, tuple(moves), (uci,), source)
+                position = Position(index, tuple(moves), (uci,))
                 positions.append(MinedPosition(json.dumps(position.to_json()), digest))
             seen.add(digest)
             if not wanted.every:
@@ -288,17 +285,6 @@ def _reason_to_skip(text: bytes, game: Game, wanted: MiningCriteria) -> str | No
     ratings = [tags.get("whiteelo", ""), tags.get("blackelo", "")]
     numbers = [int(rating) if re.fullmatch("[0-9]{1,5}", rating) else 0 for rating in ratings]
     return LOW_RATING if min(numbers) < wanted.min_elo else None
-
-
-def _source(tags: dict[str, str]) -> str | None:
-    """Return the game's link, or else its players, event, site and date."""
-    for name in ("link", "site"):
-        if tags.get(name, "").startswith(("https://", "http://")):
-            return tags[name][:MAX_SOURCE_LENGTH]
-    filled = {name: value for name, value in tags.items() if value.strip("?-. ")}
-    players = " - ".join(filled[name] for name in ("white", "black") if name in filled)
-    occasion = [filled[name] for name in ("event", "site", "date") if name in filled]
-    return "; ".join([players, *occasion]).strip("; ")[:MAX_SOURCE_LENGTH] or None
 
 
 def _digest_table() -> sqlite3.Connection:
