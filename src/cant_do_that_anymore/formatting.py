@@ -5,7 +5,6 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
-from math import floor, log10
 from pathlib import PureWindowsPath
 from typing import Any
 from unicodedata import category
@@ -76,17 +75,6 @@ def dollars(amount: float | None) -> str:
     if amount is None:
         return "cost unknown"
     return "<$0.01" if 0 < amount < 0.005 else f"${amount:,.2f}"
-
-
-def about_dollars(amount: float) -> str:
-    """Format an amount of money that is only known roughly, with two digits.
-
-    >>> about_dollars(0.0981), about_dollars(0.9), about_dollars(7.12), about_dollars(152.3)
-    ('$0.098', '$0.90', '$7.10', '$150')
-    """
-    decimals = 1 - floor(log10(amount)) if amount > 0 else 0
-    shown = 2 if decimals == 1 else max(0, decimals)  # no single digit of cents
-    return f"${round(amount, decimals):,.{shown}f}"
 
 
 def minus(text: str) -> str:

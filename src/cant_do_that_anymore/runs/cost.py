@@ -16,7 +16,7 @@ from ..client.session import model_info
 from ..datasets.pools import source_for
 from ..datasets.search import Search, SelectionConfig
 from ..datasets.selection import known_selection
-from ..formatting import about_dollars, duration, percentage, pluralize
+from ..formatting import dollars, duration, percentage, pluralize
 from ..habits.base import Pool
 from ..metrics.score_interval import Cell, score_limits
 from ..providers.base import Answer, Effort, ModelInfo, Request, Usage
@@ -90,10 +90,10 @@ class ExpectedCost:
             return "cost unknown"
         if self.dollars == 0:
             return "free"
-        about = f"about {about_dollars(self.dollars)}"
+        about = f"about {dollars(self.dollars)}"
         if self.dollars_low == self.dollars_high:
             return about
-        low, high = about_dollars(self.dollars_low), about_dollars(self.dollars_high)
+        low, high = dollars(self.dollars_low), dollars(self.dollars_high)
         depends = f"depending on how often {self.model} has the habit"
         return f"{about} (between {low} and {high}, {depends})"
 
@@ -138,7 +138,7 @@ def expected_cost(
     requests = numbers[0]
     each, basis = _mean_usage(rest, plan, info)
     assumptions += [] if info.is_local else [basis]
-    dollars = [price.of(each) * n for n in numbers] if price else []
+    amounts = [price.of(each) * n for n in numbers] if price else []
     unpriced = [] if price else [unknown_price_note(info)]
     output_tokens = requests * each.output_tokens
     return ExpectedCost(
@@ -147,9 +147,9 @@ def expected_cost(
         requests=round(requests),
         input_tokens=round(requests * each.input_tokens),
         output_tokens=round(output_tokens),
-        dollars=dollars[0] if dollars else None,
-        dollars_low=min(dollars, default=None),
-        dollars_high=max(dollars, default=None),
+        dollars=amounts[0] if amounts else None,
+        dollars_low=min(amounts, default=None),
+        dollars_high=max(amounts, default=None),
         seconds=_seconds(requests, output_tokens, spec, info),
         cached=len(rest.searched) + len(rest.measured),
         assumptions=(*(assumptions if requests else []), *unpriced),

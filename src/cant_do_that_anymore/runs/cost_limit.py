@@ -7,7 +7,7 @@ from math import ceil
 from ..client.client import Client
 from ..client.pricing import FREE, CostLimit, CostLimitReached, price_for
 from ..client.session import open_client
-from ..formatting import about_dollars, dollars
+from ..formatting import dollars
 from ..providers.base import Model
 from ..task.spec import Spec
 from ..task.types import Plan
@@ -55,7 +55,7 @@ def limit_reached(
     expected: Sequence[ExpectedCost], limit: CostLimit, spec: Spec
 ) -> CostLimitReached:
     """Return the error of a command that reached its limit, with what the rest costs."""
-    rest = about_dollars(_sum(cost.dollars for cost in expected))
+    rest = dollars(_sum(cost.dollars for cost in expected))
     enough = LIMIT_FACTOR * _sum(cost.dollars_high for cost in expected) + limit.dearest
     return CostLimitReached(
         f"stopped at the limit of {dollars(limit.limit)} with {dollars(limit.spent)} spent, "
