@@ -11,7 +11,6 @@ import pytest
 from cant_do_that_anymore import Estimate, rules_named
 from cant_do_that_anymore.comparison.entries import named_entries
 from cant_do_that_anymore.comparison.leaderboard import (
-    advice,
     check_baseline,
     differences_in_plan,
     heading,
@@ -96,7 +95,7 @@ def sentences_about(runs: Sequence[Run]) -> list[str]:
         *(f"verdict: {ranking.verdict}" for ranking in rankings(runs)),
         *(f"pair: {pair.sentence}" for rank in rankings(runs) for pair in rank.pairs[:3]),
         *(
-            f"datasets: {title}. {advice(entries)}".rstrip()
+            f"datasets: {title}"
             for title in [heading(entries)]
             if "model-1" not in title  # the default of these runs
         ),

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from priced_servers import ChargingServer
 
 from cant_do_that_anymore.client.pricing import Price, price_for
 from cant_do_that_anymore.errors import Incomplete
@@ -13,7 +14,6 @@ from cant_do_that_anymore.providers.catalog import parse_name
 from cant_do_that_anymore.runs.cost import estimate
 from cant_do_that_anymore.task.samples import FirstReplies
 from planted_models import habit_in_every_fifth
-from priced_servers import ChargingServer
 from testing import (
     POOL,
     Body,

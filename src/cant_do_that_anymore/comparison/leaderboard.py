@@ -202,24 +202,13 @@ def check_baseline(
 
 
 def heading(entries: Sequence[Entry]) -> str:
-    """Describe the dataset of the comparison."""
+    """Describe the items of the comparison, and how to compare on more of them."""
     common = common_dataset(entries)
     if not common:
-        return f"Each pair on the {entries[0].run.words.items} that their own datasets share"
-    whose = f", the dataset of {common.version}" if common.version else ""
+        items = entries[0].run.words.items
+        return f"Each pair on the {items} that both have; for more, give all runs one --dataset"
+    whose = f", chosen for the habit of {common.version}" if common.version else ""
     return f"All models on one dataset: {common.origin}{whose}"
-
-
-def advice(entries: Sequence[Entry]) -> str:
-    """Say whose habit chose the items, or how to compare on more of them; "" if all is fair."""
-    items, common = entries[0].run.words.items, common_dataset(entries)
-    if not common:
-        return (
-            f"To compare them on more {items}, give all runs the same --dataset, such as that of "
-            "one of the models (`cdta dataset list`)."
-        )
-    is_fair = all(common.version in ("", entry.run.version) for entry in entries)
-    return "" if is_fair else f"The {items} were chosen for the habit of {common.version}."
 
 
 def common_dataset(entries: Sequence[Entry]) -> Dataset | None:

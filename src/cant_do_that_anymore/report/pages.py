@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..comparison.entries import Entry
-from ..comparison.leaderboard import Ranking, advice, heading
+from ..comparison.leaderboard import Ranking, heading
 from ..files import atomic_write_text, file_errors, safe_name
 from ..formatting import pluralize
 from ..task.types import CHANGED_CONDITION, Outcome
@@ -65,7 +65,7 @@ def _board(ranking: Ranking, rows: Iterator[Row]) -> dict[str, object]:
         "unranked": ranking.why_unranked,
         "diagnosed": diagnosis_cells(entries),
         "pairs": ranking.pairs,
-        "compared": f"{heading(entries)}. {advice(entries)}".strip() if ranking.pairs else "",
+        "compared": f"{heading(entries)}." if ranking.pairs else "",
         "notes": group_notes(entries),
     }
 

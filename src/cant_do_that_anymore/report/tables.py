@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
-from ..comparison.leaderboard import Ranking, advice, heading, settings_of, verdicts
+from ..comparison.leaderboard import Ranking, heading, settings_of, verdicts
 from ..formatting import dollars, duration, number, rounded
 from ..metrics.measures import LENGTHS, ORIGINAL
 from ..runs.run import Run
@@ -206,6 +206,5 @@ def comparison_table(ranking: Ranking) -> RenderableType:
         *_table(pair_cells(ranking), heading(models)),
         Text(CHANCE, style="dim"),
         *_table(leaderboard_cells(models, in_terminal=True), on_all),
-        *_paragraph(advice(models)),
         *_notes(group_notes(models)),
     )
