@@ -122,7 +122,7 @@ def test_a_report_states_the_verdict_first_links_to_the_runs_and_sorts_rows(
     printed, _, _ = experiment.printed.stdout.partition("\n\n")
     assert "".join(printed.split()) == "".join(verdict.split())
     title = page.locator("h1").inner_text()
-    assert title == page.title() == "Do yielding and stubborn follow a new rule?"
+    assert title == page.title() == "Which model follows a new rule?"
     run = load_run(next(experiment.out.glob("*/run.json")).parent)
     prompts = [condition.prompts[0].text for condition in run.plan.conditions]
     assert page.locator("#made pre").all_text_contents() == prompts

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from ..client.cache import Cache
 from ..client.client import Client
 from ..errors import Incomplete, Interrupted, NoHabit
-from ..formatting import pluralize
 from ..habits.base import Item, Pool
 from ..habits.chess.pools import SHIPPED
 from ..progress import progress, progress_display
@@ -39,15 +38,11 @@ MAX_FAILED, MAX_FAILED_SHARE = 5, 0.05
 
 @dataclass(frozen=True)
 class Selection:
-    """The selected items of a run: its dataset, the items drawn from it, and controls.
-
-    The notes say how they were selected, if that is unusual.
-    """
+    """The selected items of a run: its dataset, the items drawn from it, and controls."""
 
     dataset: Dataset
     items: Sequence[Item]
     controls: Sequence[Item]
-    notes: Sequence[str] = ()
 
 
 async def select_items(
@@ -71,13 +66,7 @@ async def select_items(
     )
     if spec.diagnose:
         await _ask_candidates(dataset, plan.wanted, config, client)
-    notes = []
-    if dataset.failed:
-        notes.append(
-            f"{pluralize(dataset.failed, 'request')} to build the dataset had no answer; if they "
-            "are answered next time, the same command may choose other positions"
-        )
-    return replace(_drawn_from(dataset, spec, config, client.cache), notes=notes)
+    return _drawn_from(dataset, spec, config, client.cache)
 
 
 def known_selection(

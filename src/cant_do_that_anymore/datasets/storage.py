@@ -62,7 +62,8 @@ class Dataset:
         if not self.asked:
             return f"{self.origin} for {self.version}" if self.version else self.origin
         of = f" of the pool {self.pool_name}" if self.pool_name else ""
-        return f"built from {pluralize(self.asked, 'request')}{of}"
+        missing = f", {self.failed:,} of them without an answer" if self.failed else ""
+        return f"built from {pluralize(self.asked, 'request')}{of}{missing}"
 
     @property
     def chosen_from(self) -> str:

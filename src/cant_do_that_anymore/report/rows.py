@@ -10,7 +10,7 @@ from urllib.parse import quote
 from ..comparison.entries import Entry, category_of
 from ..comparison.leaderboard import Ranking, differences_in_plan, settings_of
 from ..comparison.pairwise import Pair
-from ..formatting import amount, dollars, duration, join_words, number, rounded
+from ..formatting import amount, dollars, duration, number, rounded
 from ..habits.words import ANY_HABIT, Words
 from ..metrics.estimates import Estimate
 from ..metrics.measures import SHARE_AFTER, SHARE_BEFORE, UPTAKE, reasoning_name
@@ -25,6 +25,7 @@ Row = dict[str, Any]
 Cells = list[list[str]]
 # The names of what makes a category of entries.
 CATEGORY = ("eval", "rules", "form", "pool")
+DEFAULT_TITLE = "Which model follows a new rule?"
 
 
 class Column(NamedTuple):
@@ -152,7 +153,7 @@ def build_document(ranked: Sequence[Ranking], out: Path, title: str = "") -> Row
     entries = [entry for ranking in ranked for entry in ranking.entries]
     usages = [entry.results.usage for entry in entries]
     return {
-        "title": title or _default_title(entries),
+        "title": title or DEFAULT_TITLE,
         "verdicts": [category(r.entries[0]) | {"verdict": r.verdict} for r in ranked],
         "results": [result_row(e, r.why_unranked, out) for r in ranked for e in r.entries],
         "pairs": [category(pair.first) | pair_row(pair) for r in ranked for pair in r.pairs],
@@ -164,14 +165,6 @@ def build_document(ranked: Sequence[Ranking], out: Path, title: str = "") -> Row
             "seconds": sum(entry.run.seconds for entry in entries),
         },
     }
-
-
-def _default_title(entries: Sequence[Entry]) -> str:
-    models = list(dict.fromkeys(entry.model for entry in entries))
-    names = join_words(models) if len(models) <= 3 else f"{len(models)} models"
-    does = "Does" if len(models) == 1 else "Do"
-    one_rule = len({entry.change.key for entry in entries}) == 1
-    return f"{does} {names} follow {'a new rule' if one_rule else 'new rules'}?"
 
 
 def category(entry: Entry) -> Row:

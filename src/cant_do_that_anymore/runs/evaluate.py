@@ -75,7 +75,6 @@ def evaluate(
         notes=[
             *notes_on(samples, controls, results, plan),
             *([] if client.n_new else [ALL_CACHED]),
-            *selection.notes,
             *client.remarks,
         ],
         started_at=started_at,

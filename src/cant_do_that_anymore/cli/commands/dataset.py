@@ -74,6 +74,5 @@ def build_command(quiet: bool, **options: Any) -> None:
     if built.pool_ended and built.asked:
         line += ", all that the pool contains"
     if built.failed:
-        failed = pluralize(built.failed, "request")
-        line += f"; not saved because {failed} got no answer. Run the same command again"
+        line += "; not saved for that reason. Run the same command again"
     click.echo(visible(line))
