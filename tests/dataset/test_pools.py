@@ -1,12 +1,12 @@
-"""Where positions come from: shipped, common, mined, read from a file, or a union of datasets."""
+"""Where positions come from: shipped, common, mined, or read from a file."""
 
 from pathlib import Path
 
 import pytest
 
-from cant_do_that_anymore import compare, load, read_positions
+from cant_do_that_anymore import compare, load
 from cant_do_that_anymore.comparison.leaderboard import rankings
-from cant_do_that_anymore.datasets.pools import source_for, union
+from cant_do_that_anymore.datasets.pools import source_for
 from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.datasets.storage import shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
@@ -14,7 +14,6 @@ from cant_do_that_anymore.habits.base import Pool
 from cant_do_that_anymore.habits.chess import rule_pool
 from cant_do_that_anymore.habits.chess.pools import RATES_ON_ALL, RATES_ON_COMMON
 from cant_do_that_anymore.habits.chess.position import Position, write_positions
-from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.providers.bundled import RandomModel
 from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.storage import save_run
@@ -143,27 +142,3 @@ def test_a_shipped_dataset_is_for_the_default_pool_only() -> None:
         common = measure("openai/gpt-4-0314", n=10, pool="common")
     assert (shipped.dataset.origin, common.dataset.origin) == ("shipped", "built")
     assert common.dataset.asked == 10
-
-
-# Unions, which are fair to several models
-
-
-def test_a_union_has_every_position_once_in_its_own_order() -> None:
-    a, b = str(positions(20)), str(positions(20, first=10))
-    forward = union([a, b], BISHOPS_AS_KNIGHTS)
-    assert forward == union([b, a, b], BISHOPS_AS_KNIGHTS)
-    ids, expected = [p.id for p in forward], [p.id for p in POOL[:30]]
-    assert sorted(ids) == sorted(expected)
-    assert ids not in (sorted(expected), expected)
-
-
-def test_a_union_is_written_by_a_command_that_knows_models_by_name(tmp_path: Path) -> None:
-    path = tmp_path / "both.jsonl"
-    result = cdta("dataset", "export", "gpt-4-0314", "gpt-3.5-turbo-0125", "-o", path, code=0)
-    assert result.stderr == f"3,415 items in {path}\n"
-    assert len(path.read_bytes().splitlines()) == 3_415
-    for model in ("cdta/pocket", "cdta/random"):
-        cdta("dataset", "build", "--model", model, "-n", 3, "--quiet", code=0)
-    result = cdta("dataset", "export", "cdta/pocket", "cdta/random", "-o", path, code=0)
-    assert result.stderr == f"6 items in {path}\n"
-    assert len(read_positions(path, BISHOPS_AS_KNIGHTS)) == 6

@@ -29,10 +29,10 @@ from planted_models import (
     SAYS_NO,
     SAYS_YES,
     UPSET_BY_ANY_CHANGE,
-    PlantedModel,
     correct,
     illegal_when_reminded,
     is_reminded,
+    planted,
     primed,
     states_rules,
     when_forbidden,
@@ -73,7 +73,7 @@ def silent_when_asked(request: Body) -> str:
     return "Hm." if states_rules(request) or queried_move(request) else habit(request)
 
 
-HARMED_BY_REMINDER = PlantedModel(lambda r: when_forbidden(r) and not is_reminded(r), correct)
+HARMED_BY_REMINDER = planted(lambda r: when_forbidden(r) and not is_reminded(r), correct)
 # Planted models, with the answers to the questions and their estimates.
 PLANTED: dict[str, tuple[Callable[[Body], str], str, list[float]]] = {
     "says yes": (SAYS_YES, "CYCC", [0, 1, 0, 0]),  # the same answer to all is no knowledge
@@ -84,7 +84,7 @@ PLANTED: dict[str, tuple[Callable[[Body], str], str, list[float]]] = {
     "needs a reminder": (NEEDS_REMINDER, "YCYC", [1, 0, 1, 0]),
     "harmed by a reminder": (HARMED_BY_REMINDER, "YYNC", [1, 1, -1, 0]),
     "illegal when reminded": (illegal_when_reminded, "YCCC", [1, 0, 0, 0]),
-    "follows only the placebo": (PlantedModel(is_placebo, correct), "YNCC", [1, -1, 0, 0]),
+    "follows only the placebo": (planted(is_placebo, correct), "YNCC", [1, -1, 0, 0]),
     "silent when asked": (silent_when_asked, "CCCC", [0, 0, 0]),
     "half unreadable": (HALF_UNREADABLE, "CCCC", [0.5, 0, 0, 0]),
     "upset by any change": (UPSET_BY_ANY_CHANGE, "NCCY", [-1, 0, 0, -5 / 6]),  # by its checksums

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-from priced_servers import ChargingServer
 
 from cant_do_that_anymore.client.pricing import Price, price_for
 from cant_do_that_anymore.errors import Incomplete
@@ -18,6 +17,7 @@ from testing import (
     POOL,
     Body,
     Loopback,
+    Reasoning,
     Serve,
     Spec,
     cdta,
@@ -175,7 +175,7 @@ def test_reasoning_is_assumed_by_name_and_by_effort() -> None:
 
 
 def test_cached_answers_tell_what_the_rest_costs(serve: Serve) -> None:
-    server = serve(ChargingServer(habit_in_every_fifth, reasoning_tokens=lambda _: 900))
+    server = serve(habit_in_every_fifth, reasoning=Reasoning(lambda _: 900))
     spec = partial(Spec, model="m", base_url=server.url, price="2,20", wording="plain")
     before = estimate(spec(n=60))
     measure(server, price="2,20", n=20)
