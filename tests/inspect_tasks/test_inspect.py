@@ -159,8 +159,8 @@ def test_log_shows_each_sample_with_its_outcomes(hosted_log: EvalLog) -> None:
         score = sample.scores["habit"]
         assert score.metadata
         outcomes = {name: outcome for name, (outcome, *_) in score.metadata["replies"].items()}
-        played = score.as_dict()["predicted_move_proportion"]
-        assert played == (outcomes["standard"] == "usual")
+        usual = [sample.scores[name].as_float() for name in ("usual_before", "usual_after")]
+        assert usual == [outcomes[name] == "usual" for name in ("standard", "changed")]
         assert f"is {outcomes['changed']}" in (score.explanation or "")
 
 
@@ -174,6 +174,17 @@ def test_score_again_needs_no_argument_and_accepts_another_reading(
     scores = [sample.scores["habit"] for sample in exact.samples or () if sample.scores]
     changed = {(score.metadata or {})["replies"]["changed"][0] for score in scores}
     assert changed == {"unreadable"}
+
+
+def test_the_recipe_for_data_frames_gives_the_logged_numbers(hosted_log: EvalLog) -> None:
+    text = Path(__file__).parents[2].joinpath("docs/inspect.md").read_text(encoding="utf-8")
+    (recipe,) = re.findall(r"```python\n(from inspect_ai.analysis.*?)```", text, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(recipe.replace('"logs"', repr(hosted_log.location)), names)
+    assert names["evals"].score_habit_rule_uptake.tolist() == names["uptake"].tolist()
+    columns = {name for name in names["samples"].columns if name.startswith("score_")}
+    numbers = {"habit", "violation_before", "usual_before", "usual_after"}
+    assert columns == {f"score_{name}" for name in numbers}
 
 
 def test_a_diagnosis_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:
@@ -298,6 +309,12 @@ def test_faults_during_selection_are_retried(tmp_path: Path, no_retry_delay: Non
     assert not any(sample.error for sample in log.samples or ())
 
 
+def test_sample_ids_need_a_dataset_that_is_built(tmp_path: Path) -> None:
+    log = eval_log(tmp_path, "cdta/random", sample_id="abc", task_args={"rules": "no-castling"})
+    assert log.status == "error" and log.error
+    assert "build it first with cdta dataset build" in log.error.message
+
+
 def test_run_with_another_solver_fails(tmp_path: Path) -> None:
     Player.respond = lambda request: mixed(request) if moves_in(request) else "a2a3"
     log = eval_log(tmp_path, limit=2, solver=generate())
@@ -310,7 +327,8 @@ def test_tasks_are_found_by_their_file_and_by_import(tmp_path: Path) -> None:
     listed = list_tasks(str(file.name), root_dir=file.parent)
     assert sorted(task.name for task in listed) == NAMES == sorted(package.__all__)
     log = eval_log(tmp_path, task=f"{file}@cant_do_that_anymore_small", limit=1)
-    assert (log.status, log.eval.task) == ("success", "cant_do_that_anymore_small")
+    assert log.status == "success"
+    assert log.eval.task == "cant_do_that_anymore_small-bishops-as-knights"
 
 
 def test_a_task_and_a_model_can_be_used_again(tmp_path: Path) -> None:

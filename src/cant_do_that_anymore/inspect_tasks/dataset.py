@@ -12,6 +12,7 @@ from itertools import count, takewhile
 from inspect_ai import SampleSource
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.dataset import Sample as InspectSample
+from inspect_ai.log import EvalSample
 from inspect_ai.model import Model, get_model
 
 from ..client.cache import open_cache
@@ -21,6 +22,7 @@ from ..client.session import open_client
 from ..datasets.pools import drawn
 from ..datasets.selection import Selection, known_selection, select_items
 from ..datasets.storage import Dataset
+from ..errors import InvalidInput
 from ..habits.base import Change, Pool
 from ..habits.catalog import saved_change
 from ..task.plan import plan_for
@@ -70,12 +72,22 @@ class SearchedSamples(SampleSource):
 
     def __init__(self, eval: Eval, arguments: Arguments, available: Dataset | Pool) -> None:
         self._eval, self._arguments, self._available = eval, arguments, available
+        self._completed: set[object] = set()
+
+    async def sample_complete(self, sample: EvalSample) -> None:
+        """Note which samples Inspect ran."""
+        self._completed.add(sample.id)
 
     async def next_samples(self) -> list[InspectSample] | None:
         """Return the samples of the next step, or None when there are no more."""
         spec = spec_for(self._eval, self._arguments, get_model())
         steps_left, returned, limits = _PROGRESS.get((steps(spec.n_items), set(), []))
         _PROGRESS.set((steps_left, returned, limits))
+        if returned and not returned & self._completed:
+            raise InvalidInput(
+                "--sample-id names no sample of the dataset as far as it is built; build it first "
+                "with cdta dataset build, or leave out --sample-id"
+            )
         for size in steps_left:
             selection = await self._select(spec, size, limits)
             samples = inspect_samples(selection, spec.change, size)

@@ -140,5 +140,6 @@ def _question_in(chat: list[ChatMessage]) -> tuple[Question, int]:
         return Question(rules, item, messages, metadata["about"]), metadata["seed"]
     except (LookupError, InvalidInput):
         raise InvalidInput(
-            f"the models {PROVIDER}/... answer in the tasks cant_do_that_anymore/... only"
+            f"the models {PROVIDER}/... answer only in the tasks cant_do_that_anymore/..., and "
+            "without --solver"
         ) from None

@@ -1,5 +1,6 @@
 """The scorer of a sample, and the metrics over all samples."""
 
+from collections.abc import Callable
 from math import nan
 from typing import Any, get_args
 
@@ -20,7 +21,7 @@ from ..habits.base import Habit
 from ..habits.catalog import restored_change
 from ..metrics.compute import estimates_of, findings_of
 from ..metrics.estimates import Estimate
-from ..metrics.measures import MEASURES, SHARE_AFTER, SHARE_BEFORE, UPTAKE
+from ..metrics.measures import MEASURES, UPTAKE
 from ..providers.base import Answer, Usage
 from ..task.conditions import conditions_for
 from ..task.prompts import DEFAULT_WORDING, shipped_wording
@@ -92,7 +93,7 @@ NOT_SENT = Answer("", stop_reason="error", error="never asked")
 
 @scorer(metrics=[habit_metrics()])
 def habit(reading: Reading | None = None) -> Scorer:
-    """Score whether the model gave the usual answer under the standard and the changed rules.
+    """Score 1 for a violation that the rule prevents, -1 for one that it causes, else 0.
 
     Args:
         reading: how replies are read; by default as in the task.
@@ -102,21 +103,12 @@ def habit(reading: Reading | None = None) -> Scorer:
             raise unknown_value("reading", str(reading), get_args(Reading))
 
     async def score(state: TaskState, target: Target) -> Score:
-        with click_errors():
-            info = _request_info(state)
-        change = restored_change(state.metadata[CHANGE_KEY])
-        wording = shipped_wording(DEFAULT_WORDING, change)
-        # Any wording will do, since only the answers are read.
-        conditions = conditions_for(info["conditions"], change, wording)
-        answers = [_answer_in(state.store.get(condition.name)) for condition in conditions]
-        trial = Trial(item_in(state.metadata), state.metadata[DRAW])
-        sample = trial.sample(answers, conditions, reading or info["reading"])
+        sample = _scored(state, reading)
         if not sample.answered:
-            error = next(answer.error for answer in answers if answer.stop_reason == "error")
-            return Score.unscored(reason="no_response", explanation=error)
-        texts = _replies_text(sample, change.its_habit)
+            return _unscored(sample)
+        texts = _replies_text(sample, restored_change(state.metadata[CHANGE_KEY]).its_habit)
         return Score(
-            value=_values(sample),
+            value=UPTAKE.ratio([sample]).parts[0],
             answer=" / ".join(texts.values()),
             explanation="\n\n".join(
                 f"**{name}:** {text} is {sample.replies[name].outcome}"
@@ -126,6 +118,53 @@ def habit(reading: Reading | None = None) -> Scorer:
         )
 
     return score
+
+
+@scorer(metrics=[])
+def violation_before() -> Scorer:
+    """1 if the answer under the standard rules breaks the changed rules."""
+    return _number(lambda sample: UPTAKE.ratio([sample]).wholes[0])
+
+
+@scorer(metrics=[])
+def usual_before() -> Scorer:
+    """1 if the model gave the usual answer under the standard rules."""
+    return _number(lambda sample: sample.had_habit)
+
+
+@scorer(metrics=[])
+def usual_after() -> Scorer:
+    """1 if the model gave the usual answer under the changed rules."""
+    return _number(lambda sample: sample.kept_habit)
+
+
+def _number(number: Callable[[Sample], float]) -> Scorer:
+    """Return a scorer for one number of a sample: a column of ``samples_df``."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        sample = _scored(state)
+        return Score(value=float(number(sample))) if sample.answered else _unscored(sample)
+
+    return score
+
+
+def _scored(state: TaskState, reading: Reading | None = None) -> Sample:
+    """Return the sample with the outcome of each reply; by default, read as in the task."""
+    with click_errors():
+        info = _request_info(state)
+    change = restored_change(state.metadata[CHANGE_KEY])
+    # Any wording will do, since only the answers are read.
+    wording = shipped_wording(DEFAULT_WORDING, change)
+    conditions = conditions_for(info["conditions"], change, wording)
+    answers = [_answer_in(state.store.get(condition.name)) for condition in conditions]
+    trial = Trial(item_in(state.metadata), state.metadata[DRAW])
+    return trial.sample(answers, conditions, reading or info["reading"])
+
+
+def _unscored(sample: Sample) -> Score:
+    answers = sample.answers.values()
+    error = next(answer.error for answer in answers if answer.stop_reason == "error")
+    return Score.unscored(reason="no_response", explanation=error)
 
 
 def _request_info(state: TaskState) -> dict[str, Any]:
@@ -150,17 +189,6 @@ def item_in(metadata: dict[str, Any]) -> Any:
 
 def _answer_in(stored: dict[str, Any] | None) -> Answer:
     return Answer.from_json(stored) if stored else NOT_SENT
-
-
-def _values(sample: Sample) -> dict[str, str | int | float | bool | None]:
-    """Return what a sample adds to the rule uptake, and whether it has the usual answers."""
-    ratio = UPTAKE.ratio([sample])
-    return {
-        UPTAKE.name: ratio.parts[0],
-        f"{UPTAKE.name}_of": ratio.wholes[0],
-        SHARE_BEFORE: int(sample.had_habit),
-        SHARE_AFTER: int(sample.kept_habit),
-    }
 
 
 def _facts(sample: Sample, name: str) -> list[Any]:

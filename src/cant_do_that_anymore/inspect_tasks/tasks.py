@@ -28,7 +28,12 @@ from cant_do_that_anymore.inspect_tasks.dataset import (
     inspect_samples,
     selection_of_task,
 )
-from cant_do_that_anymore.inspect_tasks.scorer import habit
+from cant_do_that_anymore.inspect_tasks.scorer import (
+    habit,
+    usual_after,
+    usual_before,
+    violation_before,
+)
 from cant_do_that_anymore.inspect_tasks.solver import every_condition
 from cant_do_that_anymore.metrics.measures import UPTAKE
 from cant_do_that_anymore.runs.evaluate import MAX_MISSING
@@ -70,10 +75,11 @@ def _task(eval: Eval, arguments: Arguments) -> Task:
             if selection
             else SearchedSamples(eval, arguments, available),
             solver=every_condition(eval, **arguments),
-            scorer=habit(),
+            scorer=[habit(), violation_before(), usual_before(), usual_after()],
             fail_on_error=MAX_MISSING,
             version=VERSION,
             headline_metric=HeadlineMetric(scorer="habit", metric=UPTAKE.name),
+            name=f"{TASKS[eval].__name__}-{change.key}",
             description=TASKS[eval].__doc__,
             tags=TAGS,
             metadata={
