@@ -36,6 +36,34 @@ if TYPE_CHECKING:
     from .task.spec import Spec as Spec
     from .task.yes_no import read_yes_no as read_yes_no
 
+__all__ = [
+    "Answer",
+    "Comparison",
+    "ConditionTemplate",
+    "Estimate",
+    "ExpectedCost",
+    "Experiment",
+    "Message",
+    "Position",
+    "QuestionChange",
+    "Rules",
+    "Run",
+    "Spec",
+    "compare",
+    "estimate",
+    "evaluate",
+    "experiment",
+    "judge",
+    "load",
+    "question",
+    "read_answer",
+    "read_move",
+    "read_positions",
+    "read_yes_no",
+    "rules_named",
+    "shipped_pool",
+]
+
 # Public names by the module that defines them.
 _NAMES = {
     "api.functions": ("compare", "estimate", "evaluate", "experiment", "load"),
@@ -55,7 +83,6 @@ _NAMES = {
     "task.yes_no": ("read_yes_no",),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
-__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:

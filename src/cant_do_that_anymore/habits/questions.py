@@ -214,9 +214,9 @@ class Questions(Habit):
 
     folder = "questions"
     forms: Mapping[str, Form] = {"question": Form("question", "", _show_question)}
-    required = (TASK, REPLY)
-    has_one_right_answer = True
-    words = Words(
+    required: Sequence[str] = (TASK, REPLY)
+    has_one_right_answer: bool = True
+    words: Words = Words(
         item="question",
         as_usual="as usual",
         cannot="of its answers are right as usual",

@@ -53,7 +53,7 @@ class Settings:
     """
 
     # Files with a setting that is unknown here are refused: it may change answers.
-    __pydantic_config__: ClassVar = {"extra": "forbid", "allow_inf_nan": False}
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
 
     temperature: float | None = 1.0
     max_tokens: int | None = None

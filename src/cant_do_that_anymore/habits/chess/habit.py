@@ -8,7 +8,7 @@ from typing import Any
 import chess
 from markupsafe import Markup
 
-from ..base import Habit, Pool
+from ..base import Form, Habit, Pool
 from ..words import Words
 from .forms import FORMS
 from .move_names import named_moves
@@ -23,10 +23,11 @@ from .rules import CATALOG, STANDARD, Rules, board_after, rules_named
 class Chess(Habit):
     """Positions of games, with moves that changed rules forbid."""
 
-    name = folder = "chess"
-    forms = FORMS
-    pools = (COMMON, GAMES)
-    words = Words(
+    name = "chess"
+    folder = "chess"
+    forms: Mapping[str, Form] = FORMS
+    pools: Sequence[str] = (COMMON, GAMES)
+    words: Words = Words(
         item="position",
         answer="move",
         verb="plays",
