@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from ..comparison.leaderboard import BaselineCheck, Ranking, rankings, verdicts
 from ..errors import InvalidInput, UserError, unknown_value
 from ..files import check_new_dir, file_errors
-from ..report.every_eval_ever import export
+from ..report import every_eval_ever, hub
 from ..report.formats.csv import as_flat
 from ..report.html import PAGE_NAME, write_text
 from ..report.rows import build_document, measure_rows, pair_row, sample_row
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Rows = Literal["measures", "pairs", "samples"]
+# Functions that return the texts of an export by file name.
+EXPORTS = {"eee": every_eval_ever.export, "hub": hub.export}
 # Plots by preference, by the beginning of their names.
 _PLOTS = ("rules", "curve", "uptake")
 
@@ -96,18 +98,22 @@ class Result(ABC):
         document = build_document(ranked, path.parent)
         return write_text(pages.experiment_page(ranked, document), path)
 
-    def export(self, folder: Path | str, organization: str = "") -> list[Path]:
-        """Write the results in the schema of Every Eval Ever, and return the files.
+    def export(self, folder: Path | str, organization: str = "", format: str = "eee") -> list[Path]:
+        """Write the results in a schema that others read, and return the files.
 
         Args:
             folder: where the files go.
             organization: who ran the evaluation.
+            format: "eee" for Every Eval Ever, or "hub" for model pages of the Hugging Face Hub.
 
         Raises:
+            InvalidInput: if a run has no result to share.
             UserError: if a file cannot be written.
         """
+        if format not in EXPORTS:
+            raise unknown_value("format", format, EXPORTS)
         entries = chain(*(ranking.entries for ranking in self.rankings))
-        texts = export(entries, organization)
+        texts = EXPORTS[format](entries, organization)
         return [write_text(text, Path(folder) / name) for name, text in texts.items()]
 
     def __repr__(self) -> str:
