@@ -122,7 +122,7 @@ def openai_server(source: Any, **fields: Any) -> Iterator[Loopback]:
 @contextmanager
 def without_plots() -> Iterator[None]:
     """Experiments write their tables and reports, but the plots in them are empty."""
-    with patch.object(pages, "save_chart", lambda *_: []):
+    with patch.object(pages, "_write_plots", lambda *_: []):
         yield
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from ..comparison.leaderboard import BaselineCheck, Ranking, rankings, verdicts
 from ..errors import InvalidInput, UserError, unknown_value
 from ..files import check_new_dir, file_errors
-from ..report import every_eval_ever, hub
+from ..report import every_eval_ever, hub, pages
 from ..report.formats.csv import as_flat
 from ..report.html import PAGE_NAME, write_text
 from ..report.rows import build_document, measure_rows, pair_row, sample_row
@@ -29,6 +29,7 @@ Rows = Literal["measures", "pairs", "samples"]
 # Functions that return the texts of an export by file name.
 EXPORTS = {"eee": every_eval_ever.export, "hub": hub.export}
 # Plots by preference, by the beginning of their names.
+PLOTS_NEEDED = "plots need matplotlib: pip install 'cant-do-that-anymore[plots]'"
 _PLOTS = ("rules", "curve", "uptake")
 
 
@@ -75,10 +76,12 @@ class Result(ABC):
 
         Raises:
             InvalidInput: if there is no such plot of these results.
+            UserError: if matplotlib is not installed.
         """
-        from ..report.pages import charts  # imports matplotlib
-        from ..report.plots import figure_of
-
+        try:
+            from ..report.plots import charts, figure_of
+        except ModuleNotFoundError:
+            raise UserError(PLOTS_NEEDED) from None
         plots = charts(self.rankings)
         for wanted in (name,) if name else _PLOTS:
             for stem, plot in plots.items():
@@ -92,8 +95,6 @@ class Result(ABC):
         Raises:
             UserError: if it cannot be written.
         """
-        from ..report import pages  # imports matplotlib
-
         ranked, path = self.rankings, Path(path)
         document = build_document(ranked, path.parent)
         return write_text(pages.experiment_page(ranked, document), path)
@@ -205,11 +206,9 @@ class Experiment(Result):
         Raises:
             UserError: if they cannot be written.
         """
-        from ..report.pages import write  # imports matplotlib
-
         folder = Path(folder)
         create_folder(folder)
-        return write(self.rankings, build_document(self.rankings, folder, title), folder)
+        return pages.write(self.rankings, build_document(self.rankings, folder, title), folder)
 
     def _repr_html_(self) -> str:
         return rankings_html(self.rankings, [f"{n}: {e}" for n, e in self.failures.items()])

@@ -2,16 +2,16 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking, heading
-from ..files import atomic_write_text, file_errors, safe_name
+from ..files import atomic_write_text, file_errors
 from ..formatting import pluralize
 from ..task.types import CHANGED_CONDITION, Outcome
 from .formats.csv import as_csv
 from .html import render
-from .plots import Chart, curve_chart, has_curve, outcome_chart, save_chart, uptake_chart
 from .rows import (
     UPTAKE_COLUMN,
     Row,
@@ -80,8 +80,7 @@ def write(ranked: Sequence[Ranking], document: Row, out: Path) -> list[Path]:
     Raises:
         UserError: if they cannot be written.
     """
-    drawn = charts(ranked).items()
-    plots = [file for stem, plot in drawn for file in save_chart(*plot, out / stem)]
+    plots = _write_plots(ranked, out)
     texts = {
         TABLE: as_csv(document["results"]),
         DOCUMENT: json.dumps(document, indent=1, ensure_ascii=False) + "\n",
@@ -93,20 +92,11 @@ def write(ranked: Sequence[Ranking], document: Row, out: Path) -> list[Path]:
     return [out / TABLE, out / DOCUMENT, *plots, out / INDEX]
 
 
-def charts(ranked: Sequence[Ranking]) -> dict[str, tuple[Chart, Sequence[Entry]]]:
-    """Return all plots with their entries, by the names of their files."""
-    plots: dict[str, tuple[Chart, Sequence[Entry]]] = {}
-    by_eval: dict[str, list[Entry]] = {}
-    for ranking in ranked:
-        entries, first = ranking.entries, ranking.entries[0]
-        by_eval.setdefault(first.run.plan.eval, []).extend(entries)
-        names = (first.run.plan.eval, first.change.key, *first.details)
-        suffix = "-".join(map(safe_name, names))
-        plots[f"outcomes-{suffix}"] = outcome_chart, entries
-        plots[f"uptake-{suffix}"] = uptake_chart, entries
-        if has_curve(entries):
-            plots[f"curve-{suffix}"] = curve_chart, entries
-    for name, entries in by_eval.items():
-        if len({entry.change.key for entry in entries}) > 1:
-            plots[f"rules-{name}"] = uptake_chart, entries
-    return plots
+def _write_plots(ranked: Sequence[Ranking], out: Path) -> list[Path]:
+    """Write the plots, if matplotlib is installed, and return the files."""
+    if not find_spec("matplotlib"):
+        return []
+    from .plots import charts, save_chart
+
+    drawn = charts(ranked).items()
+    return [file for stem, plot in drawn for file in save_chart(*plot, out / stem)]

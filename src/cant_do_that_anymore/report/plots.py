@@ -16,7 +16,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter, StrMethodFormatter, SymmetricalLogLocator
 
 from ..comparison.entries import Entry
-from ..files import atomic_write, file_errors
+from ..comparison.leaderboard import Ranking
+from ..files import atomic_write, file_errors, safe_name
 from ..formatting import spelled, visible
 from ..metrics.estimates import Estimate
 from ..metrics.measures import reasoning_name
@@ -164,6 +165,25 @@ def _title(figure: Figure, subject: str, entries: Sequence[Entry]) -> None:
     n = f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
     title = f"{subject} (n = {n}; 95% intervals)"
     figure.suptitle(fill(title, round(11 * figure.get_figwidth())), size=11, x=0.01, ha="left")
+
+
+def charts(ranked: Sequence[Ranking]) -> dict[str, tuple[Chart, Sequence[Entry]]]:
+    """Return all plots with their entries, by the names of their files."""
+    plots: dict[str, tuple[Chart, Sequence[Entry]]] = {}
+    by_eval: dict[str, list[Entry]] = {}
+    for ranking in ranked:
+        entries, first = ranking.entries, ranking.entries[0]
+        by_eval.setdefault(first.run.plan.eval, []).extend(entries)
+        names = (first.run.plan.eval, first.change.key, *first.details)
+        suffix = "-".join(map(safe_name, names))
+        plots[f"outcomes-{suffix}"] = outcome_chart, entries
+        plots[f"uptake-{suffix}"] = uptake_chart, entries
+        if has_curve(entries):
+            plots[f"curve-{suffix}"] = curve_chart, entries
+    for name, entries in by_eval.items():
+        if len({entry.change.key for entry in entries}) > 1:
+            plots[f"rules-{name}"] = uptake_chart, entries
+    return plots
 
 
 @mpl.rc_context(STYLE)

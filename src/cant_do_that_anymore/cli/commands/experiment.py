@@ -11,7 +11,7 @@ import click
 
 from ...api.functions import experiment as evaluate_all
 from ...api.functions import failed, load
-from ...api.results import Experiment
+from ...api.results import PLOTS_NEEDED, Experiment
 from ...comparison.experiment import DIMENSIONS
 from ...comparison.naming import ModelFields
 from ...formatting import pluralize
@@ -127,5 +127,7 @@ def _show(
         click.echo(markdown.leaderboards(experiment.rankings))
     else:
         console().print(experiment_table(experiment.rankings, document))
+    if not any(file.endswith(".png") for file in files):
+        click.echo(PLOTS_NEEDED, err=True)
     others = pluralize(len(files) - 1, "file")
     click.echo(f"report: {files[-1]} (with {others} of tables and plots beside it)", err=True)
