@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import signal
 import threading
 from collections import Counter
