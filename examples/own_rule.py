@@ -7,7 +7,7 @@ import sys
 
 import chess
 
-from cant_do_that_anymore import Rules, Spec, evaluate, question
+from cant_do_that_anymore import Rules, Spec, Wording, evaluate, question
 
 
 class OnlyLongCastling(Rules):
@@ -24,10 +24,11 @@ class OnlyLongCastling(Rules):
         return board.is_kingside_castling(move)
 
 
-WORDING = {
-    "standard": "{position}. Reply with your move in UCI notation.",
-    "changed": "One rule is new: {change}\n\n{position}. Reply with your move in UCI notation.",
-}
+WORDING = Wording(
+    name="own",
+    standard="{position}. Reply with your move in UCI notation.",
+    changed="One rule is new: {change}\n\n{position}. Reply with your move in UCI notation.",
+)
 
 model = sys.argv[1] if len(sys.argv) > 1 else "cdta/pocket-rules"
 run = evaluate(Spec(model=model, rules=OnlyLongCastling(), wording=WORDING, n=30))

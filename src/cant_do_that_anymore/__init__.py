@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .runs.cost import ExpectedCost as ExpectedCost
     from .task.conditions import ConditionTemplate as ConditionTemplate
     from .task.conditions import question as question
+    from .task.prompts import Wording as Wording
     from .task.scorer import judge as judge
     from .task.spec import Spec as Spec
     from .task.yes_no import read_yes_no as read_yes_no
@@ -78,6 +79,7 @@ _NAMES = {
     "providers.base": ("Answer",),
     "runs.cost": ("ExpectedCost",),
     "task.conditions": ("ConditionTemplate", "question"),
+    "task.prompts": ("Wording",),
     "task.scorer": ("judge",),
     "task.spec": ("Spec",),
     "task.yes_no": ("read_yes_no",),

@@ -21,6 +21,7 @@ from cant_do_that_anymore import (
     Experiment,
     Run,
     Spec,
+    Wording,
     compare,
     evaluate,
     experiment,
@@ -119,7 +120,7 @@ def grid(shared_home: Path) -> Experiment:
 
     async def run_in_loop() -> Experiment:
         models, rules = ["cdta/pocket", "cdta/pocket-rules"], ["no-castling", "bishops-as-knights"]
-        wordings = ["terse", {"standard": "Your move.", "changed": "Your move. {change}"}]
+        wordings = ["terse", Wording("own", "Your move.", "Your move. {change}")]
         options: dict[str, Any] = {"wordings": wordings, "n": 12, "quiet": True}
         return experiment(models, rules=rules, **options)
 

@@ -16,6 +16,7 @@ from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.runs.lookup import find_run, find_runs, new_run_dir, runs_to_compare
 from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.runs.storage import load_run, run_json, save_run
+from cant_do_that_anymore.task.prompts import Wording
 from testing import cdta, measure, positions, run_with_outcomes, wavering
 
 Json = dict[str, Any]
@@ -44,7 +45,7 @@ def test_a_saved_run_is_read_back_unchanged(run: Run, folder: Path) -> None:
 OF_SERVER: dict[str, dict[str, Any]] = {
     "a diagnosis": {"diagnose": True, "pool": positions(40), "dataset": None, "n": 6},
     "interventions": {"interventions": ["reminded", "legal-moves", "check-first"]},
-    "own texts": {"wording": {"standard": "Play {position}.", "changed": "Play. {change}"}},
+    "own texts": {"wording": Wording("own", "Play {position}.", "Play. {change}")},
     "a base model": {"model": "completions/m", "reading": "exact", "max_tokens": 9},
     "settings": {"temperature": 0.5, "seed": 5, "extra_body": {"top_k": 3}},
     "a key": {"header": ["X-Gate=planted-secret"]},

@@ -96,7 +96,7 @@ def test_a_bad_wording_is_refused(
 
 @pytest.mark.parametrize(("changed", "notes"), [("Play. {change}", 0), ("Bishops jump.", 1)])
 def test_a_missing_placeholder_is_noted(changed: str, notes: int) -> None:
-    wording = {"standard": "Play {}.", "changed": changed}
+    wording = Wording("own", "Play {}.", changed)
     run = measure("cdta/random", wording=wording, dataset=positions(2))
     warning = "without {change}; check that they mean bishops-as-knights"
     assert sum(warning in note for note in run.notes) == notes

@@ -14,7 +14,7 @@ from ..errors import unknown_value
 from ..habits.base import Change, Form, Item
 from ..habits.catalog import form_for, resolve_change
 from ..providers.base import Question
-from .prompts import ALL, DEFAULT_WORDING, Prompt, Wording, parse_wording, wordings_named
+from .prompts import ALL, DEFAULT_WORDING, Prompt, Wording, wordings_named
 from .scorer import allowed_answer, forbidden_answer, judge, judge_knowledge, judge_last_line
 from .types import (
     CHANGED_CONDITION,
@@ -189,7 +189,7 @@ def question(
     item: Item,
     rules: Change | str | Path,
     condition: str = CHANGED_CONDITION,
-    wording: Wording | str | Mapping[str, str] = DEFAULT_WORDING,
+    wording: Wording | Path | str = DEFAULT_WORDING,
     form: str | None = None,
 ) -> Question:
     """Return the prompt for an item under a condition, as a run with these rules sends it.
@@ -200,7 +200,7 @@ def question(
         InvalidInput: if the condition is unknown, or the rules or the wording do not allow it.
     """
     change = resolve_change(rules)
-    wordings = wordings_named(parse_wording(wording), change)
+    wordings = wordings_named(wording, change)
     shown = form_for(change, form) if form else None
     (resolved,) = conditions_for([condition], change, *wordings, form=shown)
     return resolved.question(item)

@@ -164,19 +164,6 @@ SHIPPED_WORDINGS = (
 )
 
 
-def parse_wording(value: Any) -> Any:
-    """Return a wording that was given as texts, or several, as `Wording`; names stay as they are.
-
-    Raises:
-        InvalidInput: if the texts are not those of a wording.
-    """
-    if isinstance(value, Mapping):
-        return parse(Wording, {"name": "own", **value}, "the wording")
-    if isinstance(value, list | tuple):
-        return tuple(map(parse_wording, value))
-    return str(value) if isinstance(value, Path) else value
-
-
 def wordings_named(source: Any, change: Change) -> tuple[Wording, ...]:
     """Return wordings: one, or those of a list or of names between commas.
 
@@ -191,7 +178,7 @@ def wordings_named(source: Any, change: Change) -> tuple[Wording, ...]:
         InvalidInput: if there is no such wording, or two have the same name.
     """
     given = source.split(",") if isinstance(source, str) else source
-    sources = [given] if isinstance(given, Wording) else list(given)
+    sources = [given] if isinstance(given, Wording | Path) else list(given)
     if ALL in sources:
         sources = [*SHIPPED_WORDINGS, *(other for other in sources if other != ALL)]
     wordings = tuple(_wording(source, change) for source in sources)
@@ -201,10 +188,10 @@ def wordings_named(source: Any, change: Change) -> tuple[Wording, ...]:
     return wordings
 
 
-def _wording(source: Wording | str, change: Change) -> Wording:
+def _wording(source: Wording | Path | str, change: Change) -> Wording:
     if isinstance(source, Wording):
         return source
-    name = source.strip()
+    name = str(source).strip()
     if name in (DEFAULT_WORDING, *SHIPPED_WORDINGS):
         return shipped_wording(name, change)
     if name.startswith(ORIGINAL_PREFIX):

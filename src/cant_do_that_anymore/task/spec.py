@@ -42,7 +42,6 @@ from .prompts import (
     ORIGINAL_RULES,
     SHIPPED_WORDINGS,
     Wording,
-    parse_wording,
 )
 from .types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Reading
 
@@ -84,8 +83,8 @@ class Spec:
         select_effort: the reasoning effort when building the dataset; None for the same. An
             experiment over several efforts sets it.
         rules: the changed rules or their key; docs/rules.md describes custom rules.
-        wording: the prompts; names, texts (a mapping with ``standard`` and ``changed``), or a list
-            of them. With several, each position gets one.
+        wording: the prompts; a name, a file, a `Wording`, or a list of them. With several, each
+            position gets one.
         form: how the position is shown: the name of a form.
         conditions: more conditions to measure, besides those of every run and of a diagnosis.
         reading: how replies are read: ``lenient``, or ``exact`` as in the original.
@@ -147,13 +146,12 @@ class Spec:
     )
     fallback_dataset: str | None = None
     select_effort: Effort | None = None
-    wording: str | Wording | tuple[str | Wording, ...] = option(
+    wording: str | Path | Wording | tuple[str | Path | Wording, ...] = option(
         ALL,
         TASK,
         "W",
         f"Prompts: {ALL} {len(SHIPPED_WORDINGS)} wordings, {DEFAULT_WORDING}, or some of "
         f"{', '.join(SHIPPED_WORDINGS)}; a TOML file; openai-evals:WHEEL for the original's.",
-        parse=parse_wording,
     )
     form: str = option(DEFAULT_FORM, TASK, "F", f"How the position is shown: {_join(*FORMS)}")
     conditions: tuple[str, ...] = ()
