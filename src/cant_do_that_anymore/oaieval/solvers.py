@@ -10,7 +10,7 @@ for chain of thought.
 
 import re
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from reprlib import repr as shortened
@@ -54,12 +54,8 @@ _NOT_COMPLETION_ARGS = {
     *("tag", "header", "rules", "pool", "dataset", "diagnose"),
     "interventions",
 }
-_FIRST = ("wording", "reading", "temperature", "max_tokens", "base_url", "max_cost", "keep_looking")
-# Options of `cdta run`, those that users of the original need first.
-COMPLETION_ARGS = (
-    *_FIRST,
-    *(name for name in OPTIONS if name not in _NOT_COMPLETION_ARGS | {*_FIRST}),
-)
+# Options of `cdta run`.
+COMPLETION_ARGS = tuple(name for name in OPTIONS if name not in _NOT_COMPLETION_ARGS)
 _PROVIDERS = {
     "OpenAISolver": "openai",
     "TogetherSolver": "together",
@@ -193,7 +189,10 @@ def solver_named(name: str, registries: Sequence[Path] = (), base_url: str | Non
     is_misspelled = get_close_matches(name.split("/")[0], ("generation", "chess"), cutoff=0.7)
     if name in BUILT_IN_MODELS or ("/" in name and not is_misspelled):
         return {"model": name}
-    raise _unknown(name, solvers, table["models"])
+    last = name.rpartition("/")[2]
+    named = [_DIRECT + last, _COT + last] if _find(last, table["models"]) else []
+    patterns = (_DIRECT + pattern for pattern in table["models"])
+    raise unknown_value("solver", name, [*solvers, *named, *patterns])
 
 
 def _find(name: str, table: Mapping[str, T]) -> tuple[T, Sequence[str]] | None:
@@ -208,11 +207,3 @@ def _fill_stars(model: str, parts: Sequence[str]) -> str:
     for part in parts:
         model = model.replace("*", part, 1)
     return model
-
-
-def _unknown(name: str, solvers: Iterable[str], models: Mapping[str, str]) -> InvalidInput:
-    model = name.split("/")[-1]
-    suggestions = [_DIRECT + model, _COT + model] if _find(model, models) else []
-    return unknown_value(
-        "solver", name, [*solvers, *suggestions, *(_DIRECT + pattern for pattern in models)]
-    )

@@ -2,7 +2,6 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -30,11 +29,6 @@ _ASSETS = files("cant_do_that_anymore") / "report" / "assets"
 def render(template: str, **parts: object) -> str:
     """Render a template with these variables."""
     return _environment().get_template(template).render(**parts)
-
-
-def render_stream(template: str, **parts: object) -> Iterator[str]:
-    """Render a template piece by piece, for reports that may be long."""
-    return _environment().get_template(template).generate(**parts)
 
 
 @cache

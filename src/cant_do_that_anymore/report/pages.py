@@ -7,11 +7,10 @@ from pathlib import Path
 
 from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking, heading
-from ..files import atomic_write_text, file_errors
 from ..formatting import pluralize
 from ..task.types import CHANGED_CONDITION, Outcome
 from .formats.csv import as_csv
-from .html import render
+from .html import render, write_text
 from .rows import (
     UPTAKE_COLUMN,
     Row,
@@ -86,10 +85,8 @@ def write(ranked: Sequence[Ranking], document: Row, out: Path) -> list[Path]:
         DOCUMENT: json.dumps(document, indent=1, ensure_ascii=False) + "\n",
         INDEX: experiment_page(ranked, document),
     }
-    with file_errors("write to", out):
-        for name, text in texts.items():
-            atomic_write_text(out / name, text)
-    return [out / TABLE, out / DOCUMENT, *plots, out / INDEX]
+    table, results, index = [write_text(text, out / name) for name, text in texts.items()]
+    return [table, results, *plots, index]
 
 
 def _write_plots(ranked: Sequence[Ranking], out: Path) -> list[Path]:

@@ -7,7 +7,6 @@ from typing import Any
 from markupsafe import Markup
 
 from ..comparison.leaderboard import Ranking, settings_of, verdicts
-from ..files import atomic_write, file_errors
 from ..formatting import last_part, pluralize, visible
 from ..metrics.measures import (
     LENGTHS,
@@ -20,7 +19,7 @@ from ..metrics.measures import (
 from ..runs.run import Run
 from ..task.conditions import PLACEBO
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Outcome
-from .html import asset, render, render_stream
+from .html import asset, render, write_text
 from .rows import leaderboard_cells, pair_cells, share_text
 from .sample_browser import LONGEST_TEXT, samples_json
 from .sentences import (
@@ -44,8 +43,7 @@ def write_page(run: Run, path: Path) -> None:
     Raises:
         UserError: if the report cannot be written.
     """
-    with file_errors("write the report", path), atomic_write(path) as file:
-        file.writelines(piece.encode() for piece in _html(run))
+    write_text(page(run), path)
 
 
 def headline_and_tiles(run: Run) -> dict[str, object]:
@@ -77,15 +75,11 @@ def _tiles(run: Run) -> Iterator[dict[str, object]]:
 
 def page(run: Run) -> str:
     """Render the report as one HTML string."""
-    return "".join(_html(run))
-
-
-def _html(run: Run) -> Iterator[str]:
     words, results, counts = run.words, run.results, run.results.outcomes
     statements = {condition.name: condition.rules.statement for condition in run.plan.conditions}
     differences = [finding.estimate for finding in results.diagnosis.values()]
     wordings = results.wordings.by_wording if results.wordings else {}
-    return render_stream(
+    return render(
         "run.html",
         **headline_and_tiles(run),
         conditions=_conditions(run.plan.conditions),
