@@ -243,7 +243,7 @@ def test_damage_never_loses_another_game(data: bytes, offset: int, every: bool) 
     ("damage", "reason"),
     [
         ("1. e4 e5 2. Ke3 *", "illegal or ambiguous move 'Ke3'"),
-        ("1. f3 e5 2. g4 Qh4+ 3. a3 *", "illegal move 'a3'"),
+        ("1. f3 e5 2. g4 Qh4+ 3. a3 *", "illegal or ambiguous move 'a3'"),
         ("1. e4 e5 2. hello *", "unexpected 'hello'"),
         ("1. e4 e5 2. \u0421c4 *", "unexpected '\u0421c4'"),  # a letter of another alphabet
         ("{" + "long " * 2**18 + "} *", "unexpected '{long long"),

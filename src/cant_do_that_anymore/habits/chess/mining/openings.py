@@ -8,13 +8,6 @@ from ..rules import Rules
 from .pgn import Damaged
 
 _MAX_NODES = 100_000
-_PIECES = dict(zip(b"NBRQK", chess.PIECE_TYPES[1:], strict=True))
-_SQUARES = {chess.square_name(square).encode(): square for square in chess.SQUARES}
-_MASKS = {
-    **dict(zip(b"abcdefgh", chess.BB_FILES, strict=True)),
-    **dict(zip(b"12345678", chess.BB_RANKS, strict=True)),
-    **dict.fromkeys(b"x-", chess.BB_ALL),
-}
 
 
 class _Node(dict[bytes, "_Node"]):
@@ -70,29 +63,9 @@ class Openings:
 
     def _play(self, board: chess.Board, written: bytes) -> tuple[str, bool]:
         try:
-            move = _find_move(board, written)
+            move = board.parse_san(written.decode())
         except ValueError:
             raise Damaged(f"illegal or ambiguous move {written.decode()!r}") from None
         usual = self._rules.is_habit(board, move)
         board.push(move)
-        if board.was_into_check():
-            raise Damaged(f"illegal move {written.decode()!r}")
         return move.uci(), usual
-
-
-def _find_move(board: chess.Board, written: bytes) -> chess.Move:
-    """Like ``board.parse_san``, but faster if only one piece can go to the square.
-
-    The move may leave the king in check.
-    """
-    square = _SQUARES.get(written[-2:])
-    if square is not None:
-        piece = _PIECES.get(written[0])
-        origins = board.pieces_mask(piece or chess.PAWN, board.turn)
-        # A pawn's first character is its file.
-        for mark in written[1:-2] if piece else written[:-2] or written[:1]:
-            origins &= _MASKS[mark]
-        moves = list(board.generate_pseudo_legal_moves(origins, chess.BB_SQUARES[square]))
-        if len(moves) == 1:
-            return moves[0]
-    return board.parse_san(written.decode())
