@@ -17,7 +17,7 @@ from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, CATALOG
 from cant_do_that_anymore.metrics.measures import UPTAKE
 from cant_do_that_anymore.report.sentences import wording_sentence
 from cant_do_that_anymore.task.conditions import DIAGNOSIS_CONDITIONS, question
-from cant_do_that_anymore.task.prompts import SHIPPED_WORDINGS, shipped_wording
+from cant_do_that_anymore.task.prompts import SHIPPED_WORDINGS, Wording, shipped_wording
 from loopback import Body, Responder
 from testing import (
     POOL,
@@ -106,18 +106,17 @@ def test_results_by_wording_need_two_wordings_with_a_value() -> None:
     assert wording_sentence(run_with_outcomes()) == "Measured with one wording, plain."
 
 
-TEXTS = {"standard": "Chess. {position}.", "changed": "Chess. {change} {position}."}
+OWN = Wording("own", "Chess. {position}.", "Chess. {change} {position}.")
 
 
 @pytest.mark.parametrize(
     ("wording", "message"),
     [
-        ([TEXTS, TEXTS], "each once, not 'own, own'"),
-        ({"standard": "Play."}, "missing the key 'changed'"),
+        ([OWN, OWN], "each once, not 'own, own'"),
         ((), "give at least one wording"),
-        ({"standard": "A.", "changed": "B. {change}"}, "fits only the form moves, not fen; write"),
+        (Wording("own", "A.", "B. {change}"), "fits only the form moves, not fen; write"),
         (
-            {"standard": "A. {position}", "changed": "Bishops move as knights. {position}"},
+            Wording("own", "A. {position}", "Bishops move as knights. {position}"),
             "states only bishops-as-knights, not rooks-as-knights; write .* placebo of a diagnosis",
         ),
     ],
