@@ -32,8 +32,8 @@ from ..help import JSON, PATH, Command
 def view_command(name: str) -> None:
     """Open the report of a run in the browser.
 
-    RUN is a folder, part of its name, a model's name, a tag, latest (the default), the folder of an
-    experiment, or an HTML report. The report of a run is written if there is none.
+    RUN is a folder, part of its name, a model's name, a tag, latest (the default), or the folder of
+    an experiment. The report of a run is written if there is none.
     """
     path = _page_of(name)
     webbrowser.open(path.resolve().as_uri())  # there may be no browser
@@ -41,11 +41,9 @@ def view_command(name: str) -> None:
 
 
 def _page_of(name: str) -> Path:
-    """Return the report that a name means: a file, the index of a folder, or that of a run."""
+    """Return the report that a name means: the index of a folder, or the report of a run."""
     location = Path(name)
     with suppress(OSError):  # too long for a path, or locked
-        if location.suffix == ".html" and location.is_file():
-            return location
         if (location / INDEX).is_file() and not (location / RUN_JSON).exists():
             return location / INDEX
     path = find_run(name) / PAGE_NAME
