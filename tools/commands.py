@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from cant_do_that_anymore.cli.help import show_all
+from cant_do_that_anymore.cli.help import ALL_OPTIONS
 from cant_do_that_anymore.cli.main import cdta
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "commands.md"
@@ -63,7 +63,7 @@ def page() -> str:
 def format_help(command: click.Command, context: click.Context) -> Iterator[str]:
     """Yield the help of a command and of its subcommands."""
     formatter = MarkdownFormatter()
-    show_all(context)
+    context.meta[ALL_OPTIONS] = True
     command.format_help(context, formatter)
     yield formatter.getvalue().rstrip() + "\n"
     if isinstance(command, click.Group):

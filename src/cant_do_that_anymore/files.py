@@ -148,11 +148,6 @@ def home(inside: str = "") -> Path:
     return path / inside
 
 
-def answers_file() -> Path:
-    """Return the path of the answer cache."""
-    return home() / "answers.sqlite"
-
-
 def safe_name(name: str) -> str:
     """Turn any text into a file name: readable, never a path, unique for each text.
 

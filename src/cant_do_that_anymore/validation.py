@@ -42,11 +42,8 @@ def parse(kind: type[T], data: bytes | str | Mapping[str, Any], where: str) -> T
     except ValidationError as error:
         errors = error.errors(include_url=False)
     if errors[0]["type"] in _UNKNOWN_KEY:
-        *above, key = errors[0]["loc"]
-        if not above:
-            valid = (item.name for item in fields(cast(Any, kind)))
-            raise unknown_value(f"key in {where}", str(key), valid)
-        raise InvalidInput(f"unknown key in {where}: {_find(errors[0]['loc'], values)[0]!r}")
+        valid = (item.name for item in fields(cast(Any, kind)))
+        raise unknown_value(f"key in {where}", str(errors[0]["loc"][-1]), valid)
     raise _error(errors, values, where)
 
 

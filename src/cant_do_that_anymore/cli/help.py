@@ -13,7 +13,8 @@ from ..validation import check
 OUTPUT = "Output"
 HEADINGS = (MODEL, TASK, LIMITS, OUTPUT)
 WIDEST_NAME = 28
-ALL_OPTIONS = f"{__name__}.all_options"  # key of a context's meta
+# Key of a context's meta: whether help lists all options, not only the common ones.
+ALL_OPTIONS = f"{__name__}.all_options"
 PATH = click.Path(path_type=Path)
 
 
@@ -90,14 +91,9 @@ MARKDOWN = Option(
 )
 
 
-def show_all(ctx: click.Context) -> None:
-    """Make help list all options, not only the common ones."""
-    ctx.meta[ALL_OPTIONS] = True
-
-
 def _print_help(ctx: click.Context, option: click.Parameter, is_given: bool) -> None:
     if is_given:
-        show_all(ctx)
+        ctx.meta[ALL_OPTIONS] = True
         click.echo(ctx.get_help())
         ctx.exit()
 

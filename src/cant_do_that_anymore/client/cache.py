@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInput, UserError, error_reason
-from ..files import answers_file
+from ..files import home
 from ..providers.base import Answer, ModelInfo, Request, Settings, digest, prompt_texts
 
 # The seed of a bundled model's answer depends on this number or on the request's own token limit,
@@ -179,5 +179,5 @@ class Cache:
 @contextmanager
 def open_cache(model: ModelInfo, *, fresh: bool = False) -> Iterator[Cache]:
     """Open the cached answers of a model, or an empty cache in memory for a fresh run."""
-    with closing(Cache(":memory:" if fresh else answers_file(), model)) as opened:
+    with closing(Cache(":memory:" if fresh else home() / "answers.sqlite", model)) as opened:
         yield opened

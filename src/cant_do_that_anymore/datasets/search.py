@@ -144,15 +144,14 @@ class Search:
         return len(self.hits) >= self.target or not self.left
 
     def gives_up(self, spec: Spec) -> bool:
-        """Whether to end the search early: hits are too rare, and most of the pool is left."""
+        """Whether to end the search early.
+
+        Hits are too rare, and most of the pool is left; or hardly any answer is even legal.
+        """
         too_rare = self.searched >= MAX_ITEMS_PER_HIT * (len(self.hits) + 1)
         most_is_left = self.searched < self.left
-        return ((too_rare and most_is_left) or self.cannot_do_it) and not spec.keep_looking
-
-    @property
-    def cannot_do_it(self) -> bool:
-        """Whether the model hardly ever gives a legal answer, and even more rarely a usual one."""
-        return self.searched >= ANSWERS_TO_JUDGE and self._few_right(self.searched)
+        cannot_do_it = self.searched >= ANSWERS_TO_JUDGE and self._few_right(self.searched)
+        return ((too_rare and most_is_left) or cannot_do_it) and not spec.keep_looking
 
     def _few_right(self, answers: int) -> bool:
         few_legal = self._legal < MIN_LEGAL_SHARE * answers

@@ -48,7 +48,6 @@ class RunFile(RunFacts):
     rule_uptake: Estimate | None
     outcomes: dict[str, dict[Outcome, int]]
     control_outcomes: dict[str, dict[Outcome, int]]
-    after_change: dict[str, float]
     folder: Path = Path()
 
     @property

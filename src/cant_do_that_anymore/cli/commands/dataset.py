@@ -71,8 +71,6 @@ def build_command(quiet: bool, **options: Any) -> None:
     built = select(spec, quiet=quiet).dataset
     n = pluralize(len(built.items), spec.change.its_habit.words.item)
     line = f"{built.version}: {n}, {built.provenance}"
-    if built.pool_ended and built.asked:
-        line += ", all that the pool contains"
     if built.failed:
         line += "; not saved for that reason. Run the same command again"
     click.echo(visible(line))

@@ -2,7 +2,6 @@
 
 import signal
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -100,7 +99,6 @@ class _Tally:
     positions: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
-    started: float = field(default_factory=time.monotonic)
 
     def add(self, mined: mining.MiningResult) -> None:
         self.games += mined.games
@@ -112,9 +110,7 @@ class _Tally:
         self.skipped += mined.skipped
 
     def __str__(self) -> str:
-        rate = self.games / max(time.monotonic() - self.started, 1e-9)
-        counts = f"{pluralize(self.positions, 'position')} in {pluralize(self.games, 'game')}"
-        return f"{counts}, {rate:,.0f} games/s"
+        return f"{pluralize(self.positions, 'position')} in {pluralize(self.games, 'game')}"
 
     def summary(self) -> str:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.skipped.items())

@@ -1,13 +1,13 @@
 """The command ``cdta rules``: the changes, by habit."""
 
-from itertools import islice
+from itertools import groupby, islice
 
 import click
 from rich.console import Console
 
 from ...errors import InvalidInput
 from ...habits.base import Change
-from ...habits.catalog import changes_named, habits, resolve_change
+from ...habits.catalog import changes_named, resolve_change
 from ..console import console
 from ..help import Command
 
@@ -37,13 +37,11 @@ def rules_command(name: str | None) -> None:
 
 
 def _print_list(changes: list[Change], screen: Console) -> None:
-    names = [name for name in habits() if any(c.its_habit.name == name for c in changes)]
-    for name in names:
+    for name, group in groupby(changes, lambda change: change.its_habit.name):
         screen.print(f"== {name} ==", style="bold")
-        for change in changes:
-            if change.its_habit.name == name:
-                screen.print(f"{change.key}", style="bold")
-                screen.print(f"{change.statement}\n")
+        for change in group:
+            screen.print(change.key, style="bold")
+            screen.print(f"{change.statement}\n")
     screen.print("Examples: cdta rules KEY", style="dim")
 
 

@@ -36,7 +36,9 @@ def pool_named(rules: Rules, name: str, *, quiet: bool) -> Pool:
             "--eval all without --pool, or pass positions of such games with --pool FILE"
         )
     if name == COMMON:
-        return Pool(COMMON, common_positions(), user_chosen=True, label=COMMON)
+        games = set().union(*shipped_games().values())
+        positions = [position for position in shipped_pool("pool") if position.game in games]
+        return Pool(COMMON, positions, user_chosen=True, label=COMMON)
     if name == DIAGONAL or (has_shipped and not name):
         return Pool(SHIPPED, shipped_pool(name or "pool"))
     label = GAMES if has_shipped else ""
@@ -47,12 +49,6 @@ def shipped_games() -> dict[str, list[int]]:
     """Return the games of the shipped datasets, by model version."""
     games: dict[str, list[int]] = json.loads((DATA / "datasets.json").read_text(encoding="utf-8"))
     return games
-
-
-def common_positions() -> list[Position]:
-    """Return the shipped pool's positions that at least one of the shipped datasets holds."""
-    games = set().union(*shipped_games().values())
-    return [position for position in shipped_pool("pool") if position.game in games]
 
 
 def _mined(rules: Rules, *, quiet: bool) -> Sequence[Position]:
