@@ -23,7 +23,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cant_do_that_anymore.habits.chess.mining import (
-    LOW_RATING,
     NOT_STANDARD,
     MiningCriteria,
     MiningResult,
@@ -257,22 +256,15 @@ def test_a_damaged_game_is_skipped_and_reported_with_its_line(damage: str, reaso
     assert "x.pgn, line 7: " + reason in result.damaged[0]
 
 
-def test_other_variants_and_low_ratings_are_skipped_and_counted() -> None:
+def test_other_variants_are_skipped_and_counted() -> None:
     def tagged(tags: str) -> str:
         return ITALIAN.replace("\n", f"\n{tags}\n", 1)
-
-    def rated(white: str, black: str) -> str:
-        return tagged(f'[WhiteElo "{white}"]\n[BlackElo "{black}"]')
 
     others = ('[Variant "Atomic"]', '[fen "8/8/8/8/8/8/8/8 w - - 0 1"]')
     standard = tagged(f'[SetUp "1"]\n[FEN "{chess.STARTING_FEN}"]')
     result = mine_text("".join([ITALIAN, *map(tagged, others), standard]))
     assert (result.games, result.skipped) == (4, Counter({NOT_STANDARD: 2}))
     assert [index for index, *_ in positions_in(result)] == [0, 3]
-    text = rated("2400", "2500") + rated("2400", "2399") + rated("2500", "?") + ITALIAN
-    result = mine_text(text, MiningCriteria(BISHOPS_AS_KNIGHTS, min_elo=2400))
-    assert [index for index, *_ in positions_in(result)] == [0]
-    assert result.skipped == Counter({LOW_RATING: 3})
 
 
 def test_duplicates_are_dropped_unless_wanted_and_games_numbered_across_inputs(

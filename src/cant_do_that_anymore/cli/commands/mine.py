@@ -33,7 +33,6 @@ MOST_REPORTS = 3  # damaged games that are reported one by one; all are counted
         Option("--rules KEY", TASK, "Rule change; see cdta rules.", default=BISHOPS_AS_KNIGHTS.key),
         Option("--every", TASK, "Every usual move of a game, not only the first.", is_flag=True),
         Option("--duplicates", TASK, "Keep positions with the same moves.", is_flag=True),
-        Option("--min-elo E", TASK, "Only games of two players rated E or higher.", default=0),
         Option("--limit N", LIMITS, "Stop after N positions.", type=AT_LEAST_1),
         Option("--jobs N", LIMITS, "Number of processes.", type=AT_LEAST_1, default=1),
         Option("--cluster ADDRESS", LIMITS, "Use a Ray cluster; auto for this machine's."),
@@ -47,7 +46,6 @@ def mine_command(
     every: bool,
     duplicates: bool,
     limit: int | None,
-    min_elo: int,
     jobs: int,
     cluster: str | None,
     output: Path | None,
@@ -59,7 +57,7 @@ def mine_command(
     """
     if output and output.resolve() in {Path(name).resolve() for name in inputs}:
         raise InvalidInput(f"{output} is one of the inputs; give another file for the positions")
-    wanted = mining.MiningCriteria(rules_named(rules), every, min_elo, not duplicates)
+    wanted = mining.MiningCriteria(rules_named(rules), every, not duplicates)
     results = mining.mine(inputs, wanted, limit=limit, jobs=jobs, cluster=cluster)
     tally = _Tally()
     prints_positions = output is None and sys.stdout.isatty()

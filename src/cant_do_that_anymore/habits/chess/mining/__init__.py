@@ -5,6 +5,6 @@ the moves and applies the rules, and ``miner`` distributes blocks of games over 
 cluster.
 """
 
-from .miner import LOW_RATING, NOT_STANDARD, MinedPosition, MiningCriteria, MiningResult, mine
+from .miner import NOT_STANDARD, MinedPosition, MiningCriteria, MiningResult, mine
 
-__all__ = ["LOW_RATING", "NOT_STANDARD", "MinedPosition", "MiningCriteria", "MiningResult", "mine"]
+__all__ = ["NOT_STANDARD", "MinedPosition", "MiningCriteria", "MiningResult", "mine"]

@@ -8,7 +8,6 @@ A pure function mines each block of games, so it does not matter where it runs::
 import json
 import logging
 import os
-import re
 import signal
 import socket
 import sqlite3
@@ -152,7 +151,6 @@ def _exit_with_parent() -> None:
 _CACHE_KB = 64_000  # memory for digests of positions; SQLite moves the rest to a temporary file
 
 NOT_STANDARD = "set-up position or other variant"
-LOW_RATING = "rating too low or unknown"
 _openings = lru_cache(maxsize=1)(Openings)  # one tree per process, which all blocks share
 _STANDARD_NAMES = {"standard", "chess", "normal"}
 
@@ -164,13 +162,11 @@ class MiningCriteria:
     Attributes:
         rules: the changed rules, which define the usual moves.
         every: take every usual move of a game, not only the first.
-        min_elo: the minimum rating of both players.
         unique: skip positions whose moves so far occurred before, in the same order.
     """
 
     rules: Rules
     every: bool = False
-    min_elo: int = 0
     unique: bool = True
 
 
@@ -245,8 +241,8 @@ def mine_block(block: Block, wanted: MiningCriteria) -> MiningResult:
     damaged: list[str] = []
     seen: set[bytes] = set()
     for index, game in enumerate(block.games, block.index):
-        if reason := _reason_to_skip(block.text, game, wanted):
-            skipped[reason] += 1
+        if not _is_standard(block.text, game):
+            skipped[NOT_STANDARD] += 1
             continue
         try:
             positions += _positions(block.text, game, index, wanted, seen)
@@ -275,16 +271,13 @@ def _positions(
     return positions
 
 
-def _reason_to_skip(text: bytes, game: Game, wanted: MiningCriteria) -> str | None:
-    if not wanted.min_elo and is_plain(text, game):
-        return None
+def _is_standard(text: bytes, game: Game) -> bool:
+    """Whether a game is of standard chess, from the initial position."""
+    if is_plain(text, game):
+        return True
     tags = tags_of(text, game)
     is_set_up = tags.get("fen", chess.STARTING_FEN) != chess.STARTING_FEN
-    if is_set_up or tags.get("variant", "standard").lower() not in _STANDARD_NAMES:
-        return NOT_STANDARD
-    ratings = [tags.get("whiteelo", ""), tags.get("blackelo", "")]
-    numbers = [int(rating) if re.fullmatch("[0-9]{1,5}", rating) else 0 for rating in ratings]
-    return LOW_RATING if min(numbers) < wanted.min_elo else None
+    return not is_set_up and tags.get("variant", "standard").lower() in _STANDARD_NAMES
 
 
 def _digest_table() -> sqlite3.Connection:
