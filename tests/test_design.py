@@ -65,7 +65,8 @@ def test_an_intervention_a_measure_and_a_column_are_one_entry_each(
     assert "No detectable effect: more time." in result.stdout
     assert "Take your time." in page(run) and 'data-condition="slowly"' in page(run)
     assert "Take your time." in cdta("prompt", "--condition", "slowly", code=0).stdout
-    (expected,) = json.loads(cdta("estimate", *options, "--seed", 2, "--json", code=0).stdout)
+    stdout = cdta("estimate", *options, "--seed", 2, "--json", code=0).stdout
+    expected = json.loads(stdout)
     assert expected["requests"] == 3 * N
     share = run[early.name]
     assert share.value == sum(map(early.first.holds, run.samples)) / N
