@@ -111,19 +111,6 @@ def mutated(original: bytes, seed: int) -> bytes:
     return bytes(content)
 
 
-@few_examples
-@given(st.binary() | st.integers())
-@example(b'{"game_idx": 1, "previous_moves": ["e2e4"], "next_filtered_moves": [7]}')
-@example(b'{"game_idx": 1, "previous_moves": [[]], "next_filtered_moves": ["a2a3"]}')
-@example(b'{"game_idx": 1e999, "previous_moves": [], "next_filtered_moves": ["a2a3"]}')
-def test_damaged_position_files_do_not_crash(tmp_path: Path, content: bytes | int) -> None:
-    valid = "".join(json.dumps(position.to_json()) + "\n" for position in POOL[:3]).encode()
-    damaged = mutated(valid, content) if isinstance(content, int) else content
-    for name, data in {"a.jsonl": damaged, "b.gz": damaged, "c.gz": gzip.compress(damaged)}.items():
-        (tmp_path / name).write_bytes(data)
-        check_no_crash(partial(read_positions, tmp_path / name, BISHOPS_AS_KNIGHTS))
-
-
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run over 1 sample; tests damage copies of its files."""
@@ -136,12 +123,26 @@ FILES = ("run.json", "samples.jsonl")
 
 
 @few_examples
-@given(st.sampled_from(FILES), st.integers())
-def test_run_folders_with_changed_bytes_do_not_crash(
-    run_folder: Path, tmp_path: Path, name: str, seed: int
+@given(st.binary() | st.integers(), st.sampled_from(FILES))
+@example(b'{"game_idx": 1, "previous_moves": ["e2e4"], "next_filtered_moves": [7]}', "run.json")
+@example(b'{"game_idx": 1, "previous_moves": [[]], "next_filtered_moves": ["a2a3"]}', "run.json")
+@example(b'{"game_idx": 1e999, "previous_moves": [], "next_filtered_moves": ["a2a3"]}', "run.json")
+def test_damaged_files_do_not_crash(
+    run_folder: Path, tmp_path: Path, content: bytes | int, name: str
 ) -> None:
+    """Files with positions, and a file of a run."""
+
+    def damaged(original: bytes) -> bytes:
+        return mutated(original, content) if isinstance(content, int) else content
+
+    lines = damaged(
+        "".join(json.dumps(position.to_json()) + "\n" for position in POOL[:3]).encode()
+    )
+    for path, data in {"a.jsonl": lines, "b.gz": lines, "c.gz": gzip.compress(lines)}.items():
+        (tmp_path / path).write_bytes(data)
+        check_no_crash(partial(read_positions, tmp_path / path, BISHOPS_AS_KNIGHTS))
     shutil.copytree(run_folder, tmp_path, dirs_exist_ok=True)
-    (tmp_path / name).write_bytes(mutated((run_folder / name).read_bytes(), seed))
+    (tmp_path / name).write_bytes(damaged((run_folder / name).read_bytes()))
     check_no_crash(lambda: load_run(tmp_path))
 
 

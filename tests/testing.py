@@ -35,7 +35,7 @@ from unittest.mock import patch
 import pytest
 from rich.console import Console
 
-from cant_do_that_anymore import Answer, Position, Rules, Run, Spec, evaluate
+from cant_do_that_anymore import Answer, Position, Run, Spec, evaluate
 from cant_do_that_anymore.habits.chess.position import write_positions
 from cant_do_that_anymore.habits.chess.rules import STANDARD
 from cant_do_that_anymore.providers.base import Model, Question, Settings
@@ -126,20 +126,17 @@ def without_plots() -> Iterator[None]:
         yield
 
 
-def question(moves: tuple[str, ...], rules: Rules = STANDARD) -> Question:
-    """The prompt after these moves under these rules, in the default wording."""
-    condition = "standard" if rules == STANDARD else "changed"
-    return conditions.question(Position(0, moves, ()), rules, condition)
+def question(moves: tuple[str, ...]) -> Question:
+    """The prompt after these moves under the standard rules, in the default wording."""
+    return conditions.question(Position(0, moves, ()), STANDARD, "standard")
 
 
-def ask(
-    model: Model, *moves: str, rules: Rules = STANDARD, settings: Settings | None = None
-) -> Answer:
+def ask(model: Model, *moves: str, settings: Settings | None = None) -> Answer:
     """The answer of a model to one prompt, by default at temperature 0; closes the model."""
 
     async def answer() -> Answer:
         try:
-            return await model.answer(question(moves, rules), settings or Settings(0.0))
+            return await model.answer(question(moves), settings or Settings(0.0))
         finally:
             await model.close()
 

@@ -39,7 +39,7 @@ class ScriptedModel(Model):
 
     def __init__(self, script: Callable[[int, int], float | Exception] = lambda *_: 0.0) -> None:
         self.script = script
-        self.reply, self.version = "answer", "m-1"
+        self.version = "m-1"
         self.attempts: Counter[int] = Counter()
         self.in_flight = self.max_in_flight = 0
 
@@ -55,7 +55,7 @@ class ScriptedModel(Model):
             await asyncio.sleep(outcome)
         finally:
             self.in_flight -= 1
-        return Answer(f"{self.reply} {number}", usage=Usage(9, 3), version=self.version)
+        return Answer(f"answer {number}", usage=Usage(9, 3), version=self.version)
 
 
 def requests(count: int) -> Iterator[Request]:
@@ -203,20 +203,6 @@ def test_an_unanswered_request_is_an_error_and_is_sent_again_next_time(cache: Ca
     model.script = lambda *_: 0.0
     assert texts(ask_all(model, cache, 9)) == expected_texts(9)
     assert model.attempts.total() == 9 + MAX_FAILED_ATTEMPTS
-
-
-def test_another_version_starts_over(cache: Cache, tmp_path: Path) -> None:
-    model = ScriptedModel()
-    ask_all(model, cache, 40)
-    model.reply, model.version = "new answer", "m-2"
-    answers = ask_all(model, cache, 50)
-    assert {answer.version for answer in answers} == {"m-2"}
-    assert model.attempts.total() == 90
-    with closing(Cache(tmp_path / "answers.sqlite", INFO)) as again:  # resumes in that namespace
-        assert texts(ask_all(model, again, 50)) == texts(answers)
-    model.version = "m-1"
-    ask_all(model, cache, 60)  # an alias that flips back finds its earlier answers
-    assert model.attempts.total() == 90 + 20
 
 
 @pytest.mark.parametrize("every", [2, 20])

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from cant_do_that_anymore.client import client
-from cant_do_that_anymore.errors import Incomplete, UserError
+from cant_do_that_anymore.errors import UserError
 from cant_do_that_anymore.habits.base import Message
 from cant_do_that_anymore.habits.chess.rules import STANDARD
 from cant_do_that_anymore.providers import openai_api
@@ -29,7 +29,6 @@ from testing import (
     measure,
     moves_in,
     positions,
-    serving,
     wavering,
 )
 
@@ -99,23 +98,6 @@ def test_the_error_without_v1_suggests_the_url_with_it(model: str | None, serve:
         measure(server, model=model, base_url=server.url.removesuffix("/v1"))
     assert str(error.value).endswith(f"; most servers answer below /v1: try {server.url}")
     assert server.requests == []
-
-
-def test_a_dead_server_ends_the_run_and_its_answers_are_saved() -> None:
-    async def die(request: Body, number: int) -> web.StreamResponse | None:
-        return FAULTS["reset"]() if number > 30 else None
-
-    with (
-        serving(wavering, fault=die) as server,
-        pytest.raises(Incomplete, match=r"m stopped answering .* Run the same command again"),
-    ):
-        run_on(server, 30, max_connections=4)
-    with serving(wavering, int(server.url.split(":")[2].removesuffix("/v1"))) as restarted:
-        run = run_on(restarted, 30, max_connections=4)
-    assert len(restarted.requests) == 60 - 30
-    assert run.results.n == 30
-    with pytest.raises(UserError, match=r"no server answers at http://127.0.0.1:.*start it"):
-        run_on(server, 2, seed=1, fresh=True)
 
 
 def test_lasting_faults_and_refusals_in_a_row_are_noted_and_do_not_end_a_run(
