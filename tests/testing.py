@@ -1,21 +1,16 @@
 """Helpers that several test files import from here; fixtures are in conftest.py.
 
 ``measure(habit, n=30)`` evaluates a responder (a function from a request to a reply, see
-planted_models.py) without HTTP and returns a `Run`. To see the requests, call
-``measure(server, ...)`` in ``with serving_in_process(perfect, model="m-1") as server``. With
-``serving``, and with the fixtures ``serve`` and ``server``, requests are sent over HTTP on the
-loopback interface. ``measure("cdta/pocket", ...)`` evaluates a model by name. Keywords are those of
-`Spec`, with the wording plain by default; ``dataset=positions(30)`` is a file with the first
-positions of ``POOL``.
-``ask(model, "e2e4")`` sends one prompt. Runs without requests: ``run_with_outcomes("m",
-keeps_habit_in(40))`` from outcomes, ``run_from_answers`` from answers.
+planted_models.py) without HTTP and returns a `Run`; ``measure("cdta/pocket", ...)`` a model by its
+name; ``measure(server, ...)`` a server, whose requests can be seen: over HTTP in ``with
+serving(perfect, model="m-1") as server`` and by the fixtures ``serve`` and ``server``, else in
+``with serving_in_process(...)``. Keywords are those of `Spec`, with the wording plain by default;
+``dataset=positions(30)`` is a file with the first positions of ``POOL``. Runs without requests:
+``run_with_outcomes("m", keeps_habit_in(40))`` from outcomes, ``run_from_answers`` from answers.
 
 ``cdta("run", ..., code=0)`` runs a command in this process, checks its exit code, and returns its
-stdout and stderr; ``start_cdta`` starts a real process, for signals and kills. Fixtures: ``home``
-(always: a fresh CDTA_HOME and no keys), ``serve`` and ``server``, ``no_retry_delay``, ``priced`` (a
-price list), ``small_pools``, ``no_plots``, ``pocket_run`` (made once), ``open_page`` (a browser).
-``snapshot("name", text)`` compares output with a file; ``SNAPSHOTS=write pytest ...`` rewrites it,
-to be reviewed as a diff. Helpers for few tests stay in the other modules of this folder.
+stdout and stderr. ``snapshot("name", text)`` compares output with a file; ``SNAPSHOTS=write pytest
+...`` rewrites it, to be reviewed as a diff. Helpers for few tests stay in the other modules.
 """
 
 import asyncio
@@ -42,13 +37,14 @@ from cant_do_that_anymore.providers.base import Model, Question, Settings
 from cant_do_that_anymore.report import pages
 from cant_do_that_anymore.task import conditions
 from cant_do_that_anymore.task.types import Sample
-from faults import error_when
 from loopback import (
     Body,
     Loopback,
     Reasoning,
     Responder,
     checksum,
+    error,
+    error_when,
     is_changed,
     moves_in,
     serving,

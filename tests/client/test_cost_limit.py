@@ -17,14 +17,14 @@ from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.providers.chain_of_thought import CONCLUDE
 from cant_do_that_anymore.runs.cost import estimate
 from cant_do_that_anymore.runs.storage import save_run
-from faults import FAULTS, error_when
-from loopback import Fault
+from loopback import FAULTS, Fault
 from planted_models import habit_in_every_fifth
 from testing import (
     Body,
     Loopback,
     Reasoning,
     Serve,
+    error_when,
     habit,
     is_changed,
     measure,

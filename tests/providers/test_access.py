@@ -13,7 +13,6 @@ from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.providers.base import Answer, RequestRejected
 from cant_do_that_anymore.providers.catalog import parse_name
 from cant_do_that_anymore.providers.openai_api import proxy_for
-from faults import error, error_when
 from testing import (
     Body,
     Loopback,
@@ -21,6 +20,8 @@ from testing import (
     Spec,
     ask,
     cdta,
+    error,
+    error_when,
     habit,
     measure,
     openai_server,

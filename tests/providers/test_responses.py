@@ -17,7 +17,7 @@ from cant_do_that_anymore.providers.responses import (
     parse_retry_after,
     split_reasoning,
 )
-from faults import FAULTS
+from loopback import FAULTS
 from testing import Body, Loopback, ask, serving
 
 OWN, INSPECT = "m", "openai-api/loop/m"

@@ -17,7 +17,7 @@ from cant_do_that_anymore.habits.chess.rules import STANDARD
 from cant_do_that_anymore.providers import openai_api
 from cant_do_that_anymore.providers.base import Question, Settings
 from cant_do_that_anymore.providers.catalog import parse_name
-from faults import FAULTS, error
+from loopback import FAULTS
 from testing import (
     POOL,
     Body,
@@ -25,6 +25,7 @@ from testing import (
     Run,
     Serve,
     cdta,
+    error,
     habit,
     measure,
     moves_in,
