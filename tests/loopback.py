@@ -180,7 +180,6 @@ def serving(source: Loopback | Responder, port: int = 0, **fields: Any) -> Itera
     A responder is served by a `Loopback` with these fields.
     """
     server = source if isinstance(source, Loopback) else Loopback(source, **fields)
-    loop = asyncio.new_event_loop()
     app = web.Application(client_max_size=2**26)
     app.router.add_post("/v1/chat/completions", server.answer)
     app.router.add_post("/v1/completions", server.answer)
@@ -193,23 +192,17 @@ def serving(source: Loopback | Responder, port: int = 0, **fields: Any) -> Itera
         await site.start()
         server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
 
-    async def stop_hanging() -> None:
-        hanging = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in hanging:
-            task.cancel()
-        await asyncio.gather(*hanging, return_exceptions=True)
-
-    loop.run_until_complete(start())
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    try:
-        yield server
-    finally:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.run_until_complete(stop_hanging())
-        loop.close()
+    with asyncio.Runner() as loop_runner:  # at the end it cancels what hangs
+        loop_runner.run(start())
+        loop = loop_runner.get_loop()
+        thread = threading.Thread(target=loop.run_forever)
+        thread.start()
+        try:
+            yield server
+        finally:
+            asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import asyncio
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import chess
@@ -28,16 +28,12 @@ DIAGONAL = shipped_pool("diagonal")[::100]
 GREEDY = Settings(0.0)
 
 
-def replies_of(
-    name: str, questions: list[Question], settings: Settings | Sequence[Settings] = GREEDY
-) -> list[str]:
-    """The replies to concurrent questions, with these settings or those of each."""
-    each = [settings] * len(questions) if isinstance(settings, Settings) else settings
+def replies_of(name: str, questions: Iterable[Question], settings: Settings = GREEDY) -> list[str]:
+    """The replies to concurrent questions."""
     model = PocketModel(name)
 
     async def ask_all() -> list[Answer]:
-        pairs = zip(questions, each, strict=True)
-        return await asyncio.gather(*(model.answer(*pair) for pair in pairs))
+        return await asyncio.gather(*(model.answer(each, settings) for each in questions))
 
     return [answer.text for answer in asyncio.run(ask_all())]
 
@@ -46,7 +42,7 @@ def moves_of(
     name: str,
     positions: Sequence[Position],
     rules: Rules = STANDARD,
-    settings: Settings | Sequence[Settings] = GREEDY,
+    settings: Settings = GREEDY,
 ) -> list[str]:
     return replies_of(name, [Question(rules, position, ()) for position in positions], settings)
 
