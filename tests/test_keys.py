@@ -1,6 +1,5 @@
 """A planted key appears nowhere after a run full of errors."""
 
-import json
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -9,12 +8,9 @@ from urllib.parse import quote
 import pytest
 from aiohttp import web
 
-from cant_do_that_anymore import Answer
 from cant_do_that_anymore.errors import InvalidInput
-from cant_do_that_anymore.providers.access import Access, Redactor
-from cant_do_that_anymore.providers.catalog import parse_name, server_info
-from cant_do_that_anymore.providers.openai_api import ServerModel
-from cant_do_that_anymore.providers.responses import Response
+from cant_do_that_anymore.providers.access import Redactor
+from cant_do_that_anymore.providers.catalog import parse_name
 from testing import Body, Loopback, cdta, habit, positions, serving
 
 KEY = "sk-planted-3fa85f64-5717-4562-b3fc-2c963f66afa6"
@@ -33,28 +29,29 @@ def echo_server(status: int) -> Loopback:
             return web.json_response({"error": {"message": text}}, status=status)
         return None
 
-    server = Loopback(lambda request: f"{habit(request)} {KEY}", model=f"m {KEY}", fault=fault)
+    server = Loopback(
+        lambda request: f"<think>{KEY}</think>{habit(request)} {KEY}", model=f"m {KEY}", fault=fault
+    )
     return server
 
 
-ADDRESS, USE_A_VARIABLE = "http://localhost/v1", "put the key into an environment variable"
 NO_HOSTS = ("", "[bad", "h:99999", "h:port", "a b")
-BAD_CHARACTERS = "CDTA_API_KEY contains characters"
+NO_ADDRESSES = (
+    *(f"http://user:{KEY}@localhost/v1", f"http://localhost/v1?key={KEY}", f"http://h/#{KEY}"),
+    *(f"http://{host}/v1" for host in NO_HOSTS),
+    *(f"http://user:{KEY}@{host}/v1" for host in NO_HOSTS),
+)
 
 
 @pytest.mark.parametrize(
     ("address", "key", "message"),
     [
-        (f"http://user:{KEY}@localhost/v1", "", USE_A_VARIABLE),
-        (f"{ADDRESS}?key={KEY}", "", USE_A_VARIABLE),
-        (f"http://h/#{KEY}", "", USE_A_VARIABLE),
-        *((f"http://user:{KEY}@{host}/v1", "", "a server's address is like") for host in NO_HOSTS),
-        *((f"http://{host}/v1", "", "a server's address is like") for host in NO_HOSTS),
-        (ADDRESS, f"{KEY}\n{KEY}", BAD_CHARACTERS),
-        (ADDRESS, f"{KEY}\u20ac", BAD_CHARACTERS),
+        *((address, "", "put the key into an environment variable") for address in NO_ADDRESSES),
+        ("http://localhost/v1", f"{KEY}\n{KEY}", "CDTA_API_KEY contains characters"),
+        ("http://localhost/v1", f"{KEY}\u20ac", "CDTA_API_KEY contains characters"),
     ],
 )
-def test_an_unusable_key_is_refused_and_not_printed(
+def test_an_unusable_address_or_key_is_refused_and_not_printed(
     address: str, key: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CDTA_API_KEY", key)
@@ -67,32 +64,12 @@ ODD_KEY = 'sk-pl"a&n<t>ed/3fa8+5f64=5717\\4562'
 """A key that every encoding changes."""
 
 
-def answer_with(text: str, headers: dict[str, str], model_name: str = "m") -> tuple[Answer, str]:
-    """An answer that has a text everywhere, and the message of an error that has it."""
-    model = ServerModel(server_info(model_name, ADDRESS), Access("CDTA_API_KEY", headers))
-    message = {"content": f"e2e4 {text}.", "reasoning_content": f"I saw {text}."}
-    body = {
-        "model": f"{model_name} {text}",
-        "choices": [{"message": message, "finish_reason": "stop"}],
-    }
-    answer = model.answer_in(Response(200, None, json.dumps(body).encode()), 512)
-    refusal = Response(401, None, json.dumps({"error": f"what, {text}?"}).encode())
-    return answer, str(model.fault(refusal))
-
-
 def test_a_key_is_hidden_literally_quoted_and_in_base64_and_nothing_else_is() -> None:
-    headers = {"Authorization": f"Bearer {ODD_KEY}"}
+    redact = Redactor(ODD_KEY, "EMPTY", "long-name-7b", shown="long-name-7b")
     for encoded in (ODD_KEY, quote(ODD_KEY, safe=""), b64encode(ODD_KEY.encode()).decode()):
-        answer, error = answer_with(encoded, headers)
-        for text in (answer.text, answer.reasoning, answer.version, error):
-            assert "***" in text
-            assert encoded not in text
-        assert answer.text.startswith("e2e4 ")
-    for text in ("e2e4", "a key is no habit", "sk-pl", "max_tokens"):
-        assert answer_with(text, headers)[0].text == f"e2e4 {text}."
-    assert Redactor("EMPTY")("The board is EMPTY") == "The board is EMPTY"
-    answer, _ = answer_with("", {"X-Model": "long-name-7b"}, "long-name-7b")
-    assert answer.version.strip() == "long-name-7b"
+        assert redact(f"e2e4 {encoded}.") == "e2e4 ***."
+    for text in ("e2e4", "a key is no habit", "sk-pl", "The board is EMPTY", "long-name-7b"):
+        assert redact(text) == text
 
 
 @pytest.mark.usefixtures("no_retry_delay", "no_plots")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from cant_do_that_anymore.client.session import create_model, model_info
+from cant_do_that_anymore.client.session import create_model
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.providers.base import Answer, RequestRejected
 from cant_do_that_anymore.providers.catalog import parse_name
@@ -104,13 +104,6 @@ def test_an_env_file_here_or_above_fills_in_missing_variables(
     assert keys[-1] == "Bearer of the shell"
     (tmp_path / ".env").write_bytes(b"A=\xff")
     assert cdta(*command).stderr.startswith(f"cdta: cannot read '{tmp_path}/.env' (")
-
-
-def test_some_models_are_reached_through_inspect() -> None:
-    for name in ("openai/azure/my-deployment", "openai/bedrock/m", "inspect/openai/o1-pro"):
-        info = model_info(Spec(model=name, tag="t"))
-        assert info.identity["api"] == "inspect"
-        assert info.identity["name"] == info.name == name.removeprefix("inspect/")
 
 
 KEY = "sk-0123456789abcdef"
