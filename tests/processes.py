@@ -39,18 +39,10 @@ def oaieval(*arguments: object, code: int | None = None, **environment: str) -> 
     return _run(oaieval_main, ["oaieval", *map(str, arguments)], code, b"", environment)
 
 
-def start_cdta(
-    *arguments: object, terminal: int | None = None, **environment: str
-) -> "subprocess.Popen[str]":
-    """Start ``cdta`` in a new process, attached to a terminal if a file descriptor is given."""
-    return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *map(str, arguments)],
-        env=os.environ | environment,
-        stdin=terminal,
-        stdout=subprocess.PIPE,
-        stderr=terminal or subprocess.PIPE,
-        text=True,
-    )
+def start_cdta(*arguments: object) -> "subprocess.Popen[str]":
+    """Start ``cdta`` in a new process."""
+    command = [sys.executable, "-c", PROGRAM, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def _run(

@@ -1,6 +1,7 @@
-"""How requests get through: headers, proxies, ``.env``, Azure; and what an error says if not."""
+"""How requests get through: headers, proxies, ``.env``, Inspect; and what an error says if not."""
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from aiohttp import web
 
 from cant_do_that_anymore.client.session import create_model
 from cant_do_that_anymore.errors import InvalidInput, UserError
-from cant_do_that_anymore.providers.base import Answer, RequestRejected
+from cant_do_that_anymore.providers.base import Answer, RequestRejected, Settings
 from cant_do_that_anymore.providers.catalog import parse_name
 from cant_do_that_anymore.providers.openai_api import proxy_for
 from testing import (
@@ -173,3 +174,43 @@ def test_an_unlisted_model_is_noted_before_the_first_request(
     )
     assert (note in measure(listing, dataset=positions(4)).notes) != is_accepted
     assert requests_before_list[0] == 0
+
+
+def test_requests_to_a_chat_model_and_a_base_model(
+    server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOOP_API_KEY", "test")
+    monkeypatch.setenv("LOOP_BASE_URL", server.url)
+    monkeypatch.delenv("INSPECT_HTTP_REQUEST_TIMEOUT", raising=False)
+    for name in ("openai-api/loop/m", "openai-api-completions/loop/m"):
+        model: Any = parse_name(name).load()
+        ask(model, "e2e4", "e7e5", settings=Settings(0.0, model.info.max_tokens))
+        assert model._model.api.client.timeout.read >= 1800
+    chat, base = server.requests
+    roles = [message["role"] for message in chat["messages"]]
+    assert roles == ["system", "user", "assistant", "user"]  # a user turn was added first
+    assert base["prompt"].endswith("Assistant: e2e4\nUser: e7e5\nAssistant:")
+    assert base["max_tokens"] == 4
+    assert "User:" in base["stop"]
+
+
+def test_an_unknown_provider_or_missing_key_gives_a_one_sentence_error() -> None:
+    with pytest.raises(InvalidInput, match="cannot use 'nobody/m': Model API nobody"):
+        parse_name("nobody/m").load()
+    with pytest.raises(InvalidInput) as error:
+        parse_name("anthropic/m").load()
+    message = str(error.value)
+    assert message.startswith("cannot use 'anthropic/m': ")
+    assert "ANTHROPIC_API_KEY" in message or "pip install anthropic" in message
+    assert all(mark not in message for mark in ("\n", "ERROR", "[bold"))
+
+
+def test_missing_inspect_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "cant_do_that_anymore.providers.inspect_api", raising=False)
+    monkeypatch.setitem(sys.modules, "inspect_ai.model", None)
+    extras = {"anthropic": "anthropic", "openai/azure": "openai", "mistral": "inspect"}
+    for provider, extra in extras.items():
+        with pytest.raises(InvalidInput) as error:
+            parse_name(f"{provider}/m").load()
+        pip = f"pip install 'cant-do-that-anymore[{extra}]'"
+        assert str(error.value) == f"{provider}/m needs Inspect AI: {pip}"
