@@ -250,21 +250,17 @@ def moves_in(request: Body) -> tuple[str, ...]:
 
 def queried_move(request: Body) -> str | None:
     """The move in a question about legality, or None for other prompts."""
-    text = request["messages"][-1]["content"] if "messages" in request else request["prompt"]
-    match = re.search(r"is (\S+) a legal move", text)
+    match = re.search(r"is (\S+) a legal move", str(request))
     return match[1] if match else None
 
 
-DEFAULT_CHANGE = ("bishops now move exactly as knights", "can no longer move diagonally")
-"""Words of the default change; every shipped wording has one of them."""
+CHANGED = ("differ", "variant", "bishops now move exactly as knights", "can no longer move diag")
+"""Words that state changed rules; every shipped wording of the default change has some of them."""
 
 
 def is_changed(request: Body) -> bool:
     """Whether the prompt states changed rules other than the default placebo."""
-    text = request["messages"][0]["content"] if "messages" in request else request["prompt"]
-    is_told = any(words in text for words in ("differ", "variant"))
-    states_it = any(words in str(request) for words in DEFAULT_CHANGE)
-    return (is_told or states_it) and not is_placebo(request)
+    return any(words in str(request) for words in CHANGED) and not is_placebo(request)
 
 
 def is_placebo(request: Body) -> bool:

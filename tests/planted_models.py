@@ -209,7 +209,7 @@ MIN_REASONING_TOKENS = {"none": 0, "low": 500, "medium": 1_500, "high": 4_000}
 """The fewest reasoning tokens, by effort."""
 
 
-def keeps_habit_at(effort: str, moves: tuple[str, ...], model: str = "yielding") -> bool:
+def keeps_habit_at(effort: str, moves: tuple[str, ...], model: str) -> bool:
     """Whether a model keeps its habit under the changed rules."""
     return checksum(moves) % 10 < HABITS_KEPT[model][effort]
 
@@ -220,17 +220,15 @@ def reasoning_tokens_at(effort: str, moves: tuple[str, ...], *, changed: bool) -
     return tokens and (tokens * 3 // 2 if changed else tokens) + checksum(moves) % 100
 
 
-def habit_by_effort(request: Body) -> str:
-    """The habit, replaced by a legal move in more positions with more effort."""
-    kept = keeps_habit_at(request["reasoning_effort"], moves_in(request), request["model"])
-    return habit(request) if kept or not is_changed(request) else adapting(request)
-
-
 def effort_server() -> Loopback:
     """A server whose models follow the rule more with more effort, by a known function."""
+
+    def respond(request: Body) -> str:
+        kept = keeps_habit_at(request["reasoning_effort"], moves_in(request), request["model"])
+        return habit(request) if kept or not is_changed(request) else adapting(request)
 
     def tokens(request: Body) -> int:
         effort, changed = request["reasoning_effort"], is_changed(request)
         return reasoning_tokens_at(effort, moves_in(request), changed=changed)
 
-    return Loopback(habit_by_effort, reasoning=replace(HIDDEN, tokens=tokens))
+    return Loopback(respond, reasoning=replace(HIDDEN, tokens=tokens))

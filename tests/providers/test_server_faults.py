@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import time
 from collections import Counter
 from contextlib import closing, suppress
@@ -14,7 +13,6 @@ from cant_do_that_anymore.client import client
 from cant_do_that_anymore.errors import UserError
 from cant_do_that_anymore.habits.base import Message
 from cant_do_that_anymore.habits.chess.rules import STANDARD
-from cant_do_that_anymore.providers import openai_api
 from cant_do_that_anymore.providers.base import Question, Settings
 from cant_do_that_anymore.providers.catalog import parse_name
 from loopback import FAULTS
@@ -121,13 +119,6 @@ def test_lasting_faults_and_refusals_in_a_row_are_noted_and_do_not_end_a_run(
     assert failed[0].answers["standard"].error
     assert (run.results.n, run.results.failed) == (70 - 13, 13)
     assert any("13 samples without an answer" in note for note in run.notes)
-
-
-def test_connections_are_kept_alive() -> None:
-    address = socket.getaddrinfo("127.0.0.1", 80, type=socket.SOCK_STREAM)[0]
-    with openai_api.keepalive_socket(address) as connection:
-        assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-        assert connection.type == socket.SOCK_STREAM
 
 
 def test_lone_surrogates_are_cached_and_printed(serve: Serve) -> None:
