@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from random import Random
-from typing import Any
 
 import chess
 
@@ -181,24 +180,8 @@ def illegal_when_reminded(request: Body) -> str:
     return "h1h8" if is_reminded(request) else CANNOT_STOP(request)
 
 
-def rejected_by_openai(request: Body) -> str:
-    """The error message of a strict service if it rejects a parameter, else ""."""
-    if "max_tokens" in request:
-        return (
-            "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
-            "'max_completion_tokens' instead."
-        )
-    if request.get("temperature", 1) != 1:
-        return (
-            "Unsupported value: 'temperature' does not support 0 with this model. Only the "
-            "default (1) value is supported."
-        )
-    return ""
-
-
 HIDDEN = Reasoning(field="", counted="details", cut_off=("", "length"))
-OPENAI: dict[str, Any] = {"reasoning": HIDDEN, "rejection": rejected_by_openai}
-"""Hides its reasoning but counts it."""
+"""Hidden but counted, as by OpenAI."""
 
 HABITS_KEPT = {
     "yielding": {"none": 9, "low": 6, "medium": 4, "high": 1},

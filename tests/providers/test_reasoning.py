@@ -7,7 +7,7 @@ import pytest
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.task.types import answers_of
 from loopback import token_limit, varying_length
-from planted_models import OPENAI
+from planted_models import HIDDEN
 from testing import (
     Body,
     Reasoning,
@@ -30,8 +30,15 @@ def rejected_by_kimi(request: Body) -> str:
     return "invalid temperature: only 1 is allowed for this model" if is_rejected else ""
 
 
+def rejected_by_openai(request: Body) -> str:
+    if "max_tokens" in request:
+        return "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+    is_rejected = request.get("temperature", 1) != 1
+    return "'temperature' does not support 0 with this model." if is_rejected else ""
+
+
 FAMILIES: dict[str, dict[str, Any]] = {
-    "OpenAI": OPENAI,
+    "OpenAI": {"reasoning": HIDDEN, "rejection": rejected_by_openai},
     "Kimi": {"reasoning": Reasoning(field="reasoning_content"), "rejection": rejected_by_kimi},
     "vLLM": {"reasoning": Reasoning()},
     "xAI": {"reasoning": Reasoning(field="reasoning_content", counted="total")},
