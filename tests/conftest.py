@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # few tests need a browser
     from playwright.sync_api import Browser
 
     from browser import Opener, OpenPage
-    from testing import Loopback, Run, Serve
+    from testing import Loopback, Serve
 
 pytest.register_assert_rewrite("testing")  # snapshots that differ are shown line by line
 
@@ -160,14 +160,6 @@ def no_plots() -> Iterator[None]:
 
     with without_plots():
         yield
-
-
-@pytest.fixture(scope="session")
-def pocket_run() -> "Run":
-    """A run of the bundled language model with 20 samples, made once."""
-    from testing import measure
-
-    return measure("cdta/pocket", n=20)
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from cant_do_that_anymore import (
 )
 from cant_do_that_anymore.errors import InvalidInput, UserError
 from cant_do_that_anymore.habits.chess import rule_pool
-from testing import without_plots
+from testing import measure, without_plots
 
 DOCS = Path(__file__).parents[2] / "docs"
 EVIL = "</style><script>window.hacked = 1</script>\u202e"
@@ -48,6 +48,11 @@ def home(shared_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("CDTA_HOME", str(shared_home))
     monkeypatch.chdir(tmp_path)
     return shared_home
+
+
+@pytest.fixture(scope="module")
+def pocket_run() -> Run:
+    return measure("cdta/pocket", n=20)
 
 
 @pytest.fixture
