@@ -23,9 +23,6 @@ if TYPE_CHECKING:  # few tests need a browser
 
 pytest.register_assert_rewrite("testing")  # snapshots that differ are shown line by line
 
-EXTRA_WORKERS = 2
-"""More worker processes than cores, since tests also wait for servers, browsers and processes."""
-
 RAMDISK = Path("/dev/shm")
 if "TMPDIR" not in os.environ and RAMDISK.is_dir() and shutil.disk_usage(RAMDISK).free > 2 * 2**30:
     os.environ["TMPDIR"] = str(RAMDISK)  # waiting for the disk takes a third of the time
@@ -33,7 +30,8 @@ if "TMPDIR" not in os.environ and RAMDISK.is_dir() and shutil.disk_usage(RAMDISK
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    return (os.cpu_count() or 1) + EXTRA_WORKERS
+    """More than cores, since tests also wait for servers, browsers and processes."""
+    return (os.cpu_count() or 1) + 2
 
 
 def pytest_xdist_setupnodes() -> None:

@@ -31,11 +31,6 @@ from cant_do_that_anymore.task.scorer import judge
 from cant_do_that_anymore.task.types import Reading
 from testing import habit, measure, positions, serving_in_process
 
-few_examples = settings(
-    max_examples=60,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-
 any_text = st.text(st.characters(exclude_categories=()))
 move_like_text = st.text("abcdefghNBRQKOo0x12345678=+#-:> \n.!→–,qnrbE\x00\u200b", max_size=40)
 TRICKY_NAMES = (
@@ -122,7 +117,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 FILES = ("run.json", "samples.jsonl")
 
 
-@few_examples
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary() | st.integers(), st.sampled_from(FILES))
 @example(b'{"game_idx": 1, "previous_moves": ["e2e4"], "next_filtered_moves": [7]}', "run.json")
 @example(b'{"game_idx": 1, "previous_moves": [[]], "next_filtered_moves": ["a2a3"]}', "run.json")

@@ -25,13 +25,8 @@ CUT_OFF = Answer("e7", "length", version="m-1", limit=512)
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "answers.sqlite"
-
-
-@pytest.fixture
-def cache(path: Path) -> Iterator[Cache]:
-    with closing(Cache(path, MODEL)) as cache:
+def cache(tmp_path: Path) -> Iterator[Cache]:
+    with closing(Cache(tmp_path / "answers.sqlite", MODEL)) as cache:
         yield cache
 
 
@@ -71,11 +66,12 @@ def test_the_first_answer_stays_unless_it_was_cut_off(
     assert saved and saved.text == stays
 
 
-def test_answers_survive_with_the_limit_of_the_newest(cache: Cache, path: Path) -> None:
+def test_answers_survive_with_the_limit_of_the_newest(cache: Cache, tmp_path: Path) -> None:
     assert (cache.is_empty, cache.token_limit(None)) == (True, None)
     answer = Answer("e7e5", version="m-1", adjustments=("no system",), cost=0.1)
     for number, limit in enumerate((32_768, 512)):
         cache.save([(replace(REQUEST, draw=number), SETTINGS, answer, limit)])
+    path = tmp_path / "answers.sqlite"
     with closing(Cache(path, MODEL)) as again:
         assert (again.is_empty, again.token_limit(None)) == (False, 512)
         assert again.token_limit("high") is None

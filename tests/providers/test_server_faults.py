@@ -19,8 +19,6 @@ from loopback import FAULTS
 from testing import (
     POOL,
     Body,
-    Loopback,
-    Run,
     Serve,
     cdta,
     error,
@@ -34,14 +32,10 @@ from testing import (
 pytestmark = pytest.mark.usefixtures("no_retry_delay")
 
 
-def run_on(server: Loopback, n: int, **options: object) -> Run:
-    return measure(server, dataset=positions(n), n=n, **options)
-
-
 @pytest.mark.usefixtures("short_timeout")
 def test_faults_of_every_kind_change_no_result(serve: Serve) -> None:
     server = serve(wavering)
-    faultless = run_on(server, 30)
+    faultless = measure(server, dataset=positions(30))
     faults_left = 2 * list(FAULTS.values())
     sent: set[str] = set()
 
@@ -51,7 +45,7 @@ def test_faults_of_every_kind_change_no_result(serve: Serve) -> None:
         return faults_left.pop()() if is_new and faults_left else None
 
     server.fault = fault
-    run = run_on(server, 30, fresh=True, max_connections=8)
+    run = measure(server, dataset=positions(30), fresh=True, max_connections=8)
     assert run.samples == faultless.samples
     assert run.results == faultless.results
     assert len(server.requests) == 2 * 2 * 30 + 2 * len(FAULTS)
@@ -72,7 +66,7 @@ def test_concurrency_adapts_to_an_overloaded_server(serve: Serve) -> None:
         in_flight -= 1
         return None
 
-    run = run_on(serve(wavering, fault=fault), 60, max_connections=32)
+    run = measure(serve(wavering, fault=fault), dataset=positions(60), max_connections=32)
     assert run.results.failed == 0
     assert n_by_refusal[False] == 120
     assert n_by_refusal[True] < 110
@@ -85,7 +79,7 @@ def test_retry_after_is_respected(serve: Serve) -> None:
         times.append(time.monotonic())
         return web.Response(status=429, headers={"Retry-After": "0.3"}) if number == 3 else None
 
-    run = run_on(serve(wavering, fault=fault), 3, max_connections=1)
+    run = measure(serve(wavering, fault=fault), dataset=positions(3), max_connections=1)
     assert run.results.n == 3
     assert times[3] - times[2] >= 0.3
 
@@ -113,7 +107,7 @@ def test_lasting_faults_and_refusals_in_a_row_are_noted_and_do_not_end_a_run(
             return error(500, "no")
         return error(400, "content policy") if moves in refused else None
 
-    run = run_on(serve(wavering, fault=fault), 70, max_connections=1)
+    run = measure(serve(wavering, fault=fault), dataset=positions(70), max_connections=1)
     failed = [sample for sample in run.samples if not sample.answered]
     assert {sample.item.subject for sample in failed} == {failing, *refused}
     assert failed[0].answers["standard"].error
