@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal
 from ..comparison.leaderboard import BaselineCheck, Ranking, rankings, verdicts
 from ..errors import InvalidInput, UserError, unknown_value
 from ..files import check_new_dir, file_errors
-from ..report import every_eval_ever, hub, pages
+from ..report import pages
+from ..report.exports import EXPORTS
 from ..report.formats.csv import as_flat
 from ..report.html import PAGE_NAME, write_text
 from ..report.rows import build_document, measure_rows, pair_row, sample_row
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Rows = Literal["measures", "pairs", "samples"]
-# Functions that return the texts of an export by file name.
-EXPORTS = {"eee": every_eval_ever.export, "hub": hub.export}
 # Plots by preference, by the beginning of their names.
 PLOTS_NEEDED = "plots need matplotlib: pip install 'cant-do-that-anymore[plots]'"
 _PLOTS = ("rules", "curve", "uptake")

@@ -5,8 +5,9 @@ from pathlib import Path
 import click
 
 from ...api.functions import load
-from ...api.results import EXPORTS, Experiment
+from ...api.results import Experiment
 from ...formatting import visible
+from ...report.exports import EXPORTS
 from ...runs.lookup import newest_runs
 from ..help import OUTPUT, PATH, Command, Option
 

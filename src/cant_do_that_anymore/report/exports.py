@@ -1,8 +1,8 @@
-"""Export results in the schema of Every Eval Ever (EEE).
+"""Export results in the schema of Every Eval Ever (EEE), or for the Hugging Face Hub.
 
 EEE 0.3.0 has one JSON file per run with all its numbers, and beside it one with a line per sample
-and condition. It contains no server's address, and nothing exported names a folder of this
-machine.
+and condition. The Hub shows what a model's repository has in ``.eval_results/``, one file per
+result. Nothing exported contains a server's address or names a folder of this machine.
 """
 
 import json
@@ -12,7 +12,11 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import uuid4
 
+import yaml
+
 from ..comparison.entries import Entry
+from ..errors import InvalidInput
+from ..files import safe_name
 from ..formatting import last_part, without_folders
 from ..metrics.estimates import Estimate
 from ..metrics.measures import MEASURES
@@ -38,9 +42,11 @@ FROM_REPLY = {
     "is_terminal": True,
 }
 METHOD = "score interval, clustered by group; it covers every reading of unusable replies"
+PROJECT_URL = f"https://github.com/{LIBRARY}/{LIBRARY}"
+DATASET = f"{LIBRARY}/{LIBRARY}"  # the benchmark's dataset, with the tasks in its eval.yaml
 
 
-def export(entries: Iterable[Entry], organization: str = "") -> dict[str, str]:
+def export_eee(entries: Iterable[Entry], organization: str = "") -> dict[str, str]:
     """Return the exported texts by file name, two files for each run."""
     files: dict[str, str] = {}
     for entry in entries:
@@ -159,3 +165,47 @@ def _references(sample: Sample, condition: Condition) -> list[str]:
     if condition.about:
         return ["yes" if rules.allows(condition.about(item, rules), item) else "no"]
     return [answer for answer in rules.guesses(item) if rules.allows(answer, item)]
+
+
+def export_hub(entries: Iterable[Entry], organization: str = "") -> dict[str, str]:
+    """Return the exported texts by file name, one file for each run.
+
+    Raises:
+        InvalidInput: if a run has no rule uptake.
+    """
+    files: dict[str, str] = {}
+    for entry in entries:
+        uptake = entry.results.uptake
+        if not uptake:
+            raise InvalidInput(f"{entry.label} has no rule uptake to share: it shows no habit")
+        result = _hub_result(entry, uptake, organization)
+        name = f"{safe_name(entry.label)}/.eval_results/{BENCHMARK}.{_task_id(entry)}.yaml"
+        files[name] = yaml.safe_dump([result], sort_keys=False, allow_unicode=True)
+    return files
+
+
+def _task_id(entry: Entry) -> str:
+    """Return the task of the benchmark: the eval and the change, such as ``all.base-9``."""
+    return f"{entry.run.plan.eval}.{entry.change.key}"
+
+
+def _hub_result(entry: Entry, uptake: Estimate, organization: str) -> dict[str, object]:
+    run, percent = entry.run, round(100 * uptake.value, 1)
+    source = {"url": PROJECT_URL, "name": LIBRARY}
+    notes = [
+        f"rule uptake in percent, {uptake.as_share}",
+        f"n = {uptake.n}",
+        f"wordings: {', '.join(run.plan.wordings)}",
+        *entry.details,
+    ]
+    return {
+        "dataset": {"id": DATASET, "task_id": _task_id(entry)},
+        "value": percent,
+        "date": run.started_at,
+        "source": source | ({"org": organization} if organization else {}),
+        "notes": "; ".join(notes),
+    }
+
+
+# Functions that return the texts of an export by file name.
+EXPORTS = {"eee": export_eee, "hub": export_hub}
