@@ -56,7 +56,6 @@ from testing import (
 VERSION = "gpt-3.5-turbo-0125"
 TASK = "cant_do_that_anymore/cant_do_that_anymore"
 NAMES = ["cant_do_that_anymore", "cant_do_that_anymore_diagonal", "cant_do_that_anymore_small"]
-EMPTY = ModelOutput.from_content("player-1", "", stop_reason="unknown")
 TOKENS = 7
 
 
@@ -303,7 +302,8 @@ def test_selection_uses_the_model_of_the_task_with_all_its_settings(tmp_path: Pa
 
 
 def test_faults_during_selection_are_retried(tmp_path: Path, no_retry_delay: None) -> None:
-    faults = [EMPTY, ModelOutput(model="p-1", error="overloaded")]
+    empty = ModelOutput.from_content("p-1", "", stop_reason="unknown")
+    faults = [empty, ModelOutput(model="p-1", error="overloaded")]
     Player.respond = lambda request: faults.pop() if faults else mixed(request)
     log = eval_log(tmp_path, task_args={"samples": 3})
     assert (log.status, faults) == ("success", [])

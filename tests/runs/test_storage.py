@@ -42,24 +42,21 @@ def test_a_saved_run_is_read_back_unchanged(run: Run, folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["run.json", "samples.jsonl"]
 
 
-OF_SERVER: dict[str, dict[str, Any]] = {
+OPTIONS: dict[str, dict[str, Any]] = {
     "a diagnosis": {"diagnose": True, "pool": positions(40), "dataset": None, "n": 6},
     "interventions": {"interventions": ["reminded", "legal-moves", "check-first"]},
     "own texts": {"wording": Wording("own", "Play {position}.", "Play. {change}")},
     "a base model": {"model": "completions/m", "reading": "exact", "max_tokens": 9},
     "settings": {"temperature": 0.5, "seed": 5, "extra_body": {"top_k": 3}},
     "a key": {"header": ["X-Gate=planted-secret"]},
-}
-OF_RANDOM_MODEL: dict[str, dict[str, Any]] = {
     "a form": {"form": "moves+fen"},
     "questions": {"rules": "base-9", "dataset": None, "diagnose": True, "interventions": "all"},
 }
 
 
-@pytest.mark.parametrize("name", [*OF_SERVER, *OF_RANDOM_MODEL])
-def test_a_saved_run_gives_the_same_numbers(name: str, tmp_path: Path) -> None:
-    source = wavering if name in OF_SERVER else "cdta/random"
-    options = {**OF_SERVER, **OF_RANDOM_MODEL}[name]
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_a_saved_run_gives_the_same_numbers(options: dict[str, Any], tmp_path: Path) -> None:
+    source = "cdta/random" if "rules" in options else wavering
     run = measure(source, **{"dataset": positions(10), "n": 10} | options)
     save_run(run, tmp_path / "run")
     loaded = load_run(tmp_path / "run")
@@ -187,15 +184,6 @@ def test_a_run_has_many_names(runs: dict[str, Path], name: str, key: str) -> Non
     assert find_run(name).resolve() == runs[key].resolve()
 
 
-def test_a_name_matches_several_runs_or_none(runs: dict[str, Path]) -> None:
-    alpha_runs = [runs["alpha"], runs["alpha again"]]
-    assert sorted(find_runs(["alpha"])) == alpha_runs
-    assert find_runs(["mine", "alpha", "mine/beta-all-1"]) == [*alpha_runs, runs["beta"]]
-    for name in ("gamma", "x" * 5000):
-        with pytest.raises(InvalidInput, match=r"no run matches.*\(see `cdta runs`\)$"):
-            find_run(name)
-
-
 def test_commands_accept_names_and_view_opens_reports(
     runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,7 +220,15 @@ def test_runs_are_listed_one_per_line_with_a_name_that_commands_accept(
     assert listed[0]["rule_uptake"] == asdict(RUN["rule_uptake"])
 
 
-def test_an_ambiguous_name_stands_for_the_newest_run(runs: dict[str, Path]) -> None:
+def test_a_name_stands_for_the_newest_run_and_for_all_where_several_are_wanted(
+    runs: dict[str, Path],
+) -> None:
+    alpha_runs = [runs["alpha"], runs["alpha again"]]
+    assert sorted(find_runs(["alpha"])) == alpha_runs
+    assert find_runs(["mine", "alpha", "mine/beta-all-1"]) == [*alpha_runs, runs["beta"]]
+    for name in ("gamma", "x" * 5000):
+        with pytest.raises(InvalidInput, match=r"no run matches.*\(see `cdta runs`\)$"):
+            find_run(name)
     for name in ("alpha", "mine/alpha-all-2", "alpha-all"):
         assert find_run(name) == runs["alpha again"]
     assert "run: mine/alpha-all-2\n" in cdta("show", "alpha", code=0).stdout

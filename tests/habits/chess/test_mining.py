@@ -30,13 +30,10 @@ from cant_do_that_anymore.habits.chess.mining import (
     mine,
     openings,
 )
-from cant_do_that_anymore.habits.chess.mining.openings import Openings
 from cant_do_that_anymore.habits.chess.position import read_positions
 from cant_do_that_anymore.habits.chess.rules import (
     BISHOPS_AS_KNIGHTS,
     CATALOG,
-    STANDARD,
-    Rules,
     board_after,
 )
 from testing import POOL, cdta, needs_posix
@@ -81,15 +78,15 @@ def pool_games() -> Iterator[list[chess.Move]]:
         yield board.move_stack
 
 
-def usual(games: Iterable[list[chess.Move]], rules: Rules, every: bool) -> list[MinedLine]:
+def usual(games: Iterable[list[chess.Move]], criteria: MiningCriteria) -> list[MinedLine]:
     """The usual moves in games, or only the first of each game."""
     lines = []
     for index, moves in enumerate(games):
         board = chess.Board()
         for move in moves:
-            if rules.is_habit(board, move):
+            if criteria.rules.is_habit(board, move):
                 lines.append((index, [m.uci() for m in board.move_stack], move.uci()))
-                if not every:
+                if not criteria.every:
                     break
             board.push(move)
     return lines
@@ -129,7 +126,8 @@ def _san(board: chess.Board, move: chess.Move, random: Random) -> str:
 
 
 GAMES = st.lists(st.integers(0, 2**16), max_size=60).map(game_from_choices)
-CHANGES = st.sampled_from([rules for rules in CATALOG.values() if rules is not STANDARD])
+CHANGES = [rules for rules in CATALOG.values() if rules.forbids_something]
+CRITERIA_OF_ALL_RULES = st.builds(MiningCriteria, st.sampled_from(CHANGES), st.booleans())
 CRITERIA = MiningCriteria(BISHOPS_AS_KNIGHTS)
 ITALIAN = TAGS + "1. e4 e5 2. Nf3 Nc6 3. Bc4 *\n\n"
 """A game whose only usual move is its last."""
@@ -193,32 +191,21 @@ def test_matches_python_chess(collection: Path, every: bool) -> None:
     without_tags = collection.read_text(encoding="utf-8").replace(TAGS, "")
     for result in (mine_input(collection, criteria), mine_text(without_tags, criteria)):
         assert result.games == len(games) == GAME_COUNT
-        assert positions_in(result) == usual(map(list, games), BISHOPS_AS_KNIGHTS, every)
+        assert positions_in(result) == usual(map(list, games), criteria)
 
 
 @settings(max_examples=60)
-@given(st.lists(GAMES, max_size=4), st.booleans(), st.randoms(use_true_random=False))
-def test_any_pgn_style_is_read(games: list[list[chess.Move]], every: bool, random: Random) -> None:
+@given(st.lists(GAMES, max_size=4), CRITERIA_OF_ALL_RULES, st.randoms(use_true_random=False))
+def test_any_pgn_style_is_read_under_any_rules(
+    games: list[list[chess.Move]], criteria: MiningCriteria, random: Random
+) -> None:
     text = "".join(styled_pgn(moves, random) for moves in games)
     text = text.replace("\n", random.choice(["\n", "\r\n"]))
     data = text.encode(random.choice(["utf-8", "utf-8-sig", "latin-1"]))
-    result = mine_text(data, MiningCriteria(BISHOPS_AS_KNIGHTS, every))
+    result = mine_text(data, criteria)
     assert not result.damaged
     assert result.games == len(games)
-    assert positions_in(result) == usual(games, BISHOPS_AS_KNIGHTS, every)
-
-
-@given(GAMES, CHANGES)
-def test_usual_moves_follow_the_rules(moves: list[chess.Move], rules: Rules) -> None:
-    expected, san_moves = [], []
-    board = chess.Board()
-    for move in moves:
-        expected.append((move.uci(), rules.is_habit(board, move)))
-        san_moves.append(board.san(move).rstrip("+#").encode())
-        board.push(move)
-    tree = Openings(rules)
-    for _ in range(3):  # first with an empty tree, then with cached moves
-        assert list(tree.follow(iter(san_moves))) == expected
+    assert positions_in(result) == usual(games, criteria)
 
 
 def test_a_full_tree_of_openings_changes_nothing(
