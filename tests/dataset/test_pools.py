@@ -7,17 +7,14 @@ import pytest
 from cant_do_that_anymore import compare, load
 from cant_do_that_anymore.comparison.leaderboard import rankings
 from cant_do_that_anymore.datasets.pools import source_for
-from cant_do_that_anymore.datasets.search import SelectionConfig
 from cant_do_that_anymore.datasets.storage import shipped_datasets
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.habits.base import Pool
 from cant_do_that_anymore.habits.chess import rule_pool
 from cant_do_that_anymore.habits.chess.pools import RATES_ON_ALL, RATES_ON_COMMON
 from cant_do_that_anymore.habits.chess.position import Position, write_positions
-from cant_do_that_anymore.providers.bundled import RandomModel
 from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.storage import save_run
-from cant_do_that_anymore.task.plan import plan_for
 from planted_models import habit_in_every_second
 from testing import (
     POOL,
@@ -45,9 +42,9 @@ def pool_of(**fields: object) -> Pool:
 
 
 def test_the_default_rules_use_the_original_pool_unless_games_are_wanted() -> None:
-    assert (pool_of().name, len(pool_of().items)) == ("shipped", 19_841)
-    games = pool_of(pool="games")
-    assert (games.name, len(games.items)) == ("games", 40)
+    default, games = pool_of(), pool_of(pool="games")
+    assert (default.name, len(default.items), default.shuffled) == ("shipped", 19_841, False)
+    assert (games.name, len(games.items), games.shuffled) == ("games", 40, True)
 
 
 def test_a_pool_is_mined_once_and_again_if_it_is_damaged(
@@ -62,14 +59,6 @@ def test_a_pool_is_mined_once_and_again_if_it_is_damaged(
     assert file.read_bytes() == content
     monkeypatch.delattr(rule_pool, "shipped_games")
     assert pool_of(rules="queens-as-knights") == mined
-
-
-def test_a_pool_of_games_keeps_its_order() -> None:
-    spec = Spec(rules="no-castling")
-    info = RandomModel().info
-    for pool, keeps_order in ((pool_of(rules="no-castling"), True), (pool_of(), False)):
-        ordered = SelectionConfig(info, pool, plan_for(spec, info)).ordered
-        assert (ordered == list(pool.items)) == keeps_order
 
 
 def test_games_under_other_rules_must_be_played_first() -> None:

@@ -301,15 +301,6 @@ def test_selection_uses_the_model_of_the_task_with_all_its_settings(tmp_path: Pa
     assert usage.total_tokens == TOKENS * len(Player.requests) > TOKENS * 2 * 3
 
 
-def test_faults_during_selection_are_retried(tmp_path: Path, no_retry_delay: None) -> None:
-    empty = ModelOutput.from_content("p-1", "", stop_reason="unknown")
-    faults = [empty, ModelOutput(model="p-1", error="overloaded")]
-    Player.respond = lambda request: faults.pop() if faults else mixed(request)
-    log = eval_log(tmp_path, task_args={"samples": 3})
-    assert (log.status, faults) == ("success", [])
-    assert not any(sample.error for sample in log.samples or ())
-
-
 def test_sample_ids_need_a_dataset_that_is_built(tmp_path: Path) -> None:
     log = eval_log(tmp_path, "cdta/random", sample_id="abc", task_args={"rules": "no-castling"})
     assert log.status == "error" and log.error

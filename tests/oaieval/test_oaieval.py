@@ -26,12 +26,10 @@ from testing import (
     CompletedCommand,
     Spec,
     cdta,
-    habit,
     mixed,
     needs_posix,
     oaieval,
     openai_server,
-    serving,
 )
 
 CHAT, BASE = "generation/direct/gpt-3.5-turbo", "chess/generation/direct/gpt-3.5-turbo-instruct"
@@ -232,16 +230,6 @@ def test_cdta_run_and_oaieval_give_the_same_numbers() -> None:
     names = [name for name, n in printed.items() if isinstance(n, dict) and "value" in n]
     assert len(names) == 7
     assert {name: report[name] for name in names} == {n: printed[n]["value"] for n in names}
-
-
-def test_a_record_of_any_solver_name_stays_in_its_folder(temp_dir: Path) -> None:
-    solver = "generation/direct/../../../x"
-    with serving(habit, model="m") as server:
-        options = ("--completion_args", f"base_url={server.url}", "--max_samples", 2)
-        oaieval(solver, f"{EVAL}.all_small", *PARAMS, "n_samples=2", *options, code=0)
-    (record,) = (path for path in temp_dir.rglob("*.jsonl") if "final_report" in path.read_text())
-    assert (temp_dir / "evallogs").resolve() in record.resolve().parents
-    assert json.loads(record.read_text().splitlines()[0])["spec"]["completion_fns"] == [solver]
 
 
 def test_a_dry_run_records_nothing_and_the_log_can_be_a_file(temp_dir: Path, home: Path) -> None:

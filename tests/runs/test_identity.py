@@ -82,9 +82,7 @@ def test_another_checkpoint_is_refused(server: Loopback) -> None:
 
 
 @pytest.mark.usefixtures("no_retry_delay")
-def test_a_model_that_is_not_deterministic_is_refused_also_while_it_loads(
-    server: Loopback,
-) -> None:
+def test_a_model_that_is_not_deterministic_is_refused_also_while_it_loads(server: Loopback) -> None:
     measure_few(server)
     sent, numbers = len(server.requests), count()
     server.respond = lambda _: f"a{next(numbers)}"

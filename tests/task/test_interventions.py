@@ -11,11 +11,7 @@ import pytest
 from cant_do_that_anymore import Position, Run
 from cant_do_that_anymore.habits.chess.forms import FORMS
 from cant_do_that_anymore.habits.chess.rule_pool import example_of
-from cant_do_that_anymore.habits.chess.rules import (
-    BISHOPS_AS_KNIGHTS,
-    CATALOG,
-    Rules,
-)
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, CATALOG, Rules
 from cant_do_that_anymore.metrics.estimates import difference
 from cant_do_that_anymore.metrics.interventions import effects_of
 from cant_do_that_anymore.metrics.measures import UPTAKE, uptake_under
@@ -142,8 +138,7 @@ def reacting(request: Body) -> str:
 
 @pytest.fixture(scope="module")
 def planted() -> Run:
-    with serving_in_process(reacting) as server:
-        return measure(server, dataset=positions(N), interventions="all", price="2,8", n=N)
+    return measure(reacting, dataset=positions(N), interventions="all", price="2,8", n=N)
 
 
 def test_the_three_interventions_that_help_are_reported(planted: Run) -> None:
@@ -178,7 +173,7 @@ def test_the_three_interventions_that_help_are_reported(planted: Run) -> None:
 
 
 def test_interventions_with_unusable_replies_cannot_be_judged() -> None:
-    """Where a fifth is unusable, the interval allows for anything that they could have been."""
+    """Where a tenth is unusable, the interval allows for anything that they could have been."""
 
     def silent(request: Body) -> str:
         text, number = str(request), checksum(moves_in(request)) % 10
@@ -187,8 +182,7 @@ def test_interventions_with_unusable_replies_cannot_be_judged() -> None:
         return habit(request) if "The legal moves" not in text else adapting(request)
 
     names = ("check-first", "legal-moves")
-    with serving_in_process(silent) as server:
-        run = measure(server, dataset=positions(N), interventions=names, n=N)
+    run = measure(silent, dataset=positions(N), interventions=names, n=N)
     effects = {effect.name: effect for effect in run.results.interventions}
     refused, useful = (effects[name] for name in names)
     assert (refused.verdict, refused.unusable) == ("cannot be judged", 1)

@@ -10,11 +10,7 @@ import pytest
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.habits.base import Message
 from cant_do_that_anymore.habits.chess.position import Position
-from cant_do_that_anymore.habits.chess.rules import (
-    BISHOPS_AS_KNIGHTS,
-    CATALOG,
-    STANDARD,
-)
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, CATALOG, STANDARD
 from cant_do_that_anymore.providers.request_fields import as_text
 from cant_do_that_anymore.task.conditions import conditions_for, question
 from cant_do_that_anymore.task.prompts import Wording, shipped_wording, wordings_named

@@ -31,11 +31,7 @@ from cant_do_that_anymore.habits.chess.mining import (
     openings,
 )
 from cant_do_that_anymore.habits.chess.position import read_positions
-from cant_do_that_anymore.habits.chess.rules import (
-    BISHOPS_AS_KNIGHTS,
-    CATALOG,
-    board_after,
-)
+from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, CATALOG, board_after
 from testing import POOL, cdta, needs_posix
 
 if sys.version_info >= (3, 14):

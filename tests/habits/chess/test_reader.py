@@ -45,11 +45,7 @@ CHOSEN = (
     *("I play {}.", "I'll go with {}, gaining space.", "Let's play {}!", "I would play **{}**."),
     *("I'm going to play {} now.", "After b6, I choose {} since it is solid.", "So, {}."),
     *("{} is my move.", "{} is the best move here.", "Then {} it is.", "Good luck! {}"),
-    *(
-        "{} - develops a piece",
-        "{}, putting pressure on d7.",
-        "{} (preparing to castle)",
-    ),
+    *("{} - develops a piece", "{}, putting pressure on d7.", "{} (preparing to castle)"),
 )
 
 
