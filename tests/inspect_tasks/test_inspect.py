@@ -138,7 +138,7 @@ def hosted_log(tmp_path_factory: pytest.TempPathFactory) -> EvalLog:
     return log
 
 
-def test_log_describes_the_measurement(hosted_log: EvalLog) -> None:
+def test_log_describes_the_measurement_and_each_sample(hosted_log: EvalLog) -> None:
     spec = hosted_log.eval
     assert (spec.model, spec.dataset.name) == ("openai/gpt-3.5-turbo", "bishops-as-knights/all")
     assert spec.task_args == {"temperature": 0, "samples": 10}
@@ -148,9 +148,6 @@ def test_log_describes_the_measurement(hosted_log: EvalLog) -> None:
     assert headline and headline.name == "rule_uptake"
     documented = Path(__file__).parents[2].joinpath("docs/inspect.md").read_text(encoding="utf-8")
     assert [name for name in ARGUMENTS if f"`{name}`" not in documented] == []
-
-
-def test_log_shows_each_sample_with_its_outcomes(hosted_log: EvalLog) -> None:
     assert hosted_log.samples
     for sample in hosted_log.samples:
         assert sample.target == sample.metadata["item"]["next_filtered_moves"]

@@ -74,23 +74,19 @@ def test_selection_and_measuring_share_no_answer(server: Loopback) -> None:
     assert len(server.requests) >= 20 + 2 * 20
 
 
-@pytest.mark.parametrize(
-    ("reply", "finish_reason", "message"),
-    [
-        ("Let me", "length", r"50 of the first 50 .*32,768 tokens\); raise it with --max-tokens"),
-        ("Lovely!", "stop", "40 of the first 40 .* contain no move; the last one was 'Lovely!'"),
-    ],
-)
-def test_useless_answers_stop_the_run_early(
-    reply: str, finish_reason: str, message: str, serve: Serve
-) -> None:
-    server = serve(lambda _: reply, finish_reason=finish_reason)
+def test_useless_answers_stop_the_run_early(serve: Serve) -> None:
+    server = serve(lambda _: "Let me", finish_reason="length")
+    message = r"50 of the first 50 .*32,768 tokens\); raise it with --max-tokens"
     with pytest.raises(Incomplete, match=message):
         measure(server, n=500, max_connections=4)
     assert len(server.requests) <= 50 + 4 * 4
 
 
-CUT_OFF = Answer("Let me", "length", limit=512)
+CUT_OFF, LOVELY = Answer("Let me", "length", limit=512), Answer("Lovely!")
+MESSAGES = {
+    CUT_OFF: r"11 of the first 50 .*512 tokens",
+    LOVELY: "33 of the first 40 .* contain no move; the last one was '",
+}
 
 
 @pytest.mark.parametrize(
@@ -98,9 +94,9 @@ CUT_OFF = Answer("Let me", "length", limit=512)
     [
         (10, CUT_OFF, True, False),
         (11, CUT_OFF, True, True),
-        (32, Answer("Lovely!"), True, False),
-        (33, Answer("Lovely!"), True, True),
-        (50, Answer("Lovely!"), False, False),  # silence when the rules change is a result
+        (32, LOVELY, True, False),
+        (33, LOVELY, True, True),
+        (50, LOVELY, False, False),  # silence when the rules change is a result
         (50, Answer("", "error", error="gone"), True, False),
     ],
 )
@@ -113,7 +109,7 @@ def test_the_first_replies_are_judged_once(
     if answer is CUT_OFF:
         replies.reverse()
     replies += [answer] * 1_000
-    with pytest.raises(Incomplete) if stops else nullcontext():
+    with pytest.raises(Incomplete, match=MESSAGES[answer]) if stops else nullcontext():
         for number, reply in enumerate(replies):
             usable = reply is not answer
             first_replies.observe(reply, usable=usable, baseline=baseline)
