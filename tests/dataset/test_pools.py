@@ -70,11 +70,13 @@ def test_games_under_other_rules_must_be_played_first() -> None:
 def test_rule_changes_share_requests_under_standard_rules(server: Loopback) -> None:
     """Both changes forbid the bishop moves of the pool, and only their prompts differ.
 
-    The second run also checks who answers.
+    Selection and measuring share no answer, even at temperature 0. The second run also checks who
+    answers.
     """
-    for rules, sent in (("bishops-as-knights", 30), ("bishops-as-rooks", 10 + 3)):
+    options = {"pool": positions(10), "n": 10, "temperature": 0.0}
+    for rules, sent in (("bishops-as-knights", 10 + 2 * 10), ("bishops-as-rooks", 10 + 3)):
         before = len(server.requests)
-        assert len(measure(server, rules=rules, pool=positions(10), n=10).samples) == 10
+        assert len(measure(server, rules=rules, **options).samples) == 10
         assert len(server.requests) - before == sent
 
 

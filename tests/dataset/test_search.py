@@ -14,7 +14,7 @@ from cant_do_that_anymore.errors import NoHabit
 from cant_do_that_anymore.habits.base import Pool
 from cant_do_that_anymore.habits.chess.habit import CHESS
 from cant_do_that_anymore.habits.chess.rules import rules_named
-from cant_do_that_anymore.providers.base import Answer, Request, local_info
+from cant_do_that_anymore.providers.base import Answer, local_info
 from cant_do_that_anymore.providers.bundled import RandomModel
 from cant_do_that_anymore.task.plan import plan_for
 from cant_do_that_anymore.task.prompts import Prompt
@@ -30,17 +30,14 @@ IsHit = Callable[[int], bool]
 """Whether an answer is a hit, by the number of the position."""
 
 
-def answer_to(request: Request, is_hit: IsHit) -> Answer:
-    number = ORDERED.index(request.question.item)
-    text = ORDERED[number].usual[0] if is_hit(number) else "no move"
-    return Answer(text, cost=0.5)
-
-
 def run_search(is_hit: IsHit, wanted: int, failing: int | None = None) -> Search:
     """Answer one request after another until the search is done; one may fail."""
     search = Search(CONFIG, wanted)
     for number, request in enumerate(search.requests()):
-        search.observe(FAILED if number == failing else answer_to(request, is_hit))
+        item = request.question.item
+        assert item == ORDERED[number]
+        answer = Answer(item.usual[0] if is_hit(number) else "no move", cost=0.5)
+        search.observe(FAILED if number == failing else answer)
         if search.done:
             break
     return search

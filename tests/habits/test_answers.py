@@ -1,6 +1,6 @@
 """Answers read from replies to questions: a table of replies, and what must never be read."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from time import process_time
 
 import pytest
@@ -19,14 +19,7 @@ class Asked:
     changed: bool = True
 
     def read(self, reply: str) -> str | None:
-        return read_answer(
-            reply,
-            question=self.question,
-            usual=self.usual,
-            right=self.right,
-            answer=self.answer,
-            changed=self.changed,
-        )
+        return read_answer(reply, **asdict(self))
 
 
 MINUS = Asked("83 - 27", "56", "110")

@@ -16,7 +16,6 @@ from planted_models import habit_in_every_fifth
 from testing import (
     POOL,
     Body,
-    Loopback,
     Reasoning,
     Serve,
     Spec,
@@ -66,12 +65,6 @@ def test_requests_contain_exactly_the_specified_messages() -> None:
         for messages in [condition.question(sample.item).messages]
     ]
     assert len(sent) == len(expected) and all(request in sent for request in expected)
-
-
-def test_selection_and_measuring_share_no_answer(server: Loopback) -> None:
-    """Even at temperature 0, measuring asks about every sample again."""
-    measure(server, n=20, temperature=0.0)
-    assert len(server.requests) >= 20 + 2 * 20
 
 
 def test_useless_answers_stop_the_run_early(serve: Serve) -> None:
