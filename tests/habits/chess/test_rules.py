@@ -64,7 +64,7 @@ def test_legal_moves_match_fairy_stockfish(rules: Rules) -> None:
     random = Random(1)
     for start in POSITIONS:
         board = chess.Board(start)
-        for _ in range(50 if rules.key in WELL_TESTED else 10):
+        for _ in range(30 if rules.key in WELL_TESTED else 6):
             # Standard chess may forbid an en passant capture that these rules allow.
             fen = board.fen(en_passant="fen")
             moves = sorted(move.uci() for move in rules.legal_moves(board))
@@ -78,7 +78,7 @@ def test_legal_moves_match_fairy_stockfish(rules: Rules) -> None:
 @every_change
 def test_legal_moves_match_in_items_of_standard_games(rules: Rules) -> None:
     """The pool's positions come from standard games and are asked about under changed rules."""
-    for position in shipped_pool("pool")[:: 200 if rules.key in WELL_TESTED else 600]:
+    for position in shipped_pool("pool")[:: 300 if rules.key in WELL_TESTED else 900]:
         board = position.board()
         if rules.key == "pawns-one-step":
             board.ep_square = None  # otherwise Fairy-Stockfish still captures en passant
