@@ -21,16 +21,7 @@ from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS
 from cant_do_that_anymore.oaieval.solvers import solver_named
 from cant_do_that_anymore.task.prompts import wordings_named
-from testing import (
-    Body,
-    CompletedCommand,
-    Spec,
-    cdta,
-    mixed,
-    needs_posix,
-    oaieval,
-    openai_server,
-)
+from testing import Body, CompletedCommand, Spec, cdta, mixed, needs_posix, oaieval, openai_server
 
 CHAT, BASE = "generation/direct/gpt-3.5-turbo", "chess/generation/direct/gpt-3.5-turbo-instruct"
 EVAL = "cant_do_that_anymore"
