@@ -300,7 +300,7 @@ def test_selection_uses_the_model_of_the_task_with_all_its_settings(tmp_path: Pa
 
 @pytest.mark.usefixtures("small_pools")
 def test_sample_ids_need_a_dataset_that_is_built(tmp_path: Path) -> None:
-    log = eval_log(tmp_path, "cdta/random", sample_id="abc", task_args={"rules": "no-castling"})
+    log = eval_log(tmp_path, "cdta/pocket", sample_id="abc", task_args={"rules": "no-castling"})
     assert log.status == "error" and log.error
     assert "build it first with cdta dataset build" in log.error.message
 
