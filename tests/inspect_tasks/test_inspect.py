@@ -5,7 +5,10 @@ import math
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
+from ast import literal_eval
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import cycle
@@ -174,14 +177,19 @@ def test_score_again_needs_no_argument_and_accepts_another_reading(
 
 
 def test_the_recipe_for_data_frames_gives_the_logged_numbers(hosted_log: EvalLog) -> None:
+    """In a process of its own, since reading logs changes how asyncio works."""
     text = Path(__file__).parents[2].joinpath("docs/inspect.md").read_text(encoding="utf-8")
     (recipe,) = re.findall(r"```python\n(from inspect_ai.analysis.*?)```", text, re.DOTALL)
-    names: dict[str, Any] = {}
-    exec(recipe.replace('"logs"', repr(hosted_log.location)), names)
-    assert names["evals"].score_habit_rule_uptake.tolist() == names["uptake"].tolist()
-    columns = {name for name in names["samples"].columns if name.startswith("score_")}
+    recipe = recipe.replace('"logs"', repr(hosted_log.location))
+    shown = "print([*samples.columns], [*uptake], [*evals.score_habit_rule_uptake], sep='|')"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{recipe}\n{shown}"], capture_output=True, text=True, check=True
+    )
+    columns, uptake, logged = done.stdout.splitlines()[-1].split("|")
+    assert uptake == logged == str([logged_metrics(hosted_log)["rule_uptake"]])
+    scores = {name for name in literal_eval(columns) if name.startswith("score_")}
     numbers = {"habit", "violation_before", "usual_before", "usual_after"}
-    assert columns == {f"score_{name}" for name in numbers}
+    assert scores == {f"score_{name}" for name in numbers}
 
 
 def test_a_diagnosis_gets_the_numbers_of_cdta_run(tmp_path: Path) -> None:

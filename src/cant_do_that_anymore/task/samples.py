@@ -97,7 +97,7 @@ class FirstReplies:
     def __init__(self, plan: Plan) -> None:
         self._words = plan.change.its_habit.words
         self._seen = self._cut_off = self._standard = self._unreadable = 0
-        self._verdict = ""
+        self._verdict = self._last_unreadable = ""
 
     def observe_sample(self, sample: Sample, conditions: Sequence[Condition]) -> None:
         """Count the answers of a sample, but those to requests with a token limit of their own.
@@ -122,7 +122,9 @@ class FirstReplies:
         self._cut_off += is_cut_off
         if baseline and not answer.error:
             self._standard += 1
-            self._unreadable += not usable and not is_cut_off
+            if not usable and not is_cut_off:
+                self._unreadable += 1
+                self._last_unreadable = answer.text[:80]
         if self._seen == REPLIES_TO_JUDGE_CUTS and self._cut_off > MAX_CUT_OFF * self._seen:
             self._verdict = (
                 f"{self._cut_off} of the first {self._seen} replies were cut off before an answer "
@@ -132,8 +134,9 @@ class FirstReplies:
         if is_last and self._unreadable > MAX_UNREADABLE * self._standard:
             self._verdict = (
                 f"{self._unreadable} of the first {self._standard} replies under the standard "
-                f"rules contain no {self._words.answer}; the last one was {answer.text[:80]!r}. If "
-                f"its server is set up as it should be, {self._words.hopeless}"
+                f"rules contain no {self._words.answer}; the last of these was "
+                f"{self._last_unreadable!r}. "
+                f"If its server is set up as it should be, {self._words.hopeless}"
             )
         if self._verdict:
             raise Incomplete(self._verdict)

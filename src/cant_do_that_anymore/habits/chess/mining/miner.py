@@ -11,9 +11,10 @@ import os
 import signal
 import socket
 import sqlite3
+import sys
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
@@ -51,8 +52,12 @@ def map_processes(
     # The progress bar has threads, so forking is unsafe.
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_init_worker)
 
+    def submit(item: Any) -> Any:
+        with _ctrl_c_blocked():  # this may start a worker, which must not receive it either
+            return pool.submit(work, item)
+
     try:
-        yield from _map_in_order(lambda item: pool.submit(work, item), Future.result, items, jobs)
+        yield from _map_in_order(submit, Future.result, items, jobs)
     except BrokenExecutor:
         raise Incomplete(
             "a worker process was killed, probably because memory ran out; use fewer --jobs"
@@ -114,6 +119,19 @@ def _map_in_order(
             yield wait(handles.popleft())
     while handles:
         yield wait(handles.popleft())
+
+
+@contextmanager
+def _ctrl_c_blocked() -> Iterator[None]:
+    """Delay Ctrl-C; a process that starts meanwhile never receives it, except on Windows."""
+    if sys.platform == "win32":
+        yield
+        return
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _init_worker() -> None:
