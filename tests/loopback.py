@@ -192,9 +192,10 @@ def serving(source: Loopback | Responder, port: int = 0, **fields: Any) -> Itera
         await site.start()
         server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
 
-    with asyncio.Runner() as loop_runner:  # at the end it cancels what hangs
-        loop_runner.run(start())
+    # At the end the runner cancels what hangs. With a factory, its loop is not that of this thread.
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as loop_runner:
         loop = loop_runner.get_loop()
+        loop.run_until_complete(start())
         thread = threading.Thread(target=loop.run_forever)
         thread.start()
         try:
