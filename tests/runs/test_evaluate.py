@@ -78,7 +78,7 @@ def test_useless_answers_stop_the_run_early(serve: Serve) -> None:
 CUT_OFF, LOVELY = Answer("Let me", "length", limit=512), Answer("Lovely!")
 MESSAGES = {
     CUT_OFF: r"11 of the first 50 .*512 tokens",
-    LOVELY: "33 of the first 40 .* contain no move; the last one was '",
+    LOVELY: "33 of the first 40 .* contain no move; the last of these was '",
 }
 
 
