@@ -188,7 +188,7 @@ def test_plots_show_names_literally_and_are_reproducible(
         for name in (*names[:2], "⟨U+6A21⟩⟨U+578B⟩"):
             assert f"<!-- {name} -->" in plot  # beside the outlines of each text
     title = figure_of(outcome_chart, group).get_suptitle()
-    assert title == "Bishops move like knights (all_diagonal): outcomes (n = 2; 95% intervals)"
+    assert title == "Bishops move like knights (all_diagonal): outcomes (n = 2)"
     assert not recwarn.list
 
 

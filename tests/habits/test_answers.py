@@ -73,6 +73,8 @@ READ: list[tuple[Asked, str | None, tuple[str, ...]]] = [
     (FROM_1, "error", ("x[3] raises an IndexError.",)),
     (ITEM, "22", ("Indices: 1: 46, 2: 22, 3: 79. So x[2] = 22.",)),
     (ITEM, "79", ("Indices start at 0: x[0] = 46, x[1] = 22, x[2] = 79. The output is 79.",)),
+    (EGGS, "30", ("3 x 12 = 36.\nThe result is 30.", "3 x 12 = 36. That gives 30 here.")),
+    (EGGS, "36", ("The answer is 36. It would be 30 if a dozen were ten.",)),
     (EGGS, "30", ("Usually 36, since a dozen is 12; now 30, since it is 10.",)),
     (EGGS, "30", ("A dozen is now ten, so 3 dozen are 30.", "There are 30 eggs in 3 dozen.")),
     (MILES, "1,234,500", ("1,234,500 yards", "$1{,}234{,}500$")),

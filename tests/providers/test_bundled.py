@@ -20,6 +20,7 @@ from cant_do_that_anymore.providers.bundled import (
     PocketModel,
     load_network,
 )
+from cant_do_that_anymore.providers.catalog import parse_name
 from cant_do_that_anymore.task.conditions import question
 from custom_rules import KnightsJumpFurther
 
@@ -114,3 +115,8 @@ def test_no_training_text_contains_what_the_shipped_prompts_measure(
     for text in (text for group in training.values() for text in group):
         assert not texts.sentences_of(text) & shipped
         assert not any(phrase in text for phrase in plain_phrases)
+
+
+def test_a_tag_tells_bundled_models_apart() -> None:
+    infos = [parse_name("cdta/random", tag=tag).load().info for tag in ("one", "two", "")]
+    assert [info.identity.get("tag") for info in infos] == ["one", "two", None]

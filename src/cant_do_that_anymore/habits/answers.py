@@ -56,7 +56,8 @@ _UNREAL = (
 _END = rf"(?!\s{{1,9}}~ = {_WRONG})(?:(?<=[.!?;])\s|(?<![:\n])\n|,\s\"|\b(?=(?:but|now|new)\b))"
 
 _CONTRAST = (
-    r"(?i)->|\b(?:but|now|so|however|instead|becomes?|therefore|thus|hence|actually|correct)\b"
+    r"(?is)->|[.!?\n](?!.*\bwould\b)"
+    r"|\b(?:but|now|so|however|instead|becomes?|therefore|thus|hence|actually|correct)\b"
 )
 
 # Answers that are only mentioned. A tilde takes their place, and that of a repeated question.
@@ -123,8 +124,8 @@ def _result(text: str) -> str:
 def _stated(text: str) -> str:
     """The right one, if no wrong one is stated after it; else, if it isn't named, the last stated.
 
-    A wrong one before the right one must be in contrast to it. The last stated must be in the last
-    line that names one, and agree with what the rule before finds.
+    A wrong one before it must be in contrast to it, or in another sentence. The last stated must be
+    in the last line that names one, and agree with what the rule before finds.
     """
     known = [answer for answer in _all(_STATED, text) if not re.match(_THIRD, answer)]
     if re.search(_RIGHT, text):

@@ -277,7 +277,7 @@ class Questions(Habit):
 
     def show(self, item: QuestionItem) -> str:
         """Return the question and the right answer."""
-        return f"{item.question}\nRight after the change: {' or '.join(item.right)}."
+        return f"{item.question}\nRight after the change: {' or '.join(item.right)}"
 
 
 @cache

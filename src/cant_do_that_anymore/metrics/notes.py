@@ -39,7 +39,7 @@ def notes_on(samples: Samples, controls: Samples, results: Results, plan: Plan) 
 def _on_size(samples: Samples, results: Results, plan: Plan) -> Iterator[str]:
     if len(samples) < plan.wanted:
         n, items = pluralize(len(samples), "sample"), plan.change.its_habit.words.items
-        yield f"only {n} ({plan.wanted:,} wanted): there are no more {items}"
+        yield f"only {n} ({plan.wanted:,} wanted): there are no more {items} with the habit"
     if 0 < results.n < MIN_SAMPLES:
         yield f"too few samples for a measurement ({results.n}); treat the numbers as a trial run"
     if results.failed:

@@ -164,6 +164,7 @@ class Name:
             model = server.load(self._inner_info(), self._access(server))
         elif self.model in BUILT_IN_MODELS:
             model = _bundled(self.model)
+            model.info = self._inner_info()
         else:
             model = self._inspect_model()
         return ChainOfThought(model, self.thinking_tokens) if self.thinking_tokens else model
@@ -175,10 +176,13 @@ class Name:
 
     def _inner_info(self) -> ModelInfo:
         """Return the information about the model without a chain of thought."""
-        if self.model in BUILT_IN_MODELS and not self.base_url:
-            return _bundled(self.model).info
         server = self._server()
-        info = self._server_info(server) if server else inspect_info(self.model)
+        if server:
+            info = self._server_info(server)
+        elif self.model in BUILT_IN_MODELS:
+            info = _bundled(self.model).info
+        else:
+            info = inspect_info(self.model)
         tag = {"tag": self.tag} if self.tag else {}
         return replace(info, identity={**info.identity, **tag})
 

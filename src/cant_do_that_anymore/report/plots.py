@@ -88,8 +88,10 @@ def outcome_chart(entries: Sequence[Entry]) -> Figure:
         axes.xaxis.set_major_formatter(PercentFormatter(1))
         _label_rows(axes, [entry.label for entry in entries])
         axes.label_outer()  # panels side by side share their labels
-    colors = OUTCOME_COLORS | {"no answer": GRID}
-    patches = [Patch(color=color, label=outcome) for outcome, color in colors.items()]
+    words = entries[0].run.words
+    colors = {words.label(name): color for name, color in OUTCOME_COLORS.items()}
+    patches = [Patch(color=color, label=name) for name, color in colors.items()]
+    patches.append(Patch(color=GRID, label=f"no {words.answer}"))
     figure.legend(handles=patches, loc="outside right upper", frameon=False)
     _title(figure, "Outcomes", entries)
     return figure
@@ -163,7 +165,8 @@ def _title(figure: Figure, subject: str, entries: Sequence[Entry]) -> None:
     subject = f"{subject} by rules" if len(titles) > 1 else f"{titles.pop()}: {subject.lower()}"
     counts = [entry.results.n for entry in entries]
     n = f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
-    title = f"{subject} (n = {n}; 95% intervals)"
+    intervals = "" if subject.lower().endswith("outcomes") else "; 95% intervals"
+    title = f"{subject} (n = {n}{intervals})"
     figure.suptitle(fill(title, round(11 * figure.get_figwidth())), size=11, x=0.01, ha="left")
 
 

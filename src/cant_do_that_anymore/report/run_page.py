@@ -30,6 +30,7 @@ from .sentences import (
     helps_sentence,
     remarks_on,
     shares_text,
+    wordings_shown,
 )
 from .svg import axis_over, flow
 from .tables import YES_OR_NO, outcomes_in
@@ -78,7 +79,7 @@ def page(run: Run) -> str:
     words, results, counts = run.words, run.results, run.results.outcomes
     statements = {condition.name: condition.rules.statement for condition in run.plan.conditions}
     differences = [finding.estimate for finding in results.diagnosis.values()]
-    wordings = results.wordings.by_wording if results.wordings else {}
+    wordings = wordings_shown(run)
     return render(
         "run.html",
         **headline_and_tiles(run),

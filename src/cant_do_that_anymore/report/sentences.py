@@ -31,6 +31,9 @@ from ..runs.run import Run
 from ..task.conditions import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, REMINDED
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, UNUSABLE_OUTCOMES
 
+# Advice to use more times as many samples than this would help nobody.
+MAX_FACTOR = 20
+
 
 def headline(run: Run) -> str:
     """Return the sentences that sum up the run: the habit under both rules, the rule uptake."""
@@ -101,13 +104,22 @@ def remarks_on(run: Run) -> str:
 
 
 def _size_sentence(run: Run) -> str:
-    """Say how many samples an interval of ±5 points needs; "" for enough."""
+    """Say how many samples an interval of ±5 points needs; "" for enough, or for far too few."""
     uptake = run.results.uptake
     if not uptake or uptake.reach <= REACH:
         return ""
-    n = 100 * ceil(uptake.n * (uptake.reach / REACH) ** 2 / 100)
+    factor = (uptake.reach / REACH) ** 2
+    if factor > MAX_FACTOR:
+        return ""
+    n = 100 * ceil(uptake.n * factor / 100)
     points = in_points(REACH, signed=False)
     return f"An interval of ±{points} points for the rule uptake needs about {n:,} samples."
+
+
+def wordings_shown(run: Run) -> Mapping[str, Estimate]:
+    """Return the rule uptake by wording; nothing if some wordings have too few samples."""
+    found = run.results.wordings.by_wording if run.results.wordings else {}
+    return found if len(found) == len(run.plan.wordings) else {}
 
 
 def wording_sentence(run: Run) -> str:
@@ -115,8 +127,11 @@ def wording_sentence(run: Run) -> str:
     wordings, n = run.results.wordings, len(run.plan.wordings)
     if n == 1:
         return f"Measured with one wording, {run.plan.wordings[0]}."
-    if not wordings or len(wordings.by_wording) < n:
+    if not wordings or not wordings_shown(run):
         return f"{n} wordings, with too few samples to compare them."
+    values = {estimate.value for estimate in wordings.by_wording.values()}
+    if len(values) == 1:
+        return f"The rule uptake is {rounded(values.pop())} in each of {n} wordings."
     # With a weak habit, a few would-be violations decide the value of a wording: its interval is
     # too narrow.
     if wordings.spread.sign and run[SHARE_BEFORE].value >= WEAK_HABIT:

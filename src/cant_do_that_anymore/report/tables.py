@@ -28,6 +28,7 @@ from .sentences import (
     headline,
     helps_sentence,
     remarks_on,
+    wordings_shown,
 )
 
 MANY_COLUMNS = 7  # stand closer together
@@ -98,8 +99,8 @@ def _table(cells: Cells, title: str = "") -> Iterator[RenderableType]:
 
 
 def _by_wording(run: Run) -> Cells:
-    """Return the rule uptake by wording, highest first."""
-    by_name = run.results.wordings.by_wording if run.results.wordings else {}
+    """Return the rule uptake by wording, highest first; nothing if some have too few samples."""
+    by_name = wordings_shown(run)
     ordered = sorted(by_name.items(), key=lambda item: -item[1].value)
     rows = ([name, number(estimate.n), estimate.as_share] for name, estimate in ordered)
     return [["wording", "samples", "rule uptake"], *rows]

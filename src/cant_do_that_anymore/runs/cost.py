@@ -37,7 +37,7 @@ KNOWN_REASONING_MODELS = ("o1", "o3", "o4", "gpt-5", "grok-4", "gemini-2.5-pro",
 # Requests whose prompts are counted.
 MAX_COUNTED = 50
 # Other models count like so many items beside those that were searched.
-PRIOR_ITEMS = 50
+PRIOR_ITEMS, PRIOR_ITEMS_LATER = 50, 5
 NORMAL = NormalDist().inv_cdf(0.975)
 TYPICAL_CONNECTIONS, SECONDS_PER_ANSWER, TOKENS_PER_SECOND, BUNDLED_SECONDS = 32, 1.0, 50.0, 0.01
 
@@ -91,9 +91,9 @@ class ExpectedCost:
         if self.dollars == 0:
             return "free"
         about = f"about {dollars(self.dollars)}"
-        if self.dollars_low == self.dollars_high:
-            return about
         low, high = dollars(self.dollars_low), dollars(self.dollars_high)
+        if low == high:
+            return about
         depends = f"depending on how often {self.model} has the habit"
         return f"{about} (between {low} and {high}, {depends})"
 
@@ -236,8 +236,9 @@ def _assumed_reasoning(effort: Effort | None, info: ModelInfo) -> int:
 def _hit_rates(search: Search) -> tuple[tuple[float, float, float], str]:
     """Return the share of the pool that qualifies: expected, least and most; and say why."""
     habit = search.config.plan.change.its_habit
-    n = PRIOR_ITEMS + search.searched
-    usual = round(PRIOR_ITEMS * median(habit.usual_rates(search.config.pool.name)))
+    prior = PRIOR_ITEMS_LATER if search.searched else PRIOR_ITEMS
+    n = prior + search.searched
+    usual = round(prior * median(habit.usual_rates(search.config.pool.name)))
     hits = usual + len(search.hits)
     low, high = score_limits([Cell(1, 1, hits), Cell(0, 1, n - hits)], NORMAL)
     share = f"{percentage(hits / n)} of {habit.words.items}"

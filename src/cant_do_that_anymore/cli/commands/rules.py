@@ -56,7 +56,12 @@ def _print_one(change: Change, screen: Console) -> None:
     controls = habit.controls(change)
     if controls is not None:
         n_items, n_controls = len(habit.pool(change).items), len(controls)
-        facts["items"] = f"{n_items:,}, and {n_controls:,} controls, whose usual answer stays right"
+        more = (
+            f"{n_controls:,} controls, whose usual answer stays right"
+            if n_controls
+            else "no control"
+        )
+        facts["items"] = f"{n_items:,}, and {more}"
     screen.print(change.key, style="bold")
     for name, text in facts.items():
         screen.print(f"{name}: {text}")

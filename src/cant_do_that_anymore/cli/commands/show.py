@@ -52,8 +52,9 @@ def show_command(name: str, failed: bool, n: int) -> None:
     screen, total, rule = console(), pluralize(len(run.samples), "sample"), run.plan.change.title
     breaks = [sample for sample in run.answered if VIOLATION.holds(sample)]
     chosen = breaks if failed else run.samples
-    failure = f"The reply gives no {run.words.allowed} {run.words.answer} in {len(breaks)} of them"
-    screen.print(f"{run.version}: {total}. {failure} when {rule[0].lower()}{rule[1:]}.")
+    failure = f"the reply gives no {run.words.allowed} {run.words.answer}"
+    when = f"when {rule[0].lower()}{rule[1:]}"
+    screen.print(f"{run.version}: {total}. In {len(breaks)} of them, {failure} {when}.")
     screen.print(f"run: {name_of(folder)}", style="dim", soft_wrap=True)
     printed: set[str] = set()
     for place, sample in enumerate(islice(chosen, n), 1):
