@@ -88,7 +88,7 @@ def test_failed_shows_the_answers_that_break_the_rule() -> None:
     output = cdta("show", "--failed", "-n", "100", code=0).stdout
     words = " ".join(output.split())
     assert 0 < len(failed) < 20
-    assert f"20 samples. The reply gives no legal move in {len(failed)} of them when" in words
+    assert f"20 samples. In {len(failed)} of them, the reply gives no legal move when" in words
     assert max(map(len, output.splitlines())) <= 80
     titles = [line.partition(",")[0] for line in output.splitlines() if ": sample " in line]
     assert titles == [
