@@ -104,7 +104,7 @@ def stack(counts: Mapping[str, int]) -> Markup:
 _FLOW_HEIGHT = 240.0
 _GAP = 38.0  # between outcomes, for two lines of text beside even the thinnest
 _EDGE = 22.0
-_LABELS = 108
+_LABELS = 124
 _NODE = 6.0
 # Where labels have their text and their node.
 _LABELS_AT = {"left": (_LABELS - 12, _LABELS - _NODE), "right": (12.0, 0.0)}
