@@ -57,7 +57,7 @@ COMMANDS: Table = {
         "show": (".show", "Show samples of a run: the items, the prompts and the replies."),
         "view": (".runs", "Open the report of a run in the browser."),
         "compare": (".compare", "Compare models and test whether differences are significant."),
-        "export": (".export", "Export runs in the schema of Every Eval Ever."),
+        "export": (".export", "Export runs for Every Eval Ever or the Hugging Face Hub."),
     },
     "Data": {
         "dataset": ("..main", "List and build datasets: positions where a model has the habit."),

@@ -218,7 +218,7 @@ def _mean_usage(rest: _Rest, plan: Plan, info: ModelInfo) -> tuple[Usage, str]:
         written = ANSWER_TOKENS + _assumed_reasoning(plan.settings.reasoning_effort, info)
         if info.thinking_tokens:  # two requests, the second with the reasoning
             given = 2 * given + written
-        basis = "assumed from its name and effort; to measure them, start with -n 10"
+        basis = "assumed by its name; to measure them, start with -n 10"
     return Usage(given, written), f"{written:,} tokens per answer of {info.name}, {basis}"
 
 

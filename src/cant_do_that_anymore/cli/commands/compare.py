@@ -63,7 +63,7 @@ def compare_command(
         click.echo(markdown.comparison(comparison))
     else:
         terminal = console()
-        terminal.print(comparison_table(comparison))
+        terminal.print(comparison_table(comparison), "")
         for entry in comparison.entries:
             line = f"{entry.label} under {entry.change.key}: {entry.run.folder}"
             terminal.print(line, style="dim", soft_wrap=True)

@@ -130,4 +130,4 @@ def _show(
     if not any(file.endswith(".png") for file in files):
         click.echo(PLOTS_NEEDED, err=True)
     others = pluralize(len(files) - 1, "file")
-    click.echo(f"report: {files[-1]} (with {others} of tables and plots beside it)", err=True)
+    click.echo(f"report: {files[-1]} (with {others} beside it)", err=True)
