@@ -3,12 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import islice
 from typing import Any
 
 from cant_do_that_anymore import Answer, Position, Rules, Spec, shipped_pool
-from cant_do_that_anymore.comparison.entries import named_entries
-from cant_do_that_anymore.comparison.pairwise import Pair, check_comparable, pairs_of
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.habits.base import Change, Item
 from cant_do_that_anymore.habits.chess.rules import BISHOPS_AS_KNIGHTS, STANDARD
@@ -42,16 +39,6 @@ def plan_of(
     """A plan with the default wording, and with other fields if given."""
     spec = Spec(conditions=tuple(names), rules=change, wording="plain", seed=0)
     return replace(plan_for(spec, RandomModel.info), wanted=wanted, **fields)
-
-
-def with_other_forbidden_moves(n: int) -> list[Position]:
-    """The first positions of the pool where the change forbids more than the usual move."""
-
-    def forbids_more(position: Position) -> bool:
-        board = position.board()
-        return sum(BISHOPS_AS_KNIGHTS.forbids(board, move) for move in board.legal_moves) > 1
-
-    return list(islice(filter(forbids_more, POOL), n))
 
 
 def samples_of(answers: Sequence[PositionAnswers], plan: Plan) -> list[Sample]:
@@ -129,12 +116,6 @@ def _outcome(outcomes: Outcomes, number: int) -> Outcome:
     if callable(outcomes):
         return outcomes(number)
     return outcomes if isinstance(outcomes, str) else outcomes[number]
-
-
-def comparisons_of(runs: Sequence[Run]) -> list[Pair]:
-    """Comparisons of every pair of models, in the order of the runs."""
-    check_comparable(runs)
-    return pairs_of(named_entries(runs))
 
 
 _scored: Any = cache(score_answer)  # many tests use the same positions

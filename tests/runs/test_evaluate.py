@@ -163,6 +163,16 @@ def test_reasoning_is_assumed_by_name_and_by_effort() -> None:
         assert tokens(name, "none") == tokens(plain) < tokens(name, "low") < tokens(name, "high")
 
 
+def test_a_search_without_a_hit_can_be_estimated(serve: Serve) -> None:
+    server = serve(lambda _: "a2a3")
+    with pytest.raises(Incomplete, match="--keep-looking"):
+        measure(server, n=20)
+    expected = estimate(Spec(model="m", base_url=server.url, n=20, price="2,20"))
+    assert expected.cached == len(server.requests)
+    assert expected.dollars and expected.dollars_low and expected.dollars_high
+    assert expected.dollars_low < expected.dollars < expected.dollars_high
+
+
 def test_cached_answers_tell_what_the_rest_costs(serve: Serve) -> None:
     server = serve(habit_in_every_fifth, reasoning=Reasoning(lambda _: 900))
     spec = partial(Spec, model="m", base_url=server.url, price="2,20", wording="plain")

@@ -218,8 +218,9 @@ def _mean_usage(rest: _Rest, plan: Plan, info: ModelInfo) -> tuple[Usage, str]:
         written = ANSWER_TOKENS + _assumed_reasoning(plan.settings.reasoning_effort, info)
         if info.thinking_tokens:  # two requests, the second with the reasoning
             given = 2 * given + written
-        basis = "assumed by its name; to measure them, start with -n 10"
-    return Usage(given, written), f"{written:,} tokens per answer of {info.name}, {basis}"
+        basis = "assumed by its name; to measure this, start with -n 10"
+    tokens = pluralize(written, "token")
+    return Usage(given, written), f"{tokens} per answer of {info.name}, {basis}"
 
 
 def _assumed_reasoning(effort: Effort | None, info: ModelInfo) -> int:
@@ -238,7 +239,7 @@ def _hit_rates(search: Search) -> tuple[tuple[float, float, float], str]:
     habit = search.config.plan.change.its_habit
     prior = PRIOR_ITEMS_LATER if search.searched else PRIOR_ITEMS
     n = prior + search.searched
-    usual = round(prior * median(habit.usual_rates(search.config.pool.name)))
+    usual = max(1, round(prior * median(habit.usual_rates(search.config.pool.name))))
     hits = usual + len(search.hits)
     low, high = score_limits([Cell(1, 1, hits), Cell(0, 1, n - hits)], NORMAL)
     share = f"{percentage(hits / n)} of {habit.words.items}"
