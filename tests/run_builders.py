@@ -15,7 +15,7 @@ from cant_do_that_anymore.providers.base import REPLY_TOKENS, Settings, StopReas
 from cant_do_that_anymore.providers.bundled import RandomModel
 from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.task.plan import plan_for
-from cant_do_that_anymore.task.samples import score_answer, trials_of
+from cant_do_that_anymore.task.samples import score_answer, with_draws
 from cant_do_that_anymore.task.scorer import outcome
 from cant_do_that_anymore.task.types import Outcome, Plan, Sample
 
@@ -44,15 +44,15 @@ def plan_of(
 def samples_of(answers: Sequence[PositionAnswers], plan: Plan) -> list[Sample]:
     """Samples with these answers, scored under the conditions of the plan."""
     samples = []
-    draws = trials_of(position for position, _ in answers)
-    for draw, (position, given) in zip(draws, answers, strict=True):
+    drawn = with_draws(position for position, _ in answers)
+    for (item, draw), (position, given) in zip(drawn, answers, strict=True):
         conditions = [condition for condition in plan.conditions if condition.name in given]
         by_condition = {c.name: _answer(given[c.name], position, plan.change) for c in conditions}
         replies = {
             c.name: _scored(by_condition[c.name], position, c, plan.reading, plan.change)
             for c in conditions
         }
-        samples.append(Sample(draw.item, draw.number, replies, by_condition))
+        samples.append(Sample(item, draw, replies, by_condition))
     return samples
 
 

@@ -283,7 +283,7 @@ def tokens(reply: Any) -> int:
 
 def numbers(file: Any, samples: Samples, controls: Samples) -> dict[str, Any]:
     """All numbers of a run, from its files."""
-    scored, conditions = [s for s in samples if answered(s)], file["conditions"]
+    scored, conditions = [s for s in samples if answered(s)], file["prompts"]
     groups, before, after = groups_of(scored), outcome("standard"), outcome("changed")
     result: dict[str, Any] = {
         "rule_uptake": number(uptake(samples)) if any(holds(before, s) for s in scored) else None,
@@ -302,7 +302,7 @@ def numbers(file: Any, samples: Samples, controls: Samples) -> dict[str, Any]:
         result |= {f"{name}_reasoning_tokens": mean(own, groups) for name, own in used.items()}
         more = [b - a for a, b in zip(used["standard"], used["changed"], strict=True)]
         result["reasoning_tokens_difference"] = mean(more, groups, signed=True)
-    if len(prompts := list(conditions["standard"]["prompts"])) > 1:
+    if len(prompts := list(conditions["standard"])) > 1:
         result["wordings"] = wordings(samples, prompts, result["rule_uptake"])
     helps = file["options"].get("interventions", [])
     if "placebo" in conditions:

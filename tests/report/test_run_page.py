@@ -96,7 +96,7 @@ def test_a_report_shows_the_files_of_its_run_in_light_dark_and_print(
     for key, value in outcomes.items():
         condition, outcome = key.split(".")
         assert int(value) == run_data["outcomes"][condition][outcome]
-    prompts = [each["prompts"].values() for each in run_data["conditions"].values()]
+    prompts = [each.values() for each in run_data["prompts"].values()]
     texts = [wording["text"] for wordings in prompts for wording in wordings]
     names = ("version", "rules", "started_at", "protocol")
     for text in (*texts, *(run_data[name] for name in names), run_data["dataset"]["provenance"]):

@@ -8,10 +8,12 @@ import pytest
 
 from cant_do_that_anymore.client.pricing import Price, price_for
 from cant_do_that_anymore.errors import Incomplete
+from cant_do_that_anymore.habits.chess.rules import STANDARD
 from cant_do_that_anymore.providers.base import Answer, Usage
 from cant_do_that_anymore.providers.catalog import parse_name
 from cant_do_that_anymore.runs.cost import estimate
 from cant_do_that_anymore.task.samples import FirstReplies
+from cant_do_that_anymore.task.scorer import judge
 from planted_models import habit_in_every_fifth
 from testing import (
     POOL,
@@ -83,29 +85,30 @@ MESSAGES = {
 
 
 @pytest.mark.parametrize(
-    ("unusable", "answer", "baseline", "stops"),
+    ("unusable", "answer", "condition", "stops"),
     [
-        (10, CUT_OFF, True, False),
-        (11, CUT_OFF, True, True),
-        (32, LOVELY, True, False),
-        (33, LOVELY, True, True),
-        (50, LOVELY, False, False),  # silence when the rules change is a result
-        (50, Answer("", "error", error="gone"), True, False),
+        (10, CUT_OFF, 0, False),
+        (11, CUT_OFF, 0, True),
+        (32, LOVELY, 0, False),
+        (33, LOVELY, 0, True),
+        (50, LOVELY, 1, False),  # silence when the rules change is a result
+        (50, Answer("", "error", error="gone"), 0, False),
     ],
 )
 def test_the_first_replies_are_judged_once(
-    unusable: int, answer: Answer, baseline: bool, stops: bool
+    unusable: int, answer: Answer, condition: int, stops: bool
 ) -> None:
     """The cut-off replies come last, and the unreadable ones first."""
-    first_replies = FirstReplies(plan_of())
+    plan = plan_of()
+    first_replies = FirstReplies(plan)
     replies = [answer] * unusable + [Answer("e2e4")] * (50 - unusable)
     if answer is CUT_OFF:
         replies.reverse()
     replies += [answer] * 1_000
     with pytest.raises(Incomplete, match=MESSAGES[answer]) if stops else nullcontext():
         for number, reply in enumerate(replies):
-            usable = reply is not answer
-            first_replies.observe(reply, usable=usable, baseline=baseline)
+            outcome = judge(reply, POOL[0], STANDARD).outcome
+            first_replies.observe(plan.conditions[condition], reply, outcome)
             assert number < 50 or not stops
 
 

@@ -38,7 +38,7 @@ def test_a_saved_run_is_read_back_unchanged(run: Run, folder: Path) -> None:
     loaded = load_run(folder)
     assert (loaded.samples, loaded.plan) == (run.samples, run.plan)
     assert run_json(loaded) == run_json(run)
-    assert run_json(loaded)["format"] == 7  # any other number makes all earlier runs unreadable
+    assert run_json(loaded)["format"] == 8  # any other number makes all earlier runs unreadable
     assert sorted(path.name for path in folder.iterdir()) == ["run.json", "samples.jsonl"]
 
 
@@ -76,7 +76,9 @@ def edit(file: Path, change: Callable[[Json], object], line: int = 0) -> None:
 
 
 def test_saved_answers_are_scored_when_a_run_is_loaded(run: Run, folder: Path) -> None:
-    edit(folder / "run.json", lambda data: data.update(n=99, delta=None, of_a_newer_version=0.5))
+    edit(
+        folder / "run.json", lambda data: data.update(delta=None, of_a_newer_version=0.5)
+    )
     assert load_run(folder).results == run.results
     changed = {"text": "I cannot tell.", "outcome": "adapted"}
     edit(folder / "samples.jsonl", lambda data: data["replies"]["changed"].update(changed), line=1)
@@ -88,15 +90,16 @@ def test_saved_answers_are_scored_when_a_run_is_loaded(run: Run, folder: Path) -
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        (lambda data: data.update(format=5), "'format' in .* must be 7, not 5.*another version"),
+        (lambda data: data.update(format=5), "'format' in .* must be 8, not 5.*another version"),
         (lambda data: data["cost"].update(total="x"), "'cost.total' in .* a valid number, not 'x'"),
         (lambda data: data["options"].update(temperature=1e999), "temperature must be a finite"),
-        (lambda data: data["conditions"]["standard"].update(prompts={}), "have different wordings"),
-        (lambda data: data["conditions"].pop("changed"), "no condition changed"),
+        (lambda data: data["prompts"]["changed"].pop("plain"), "plain"),
+        (lambda data: data["prompts"].pop("changed"), "changed"),
+        (lambda data: data["prompts"].update(mine={}), "unknown condition: 'mine'"),
         (lambda data: data.pop("options"), "is missing the key 'options'"),
-        (lambda data: data["conditions"]["changed"].update(top_p=0.5), "unknown key in .*top_p"),
+        (lambda data: data["options"].update(top_p=0.5), "unexpected keyword argument 'top_p'"),
         (lambda data: data.update(rules="mine", change=None), r"load\(FOLDER, rules"),
-        (lambda data: data["outcomes"]["standard"].update(usual=99), r"has 10 of \d+ samples"),
+        (lambda data: data.update(n=99), r"has 10 of 99 samples"),
     ],
 )
 def test_bad_run_json_is_refused(

@@ -187,7 +187,7 @@ class Search:
         else:
             self._cost = add_costs(self._cost, answer.cost)
         if first_replies:
-            first_replies.observe(answer, usable=score.usable, baseline=True)
+            first_replies.observe(self.config.plan.baseline, answer, score.outcome)
 
     def dataset(self, version: str) -> Dataset:
         """Return the dataset that was found.

@@ -23,10 +23,10 @@ from ..datasets.pools import drawn
 from ..datasets.selection import Selection, known_selection, select_items
 from ..datasets.storage import Dataset
 from ..errors import InvalidInput
-from ..habits.base import Change, Pool
+from ..habits.base import Change, Item, Pool
 from ..habits.catalog import saved_change
 from ..task.plan import plan_for
-from ..task.samples import Trial, trials_of
+from ..task.samples import with_draws
 from ..task.spec import Spec
 from ..task.types import Eval
 from .arguments import Arguments, inspect_terms, spec_for
@@ -140,24 +140,24 @@ def inspect_samples(
         order = {item.id: index for index, item in enumerate(selection.dataset.items)}
         items.sort(key=lambda item: order[item.id])
     n = len(items[:size])
-    trials = enumerate(trials_of([*items[:size], *selection.controls[:size]]))
-    return [_sample(trial, change, control=index >= n) for index, trial in trials]
+    drawn = enumerate(with_draws([*items[:size], *selection.controls[:size]]))
+    return [_sample(item, draw, change, control=index >= n) for index, (item, draw) in drawn]
 
 
-def _sample(trial: Trial, change: Change, *, control: bool) -> InspectSample:
-    item, habit = trial.item, change.its_habit
+def _sample(item: Item, draw: int, change: Change, *, control: bool) -> InspectSample:
+    habit = change.its_habit
     usual = ", ".join(habit.label(item, answer) for answer in item.usual)
     return InspectSample(
         input=f"```\n{habit.show(item)}\n```\n\nUsual {habit.words.answer}: {usual}",
         target=list(item.usual),
-        id=f"{item.id}-{trial.number + 1}" if trial.number else item.id,
+        id=f"{item.id}-{draw + 1}" if draw else item.id,
         metadata={
             RULES_KEY: change.key,
             CHANGE_KEY: saved_change(change),
             GROUP: item.group,
             ITEM: item.to_json(),
             **item.facts,
-            DRAW: trial.number,
+            DRAW: draw,
             **({CONTROL_KEY: True} if control else {}),
         },
     )

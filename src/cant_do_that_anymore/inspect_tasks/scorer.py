@@ -156,9 +156,9 @@ def _scored(state: TaskState, reading: Reading | None = None) -> Sample:
     # Any wording will do, since only the answers are read.
     wording = shipped_wording(DEFAULT_WORDING, change)
     conditions = conditions_for(info["conditions"], change, wording)
-    answers = [_answer_in(state.store.get(condition.name)) for condition in conditions]
-    trial = Trial(item_in(state.metadata), state.metadata[DRAW])
-    return trial.sample(answers, conditions, reading or info["reading"])
+    answers = {name: _answer_in(state.store.get(name)) for name in info["conditions"]}
+    trial = Trial(item_in(state.metadata), state.metadata[DRAW], conditions)
+    return trial.sample(answers, reading or info["reading"])
 
 
 def _unscored(sample: Sample) -> Score:

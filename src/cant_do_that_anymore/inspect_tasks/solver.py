@@ -62,11 +62,11 @@ async def _solve(state: TaskState, model_state: ModelState) -> TaskState:
     control = CONTROL_KEY in state.metadata
     conditions = control_conditions(plan) if control else plan.conditions
     number = state.metadata[DRAW] + (state.epoch - 1) * DRAWS_PER_EPOCH
-    trial = Trial(item_in(state.metadata), number)
+    trial = Trial(item_in(state.metadata), number, conditions)
     names = [condition.name for condition in conditions]
     state.store.set(REQUEST_INFO, {"reading": plan.reading, "conditions": names})
     state.messages = []
-    for condition, request in zip(conditions, trial.requests(conditions), strict=True):
+    for condition, request in zip(conditions, trial.requests(), strict=True):
         transcript = Transcript()
         TRANSCRIPT.set(transcript)
         async with span(condition.name):
@@ -76,9 +76,7 @@ async def _solve(state: TaskState, model_state: ModelState) -> TaskState:
         if answer.error:  # raised, so that Inspect counts it and eval-retry sends it again
             raise UserError(f"no answer under the {request.condition} rules: {answer.error}")
         score = condition.read(answer, trial.item, condition.rules, plan.reading)
-        model_state.first_replies.observe(
-            answer, usable=score.usable, baseline=condition == conditions[0]
-        )
+        model_state.first_replies.observe(condition, answer, score.outcome)
         state.store.set(request.condition, answer.to_json())
     return state
 

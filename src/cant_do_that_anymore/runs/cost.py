@@ -181,8 +181,8 @@ def _rest_of(spec: Spec, plan: Plan, info: ModelInfo, cache: Cache) -> _Rest:
         search = Search(SelectionConfig(info, source, plan), plan.wanted)
         rest = rest._replace(search=search, searched=_search_in_cache(search, cache))
         trials = trials_for(search.hits, [], plan)
-    for trial, conditions in trials:
-        for request in trial.requests(conditions):
+    for trial in trials:
+        for request in trial.requests():
             if answer := cache.answer(request, plan.settings):
                 rest.measured.append(answer)
             else:

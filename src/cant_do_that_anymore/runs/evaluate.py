@@ -88,13 +88,13 @@ async def _ask(client: Client, selection: Selection, plan: Plan, *, quiet: bool)
     samples: list[Sample] = []
     first_replies = FirstReplies(plan)
     trials = trials_for(selection.items, selection.controls, plan)
-    requests = (request for trial, conditions in trials for request in trial.requests(conditions))
+    requests = (request for trial in trials for request in trial.requests())
     with progress(f"measuring {client.model.info.name}", len(trials), quiet=quiet) as advance:
         async with aclosing(client.answers(requests, plan.settings)) as answers:
-            for trial, conditions in trials:
-                replies = [await anext(answers) for _ in conditions]
-                sample = trial.sample(replies, conditions, plan.reading)
-                first_replies.observe_sample(sample, conditions)
+            for trial in trials:
+                replies = {c.name: await anext(answers) for c in trial.conditions}
+                sample = trial.sample(replies, plan.reading)
+                first_replies.observe_sample(sample, trial.conditions)
                 samples.append(sample)
                 advance(facts=client.spending.facts)
     _check_missing(samples)

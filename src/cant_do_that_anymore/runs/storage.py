@@ -20,15 +20,16 @@ from ..metrics.compute import Results, compute
 from ..metrics.estimates import Estimate
 from ..metrics.measures import MEASURES
 from ..providers.base import Answer
-from ..task.conditions import SavedCondition, control_conditions
+from ..task.conditions import control_conditions
 from ..task.plan import saved_plan
+from ..task.prompts import Prompt
 from ..task.samples import Trial
-from ..task.types import STANDARD_CONDITION, Condition, Outcome, Plan, Sample
+from ..task.types import Condition, Plan, Sample
 from ..validation import parse
 from .run import Run, RunFacts
 
 # Version of the file format; other versions are rejected.
-FORMAT = 7
+FORMAT = 8
 RUN_JSON, SAMPLES_FILE, CONTROLS_FILE = "run.json", "samples.jsonl", "controls.jsonl"
 RERUN_ADVICE = "run its command again if it is of another version; cached answers are used"
 # Errors from values that a run does not have.
@@ -41,19 +42,19 @@ class RunFile(RunFacts):
 
     __pydantic_config__: ClassVar[Mapping[str, bool]] = {"allow_inf_nan": False}
 
-    format: Literal[7]
+    format: Literal[8]
     rules: str
     change: Any
-    conditions: dict[str, SavedCondition]
+    prompts: dict[str, dict[str, Prompt]]
     rule_uptake: Estimate | None
-    outcomes: dict[str, dict[Outcome, int]]
-    control_outcomes: dict[str, dict[Outcome, int]]
+    n: int
+    failed: int
     folder: Path = Path()
 
     @property
     def n_samples(self) -> int:
         """The number of samples in the samples file."""
-        return _total(self.outcomes)
+        return self.n + self.failed
 
     @property
     def tag(self) -> str:
@@ -65,10 +66,6 @@ class RunFile(RunFacts):
         """The names of the run, a part of which is enough to find it."""
         of_model = f"{self.model}@{self.endpoint}", f"{self.model} {self.tag}"
         return self.folder.name, self.model, self.tag, *of_model
-
-
-def _total(outcomes: Mapping[str, Mapping[Outcome, int]]) -> int:
-    return sum(outcomes.get(STANDARD_CONDITION, {}).values())
 
 
 def save_run(run: Run, folder: Path) -> None:
@@ -101,8 +98,9 @@ def run_json(run: Run) -> dict[str, Any]:
         **{item.name: getattr(run, item.name) for item in fields(RunFacts)},
         "rules": plan.change.identity,
         "change": saved_change(plan.change),
-        "conditions": {
-            condition.name: condition.saved(plan.wordings) for condition in plan.conditions
+        "prompts": {
+            condition.name: dict(zip(plan.wordings, map(asdict, condition.prompts), strict=True))
+            for condition in plan.conditions
         },
         "dataset": {**dataset, "provenance": run.dataset.provenance},
         **results_json(run.results),
@@ -171,12 +169,13 @@ def load_run(folder: Path | str, rules: Change | None = None) -> Run:
     file = read_run_json(folder)
     change = _change_in(file, rules, folder)
     with _reading(folder / RUN_JSON):
-        plan = saved_plan(change, file.options, file.conditions)
-    samples = _read_samples(folder / SAMPLES_FILE, plan, plan.conditions, file.n_samples)
-    controls = list[Sample]()
-    if n_controls := _total(file.control_outcomes):
-        path, of_controls = folder / CONTROLS_FILE, control_conditions(plan)
-        controls = _read_samples(path, plan, of_controls, n_controls)
+        plan = saved_plan(change, file.options, file.prompts)
+    path, controls_path = folder / SAMPLES_FILE, folder / CONTROLS_FILE
+    samples, controls = _read_samples(path, plan, plan.conditions), list[Sample]()
+    if len(samples) != file.n_samples:
+        raise InvalidInput(f"{str(path)!r} has {len(samples)} of {file.n_samples} samples")
+    if controls_path.exists():
+        controls = _read_samples(controls_path, plan, control_conditions(plan))
     return Run(
         **{item.name: getattr(file, item.name) for item in fields(RunFacts)},
         plan=plan,
@@ -200,24 +199,17 @@ def _change_in(file: RunFile, given: Change | None, folder: Path) -> Change:
     )
 
 
-def _read_samples(
-    path: Path, plan: Plan, conditions: Sequence[Condition], expected: int
-) -> list[Sample]:
-    """Read and score the samples of a file, which must contain so many.
+def _read_samples(path: Path, plan: Plan, conditions: Sequence[Condition]) -> list[Sample]:
+    """Read and score the samples of a file.
 
     Raises:
         InvalidInput: if it is damaged.
     """
     with _reading(path), path.open("rb") as file:
-        samples = [_sample_in(line, plan, conditions) for line in file]
-        if len(samples) != expected:
-            raise InvalidInput(f"it has {len(samples)} of {expected} samples")
-    return samples
+        return [_sample_in(line, plan, conditions) for line in file]
 
 
 def _sample_in(line: bytes, plan: Plan, conditions: Sequence[Condition]) -> Sample:
     facts = json.loads(line)
-    trial = Trial(plan.change.its_habit.item(facts), int(facts["draw"]))
-    answers = parse(dict[str, Answer], facts["replies"], "a sample")
-    saved = [answers[condition.name] for condition in conditions]
-    return trial.sample(saved, conditions, plan.reading)
+    trial = Trial(plan.change.its_habit.item(facts), int(facts["draw"]), conditions)
+    return trial.sample(parse(dict[str, Answer], facts["replies"], "a sample"), plan.reading)

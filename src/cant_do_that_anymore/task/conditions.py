@@ -4,11 +4,11 @@ A run asks about every item under the conditions of its plan. The first is the b
 which a model shows its habits.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ..errors import unknown_value
 from ..habits.base import Change, Form, Item
@@ -209,19 +209,3 @@ def question(
 def control_conditions(plan: Plan) -> tuple[Condition, ...]:
     """Return the conditions of controls, which come first in every plan."""
     return plan.conditions[: len(CONTROL_CONDITIONS)]
-
-
-@dataclass(frozen=True)
-class SavedCondition:
-    """A condition in ``run.json``: its prompts by wording, and any token limit of its own."""
-
-    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
-
-    prompts: dict[str, Prompt]
-    tokens: int = 0
-
-    def condition(self, name: str, change: Change, form: Form) -> Condition:
-        """Return the condition with this name; one of the user's own is not in the table."""
-        template = CONDITIONS.get(name, ConditionTemplate())
-        template = replace(template, tokens=self.tokens)
-        return template.condition(name, change, self.prompts.values(), form)

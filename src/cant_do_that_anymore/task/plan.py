@@ -1,19 +1,17 @@
 """Resolve a spec into a plan: everything it names, checked against the model."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..errors import InvalidInput
 from ..habits.base import Change
 from ..habits.catalog import DEFAULT_FORM, form_for
 from ..providers.base import ModelInfo
-from .conditions import SavedCondition, conditions_for
-from .prompts import DEFAULT_WORDING, shipped_wording, wordings_named
-from .spec import SETTINGS, Spec
-from .types import CHANGED_CONDITION, STANDARD_CONDITION, Plan
-
-# The options from which a saved plan is restored; its prompts are saved themselves.
-RESTORED = (*("eval", "reading", "n", "max_samples", "select_effort"), *SETTINGS)
+from .conditions import conditions_for
+from .prompts import DEFAULT_WORDING, Prompt, shipped_wording, wordings_named
+from .spec import Spec
+from .types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Plan
 
 
 def plan_for(spec: Spec, model: ModelInfo) -> Plan:
@@ -38,46 +36,38 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
     if len(wordings) > 1:
         plain = shipped_wording(DEFAULT_WORDING, change)
         (selection,) = conditions_for([STANDARD_CONDITION], change, plain, form=form)
-    return Plan(
-        **_options(spec),
-        wordings=tuple(wording.name for wording in wordings),
-        conditions=conditions_for(spec.all_conditions, change, *wordings, form=form),
-        interventions=tuple(sorted(spec.interventions)),
-        selection=selection,
-    )
+    names = [wording.name for wording in wordings]
+    conditions = conditions_for(spec.all_conditions, change, *wordings, form=form)
+    return replace(_plan(spec, names, conditions), selection=selection)
 
 
 def saved_plan(
-    change: Change, options: Mapping[str, Any], saved: Mapping[str, SavedCondition]
+    change: Change, options: Mapping[str, Any], prompts: Mapping[str, Mapping[str, Prompt]]
 ) -> Plan:
-    """Return the plan of a saved run, from its options and the prompts of its conditions.
+    """Return the plan of a saved run, from its options and its prompts by condition and wording.
 
     Raises:
         InvalidInput, LookupError: if the values are not those of a run.
     """
+    wordings = list(prompts[STANDARD_CONDITION])
+    names = dict.fromkeys((STANDARD_CONDITION, CHANGED_CONDITION, *prompts))
     form = form_for(change, options.get("form", DEFAULT_FORM))
-    conditions = {name: entry.condition(name, change, form) for name, entry in saved.items()}
-    if missing := {STANDARD_CONDITION, CHANGED_CONDITION} - conditions.keys():
-        raise KeyError(f"no condition {' and '.join(missing)}")
-    wordings = tuple(saved[STANDARD_CONDITION].prompts)
-    if not wordings or any(tuple(entry.prompts) != wordings for entry in saved.values()):
-        raise LookupError("the conditions have different wordings")
-    spec = Spec(rules=change, **{name: options[name] for name in RESTORED if name in options})
+    conditions = [
+        replace(condition, prompts=tuple(prompts[condition.name][name] for name in wordings))
+        for condition in conditions_for(names, change, form=form)
+    ]
+    return _plan(Spec(**{**options, "rules": change}), wordings, conditions)
+
+
+def _plan(spec: Spec, wordings: Sequence[str], conditions: Sequence[Condition]) -> Plan:
     return Plan(
-        **_options(spec),
-        wordings=wordings,
-        conditions=tuple(conditions.values()),
-        interventions=tuple(sorted(options.get("interventions", ()))),
+        eval=spec.eval,
+        reading=spec.reading,
+        settings=spec.settings,
+        select_effort=spec.select_effort or spec.reasoning_effort,
+        wanted=min(spec.n_items, spec.max_samples or spec.n_items),
+        change=spec.change,
+        wordings=tuple(wordings),
+        conditions=tuple(conditions),
+        interventions=tuple(sorted(spec.interventions)),
     )
-
-
-def _options(spec: Spec) -> dict[str, Any]:
-    """Return the fields of a plan that come from the options alone."""
-    return {
-        "eval": spec.eval,
-        "reading": spec.reading,
-        "settings": spec.settings,
-        "select_effort": spec.select_effort or spec.reasoning_effort,
-        "wanted": min(spec.n_items, spec.max_samples or spec.n_items),
-        "change": spec.change,
-    }

@@ -47,11 +47,6 @@ class Prompt:
     role: Literal["system", "user"] = "system"
     again: str = ""
 
-    @property
-    def non_defaults(self) -> dict[str, str]:
-        """The texts that are not empty, and the role unless it is the usual one."""
-        return {name: text for name, text in vars(self).items() if text not in ("", "system")}
-
     def messages(self, item: Item, suffix: str, form: Form) -> tuple[Message, ...]:
         """Return the task and the item in a form; its last turn ends with the suffix."""
         messages = (Message("system", self.text), *form.render(item))

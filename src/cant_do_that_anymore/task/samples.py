@@ -1,7 +1,7 @@
 """Turn items into requests and answers into samples; stop if too many are unusable."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import Incomplete
@@ -24,29 +24,26 @@ from .types import (
 
 @dataclass(frozen=True)
 class Trial:
-    """An item to ask about; ``number`` distinguishes repetitions of the same questions."""
+    """An item to ask about under some conditions; ``number`` distinguishes repetitions."""
 
     item: Item
     number: int
+    conditions: Sequence[Condition]
 
-    def requests(self, conditions: Iterable[Condition]) -> Iterator[Request]:
+    def requests(self) -> Iterator[Request]:
         """Yield the requests about the item, one per condition."""
-        for condition in conditions:
+        for condition in self.conditions:
             question = condition.question(self.item)
-            yield Request(
-                question, "measuring", condition.name, self.number, tokens=condition.tokens
-            )
+            yield Request(question, "measuring", condition.name, self.number, condition.tokens)
 
-    def sample(
-        self, answers: Iterable[Answer], conditions: Sequence[Condition], reading: Reading
-    ) -> Sample:
-        """Build the sample from the answers, one per condition."""
-        by_name = {c.name: answer for c, answer in zip(conditions, answers, strict=True)}
-        change = next(c.rules for c in conditions if c.name == CHANGED_CONDITION)
+    def sample(self, answers: Mapping[str, Answer], reading: Reading) -> Sample:
+        """Score the answers, by condition."""
+        change = next(c.rules for c in self.conditions if c.name == CHANGED_CONDITION)
         replies = {
-            c.name: score_answer(by_name[c.name], self.item, c, reading, change) for c in conditions
+            c.name: score_answer(answers[c.name], self.item, c, reading, change)
+            for c in self.conditions
         }
-        return Sample(self.item, self.number, replies, by_name)
+        return Sample(self.item, self.number, replies, answers)
 
 
 def score_answer(
@@ -60,24 +57,22 @@ def score_answer(
     return ScoredAnswer(score.outcome, score.answer, under_change)
 
 
-def trials_of(items: Iterable[Item]) -> Iterator[Trial]:
-    """Yield a trial per item, numbering those that ask the same questions.
+def with_draws(items: Iterable[Item]) -> Iterator[tuple[Item, int]]:
+    """Yield each item with the number of items before it that ask the same questions.
 
     Items with the same subject do, whatever their usual answers are.
     """
     seen: Counter[Hashable] = Counter()
     for item in items:
-        yield Trial(item, seen[item.subject])
+        yield item, seen[item.subject]
         seen[item.subject] += 1
 
 
-def trials_for(
-    items: Sequence[Item], controls: Sequence[Item], plan: Plan
-) -> list[tuple[Trial, Sequence[Condition]]]:
-    """Return every item with all conditions, then every control with its conditions."""
-    trials = trials_of([*items, *controls])
+def trials_for(items: Sequence[Item], controls: Sequence[Item], plan: Plan) -> list[Trial]:
+    """Return a trial for every item, and then for every control under its conditions."""
     conditions = [plan.conditions] * len(items) + [control_conditions(plan)] * len(controls)
-    return list(zip(trials, conditions, strict=True))
+    drawn = with_draws([*items, *controls])
+    return [Trial(*draw, each) for draw, each in zip(drawn, conditions, strict=True)]
 
 
 # A run stops if more than so many of its first replies are cut off, or of its first replies under
@@ -89,9 +84,9 @@ REPLIES_TO_JUDGE_READING, MAX_UNREADABLE = 40, 0.8
 class FirstReplies:
     """Stops a run whose first replies are unusable, so that no more is spent on it.
 
-    Unreadable replies count only under the baseline condition. A model that falls silent when the
-    rules change does not stop the run: that is a result. After the first error, all answers raise
-    it, since Inspect goes on after a few samples with errors.
+    Unreadable replies count only under the standard rules. A model that falls silent when the rules
+    change does not stop the run: that is a result. After the first error, all answers raise it,
+    since Inspect goes on after a few samples with errors.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -99,30 +94,19 @@ class FirstReplies:
         self._seen = self._cut_off = self._standard = self._unreadable = 0
         self._verdict = self._last_unreadable = ""
 
-    def observe_sample(self, sample: Sample, conditions: Sequence[Condition]) -> None:
-        """Count the answers of a sample, but those to requests with a token limit of their own.
-
-        Raises:
-            Incomplete: as `observe` does.
-        """
-        for condition in conditions:
-            if not condition.tokens:
-                usable = sample.replies[condition.name].usable
-                is_baseline = condition.name == STANDARD_CONDITION
-                self.observe(sample.answers[condition.name], usable=usable, baseline=is_baseline)
-
-    def observe(self, answer: Answer, *, usable: bool, baseline: bool) -> None:
-        """Count one answer, and whether it was usable.
+    def observe(self, condition: Condition, answer: Answer, outcome: Outcome) -> None:
+        """Count one answer, unless its condition has a token limit of its own.
 
         Raises:
             Incomplete: if too many of the first answers are unusable.
         """
-        is_cut_off = answer.stop_reason == "length" and not usable
+        if condition.tokens:
+            return
         self._seen += 1
-        self._cut_off += is_cut_off
-        if baseline and not answer.error:
+        self._cut_off += outcome == "truncated"
+        if condition.name == STANDARD_CONDITION and outcome != "error":
             self._standard += 1
-            if not usable and not is_cut_off:
+            if outcome in ("unreadable", "refused"):
                 self._unreadable += 1
                 self._last_unreadable = answer.text[:80]
         if self._seen == REPLIES_TO_JUDGE_CUTS and self._cut_off > MAX_CUT_OFF * self._seen:
@@ -130,13 +114,19 @@ class FirstReplies:
                 f"{self._cut_off} of the first {self._seen} replies were cut off before an answer "
                 f"(the limit is {answer.limit:,} tokens); {advice_on_limit(answer.adjustments)}"
             )
-        is_last = self._standard == REPLIES_TO_JUDGE_READING and not self._verdict
-        if is_last and self._unreadable > MAX_UNREADABLE * self._standard:
+        few_readable = self._unreadable > MAX_UNREADABLE * self._standard
+        if self._standard == REPLIES_TO_JUDGE_READING and few_readable and not self._verdict:
             self._verdict = (
                 f"{self._unreadable} of the first {self._standard} replies under the standard "
                 f"rules contain no {self._words.answer}; the last of these was "
-                f"{self._last_unreadable!r}. "
-                f"If its server is set up as it should be, {self._words.hopeless}"
+                f"{self._last_unreadable!r}. If its server is set up as it should be, "
+                f"{self._words.hopeless}"
             )
         if self._verdict:
             raise Incomplete(self._verdict)
+
+    def observe_sample(self, sample: Sample, conditions: Iterable[Condition]) -> None:
+        """Count the answers of a sample."""
+        for condition in conditions:
+            outcome = sample.replies[condition.name].outcome
+            self.observe(condition, sample.answers[condition.name], outcome)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from ..habits.base import AnswerOutcome, Change, Form, Item
 from ..providers.base import Answer, Effort, Question, Settings
@@ -87,12 +87,6 @@ class Condition:
         for placeholder in QUERIED:
             added = added.replace(placeholder, about)
         return added.replace(ANSWERS, answers_for(item))
-
-    def saved(self, wordings: Sequence[str]) -> dict[str, Any]:
-        """Return what ``run.json`` has of it: the prompts by wording, and any token limit."""
-        prompts = (prompt.non_defaults for prompt in self.prompts)
-        tokens = {"tokens": self.tokens} if self.tokens else {}
-        return {"prompts": dict(zip(wordings, prompts, strict=True)), **tokens}
 
     @property
     def outcomes(self) -> list[Outcome]:
