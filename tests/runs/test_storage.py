@@ -76,9 +76,7 @@ def edit(file: Path, change: Callable[[Json], object], line: int = 0) -> None:
 
 
 def test_saved_answers_are_scored_when_a_run_is_loaded(run: Run, folder: Path) -> None:
-    edit(
-        folder / "run.json", lambda data: data.update(delta=None, of_a_newer_version=0.5)
-    )
+    edit(folder / "run.json", lambda data: data.update(delta=None, of_a_newer_version=0.5))
     assert load_run(folder).results == run.results
     changed = {"text": "I cannot tell.", "outcome": "adapted"}
     edit(folder / "samples.jsonl", lambda data: data["replies"]["changed"].update(changed), line=1)

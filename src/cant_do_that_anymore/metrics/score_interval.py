@@ -12,7 +12,10 @@ interval (1927) for a proportion, Tango's (1998) for a paired difference, and Na
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import copysign, exp, inf, lgamma, log, log1p, pi, sqrt
+from math import atan, copysign, exp, inf, lgamma, pi, sqrt
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss
 
 # An interval leaves out the true value with at most this probability.
 ALPHA = 0.05
@@ -121,24 +124,22 @@ def interval_end(
     return inside
 
 
-_TERMS = 100_000
-_TINY = 1e-300
+# Enough nodes for 12 digits.
+_NODES, _WEIGHTS = leggauss(64)
 
 
 def t_two_sided(t: float, freedom: float) -> float:
     """Return the two-sided p-value of Student's t.
 
+    As a density of the angle whose tangent is t / sqrt(freedom), t has a power of the cosine.
+
     >>> round(t_two_sided(2.228138852, 10), 9)
     0.05
     """
-    if t == 0:
-        return 1.0
-    a, b, x, y = freedom / 2, 0.5, freedom / (freedom + t * t), t * t / (freedom + t * t)
-    front = exp(lgamma(a + b) - lgamma(a) - log(pi) / 2 + b * log(y) - a * log1p(t * t / freedom))
-    # The continued fraction converges quickly only on one side.
-    if x < (a + 1) / (a + b + 2):
-        return front * _continued_fraction(a, b, x) / a
-    return 1 - front * _continued_fraction(b, a, y) / b
+    half = atan(t / sqrt(freedom)) / 2
+    inside = half * float(_WEIGHTS @ np.cos(half * (_NODES + 1)) ** (freedom - 1))
+    total = sqrt(pi) / 2 * exp(lgamma(freedom / 2) - lgamma((freedom + 1) / 2))
+    return 1 - inside / total
 
 
 @lru_cache(maxsize=1024)
@@ -149,20 +150,3 @@ def t_quantile(freedom: float, alpha: float = ALPHA) -> float:
     2.228139
     """
     return interval_end(lambda t: t_two_sided(t, freedom) <= alpha, 1.0, inf)
-
-
-def _continued_fraction(a: float, b: float, x: float) -> float:
-    """Evaluate the incomplete beta function by Lentz's method (Press et al., 2007, section 6.4)."""
-    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1) or _TINY)
-    result = d
-    for m in range(1, _TERMS):
-        for factor in (
-            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
-            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
-        ):
-            d = 1 / (1 + factor * d or _TINY)
-            c = 1 + factor / c or _TINY
-            result *= c * d
-        if abs(c * d - 1) < 1e-16:
-            break
-    return result
