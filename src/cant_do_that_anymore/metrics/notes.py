@@ -30,7 +30,6 @@ def notes_on(samples: Samples, controls: Samples, results: Results, plan: Plan) 
         *_on_size(samples, results, plan),
         *_on_habit(results, plan),
         *_on_unusable_replies(results, plan),
-        *_on_controls(samples, controls, results, plan),
         *_on_wording(plan),
         *_on_model([*samples, *controls]),
     ]
@@ -67,18 +66,6 @@ def _on_unusable_replies(results: Results, plan: Plan) -> Iterator[str]:
                 f"{percentage(share, 0)} of the replies under the {condition} rules contain no "
                 f"{{answer}} ({kinds}); the intervals allow for anything they could have meant"
             )
-
-
-def _on_controls(
-    samples: Samples, controls: Samples, results: Results, plan: Plan
-) -> Iterator[str]:
-    words = plan.change.its_habit.words
-    if results.diagnosis and len(controls) < len(samples):
-        n = f"only {len(controls):,}" if controls else "no"
-        wanted = pluralize(len(samples), "sample")
-        yield f"{n} control {words.items} for {wanted}: there are no more"
-    if failed := sum(not control.answered for control in controls):
-        yield f"left out {pluralize(failed, 'control')} without an answer"
 
 
 def _on_wording(plan: Plan) -> Iterator[str]:
