@@ -199,23 +199,23 @@ class Spec:
     def __post_init__(self) -> None:
         for item in fields(self):
             if (value := getattr(self, item.name)) is not item.default:
-                object.__setattr__(self, item.name, validate_option(item.name, value))
+                self._set(item.name, validate_option(item.name, value))
         for option_name in ("model", "base_url"):
             if str(getattr(self, option_name)).strip() == "":
                 raise InvalidInput(f"{option_name} is empty; give a value or leave it out")
         model, base_url = split_address(self.model, self.base_url)
-        object.__setattr__(self, "model", model)
-        object.__setattr__(self, "base_url", base_url)
-        change = self.change
-        given = interventions_for(change, self.interventions)
-        object.__setattr__(self, "interventions", given)
-        shown = form_for(change, self.form)
-        name = DEFAULT_FORM if shown is change.its_habit.form else shown.name
-        object.__setattr__(self, "form", name)
+        self._set("model", model)
+        self._set("base_url", base_url)
         if model or base_url:
             parse_name(model, base_url)
+        self._set("interventions", interventions_for(self.change, self.interventions))
+        is_default = form_for(self.change, self.form) is self.change.its_habit.form
+        self._set("form", DEFAULT_FORM if is_default else self.form)
         if self.pool and self.dataset:
             raise InvalidInput("give a pool or a dataset, not both")
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
 
     @property
     def settings(self) -> Settings:
