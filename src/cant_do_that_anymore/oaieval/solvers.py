@@ -10,23 +10,22 @@ for chain of thought.
 
 import re
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 
 from ..errors import InvalidInput, Stopped, unknown_value
 from ..files import DATA, file_errors
 from ..providers.base import Answer, Model, Question, Settings, local_info
-from ..providers.catalog import BUILT_IN_MODELS, TEXT_PREFIX
+from ..providers.catalog import TEXT_PREFIX
 from ..providers.chain_of_thought import THINKING_TOKENS
 from ..task.spec import OPTIONS, validate_option
 
 Fields = dict[str, Any]
-T = TypeVar("T")
 
 
 class HumanCli(Model):
@@ -81,13 +80,18 @@ def read_registry(path: Path) -> dict[str, object]:
     Raises:
         InvalidInput: if a file cannot be read.
     """
-    if not path.is_dir():
-        return _read_file(path)
     inner = path / "solvers"
-    files = sorted((inner if inner.is_dir() else path).glob("*.yaml"))
+    folder = inner if inner.is_dir() else path
+    files = sorted(folder.glob("*.yaml")) if path.is_dir() else [path]
     if not files:
         raise InvalidInput(f"the registry {str(path)!r} contains no solvers (*.yaml)")
-    return {name: entry for file in files for name, entry in _read_file(file).items()}
+    entries: dict[str, object] = {}
+    for file in files:
+        caught = OSError, ValueError, yaml.YAMLError
+        with file_errors("read the registry", file, error=InvalidInput, caught=caught):
+            content = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+        entries |= _mapping(f"the registry {str(file)!r}", content)
+    return {str(name): entry for name, entry in entries.items()}
 
 
 def solver_fields(name: str, entry: object, base_url: str | None = None) -> Fields:
@@ -96,35 +100,27 @@ def solver_fields(name: str, entry: object, base_url: str | None = None) -> Fiel
     Raises:
         InvalidInput: if the entry has neither our format nor the original's.
     """
-    fields = dict(_mapping(name, entry))
+    solver = f"the solver {name!r}"
+    fields = _mapping(solver, entry)
     if "class" in fields:
         fields = _translate(name, fields, base_url)
     valid = ("model", *COMPLETION_ARGS)
     for key in fields.keys() - {*valid}:
-        raise unknown_value(f"key of the solver {name!r}", key, valid)
+        raise unknown_value(f"key of {solver}", key, valid)
     if not fields.get("model"):
-        raise InvalidInput(f"the solver {name!r} has no model")
+        raise InvalidInput(f"{solver} has no model")
     return fields | {"model": validate_option("model", fields["model"])}
-
-
-def _read_file(path: Path) -> dict[str, object]:
-    caught = OSError, ValueError, yaml.YAMLError
-    with file_errors("read the registry", path, error=InvalidInput, caught=caught):
-        entries = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    if not isinstance(entries, dict):
-        raise InvalidInput(f"the registry {str(path)!r} does not map names to solvers")
-    return {str(name): entry for name, entry in entries.items()}
 
 
 def _translate(name: str, entry: Fields, base_url: str | None) -> Fields:
     """Translate an entry in the original's format into ours."""
-    kind = str(entry["class"]).rpartition(":")[2]
+    solver, kind = f"the solver {name!r}", str(entry["class"]).rpartition(":")[2]
     if kind not in _CLASSES:
-        raise unknown_value(f"class of the solver {name!r}", kind, _CLASSES)
-    args = _mapping(name, entry.get("args") or {})
-    options = _mapping(name, args.get("completion_fn_options", args))
+        raise unknown_value(f"class of {solver}", kind, _CLASSES)
+    args = _mapping(solver, entry.get("args") or {})
+    options = _mapping(solver, args.get("completion_fn_options", args))
     for argument in (args.keys() | options.keys()) - _ARGUMENTS:
-        raise InvalidInput(f"the solver {name!r} has {argument!r}, which is not supported here")
+        raise InvalidInput(f"{solver} has {argument!r}, which is not supported here")
     if kind == _HUMAN_SOLVER:
         return {"model": HumanCli.info.name}
     if kind == _COT_SOLVER:
@@ -133,7 +129,7 @@ def _translate(name: str, entry: Fields, base_url: str | None) -> Fields:
     server = {"base_url": options["api_base"]} if options.get("api_base") else {}
     own_server = base_url or server
     limits = {"max_tokens": args["max_tokens"]} if "max_tokens" in args else {}
-    extra = _mapping(name, options.get("extra_options") or {})
+    extra = _mapping(solver, options.get("extra_options") or {})
     full_name = model if own_server or not model else f"{_PROVIDERS[kind]}/{model}"
     return {"model": full_name, **server, **limits, **extra}
 
@@ -148,62 +144,52 @@ def _chain_of_thought(name: str, args: Fields, base_url: str | None) -> Fields:
     return replier | {"model": f"cot-{tokens}/{replier['model']}"}
 
 
-def _mapping(name: str, value: object) -> Fields:
+def _mapping(where: str, value: object) -> Fields:
     if not isinstance(value, dict):
-        raise InvalidInput(
-            f"the solver {name!r} has {shortened(value)} instead of a table of names and values"
-        )
+        raise InvalidInput(f"{where} has {shortened(value)} instead of a table of names and values")
     return value
 
 
-# The kinds of solvers, and the beginning of the model name that each stands for.
-_DIRECT, _COT = "generation/direct/", "generation/cot/"
-_KINDS = {_DIRECT: "", _COT: "cot/", "chess/generation/direct/": TEXT_PREFIX}
+# What the name of a solver begins with, and what that stands for in the name of its model.
+_KINDS = {"generation/direct/": "", "generation/cot/": "cot/", "": ""}
 
 
 def solver_named(name: str, registries: Sequence[Path] = (), base_url: str | None = None) -> Fields:
     """Return the fields of `Spec` that a solver's name means.
 
     Args:
-        name: a name of a registry or of the table ``data/solvers.yaml``, ``generation/direct/M``
-            or ``generation/cot/M``, or any model name of ``cdta run --model``.
+        name: a name of a registry, ``human_cli``, ``generation/direct/M`` or ``generation/cot/M``,
+            ``chess/generation/direct/M``, or any model name of ``cdta run --model``.
         registries: YAML files, or folders of them, with more solvers.
         base_url: the model's server, which then defines the name of the model.
 
     Raises:
         InvalidInput: if there is no such solver, or a registry cannot be read.
     """
-    table = yaml.safe_load((DATA / "solvers.yaml").read_text(encoding="utf-8"))
     custom = {key: entry for path in registries for key, entry in read_registry(path).items()}
-    solvers = custom | table["solvers"] | custom  # the user's come first
-    kind = next((kind for kind in _KINDS if name.startswith(kind)), "")
-    prefix, model = _KINDS.get(kind, ""), name.removeprefix(kind)
-    if base_url and not _find(name, custom):
-        return {"model": prefix + model}
-    if found := _find(name, solvers):
-        entry, parts = found
-        fields = solver_fields(name, entry, base_url)
-        return fields | {"model": _fill_stars(fields["model"], parts)}
-    if (kind or "/" not in name) and (found := _find(model, table["models"])):
-        return {"model": prefix + _fill_stars(*found)}
-    is_misspelled = get_close_matches(name.split("/")[0], ("generation", "chess"), cutoff=0.7)
-    if name in BUILT_IN_MODELS or ("/" in name and not is_misspelled):
-        return {"model": name}
-    last = name.rpartition("/")[2]
-    named = [_DIRECT + last, _COT + last] if _find(last, table["models"]) else []
-    patterns = (_DIRECT + pattern for pattern in table["models"])
-    raise unknown_value("solver", name, [*solvers, *named, *patterns])
-
-
-def _find(name: str, table: Mapping[str, T]) -> tuple[T, Sequence[str]] | None:
-    """Return the entry of the first pattern that fits, and what the stars of the pattern match."""
-    for pattern, entry in table.items():
+    solvers = [*custom.items(), *_shipped_solvers(base_url).items()]
+    for pattern, entry in solvers:
         if match := re.fullmatch(re.escape(pattern).replace(r"\*", "(.*)"), name):
-            return entry, match.groups()
-    return None
+            fields = solver_fields(name, entry, base_url)
+            for part in match.groups():
+                fields["model"] = fields["model"].replace("*", part, 1)
+            return fields
+    is_misspelled = get_close_matches(name.split("/")[0], ("generation", "chess"), cutoff=0.7)
+    if "/" in name and not is_misspelled:  # a model's full name
+        return {"model": name}
+    raise unknown_value("solver", name, [pattern for pattern, _ in solvers])
 
 
-def _fill_stars(model: str, parts: Sequence[str]) -> str:
-    for part in parts:
-        model = model.replace("*", part, 1)
-    return model
+def _shipped_solvers(base_url: str | None) -> dict[str, Fields]:
+    """Return the solvers that need no registry. A server may give its models any name."""
+    table = (DATA / "solvers.yaml").read_text(encoding="utf-8")
+    models = {"*": "*"} if base_url else yaml.safe_load(table)
+    base_model = f"{TEXT_PREFIX}*" if base_url else f"{TEXT_PREFIX}openai/*"
+    names = {
+        f"{kind}{pattern}": f"{prefix}{model}"
+        for kind, prefix in _KINDS.items()
+        for pattern, model in models.items()
+        if kind or "/" not in pattern  # with a slash, it is a model's full name
+    }
+    names = {"human_cli": HumanCli.info.name, "chess/generation/direct/*": base_model, **names}
+    return {pattern: {"model": model} for pattern, model in names.items()}
