@@ -23,11 +23,11 @@ from ..client.session import create_model
 from ..datasets.pools import drawn
 from ..errors import InvalidInput, also_spelled, unknown_value
 from ..files import file_errors, safe_name
-from ..formatting import Number, log_to
+from ..formatting import log_to
 from ..runs.lookup import check_writable
 from ..task.plan import plan_for
 from ..task.prompts import DEFAULT_WORDING
-from ..task.spec import DEFAULT_SAMPLES, DEFAULT_SEED, OPTIONS, Spec, validate_option
+from ..task.spec import DEFAULT_SAMPLES, DEFAULT_SEED, OPTIONS, Spec
 from ..task.types import Eval
 from ..validation import check
 from .record import append_rows, begin_record, events_of, final_report
@@ -68,8 +68,7 @@ def eval_named(name: str, extra_params: str) -> tuple[Eval, dict[str, Any]]:
     if split == "all_diagonal":
         params["diagonal_variation"] = True
     given = parse_pairs("--extra_eval_params", extra_params, EVAL_PARAMS)
-    for key, value in given.items():
-        params[key] = check(EVAL_PARAMS[key], value, key, text=True)
+    params |= {key: check(EVAL_PARAMS[key], text, key, text=True) for key, text in given.items()}
     return split, params
 
 
@@ -170,11 +169,10 @@ def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
         raise InvalidInput("--http-run is not supported; the record goes to a file, --record_path")
     _start_logging(flags)
     split, params = eval_named(eval_name, flags.extra_eval_params)
-    pairs = parse_pairs("--completion_args", flags.completion_args, COMPLETION_ARGS)
-    args = {key: validate_option(key, value) for key, value in pairs.items()}
+    args = parse_pairs("--completion_args", flags.completion_args, COMPLETION_ARGS)
     solver = solver_named(solver_name, flags.registry_path, args.get("base_url"))
-    options = {"max_connections": threads()} | solver | args
-    is_human = options["model"] == HumanCli.info.name and not options.get("base_url")
+    options: dict[str, Any] = {"max_connections": threads()} | solver | args
+    is_human = options["model"] == HumanCli.info.name
     if is_human:  # who answers one question at a time
         options |= {"model": None, "max_connections": 1}
     spec = _spec(options, split, params, flags)
@@ -190,29 +188,22 @@ def _run(solver_name: str, eval_name: str, flags: SimpleNamespace) -> None:
 
     log.info("Run started: %s", record["run_id"])
     run = evaluate(spec, model, quiet=is_human, limit=limit)
-    events = events_of(run, record, [*drawn(run.dataset, spec)])
+    events = [*events_of(run, record, [*drawn(run.dataset, spec)])]
+    report = final_report(run)
     if path:
         log.info("Run folder: %s", run.save())
         for note in run.notes:
             log.warning("Note: %s", note)
-        number = append_rows(path, events)
-        log.info("Logged %d rows of events to %s", number, path)
+        append_rows(path, [*events, {"final_report": report, "run_id": record["run_id"]}])
+        log.info("Logged %d rows of events to %s", len(events), path)
     elif flags.dry_run_logging:
         for event in events:
             log.info("Not recording event: %s", event)
-    _report(final_report(run), record["run_id"], path)
-
-
-def _report(report: dict[str, Number], run_id: str, path: Path | None) -> None:
-    """Log the report and record it."""
-    log.info(
-        "Final report: %s. %s", report, f"Logged to {path}" if path else "Not writing anywhere."
-    )
+    where = f"Logged to {path}" if path else "Not writing anywhere."
+    log.info("Final report: %s. %s", report, where)
     log.info("Final report:")
     for name, value in report.items():
         log.info("%s: %s", name, value)
-    if path:
-        append_rows(path, [{"final_report": report, "run_id": run_id}])
 
 
 def _start_logging(flags: SimpleNamespace) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,7 +22,7 @@ from ..errors import Interrupted, InvalidInput
 from ..files import file_errors
 from ..formatting import Number
 from ..habits.chess.position import Position
-from ..metrics.measures import LENGTHS, MEASURES, UPTAKE
+from ..metrics.measures import LENGTHS, ORIGINAL
 from ..providers.base import Answer, Usage
 from ..providers.request_fields import as_text
 from ..runs.run import Run
@@ -29,14 +30,6 @@ from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Sample
 
 Event = dict[str, Any]
 
-VIOLATION_NAMES = (
-    "violation",
-    "violation_moved_outside_board",
-    "violation_moving_invalid_piece",
-    "violation_capturing_same_color",
-    "violation_incorrect_notation",
-)
-_NO_MOVE = frozenset(("violation", "violation_incorrect_notation"))
 _MOVE_AT_START = re.compile(r"([a-h][1-8])([a-h][1-8])(?:=?[nbrqkNBRQK])?")
 # The original's names of the conditions.
 _NAMES = {STANDARD_CONDITION: "standard", CHANGED_CONDITION: "variant"}
@@ -44,28 +37,25 @@ _NAMES = {STANDARD_CONDITION: "standard", CHANGED_CONDITION: "variant"}
 
 def events_of(run: Run, spec: dict[str, Any], indices: Sequence[int]) -> Iterator[Event]:
     """Yield all events of a run; ``indices`` are the samples' numbers in the dataset."""
-    events = (
-        (index, kind, data)
-        for index, sample in zip(indices, run.samples, strict=True)
-        for kind, data in _sample_events(run, sample)
-    )
-    for number, (index, kind, data) in enumerate(events):
-        yield {
-            "run_id": spec["run_id"],
-            "event_id": number,
-            "sample_id": f"{spec['eval_name']}.{index}",
-            "type": kind,
-            "data": data,
-            "created_by": spec["created_by"],
-            "created_at": str(datetime.now(UTC)),
-        }
+    number = count()
+    for index, sample in zip(indices, run.samples, strict=True):
+        for kind, data in _sample_events(run, sample):
+            yield {
+                "run_id": spec["run_id"],
+                "event_id": next(number),
+                "sample_id": f"{spec['eval_name']}.{index}",
+                "type": kind,
+                "data": data,
+                "created_by": spec["created_by"],
+                "created_at": str(datetime.now(UTC)),
+            }
 
 
 def final_report(run: Run) -> dict[str, Number]:
     """Return the metrics in the original's order, followed by those it does not have."""
     results = run.results
     ours = {name: estimate.value for name, estimate in results.estimates.items()}
-    originals = [name for name in (*MEASURES, *LENGTHS) if name != UPTAKE.name]
+    originals = (*(measure.name for measure in ORIGINAL), *LENGTHS)
     tokens = _token_counts(results.usage)
     return {
         **{name: ours.get(name) for name in originals},
@@ -91,7 +81,7 @@ def _violations(sample: Sample) -> dict[str, bool]:
     for condition, prefix in _NAMES.items():
         text, position = sample.answers[condition].text, cast(Position, sample.item)
         committed = original_violations(text, position)
-        violations |= {f"{prefix}_{name}": name in committed for name in VIOLATION_NAMES}
+        violations |= {f"{prefix}_{name}": is_so for name, is_so in committed.items()}
     return violations
 
 
@@ -109,8 +99,8 @@ def _sample_events(run: Run, sample: Sample) -> Iterator[tuple[str, Any]]:
         yield "metrics", _metrics_data(sample)
 
 
-def original_violations(reply: str, position: Position) -> frozenset[str]:
-    """Return the original eval's violations that a reply commits.
+def original_violations(reply: str, position: Position) -> dict[str, bool]:
+    """Return which of the original eval's violations a reply commits.
 
     They are weaker than legality: any move of an own piece to a square whose occupant has another
     color passes, even a diagonal bishop move under the changed rules. As in the original, two empty
@@ -118,19 +108,18 @@ def original_violations(reply: str, position: Position) -> frozenset[str]:
     it.
     """
     move = _MOVE_AT_START.match(reply.strip())
-    if not move:
-        return _NO_MOVE
-    start, target = (chess.BB_SQUARES[chess.parse_square(square)] for square in move.groups())
-    board = position.board()
-    own, theirs = board.occupied_co[board.turn], board.occupied_co[not board.turn]
-    not_own = not start & own
-    same = (bool(start & own), bool(start & theirs)) == (bool(target & own), bool(target & theirs))
-    violations = {
-        "violation_moving_invalid_piece": not_own,
-        "violation_capturing_same_color": same,
-        "violation": not_own or same,
+    is_invalid_piece = is_same_color = False
+    if move:
+        board = position.board()
+        start, target = (board.color_at(chess.parse_square(square)) for square in move.groups())
+        is_invalid_piece, is_same_color = start != board.turn, start == target
+    return {
+        "violation": not move or is_invalid_piece or is_same_color,
+        "violation_moved_outside_board": False,
+        "violation_moving_invalid_piece": is_invalid_piece,
+        "violation_capturing_same_color": is_same_color,
+        "violation_incorrect_notation": not move,
     }
-    return frozenset(name for name, committed in violations.items() if committed)
 
 
 def _sampling_data(answer: Answer) -> dict[str, Any]:
@@ -162,10 +151,6 @@ def _metrics_data(sample: Sample) -> dict[str, Any]:
     }
 
 
-# Writes lone surrogates as JSON escapes.
-SURROGATE_ERRORS = "backslashreplace"
-
-
 def begin_record(path: Path, spec: dict[str, Any]) -> None:
     """Write the first row of a record.
 
@@ -175,23 +160,21 @@ def begin_record(path: Path, spec: dict[str, Any]) -> None:
     advice = "give --record_path another file"
     with file_errors("write the record to", path, advice, error=InvalidInput):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_line({"spec": spec}), "utf-8", errors=SURROGATE_ERRORS)
+        path.write_text(_line({"spec": spec}))
 
 
-def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> int:
-    """Append rows to a record; return how many.
+def append_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Append rows to a record.
 
     Raises:
         Interrupted: if they cannot be written.
     """
     resume = "Run the same command again with another --record_path"
     error = partial(Interrupted, resume=resume)
-    with (
-        file_errors("write the record to", path, error=error),
-        path.open("a", encoding="utf-8", errors=SURROGATE_ERRORS) as file,
-    ):
-        return sum(1 for row in rows if file.write(_line(row)))
+    with file_errors("write the record to", path, error=error), path.open("a") as file:
+        file.writelines(map(_line, rows))
 
 
 def _line(row: Mapping[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False) + "\n"
+    """Return a row as JSON in ASCII, since a reply may contain what is no text for a file."""
+    return json.dumps(row) + "\n"
