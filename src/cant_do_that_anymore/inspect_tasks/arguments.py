@@ -1,36 +1,48 @@
-"""The arguments of the tasks (``-T``), which are options of `Spec`."""
+"""The arguments of the tasks (``-T``), and the spec that they and Inspect's options describe."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypedDict
 
 import click
 from inspect_ai.model import GenerateConfig, Model, get_model
 from inspect_ai.model._generate_config import active_generate_config  # has no public name
 
 from ..errors import InvalidInput, UserError, also_spelled, unknown_value
-from ..task.spec import OPTIONS, Spec, validate_option
-from ..task.types import Eval
+from ..task.spec import Spec
+from ..task.types import Eval, Reading
 
-Arguments = Mapping[str, Any]
 
-# Options of ``inspect eval`` that are fields of the spec; ``-T`` takes precedence.
+class Arguments(TypedDict, total=False):
+    """The arguments of each task; all but ``samples`` are named as in ``cdta run``.
+
+    Attributes:
+        samples: how many items to draw, ``-n`` of ``cdta run``.
+    """
+
+    samples: int
+    rules: str
+    wording: str | list[str]
+    form: str
+    reading: Reading
+    pool: str
+    dataset: str
+    seed: int
+    diagnose: bool
+    keep_looking: bool
+    price: str | Sequence[float]
+    max_cost: float
+
+
+# Options of ``inspect eval`` that are fields of the spec.
 CONFIG_OPTIONS = ("temperature", "max_tokens", "reasoning_effort", "extra_body")
-# Options that Inspect has itself, and those that only ``cdta`` has.
-_NOT_ARGUMENTS = {
-    *("model", "base_url", "max_connections", "eval"),
-    *("header", "tag", "fresh", "interventions"),
-}
-# The field of the spec for each argument.
-ARGUMENTS = {
-    "samples" if name == "n" else name: name for name in OPTIONS if name not in _NOT_ARGUMENTS
-}
 
 
 def inspect_terms() -> AbstractContextManager[None]:
     """Name the arguments of the task, too, in the message of an error."""
-    options = {name.replace("_", "-"): f"-T {arg}=..." for arg, name in ARGUMENTS.items()}
-    return also_spelled("Inspect", options)
+    names = {"n": "samples"} | {name.replace("_", "-"): name for name in Arguments.__annotations__}
+    return also_spelled("Inspect", {option: f"-T {name}=..." for option, name in names.items()})
 
 
 @contextmanager
@@ -52,22 +64,25 @@ def active_model() -> Model | None:
         return None
 
 
+def spec_of(eval: Eval, arguments: Arguments) -> Spec:
+    """Return the spec of a task for any model.
+
+    Raises:
+        InvalidInput: if an argument is unknown or invalid.
+    """
+    fields: dict[str, Any] = dict(arguments)
+    for name in fields.keys() - Arguments.__annotations__.keys():
+        raise unknown_value("argument", name, Arguments.__annotations__)
+    return Spec(eval=eval, n=fields.pop("samples", None), **fields)
+
+
 def config_of(model: Model) -> GenerateConfig:
     """Return all settings of the model in Inspect, such as ``inspect eval --top-p 0.9``."""
     return model.config.merge(active_generate_config())
 
 
-def spec_for(eval: Eval, arguments: Arguments, model: Model | None) -> Spec:
-    """Build the spec of a task; options of ``inspect eval`` apply where the arguments are silent.
-
-    Raises:
-        InvalidInput: if an argument is invalid.
-    """
-    for name in arguments.keys() - ARGUMENTS.keys():
-        raise unknown_value("argument", name, ARGUMENTS)
-    config = config_of(model) if model else GenerateConfig()
-    values = {name: getattr(config, name) for name in CONFIG_OPTIONS}
-    values = {name: value for name, value in values.items() if value is not None}
-    given = {ARGUMENTS[name]: value for name, value in arguments.items()}
-    values |= {name: validate_option(name, value) for name, value in given.items()}
-    return Spec(eval=eval, model=str(model) if model else None, **values)
+def spec_for(spec: Spec, model: Model) -> Spec:
+    """Return the spec of a task with the options of ``inspect eval`` for its model."""
+    config = config_of(model)
+    given = {name: getattr(config, name) for name in CONFIG_OPTIONS}
+    return replace(spec, **{name: value for name, value in given.items() if value is not None})

@@ -4,7 +4,7 @@ Inspect does not tell a task how many samples it will run (``--limit``). So a mo
 is built step by step, whenever Inspect requests more samples.
 """
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextvars import ContextVar
 from dataclasses import replace
 from itertools import count, takewhile
@@ -13,7 +13,8 @@ from inspect_ai import SampleSource
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.dataset import Sample as InspectSample
 from inspect_ai.log import EvalSample
-from inspect_ai.model import Model, get_model
+from inspect_ai.model import Model as InspectModel
+from inspect_ai.model import get_model
 
 from ..client.cache import open_cache
 from ..client.client import from_cache_again
@@ -28,13 +29,9 @@ from ..habits.catalog import saved_change
 from ..task.plan import plan_for
 from ..task.samples import with_draws
 from ..task.spec import Spec
-from ..task.types import Eval
-from .arguments import Arguments, inspect_terms, spec_for
-from .model import TaskModel
-from .scorer import CHANGE_KEY, CONTROL_KEY, DRAW, GROUP, ITEM, RULES_KEY
-
-# Inspect's model for trying out a task. It has no habits, so its samples are the pool itself.
-MOCK = "mockllm/"
+from .arguments import inspect_terms, spec_for
+from .model import MOCK, TaskModel
+from .scorer import ANSWERS, CHANGE_KEY, CONTROL_KEY, DRAW, ITEM
 
 
 def steps(most: int) -> Iterator[int]:
@@ -48,9 +45,8 @@ def steps(most: int) -> Iterator[int]:
     yield most
 
 
-# The steps left, the samples returned and the cost limit, for each run of a task: it may run
-# several times, with different models.
-_PROGRESS: ContextVar[tuple[Iterator[int], set[object], list[CostLimit]]] = ContextVar("progress")
+# The batches of samples of a run of a task: it may run several times, with different models.
+_BATCHES: ContextVar[AsyncIterator[list[InspectSample]]] = ContextVar("batches")
 
 
 class PlannedDataset(MemoryDataset):
@@ -70,61 +66,61 @@ class PlannedDataset(MemoryDataset):
 class SearchedSamples(SampleSource):
     """Samples of a dataset that is built while the task runs, by asking the task's model."""
 
-    def __init__(self, eval: Eval, arguments: Arguments, available: Dataset | Pool) -> None:
-        self._eval, self._arguments, self._available = eval, arguments, available
-        self._completed: set[object] = set()
+    def __init__(self, spec: Spec, source: Dataset | Pool) -> None:
+        self._spec, self._source = spec, source
+        self._measured: set[object] = set()
 
     async def sample_complete(self, sample: EvalSample) -> None:
-        """Note which samples Inspect ran."""
-        self._completed.add(sample.id)
+        """Note which samples Inspect ran, with our solver."""
+        if ANSWERS in sample.store:
+            self._measured.add(sample.id)
 
     async def next_samples(self) -> list[InspectSample] | None:
         """Return the samples of the next step, or None when there are no more."""
-        spec = spec_for(self._eval, self._arguments, get_model())
-        steps_left, returned, limits = _PROGRESS.get((steps(spec.n_items), set(), []))
-        _PROGRESS.set((steps_left, returned, limits))
-        if returned and not returned & self._completed:
-            raise InvalidInput(
-                "--sample-id names no sample of the dataset as far as it is built; build it first "
-                "with cdta dataset build, or leave out --sample-id"
-            )
-        for size in steps_left:
-            selection = await self._select(spec, size, limits)
-            samples = inspect_samples(selection, spec.change, size)
-            new = [sample for sample in samples if sample.id not in returned]
-            returned.update(sample.id for sample in new)
-            if new or selection.dataset.pool_ended:
-                return new or None
-        return None
-
-    async def _select(self, spec: Spec, size: int, limits: list[CostLimit]) -> Selection:
-        """Select the items of a step; all steps share a limit."""
+        batches = _BATCHES.get(None) or self._batches(get_model())
+        _BATCHES.set(batches)
         with inspect_terms():
-            if selection := selection_of_task(spec, get_model(), self._available):
-                return selection
-            model = TaskModel(get_model())
-            if not limits:
-                limits.append(cost_limit_for(spec, model.info))
-            step = replace(plan_for(spec, model.info), wanted=size)
-            async with open_client(spec, model, limits[0]) as client:
-                return await from_cache_again(
-                    lambda: select_items(spec, step, self._available, client, quiet=True)
-                )
+            return await anext(batches, None)
+
+    async def _batches(self, model: InspectModel) -> AsyncIterator[list[InspectSample]]:
+        """Yield the samples that each step adds; all steps share a cost limit."""
+        spec, task_model = spec_for(self._spec, model), TaskModel(model)
+        limit = cost_limit_for(spec, task_model.info)
+        returned: set[object] = set()
+        for size in steps(spec.n_items):
+            selection = await self._select(spec, size, task_model, limit)
+            samples = inspect_samples(selection, spec.change, size)
+            if new := [sample for sample in samples if sample.id not in returned]:
+                yield new
+                returned.update(sample.id for sample in new)
+                if not returned & self._measured:
+                    raise InvalidInput(
+                        "no sample was measured; leave out --solver, and --sample-id until the "
+                        "dataset is built (cdta dataset build)"
+                    )
+            elif selection.dataset.pool_ended:
+                return
+
+    async def _select(self, spec: Spec, size: int, model: TaskModel, limit: CostLimit) -> Selection:
+        """Select the items of a step."""
+        step = replace(plan_for(spec, model.info), wanted=size)
+        async with open_client(spec, model, limit) as client:
+            return await from_cache_again(
+                lambda: select_items(spec, step, self._source, client, quiet=True)
+            )
 
 
-def selection_of_task(
-    spec: Spec, task_model: Model | None, available: Dataset | Pool
-) -> Selection | None:
+def known_items(spec: Spec, model: InspectModel | None, source: Dataset | Pool) -> Selection | None:
     """Return the items of the task if that takes no request to the model, else None."""
-    if isinstance(available, Pool) and str(task_model).startswith(MOCK):
-        available = Dataset("", available.name, list(available.items))
-    if isinstance(available, Dataset):
-        return Selection(available, [*drawn(available, spec).values()], [])
-    if not task_model:
+    if isinstance(source, Pool) and str(model).startswith(MOCK):  # which has no habits
+        source = Dataset("", source.name, list(source.items))
+    if isinstance(source, Dataset):
+        return Selection(source, [*drawn(source, spec).values()], [])
+    if not model:
         return None
-    info = TaskModel(task_model).info
+    spec, info = spec_for(spec, model), TaskModel(model).info
     with open_cache(info) as cache:
-        return known_selection(spec, plan_for(spec, info), available, info, cache)
+        return known_selection(spec, plan_for(spec, info), source, info, cache)
 
 
 def inspect_samples(
@@ -152,9 +148,9 @@ def _sample(item: Item, draw: int, change: Change, *, control: bool) -> InspectS
         target=list(item.usual),
         id=f"{item.id}-{draw + 1}" if draw else item.id,
         metadata={
-            RULES_KEY: change.key,
+            "rules": change.key,
+            "group": item.group,
             CHANGE_KEY: saved_change(change),
-            GROUP: item.group,
             ITEM: item.to_json(),
             **item.facts,
             DRAW: draw,

@@ -4,7 +4,7 @@
 """
 
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from inspect_ai.model import (
@@ -16,6 +16,7 @@ from inspect_ai.model import (
     modelapi,
 )
 from inspect_ai.model import Model as InspectModel
+from inspect_ai.solver import TaskState
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from ..client.limiter import MAX_LIMIT
@@ -28,6 +29,7 @@ from ..providers.inspect_api import InspectAdapter
 from .arguments import CONFIG_OPTIONS, click_errors, config_of
 
 PROVIDER = "cdta"
+MOCK = "mockllm/"  # Inspect's model for trying out a task
 # Options that change no answer.
 _TRANSPORT_OPTIONS = (
     *("max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections"),
@@ -83,16 +85,8 @@ class OurModelAPI(ModelAPI):
         await self._model.close()
 
 
-@dataclass
-class Transcript:
-    """All messages until a request has an answer, including retries, and the last output."""
-
-    messages: list[ChatMessage] = field(default_factory=list)
-    output: ModelOutput | None = None
-
-
-# The transcript of the current sample.
-TRANSCRIPT: ContextVar[Transcript] = ContextVar("exchange")
+# The state of the sample that is measured, to which its conversations are added.
+SAMPLE_STATE: ContextVar[TaskState] = ContextVar("sample_state")
 
 
 class TaskModel(InspectAdapter):
@@ -106,13 +100,20 @@ class TaskModel(InspectAdapter):
         config = {"config": settings} if settings else {}
         info = replace(info, identity={**info.identity, **config})
         super().__init__(info, model, str(model))
+        if str(model).startswith(MOCK):
+            model.api.count_tokens = _no_tokens  # type: ignore[assignment]
 
     def _received(self, answer: Answer, chat: list[ChatMessage], output: ModelOutput) -> Answer:
-        """Add the request to the transcript of the sample, if there is one."""
-        if transcript := TRANSCRIPT.get(None):
-            transcript.output = output
-            transcript.messages += [*chat, *(choice.message for choice in output.choices)]
+        """Add the conversation to the sample, if there is one."""
+        if state := SAMPLE_STATE.get(None):
+            state.messages += [*chat, *(choice.message for choice in output.choices)]
+            state.output = output
         return answer
+
+
+async def _no_tokens(*_: object) -> int:
+    """Count no tokens: Inspect would download a tokenizer to do so."""
+    return 0
 
 
 def _other_settings(config: GenerateConfig) -> dict[str, object]:

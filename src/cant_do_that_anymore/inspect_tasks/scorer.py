@@ -1,9 +1,11 @@
 """The scorer of a sample, and the metrics over all samples."""
 
 from collections.abc import Callable
+from dataclasses import astuple
 from math import nan
-from typing import Any, get_args
+from typing import Any
 
+import click
 from inspect_ai.scorer import (
     Metric,
     SampleScore,
@@ -16,7 +18,6 @@ from inspect_ai.scorer import (
 )
 from inspect_ai.solver import TaskState
 
-from ..errors import UserError, unknown_value
 from ..habits.base import Habit
 from ..habits.catalog import restored_change
 from ..metrics.compute import estimates_of, findings_of
@@ -26,20 +27,15 @@ from ..providers.base import Answer, Usage
 from ..task.conditions import conditions_for
 from ..task.prompts import DEFAULT_WORDING, shipped_wording
 from ..task.samples import Trial
-from ..task.types import (
-    CHANGED_CONDITION,
-    STANDARD_CONDITION,
-    Reading,
-    Sample,
-    Samples,
-    ScoredAnswer,
-)
+from ..task.spec import validate_option
+from ..task.types import Reading, Sample, Samples, ScoredAnswer
 from .arguments import click_errors
 
-# Keys of a sample's metadata. DRAW numbers the repetitions of an item. RULES_KEY names the change
-# that it was selected for, and CHANGE_KEY restores it.
-GROUP, ITEM, DRAW, CONTROL_KEY = "group", "item", "draw", "control"
-RULES_KEY, CHANGE_KEY = "rules", "change"
+# Keys of a sample's metadata. DRAW numbers the repetitions of an item, CHANGE_KEY restores the
+# change that it was selected for.
+ITEM, DRAW, CONTROL_KEY, CHANGE_KEY = "item", "draw", "control", "change"
+# Keys of a sample's store: how replies are read, and the answers by condition, None if not sent.
+READING, ANSWERS = "reading", "answers"
 REPLIES = "replies"  # key of a score's metadata: what the metrics need of each reply
 
 
@@ -68,7 +64,7 @@ def habit_metrics() -> Metric:
 
 def _estimates(samples: Samples, controls: Samples) -> dict[str, Estimate | None]:
     """Return all numbers, the rule uptake first."""
-    names = list(samples[0].replies) if samples else [STANDARD_CONDITION, CHANGED_CONDITION]
+    names = list(samples[0].replies) if samples else []
     findings = findings_of(samples, controls, names)
     return {
         **dict.fromkeys(MEASURES),
@@ -81,14 +77,10 @@ def _sample_in(score: SampleScore) -> Sample:
     """Return the sample of a score, without the texts of its answers."""
     info, metadata = score.score.metadata or {}, score.sample_metadata or {}
     replies, answers = {}, {}
-    for name, (outcome, answer, under_change, tokens) in info[REPLIES].items():
-        replies[name] = ScoredAnswer(outcome, answer, under_change)
+    for name, (*reply, tokens) in info[REPLIES].items():
+        replies[name] = ScoredAnswer(*reply)
         answers[name] = Answer(usage=Usage(thinking_tokens=tokens))
     return Sample(item_in(metadata), metadata[DRAW], replies, answers)
-
-
-REQUEST_INFO = "asked_how"  # key of a sample's store: reading and conditions
-NOT_SENT = Answer("", stop_reason="error", error="never asked")
 
 
 @scorer(metrics=[habit_metrics()])
@@ -98,26 +90,31 @@ def habit(reading: Reading | None = None) -> Scorer:
     Args:
         reading: how replies are read; by default as in the task.
     """
-    if reading not in (None, *get_args(Reading)):
-        with click_errors():
-            raise unknown_value("reading", str(reading), get_args(Reading))
+    with click_errors():
+        validated = reading and validate_option("reading", reading)
+    return _scorer(_habit_score, validated)
 
-    async def score(state: TaskState, target: Target) -> Score:
-        sample = _scored(state, reading)
-        if not sample.answered:
-            return _unscored(sample)
-        texts = _replies_text(sample, restored_change(state.metadata[CHANGE_KEY]).its_habit)
-        return Score(
-            value=UPTAKE.ratio([sample]).parts[0],
-            answer=" / ".join(texts.values()),
-            explanation="\n\n".join(
-                f"**{name}:** {text} is {sample.replies[name].outcome}"
-                for name, text in texts.items()
-            ),
-            metadata={REPLIES: {name: _facts(sample, name) for name in sample.replies}},
-        )
 
-    return score
+def _habit_score(sample: Sample, habit: Habit) -> Score:
+    answers, replies = sample.answers, sample.replies
+    texts = {name: repr(answer.text[:40]) for name, answer in answers.items()}
+    for name, reply in replies.items():
+        if reply.answer:
+            texts[name] = habit.label(sample.item, reply.answer)
+    return Score(
+        value=UPTAKE.ratio([sample]).parts[0],
+        answer=" / ".join(texts.values()),
+        explanation="\n\n".join(
+            f"**{name}:** {texts[name]} ({habit.words.label(reply.outcome)})"
+            for name, reply in replies.items()
+        ),
+        metadata={
+            REPLIES: {
+                name: [*astuple(reply), answers[name].usage.thinking_tokens]
+                for name, reply in replies.items()
+            }
+        },
+    )
 
 
 @scorer(metrics=[])
@@ -140,66 +137,32 @@ def usual_after() -> Scorer:
 
 def _number(number: Callable[[Sample], float]) -> Scorer:
     """Return a scorer for one number of a sample: a column of ``samples_df``."""
+    return _scorer(lambda sample, _: Score(value=float(number(sample))))
+
+
+def _scorer(score_of: Callable[[Sample, Habit], Score], reading: Reading | None = None) -> Scorer:
+    """Return a scorer of samples with all their answers; by default, read as in the task."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        sample = _scored(state)
-        return Score(value=float(number(sample))) if sample.answered else _unscored(sample)
+        saved = state.store.get(ANSWERS)
+        if saved is None:
+            raise click.ClickException(
+                "there are no answers under both sets of rules; the scorer habit needs the solver "
+                "every_condition, so leave out --solver"
+            )
+        if not all(saved.values()):
+            return Score.unscored(reason="no_response", explanation="not every request was sent")
+        change = restored_change(state.metadata[CHANGE_KEY])
+        # Any wording will do, since only the answers are read.
+        conditions = conditions_for(saved, change, shipped_wording(DEFAULT_WORDING, change))
+        trial = Trial(item_in(state.metadata), state.metadata[DRAW], conditions)
+        answers = {name: Answer.from_json(answer) for name, answer in saved.items()}
+        sample = trial.sample(answers, reading or state.store.get(READING))
+        return score_of(sample, change.its_habit)
 
     return score
-
-
-def _scored(state: TaskState, reading: Reading | None = None) -> Sample:
-    """Return the sample with the outcome of each reply; by default, read as in the task."""
-    with click_errors():
-        info = _request_info(state)
-    change = restored_change(state.metadata[CHANGE_KEY])
-    # Any wording will do, since only the answers are read.
-    wording = shipped_wording(DEFAULT_WORDING, change)
-    conditions = conditions_for(info["conditions"], change, wording)
-    answers = {name: _answer_in(state.store.get(name)) for name in info["conditions"]}
-    trial = Trial(item_in(state.metadata), state.metadata[DRAW], conditions)
-    return trial.sample(answers, reading or info["reading"])
-
-
-def _unscored(sample: Sample) -> Score:
-    answers = sample.answers.values()
-    error = next(answer.error for answer in answers if answer.stop_reason == "error")
-    return Score.unscored(reason="no_response", explanation=error)
-
-
-def _request_info(state: TaskState) -> dict[str, Any]:
-    """Return the reading and the conditions of a sample.
-
-    Raises:
-        UserError: if another solver than ours ran.
-    """
-    info: dict[str, Any] | None = state.store.get(REQUEST_INFO)
-    if info is None:
-        raise UserError(
-            "there are no answers under both sets of rules; the scorer habit needs the solver "
-            "every_condition, so leave out --solver"
-        )
-    return info
 
 
 def item_in(metadata: dict[str, Any]) -> Any:
     """Return the item of a sample from its metadata."""
     return restored_change(metadata[CHANGE_KEY]).its_habit.item(metadata[ITEM])
-
-
-def _answer_in(stored: dict[str, Any] | None) -> Answer:
-    return Answer.from_json(stored) if stored else NOT_SENT
-
-
-def _facts(sample: Sample, name: str) -> list[Any]:
-    """Return what the metrics need of a reply."""
-    reply, usage = sample.replies[name], sample.answers[name].usage
-    return [reply.outcome, reply.answer, reply.under_change, usage.thinking_tokens]
-
-
-def _replies_text(sample: Sample, habit: Habit) -> dict[str, str]:
-    item, answers = sample.item, sample.answers
-    return {
-        name: habit.label(item, reply.answer) if reply.answer else repr(answers[name].text[:40])
-        for name, reply in sample.replies.items()
-    }

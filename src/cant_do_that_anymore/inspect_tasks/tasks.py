@@ -10,7 +10,7 @@ A sample is a position. The solver sends the requests of every condition; the sc
 the replies. Imports are absolute, since ``inspect eval FILE@task`` loads this file by its path.
 """
 
-from typing import Any
+from typing import Unpack
 
 from inspect_ai import Task, task
 from inspect_ai.log import HeadlineMetric
@@ -20,13 +20,13 @@ from cant_do_that_anymore.inspect_tasks.arguments import (
     Arguments,
     active_model,
     click_errors,
-    spec_for,
+    spec_of,
 )
 from cant_do_that_anymore.inspect_tasks.dataset import (
     PlannedDataset,
     SearchedSamples,
     inspect_samples,
-    selection_of_task,
+    known_items,
 )
 from cant_do_that_anymore.inspect_tasks.scorer import (
     habit,
@@ -41,24 +41,24 @@ from cant_do_that_anymore.runs.run import PROTOCOL
 from cant_do_that_anymore.task.types import Eval
 
 # Numbers of different protocols are not comparable; the letter counts changes of the arguments.
-VERSION = f"{PROTOCOL}-B"
+VERSION = f"{PROTOCOL}-C"
 TAGS = ["chess", "habits", "instruction following", "reasoning"]
 
 
 @task
-def cant_do_that_anymore(**arguments: Any) -> Task:
+def cant_do_that_anymore(**arguments: Unpack[Arguments]) -> Task:
     """Does a model drop a habit of chess when the rules forbid it? 1,000 positions."""
     return _task("all", arguments)
 
 
 @task
-def cant_do_that_anymore_small(**arguments: Any) -> Task:
+def cant_do_that_anymore_small(**arguments: Unpack[Arguments]) -> Task:
     """Does a model drop a habit of chess when the rules forbid it? 100 positions."""
     return _task("all_small", arguments)
 
 
 @task
-def cant_do_that_anymore_diagonal(**arguments: Any) -> Task:
+def cant_do_that_anymore_diagonal(**arguments: Unpack[Arguments]) -> Task:
     """The same in games played under the changed rules, so the model has seen the new moves."""
     return _task("all_diagonal", arguments)
 
@@ -66,15 +66,13 @@ def cant_do_that_anymore_diagonal(**arguments: Any) -> Task:
 def _task(eval: Eval, arguments: Arguments) -> Task:
     """Create a task; without a model, or without its dataset, samples come while it runs."""
     with click_errors():
-        model = active_model()
-        spec = spec_for(eval, arguments, model)
-        available, change = source_for(spec), spec.change
-        selection = selection_of_task(spec, model, available)
+        model, spec = active_model(), spec_of(eval, arguments)
+        source, change = source_for(spec), spec.change
+        selection = known_items(spec, model, source)
+        samples = inspect_samples(selection, change) if selection else []
         habit_task = Task(
-            dataset=inspect_samples(selection, change)
-            if selection
-            else SearchedSamples(eval, arguments, available),
-            solver=every_condition(eval, **arguments),
+            dataset=samples or SearchedSamples(spec, source),
+            solver=every_condition(spec),
             scorer=[habit(), violation_before(), usual_before(), usual_after()],
             fail_on_error=MAX_MISSING,
             version=VERSION,
@@ -92,7 +90,7 @@ def _task(eval: Eval, arguments: Arguments) -> Task:
         name = str(spec.dataset or f"{change.key}/{spec.pool or eval}")
         searched = not selection or selection.dataset.asked
         wanted = spec.n_items * (2 if spec.diagnose else 1) if searched else 0
-        habit_task.dataset = PlannedDataset(list(habit_task.dataset), name, wanted)
+        habit_task.dataset = PlannedDataset(samples, name, wanted)
         return habit_task
 
 
