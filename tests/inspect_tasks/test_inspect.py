@@ -311,11 +311,13 @@ def test_sample_ids_need_a_dataset_that_is_built(tmp_path: Path) -> None:
     assert "--sample-id until the dataset is built (cdta dataset build)" in log.error.message
 
 
-def test_run_with_another_solver_fails(tmp_path: Path) -> None:
+def test_run_with_another_solver_fails_at_its_first_sample(tmp_path: Path) -> None:
     Player.respond = lambda request: mixed(request) if moves_in(request) else "a2a3"
-    log = eval_log(tmp_path, limit=2, solver=generate())
-    assert log.status == "error" and log.samples
-    assert "leave out --solver" in str(log.samples[0].error)
+    log = eval_log(tmp_path, solver=generate())
+    assert log.status == "error" and log.error and log.samples
+    (sample,) = log.samples
+    assert "leave out --solver" in str(sample.error) and "leave out --solver" in log.error.message
+    assert sum(config.temperature != 0 for _, config in Player.requests) == 1
 
 
 def test_tasks_are_found_by_their_file_and_by_import(tmp_path: Path) -> None:

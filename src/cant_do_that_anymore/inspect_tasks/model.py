@@ -41,14 +41,8 @@ _TRANSPORT_OPTIONS = (
 class OurModelAPI(ModelAPI):
     """Our own models as an Inspect provider, for our own tasks."""
 
-    def __init__(
-        self,
-        model_name: str,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        config: GenerateConfig | None = None,
-    ) -> None:
-        super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
+    def __init__(self, model_name: str, **arguments: Any) -> None:
+        super().__init__(model_name, **arguments)
         with click_errors():
             self._model = parse_name(f"{PROVIDER}/{model_name}").load()
 

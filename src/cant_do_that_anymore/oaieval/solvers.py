@@ -23,7 +23,7 @@ from ..files import DATA, file_errors
 from ..providers.base import Answer, Model, Question, Settings, local_info
 from ..providers.catalog import TEXT_PREFIX
 from ..providers.chain_of_thought import THINKING_TOKENS
-from ..task.spec import OPTIONS, validate_option
+from ..task.spec import validate_option
 
 Fields = dict[str, Any]
 
@@ -47,14 +47,11 @@ class HumanCli(Model):
             raise Stopped from None
 
 
-# Options that the command has arguments, flags or variables for, and that the original lacks.
-_NOT_COMPLETION_ARGS = {
-    *("model", "eval", "n", "seed", "max_connections", "fresh"),
-    *("tag", "header", "rules", "pool", "dataset", "diagnose"),
-    "interventions",
-}
-# Options of `cdta run`.
-COMPLETION_ARGS = tuple(name for name in OPTIONS if name not in _NOT_COMPLETION_ARGS)
+# Options of `cdta run` that suit the original's evals, and that the command has no flag for.
+COMPLETION_ARGS = (
+    *("base_url", "temperature", "max_tokens", "reasoning_effort", "extra_body"),
+    *("wording", "form", "reading", "price", "max_cost", "keep_looking"),
+)
 _PROVIDERS = {
     "OpenAISolver": "openai",
     "TogetherSolver": "together",

@@ -1,7 +1,7 @@
 """Spec: the options of a run, with their defaults, their validation and their help.
 
-A new option is one field here, and the place where it acts: the commands, experiment files and
-``oaieval`` take it from its metadata.
+A new option is one field here, and the place where it acts: the commands and experiment files take
+it from its metadata.
 """
 
 from collections.abc import Mapping, Sequence
