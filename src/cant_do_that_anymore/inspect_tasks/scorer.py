@@ -34,7 +34,7 @@ from .arguments import click_errors
 # Keys of a sample's metadata. DRAW numbers the repetitions of an item, CHANGE_KEY restores the
 # change that it was selected for.
 ITEM, DRAW, CONTROL_KEY, CHANGE_KEY = "item", "draw", "control", "change"
-# Keys of a sample's store: how replies are read, and the answers by condition, None if not sent.
+# Keys of a sample's store: how replies are read, and the answers, or None, by condition.
 READING, ANSWERS = "reading", "answers"
 REPLIES = "replies"  # key of a score's metadata: what the metrics need of each reply
 
@@ -151,7 +151,9 @@ def _scorer(score_of: Callable[[Sample, Habit], Score], reading: Reading | None 
                 "every_condition, so leave out --solver"
             )
         if not all(saved.values()):
-            return Score.unscored(reason="no_response", explanation="not every request was sent")
+            return Score.unscored(
+                reason="no_response", explanation="not every request was answered"
+            )
         change = restored_change(state.metadata[CHANGE_KEY])
         # Any wording will do, since only the answers are read.
         conditions = conditions_for(saved, change, shipped_wording(DEFAULT_WORDING, change))
