@@ -26,6 +26,7 @@ from playwright.sync_api import Browser, Page
 
 from cant_do_that_anymore.report.html import PAGE_NAME
 from cant_do_that_anymore.report.run_page import run_html
+from cant_do_that_anymore.runs.lookup import folders_in
 from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.runs.storage import load_run
 
@@ -101,7 +102,7 @@ def write_bundled_models() -> None:
     with TemporaryDirectory() as scratch:
         experiment = Path(scratch) / "experiment"
         run_experiment(MODELS, experiment, "--eval", "all")
-        folder = experiment / "cdta_reader"
+        (folder,) = folders_in(experiment)
         write_screenshots(load_run(folder), folder / PAGE_NAME)
 
 

@@ -1,7 +1,5 @@
 """Experiments: several models, evals, rules, forms and efforts, each combination run once."""
 
-import json
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -14,7 +12,7 @@ from ..client.pricing import FREE, CostLimit, CostLimitReached, cost_limit_for, 
 from ..client.session import model_info
 from ..datasets.pools import source_for
 from ..errors import InvalidInput, NoHabit, Stopped, UserError
-from ..files import readable_name, safe_name
+from ..files import safe_name
 from ..formatting import last_part
 from ..habits.base import Change
 from ..habits.catalog import DEFAULT_FORM, changes_named, form_for
@@ -107,7 +105,7 @@ def as_list(value: Any) -> list[Any]:
     """Return a list of values that was given as one, none or several."""
     if value is None:
         return []
-    return list(value) if isinstance(value, list | tuple | range) else [value]
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 # A run of an experiment: the name of its model, its spec, and its folder, if it is saved.
@@ -128,26 +126,25 @@ def run_all(
         Incomplete: if the low end of the expected cost exceeds the limit.
         Stopped: if the user stops it.
     """
-    runs: list[Run] = []
-    failures: dict[str, UserError] = {}
     for model_specs in specs.values():
         _check_specs(model_specs)
-    pairs = [(model, spec) for model, many in specs.items() for spec in many]
     planned = [
-        (*pair, out / name if out else None)
-        for pair, name in zip(pairs, _folder_names(pairs), strict=True)
+        (model, spec, out / _folder_name(model, spec) if out else None)
+        for model, model_specs in specs.items()
+        for spec in model_specs
     ]
     first = planned[0][1]
     limit = CostLimit() if first.max_cost is None else CostLimit(first.max_cost)
     check_affordable(_expected_costs(planned), limit, first)
+    runs: list[Run] = []
+    failures: dict[str, UserError] = {}
     for number, (model, spec, folder) in enumerate(planned, 1):
         if model in failures:
             continue
-        name = ", ".join(_named(model, spec))
+        if not quiet and len(planned) > 1:
+            announce(f"run {number} of {len(planned)}: {_name(model, spec)}")
         try:
-            if not quiet and len(planned) > 1:
-                announce(f"run {number} of {len(planned)}: {name}")
-            runs.append(run_or_load(spec, folder, save, quiet=quiet, limit=limit))
+            runs.append(_run_or_load(spec, folder, save, limit, quiet=quiet))
         except Stopped:
             raise
         except CostLimitReached:
@@ -155,37 +152,26 @@ def run_all(
             failures[model] = limit_reached(_expected_costs(rest), limit, spec)
             break
         except NoHabit as error:
-            failures[name] = error
+            failures[_name(model, spec)] = error
         except UserError as error:
             failures[model] = error
     return runs, failures
 
 
-def _named(model: str, spec: Spec) -> list[str]:
-    """Return the texts that name a run: its model, and its values of the dimensions."""
-    return [model, *filter(None, (each.text(spec) for each in DIMENSIONS.values()))]
+def _name(model: str, spec: Spec) -> str:
+    """Return the name of a run in messages: its model, and its values of the dimensions."""
+    return ", ".join([model, *_values(spec)])
 
 
-def _folder_names(pairs: Sequence[tuple[str, Spec]]) -> list[str]:
-    """Return names for the folders of runs: short ones, or safe ones where those would clash."""
-    short = [_short_name(*pair) for pair in pairs]
-    counts = Counter(map(str.casefold, short))
-    return [
-        name if name and counts[name.casefold()] == 1 else _unique_name(model, spec)
-        for name, (model, spec) in zip(short, pairs, strict=True)
-    ]
+def _folder_name(model: str, spec: Spec) -> str:
+    """Return the model's name with the values that are not the defaults, as a safe file name."""
+    usual = [*_values(Spec()), str(Spec.seed)]
+    special = [text for text in (*_values(spec), str(spec.seed)) if text not in usual]
+    return safe_name("-".join([last_part(model), *special]))
 
 
-def _unique_name(model: str, spec: Spec) -> str:
-    return safe_name(" ".join([*_named(model, spec), str(spec.seed)]))
-
-
-def _short_name(model: str, spec: Spec) -> str:
-    """Return the model's name with the values that are not the defaults."""
-    usual = _named("", Spec())
-    special = [text for text in _named("", spec) if text not in usual]
-    seed = [] if spec.seed == Spec.seed else [str(spec.seed)]
-    return readable_name("-".join([last_part(model), *special, *seed]))
+def _values(spec: Spec) -> list[str]:
+    return list(filter(None, (dimension.text(spec) for dimension in DIMENSIONS.values())))
 
 
 def _check_specs(model_specs: Sequence[Spec]) -> None:
@@ -214,8 +200,8 @@ def _expected_costs(planned: Sequence[_Planned]) -> list[ExpectedCost]:
     return expected
 
 
-def run_or_load(
-    spec: Spec, folder: Path | None, save: Save, *, quiet: bool, limit: CostLimit | None = None
+def _run_or_load(
+    spec: Spec, folder: Path | None, save: Save, limit: CostLimit, *, quiet: bool
 ) -> Run:
     """Evaluate a spec and save the run to a folder, if given, or load the run that is there.
 
@@ -235,14 +221,14 @@ def run_or_load(
 
 def _check_matches_spec(run: Run, spec: Spec, folder: Path) -> None:
     """Reject an existing run that does not match the spec."""
-    given, saved = (json.loads(json.dumps(each)) for each in (spec.non_defaults, run.options))
+    saved, given = run.options, spec.non_defaults
     options = sorted((given.keys() | saved.keys()) - _WITHOUT_EFFECT)
     differences = [name for name in options if given.get(name) != saved.get(name)]
     info, pool = model_info(spec), {item.id for item in source_for(spec).items}
     checks = {
         "protocol": run.protocol == PROTOCOL,
         "prompts": run.plan.conditions == plan_for(spec, info).conditions,
-        "the model or its arguments": run.identity == json.loads(json.dumps(dict(info.identity))),
+        "the model or its arguments": run.identity == dict(info.identity),
         run.words.items: pool.issuperset(sample.item.id for sample in run.samples),
     }
     differences += [name for name, is_same in checks.items() if not is_same]
