@@ -1,14 +1,13 @@
 """Entries of a leaderboard: one run each, under a unique name."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..errors import InvalidInput
 from ..habits.base import Change
 from ..metrics.compute import Results
 from ..runs.run import Run
 from ..task.types import Eval
-from .naming import effort_of, labels_of
+from .naming import labels_of, option_text
 
 # Eval, rules, form and pool: only numbers of one category can be ranked together.
 Category = tuple[Eval, str, str, str]
@@ -29,7 +28,8 @@ class Entry:
     @property
     def model(self) -> str:
         """The display name without the effort, the same for all efforts of a model."""
-        return self.label.replace(f" {effort_of(self.run)}", "")
+        effort = option_text("reasoning_effort", self.run.plan.settings.reasoning_effort)
+        return self.label.replace(f" {effort}", "") if effort else self.label
 
     @property
     def results(self) -> Results:
@@ -67,19 +67,3 @@ def category_of(run: Run) -> Category:
 def named_entries(runs: Sequence[Run]) -> list[Entry]:
     """Return an entry for each run, in their order."""
     return [Entry(label, run) for label, run in zip(labels_of(runs), runs, strict=True)]
-
-
-def one_protocol(runs: Iterable[Run]) -> list[Run]:
-    """Return the runs if all have the same protocol.
-
-    Raises:
-        InvalidInput: if they do not.
-    """
-    all_runs = list(runs)
-    protocols = sorted({run.protocol for run in all_runs})
-    if len(protocols) > 1:
-        raise InvalidInput(
-            f"runs of protocols {' and '.join(protocols)} cannot be ranked together; "
-            "run the older ones again, from the cache"
-        )
-    return all_runs

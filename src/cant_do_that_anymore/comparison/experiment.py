@@ -26,10 +26,9 @@ from ..runs.storage import load_run
 from ..task.plan import plan_for
 from ..task.prompts import ORIGINAL_RULES
 from ..task.spec import Spec
+from .naming import WITHOUT_EFFECT
 
 Save = Callable[[Run, Path], None]
-# Options in which a run may differ from the spec that finds it in its folder.
-_WITHOUT_EFFECT = {"max_cost", "max_connections", "price", "keep_looking", "fresh"}
 
 
 class Dimension(NamedTuple):
@@ -222,7 +221,7 @@ def _run_or_load(
 def _check_matches_spec(run: Run, spec: Spec, folder: Path) -> None:
     """Reject an existing run that does not match the spec."""
     saved, given = run.options, spec.non_defaults
-    options = sorted((given.keys() | saved.keys()) - _WITHOUT_EFFECT)
+    options = sorted((given.keys() | saved.keys()) - WITHOUT_EFFECT)
     differences = [name for name in options if given.get(name) != saved.get(name)]
     info, pool = model_info(spec), {item.id for item in source_for(spec).items}
     checks = {

@@ -1,23 +1,22 @@
 """Leaderboards: entries ranked by rule uptake, the verdict on them, and the check for CI."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Literal
 
-from ..datasets.storage import Dataset
 from ..errors import InvalidInput
 from ..formatting import format_setting, join_words, percentage, pluralize
 from ..metrics.estimates import Estimate
 from ..metrics.measures import UPTAKE
 from ..runs.run import Run
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, UNUSABLE_OUTCOMES
-from .entries import Category, Entry, category_of, named_entries, one_protocol
+from .entries import Category, Entry, category_of, named_entries
 from .pairwise import Pair, check_comparable, pairs_of
 
 # A model is not ranked if more of its replies than these shares are unusable, or cut off.
 MAX_UNUSABLE, MAX_CUT_OFF = 0.1, 0.05
-MAX_NAMED = 3  # models in a sentence; the others are counted
 
 
 @dataclass(frozen=True)
@@ -45,11 +44,10 @@ class Ranking:
         best, *others = ranked
         uptake = best.results[UPTAKE.name].as_share
         if all(entry.results[UPTAKE.name].sign <= 0 for entry in ranked):
-            if not others:
-                whether = f"There is no evidence that {best.label} follows the rule"
-                return f"{whether}: rule uptake {uptake}."
-            highest = f"the highest rule uptake, that of {best.label}, is {uptake}"
-            return f"There is no evidence that any model follows the rule: {highest}."
+            who, whose = best.label, "its rule uptake"
+            if others:
+                who, whose = "any model", f"the highest rule uptake, that of {best.label},"
+            return f"There is no evidence that {who} follows the rule: {whose} is {uptake}."
         if not others:
             return f"{best.label} follows the rule in {uptake} of the cases where it matters."
         behind = {entry.label for entry in others}
@@ -71,16 +69,8 @@ def _on_leads(leads: Sequence[Pair]) -> str:
         ],
         "its lead over {} is significant": [p for p in leads if p.sign > 0],
     }
-    parts = (text.format(_others(group)) for text, group in groups.items() if group)
-    return "; ".join(parts)
-
-
-def _others(leads: Sequence[Pair]) -> str:
-    """Join the other models of leads as in a sentence; of many, the first ones and a count."""
-    labels = [lead.second.label for lead in leads]
-    if len(labels) > MAX_NAMED + 1:
-        labels[MAX_NAMED:] = [f"{len(labels) - MAX_NAMED} others"]
-    return join_words(labels)
+    others = {text: join_words([p.second.label for p in group]) for text, group in groups.items()}
+    return "; ".join(text.format(names) for text, names in others.items() if names)
 
 
 def unranked_reason(entry: Entry) -> str:
@@ -105,16 +95,22 @@ def rankings(runs: Iterable[Run]) -> list[Ranking]:
     """Rank runs within their categories.
 
     Raises:
-        InvalidInput: if the runs are of different protocols.
+        InvalidInput: if runs of a category are of different protocols.
     """
     by_category: dict[Category, list[Run]] = {}
-    for run in one_protocol(runs):
+    for run in runs:
         by_category.setdefault(category_of(run), []).append(run)
     return [_ranking(group) for group in by_category.values()]
 
 
 def _ranking(runs: Sequence[Run]) -> Ranking:
     """Return the ranking: first the entries with a rank, the highest rule uptake first."""
+    protocols = sorted({run.protocol for run in runs})
+    if len(protocols) > 1:
+        raise InvalidInput(
+            f"runs of protocols {' and '.join(protocols)} cannot be ranked together; "
+            "run the older ones again, from the cache"
+        )
 
     def key(entry: Entry) -> tuple[bool, float, str]:
         uptake = entry.results.uptake
@@ -203,20 +199,14 @@ def check_baseline(
 
 def heading(entries: Sequence[Entry]) -> str:
     """Describe the items of the comparison, and how to compare on more of them."""
-    common = common_dataset(entries)
-    if not common:
-        items = entries[0].run.words.items
-        return f"Each pair on the {items} that both have; for more, give all runs one --dataset"
-    whose = f", chosen for the habit of {common.version}" if common.version else ""
-    return f"All models on one dataset: {common.origin}{whose}"
-
-
-def common_dataset(entries: Sequence[Entry]) -> Dataset | None:
-    """Return the dataset that all models were evaluated on, or None if it differs."""
-    datasets = [entry.run.dataset for entry in entries]
-    kinds = {(data.version, data.origin) for data in datasets}
+    datasets = {(entry.run.dataset.version, entry.run.dataset.origin) for entry in entries}
     items = {frozenset(sample.item.id for sample in entry.run.samples) for entry in entries}
-    return datasets[0] if len(kinds) == len(items) == 1 else None
+    if len(datasets) > 1 or len(items) > 1:
+        plural = entries[0].run.words.items
+        return f"Each pair on the {plural} that both have; for more, give all runs one --dataset"
+    [(version, origin)] = datasets
+    whose = f", chosen for the habit of {version}" if version else ""
+    return f"All models on one dataset: {origin}{whose}"
 
 
 def settings_of(run: Run) -> dict[str, str]:
@@ -231,14 +221,14 @@ def settings_of(run: Run) -> dict[str, str]:
     }
 
 
-def differences_in_plan(entries: Sequence[Entry], but: Collection[str] = ()) -> list[str]:
-    """Return a note for each setting that differs between models, except those given."""
+def differences_in_plan(entries: Sequence[Entry]) -> list[str]:
+    """Return a note for each setting that differs between models and is not in their names."""
     origin = f"the origin of their {entries[0].run.words.items}"
     settings = [settings_of(entry.run) | {origin: entry.run.dataset.origin} for entry in entries]
     conditions = (condition for entry in entries for condition in entry.run.plan.conditions)
     prompts = {c.prompts for c in conditions if c.name == CHANGED_CONDITION}
     notes = ["these runs used different prompts"] if len(prompts) > 1 else []
-    for name in sorted({name for each in settings for name in each if name not in but}):
+    for name in sorted({*chain(*settings)} - {"reasoning effort"}):
         texts = [each.get(name, "default") for each in settings]
         if len(set(texts)) > 1:
             pairs = zip(entries, texts, strict=True)

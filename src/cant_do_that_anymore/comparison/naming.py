@@ -2,19 +2,19 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from ..formatting import format_setting, last_part
 from ..providers.access import split_address
-from ..providers.catalog import parse_name
 from ..runs.run import Run
+from ..task.option_info import LIMITS
 from ..task.spec import OPTIONS
 
-# Options that cannot change an answer, or that lists of runs show in columns of their own.
-_UNNAMED = {
-    *("model", "base_url", "tag", "rules", "n", "select_effort"),
-    *("max_cost", "max_connections", "price", "keep_looking", "fresh"),
-}
+# Options that cannot change an answer.
+WITHOUT_EFFECT = {name for name, info in OPTIONS.items() if info.heading == LIMITS}
+# Those that lists of runs show in columns of their own, or that another one implies.
+_UNNAMED = {"model", "base_url", "tag", "rules", "n", "select_effort"} | WITHOUT_EFFECT
 
 
 def told_apart(names: Sequence[str], facts: Iterable[Sequence[str]]) -> list[str]:
@@ -47,11 +47,10 @@ def labels_of(runs: Sequence[Run]) -> list[str]:
 
 def _facts(run: Run) -> list[str]:
     """Return what may distinguish a run from others of its model, as additions to its name."""
-    options = (name for name in OPTIONS if name not in ("seed", "reasoning_effort"))
+    options = {**run.options, **asdict(run.plan.settings)}
     texts = [
         *(str(run.identity.get("tag", "")), run.endpoint, f"({run.version})", f"({run.model})"),
-        *(option_text(name, run.options.get(name)) for name in options),
-        *(effort_of(run), f"seed {run.plan.settings.seed}"),
+        *(option_text(name, options.get(name)) for name in OPTIONS),
         run.started_at.replace("T", " ").removesuffix("Z"),
     ]
     return [f" {text}" if text else "" for text in texts]
@@ -65,14 +64,8 @@ def option_text(name: str, value: Any) -> str:
         return str(value)
     if name == "interventions":
         return f"{len(value)} interventions"
-    title = name.replace("_", " ")
+    title = name.removeprefix("reasoning_").replace("_", " ")
     return title if value is True else f"{title} {last_part(format_setting(value))}"
-
-
-def effort_of(run: Run) -> str:
-    """Return the reasoning effort; "none" is an effort, None means that none was requested."""
-    effort = run.plan.settings.reasoning_effort
-    return f"effort {effort}" if effort else "default effort"
 
 
 # Display name of a server's only model.
@@ -97,20 +90,18 @@ def models_by_name(
     ['a', 'b@http://x', 'b@http://y']
 
     Raises:
-        InvalidInput: if a model has two addresses, or one that is invalid or contains a secret.
+        InvalidInput: if a model has two addresses.
     """
     models: list[ModelFields] = []
     for model in given:
         model_fields = dict(model) if isinstance(model, dict) else {"model": model}
         address = model_fields.get("base_url") or base_url
-        model_fields["model"], url = split_address(model_fields.get("model"), address)
-        if url:
-            parse_name(_SERVED, url).info()  # rejects addresses that must not be printed or saved
-        model_fields["base_url"] = url.rstrip("/") if url else None
+        name, url = split_address(model_fields.get("model"), address)
+        model_fields |= {"model": name, "base_url": url.rstrip("/") if url else None}
         if model_fields not in models:
             models.append(model_fields)
-    addresses = [f"@{each['base_url']}" if each["base_url"] else "" for each in models]
     names = [each["model"] or _SERVED for each in models]
+    addresses = [f"@{each['base_url']}" if each["base_url"] else "" for each in models]
     return dict(zip(told_apart(names, [addresses, list(map(_own, models))]), models, strict=True))
 
 

@@ -15,7 +15,7 @@ from ..formatting import pluralize
 from ..metrics.estimates import REACH, Estimate, difference
 from ..metrics.measures import UPTAKE
 from ..runs.run import Run, command_of
-from .entries import Entry, one_protocol
+from .entries import Entry
 
 Verdict = Literal["different", "equivalent", "inconclusive"]
 
@@ -99,9 +99,8 @@ def check_comparable(runs: Sequence[Run]) -> None:
     """Reject runs that cannot be compared.
 
     Raises:
-        InvalidInput: if their protocols, rules, evals or pools differ.
+        InvalidInput: if their rules, evals or pools differ.
     """
-    one_protocol(runs)
     for what, kinds in (
         ("under different rules", [run.plan.change.identity for run in runs]),
         # all_small draws from the same items as all

@@ -140,7 +140,7 @@ def group_notes(entries: Sequence[Entry]) -> list[str]:
         for note in entry.run.notes:
             models_by_note.setdefault(note, []).append(entry.label)
     notes = [f"{', '.join(names)}: {note}" for note, names in models_by_note.items()]
-    return [*notes, *differences_in_plan(entries, but=["reasoning effort"])]
+    return [*notes, *differences_in_plan(entries)]
 
 
 def build_document(ranked: Sequence[Ranking], out: Path, title: str = "") -> Row:
