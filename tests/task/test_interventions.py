@@ -16,8 +16,9 @@ from cant_do_that_anymore.metrics.estimates import difference
 from cant_do_that_anymore.metrics.interventions import effects_of
 from cant_do_that_anymore.metrics.measures import UPTAKE, uptake_under
 from cant_do_that_anymore.providers.base import Answer, Question
+from cant_do_that_anymore.report.rows import intervention_table
 from cant_do_that_anymore.report.run_page import page
-from cant_do_that_anymore.report.sentences import effect_text, helps_sentence
+from cant_do_that_anymore.report.sentences import helps_sentence
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.task.conditions import CONDITIONS, conditions_for, interventions, question
 from cant_do_that_anymore.task.prompts import DEFAULT_WORDING, SHIPPED_WORDINGS, shipped_wording
@@ -166,10 +167,12 @@ def test_the_three_interventions_that_help_are_reported(planted: Run) -> None:
     (repeated,) = (effect for effect in effects if effect.name == "repeated")
     assert repeated.extra_dollars == pytest.approx(repeated.extra_tokens * 2e-6)
     assert helps_sentence(planted).startswith("Helps: listing the legal moves")
-    text, output = text_of(page(planted)), printed(summary(planted), width=140)
-    for effect in effects:
-        assert effect_text(planted, effect) in text
-        assert effect.difference and effect.difference.as_difference in output
+    outputs = text_of(page(planted)), printed(summary(planted), width=140)
+    rows = intervention_table(planted).rows[1:]
+    for effect, row in zip(effects, rows, strict=True):
+        assert effect.difference and effect.difference.as_difference == row[2]
+        assert (row[0], row[-1]) == (effect.name, effect.verdict)
+        assert all(" ".join(row) in " ".join(output.split()) for output in outputs)
 
 
 def test_interventions_with_unusable_replies_cannot_be_judged() -> None:
@@ -186,8 +189,9 @@ def test_interventions_with_unusable_replies_cannot_be_judged() -> None:
     effects = {effect.name: effect for effect in run.results.interventions}
     refused, useful = (effects[name] for name in names)
     assert (refused.verdict, refused.unusable) == ("cannot be judged", 1)
-    unread = "cannot be judged: 100% of the replies contain no move"
-    assert effect_text(run, refused) == unread and unread in text_of(page(run))
+    *_, row = intervention_table(run).rows
+    assert (row[0], *row[1:3], row[-1]) == ("check-first", "–", "–", "cannot be judged")
+    assert " ".join(row) in text_of(page(run))
     assert 0 < useful.unusable < 0.2 and useful.verdict == "helps"
     assert useful.rule_uptake and useful.rule_uptake.high == 1
     assert useful.rule_uptake.value == pytest.approx(1 - useful.unusable)
@@ -202,7 +206,7 @@ def test_nothing_helps_where_there_is_no_habit() -> None:
     run = run_from_answers([(p, outcomes) for p in POOL[:9]], plan)
     (effect,) = run.results.interventions
     assert (effect.difference, effect.rule_uptake) == (None, None)
-    assert effect_text(run, effect) == "cannot be judged: there was no habit to drop"
+    assert effect.verdict == "cannot be judged"
 
 
 def test_interventions_without_an_effect_are_rarely_named() -> None:

@@ -21,7 +21,7 @@ from ..formatting import (
     rounded,
     visible,
 )
-from .svg import dot, scale, stack
+from .svg import axis_over, dot, scale, stack
 
 _ASSETS = files("cant_do_that_anymore") / "report" / "assets"
 
@@ -43,7 +43,8 @@ def _environment() -> Environment:
     )
     filters = amount, digest, dollars, duration, format_setting, number, prose, rounded
     environment.filters |= {function.__name__: function for function in filters}
-    environment.globals |= {function.__name__: function for function in (asset, dot, scale, stack)}
+    functions = asset, axis_over, dot, scale, stack
+    environment.globals |= {function.__name__: function for function in functions}
     return environment
 
 

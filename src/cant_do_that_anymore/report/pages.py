@@ -15,8 +15,9 @@ from .rows import (
     UPTAKE_COLUMN,
     Row,
     columns_of,
-    diagnosis_cells,
+    diagnosis_table,
     group_notes,
+    pair_table,
     words_of,
 )
 from .run_page import example_of
@@ -40,7 +41,6 @@ def experiment_page(ranked: Sequence[Ranking], document: Row) -> str:
         columns=columns_of(entries),
         uptake=UPTAKE_COLUMN,
         uptake_axis=axis_over(entry.results.uptake for entry in entries),
-        lead_axis=axis_over([p.difference for r in ranked for p in r.pairs], " points"),
         words=words,
         changes=list(changes.values()),
         example=example_of(first.run),
@@ -62,8 +62,8 @@ def _board(ranking: Ranking, rows: Iterator[Row]) -> dict[str, object]:
         "verdict": ranking.verdict,
         "entries": [(entry, next(rows)["report"]) for entry in entries],
         "unranked": ranking.why_unranked,
-        "diagnosed": diagnosis_cells(entries),
-        "pairs": ranking.pairs,
+        "diagnosed": diagnosis_table(entries),
+        "pairs": pair_table(ranking),
         "compared": f"{heading(entries)}." if ranking.pairs else "",
         "notes": group_notes(entries),
     }

@@ -12,6 +12,7 @@ from ..comparison.leaderboard import Ranking, differences_in_plan, settings_of
 from ..comparison.pairwise import Pair
 from ..formatting import amount, dollars, duration, number, rounded
 from ..habits.words import ANY_HABIT, Words
+from ..metrics.diagnosis import QUESTIONS
 from ..metrics.estimates import Estimate
 from ..metrics.measures import SHARE_AFTER, SHARE_BEFORE, UPTAKE, reasoning_name
 from ..providers.base import add_costs
@@ -19,13 +20,31 @@ from ..runs.run import Run
 from ..runs.storage import results_json
 from ..task.types import CHANGED_CONDITION, UNUSABLE_OUTCOMES, Sample
 from .html import PAGE_NAME
+from .sentences import wordings_shown
 
 Row = dict[str, Any]
-# A table of texts: the headings, and then a line of cells per row.
-Cells = list[list[str]]
 # The names of what makes a category of entries.
 CATEGORY = ("eval", "rules", "form", "pool")
 DEFAULT_TITLE = "Which model follows a new rule?"
+
+
+class Table(NamedTuple):
+    """A table of texts, the same in every format; without rows it is not shown.
+
+    Attributes:
+        headings: of the columns; a line break is for the terminal alone.
+        rows: the texts of each row, its name first; a line break ends the name.
+        estimates: what reports draw beside each row, if anything.
+        unit: of these on their axis.
+    """
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    estimates: Sequence[Estimate | None] = ()
+    unit: str = "%"
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
 
 
 class Column(NamedTuple):
@@ -103,34 +122,82 @@ def words_of(entries: Sequence[Entry]) -> Words:
     return first if all(entry.run.words == first for entry in entries) else ANY_HABIT
 
 
-def leaderboard_cells(entries: Sequence[Entry], *, in_terminal: bool = False) -> Cells:
-    """Return a leaderboard as texts, one row for each entry."""
-    shown, words = columns_of(entries, in_terminal=in_terminal), words_of(entries)
-    headings = ["model", *(words.fill(column.title) for column in shown)]
-    return [headings, *([e.label, *(column.text(e) for column in shown)] for e in entries)]
+def leaderboard_table(entries: Sequence[Entry], *, in_terminal: bool = False) -> Table:
+    """Return a leaderboard with a row for each entry."""
+    columns, words = columns_of(entries, in_terminal=in_terminal), words_of(entries)
+    headings = ["model", *(words.fill(column.title) for column in columns)]
+    rows = [[entry.label, *(column.text(entry) for column in columns)] for entry in entries]
+    return Table(headings, rows)
 
 
-# In the order of the findings.
-DIAGNOSIS_HEADINGS = ("knows the rule", "the rule's effect", "a reminder", "other answers")
+def pair_table(ranking: Ranking) -> Table:
+    """Return the pairs of a ranking, a row for each."""
+    rows = [
+        [pair.lead, number(pair.shared), points_text(pair.difference), pair.result]
+        for pair in ranking.pairs
+    ]
+    differences = [pair.difference for pair in ranking.pairs]
+    return Table(["lead", "shared", "points", "verdict"], rows, differences, " points")
 
 
-def diagnosis_cells(entries: Sequence[Entry]) -> Cells:
-    """Return the diagnoses of entries as texts, one row for each that has one."""
+# The findings of a diagnosis: their headings in leaderboards, and what their points are.
+FINDINGS = {
+    "knowledge": (
+        "knows the rule",
+        "{allowed} {answer}s it calls {allowed} minus {disallowed} ones",
+    ),
+    "rule_effect": ("the rule's effect", "usual {answer}s under a placebo minus under the rule"),
+    "reminder_effect": ("a reminder", "rule uptake with a reminder minus without"),
+    "other_play": ("other answers", "usual {answer}s that stay {allowed}, after minus before"),
+}
+
+
+def diagnosis_table(entries: Sequence[Entry]) -> Table:
+    """Return the diagnoses of entries, a row for each that has one."""
+    headings = ["why the habit stays", *(heading for heading, _ in FINDINGS.values())]
     rows = [
         [entry.label, *(points_text(each.estimate) for each in entry.results.diagnosis.values())]
         for entry in entries
         if entry.results.diagnosis
     ]
-    return [["why the habit stays", *DIAGNOSIS_HEADINGS], *rows] if rows else []
+    return Table(headings, rows)
 
 
-def pair_cells(ranking: Ranking) -> Cells:
-    """Return the pairs of a ranking as texts, one row for each."""
-    rows = (
-        [pair.lead, number(pair.shared), points_text(pair.difference), pair.result]
-        for pair in ranking.pairs
-    )
-    return [["lead", "shared", "points", "verdict"], *rows]
+def finding_table(run: Run) -> Table:
+    """Return the questions of a diagnosis with their answers and numbers."""
+    found = run.results.diagnosis
+    rows = [
+        [
+            f"{QUESTIONS[name]}\n  {run.words.fill(FINDINGS[name][1])}",
+            finding.answer,
+            points_text(finding.estimate),
+        ]
+        for name, finding in found.items()
+    ]
+    estimates = [finding.estimate for finding in found.values()]
+    return Table(["question", "answer", "points"], rows, estimates, " points")
+
+
+def intervention_table(run: Run) -> Table:
+    """Return the interventions with their rule uptake and their effects."""
+    effects, without = run.results.interventions, run.results.uptake
+    rows, estimates = [["(none)", share_text(without), "", "", ""]], [without]
+    for effect in effects:
+        uptake = effect.rule_uptake if effect.can_be_judged else None
+        difference = effect.difference if effect.can_be_judged else None
+        numbers = [share_text(uptake), points_text(difference), amount(effect.extra_tokens or None)]
+        rows.append([effect.name, *numbers, effect.verdict])
+        estimates.append(uptake)
+    headings = ["intervention", "rule uptake", "points", "more\ntokens", "verdict"]
+    return Table(headings, rows if effects else [], estimates)
+
+
+def wording_table(run: Run) -> Table:
+    """Return the rule uptake by wording, highest first; nothing if some have too few samples."""
+    by_name = sorted(wordings_shown(run).items(), key=lambda item: -item[1].value)
+    rows = [[name, number(estimate.n), estimate.as_share] for name, estimate in by_name]
+    estimates = [estimate for _, estimate in by_name]
+    return Table(["wording", "samples", "rule uptake"], rows, estimates)
 
 
 def group_notes(entries: Sequence[Entry]) -> list[str]:

@@ -20,19 +20,17 @@ from ..runs.run import Run
 from ..task.conditions import PLACEBO
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Outcome
 from .html import asset, render, write_text
-from .rows import leaderboard_cells, pair_cells, share_text
-from .sample_browser import LONGEST_TEXT, samples_json
-from .sentences import (
-    effect_text,
-    explanation,
-    findings,
-    headline,
-    helps_sentence,
-    remarks_on,
-    shares_text,
-    wordings_shown,
+from .rows import (
+    finding_table,
+    intervention_table,
+    leaderboard_table,
+    pair_table,
+    share_text,
+    wording_table,
 )
-from .svg import axis_over, flow
+from .sample_browser import LONGEST_TEXT, samples_json
+from .sentences import headline, helps_sentence, remarks_on, shares_text
+from .svg import flow
 from .tables import YES_OR_NO, outcomes_in
 
 _OTHER_COLORS = 4  # in the style sheet, for conditions other than the first two
@@ -53,7 +51,7 @@ def headline_and_tiles(run: Run) -> dict[str, object]:
         "run": run,
         "title": last_part(run.version),
         "headline": headline(run),
-        "explanation": explanation(run),
+        "findings": finding_table(run),
         "remarks": remarks_on(run),
         "tiles": list(_tiles(run)),
         "words": run.words,
@@ -70,16 +68,13 @@ def _tiles(run: Run) -> Iterator[dict[str, object]]:
         (SHARE_AFTER, f"{answers} after the change", ""),
     ):
         estimate = run.results.get(name)
-        axis = axis_over([estimate])
-        yield {"name": name, "title": title, "estimate": estimate, "axis": axis, "remark": remark}
+        yield {"name": name, "title": title, "estimate": estimate, "remark": remark}
 
 
 def page(run: Run) -> str:
     """Render the report as one HTML string."""
     words, results, counts = run.words, run.results, run.results.outcomes
     statements = {condition.name: condition.rules.statement for condition in run.plan.conditions}
-    differences = [finding.estimate for finding in results.diagnosis.values()]
-    wordings = wordings_shown(run)
     return render(
         "run.html",
         **headline_and_tiles(run),
@@ -88,14 +83,10 @@ def page(run: Run) -> str:
         counts=counts,
         meanings={each: words.fill(_MEANINGS[each]) for each in outcomes_in(counts.values())},
         has_reasoning=REASONING_DIFFERENCE in results.estimates,
-        findings=list(findings(run)),
-        findings_axis=axis_over(differences, " points"),
         yes_or_no=YES_OR_NO,
         helps=helps_sentence(run),
-        effect_text=effect_text,
-        uptake_axis=axis_over([results.uptake, *(e.rule_uptake for e in results.interventions)]),
-        wordings=sorted(wordings.items(), key=lambda item: -item[1].value),
-        wording_axis=axis_over(wordings.values()),
+        interventions=intervention_table(run),
+        wordings=wording_table(run),
         original=[*(measure.name for measure in ORIGINAL), *LENGTHS],
         settings=settings_of(run),
         placebo=statements.get(PLACEBO),
@@ -180,7 +171,7 @@ def run_html(run: Run) -> str:
 def rankings_html(ranked: Sequence[Ranking], remarks: Sequence[str] = ()) -> str:
     """Render the verdict, the leaderboard and the pairs of each ranking."""
     tables = {
-        verdict: [leaderboard_cells(ranking.entries), pair_cells(ranking)]
+        verdict: [leaderboard_table(ranking.entries), pair_table(ranking)]
         for verdict, ranking in zip(verdicts(ranked), ranked, strict=True)
     }
     return render("notebook_tables.html", palette=_palette(), tables=tables, remarks=remarks)

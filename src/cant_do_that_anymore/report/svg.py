@@ -68,19 +68,15 @@ def scale(axis: Axis) -> Markup:
     return tag("svg", *parts, class_="scale", width="100%", height=_ROW, aria_hidden="true")
 
 
-def dot(axis: Axis, estimate: Estimate | None, style: str = "plain") -> Markup:
-    """Draw a number as a dot and its interval as a line; thin lines mark the ticks.
-
-    Args:
-        style: the CSS class of their color.
-    """
+def dot(axis: Axis, estimate: Estimate | None) -> Markup:
+    """Draw a number as a dot and its interval as a line; thin lines mark the ticks."""
     ticks = map(axis.at, axis.ticks)
     parts = [tag("line", x1=x, x2=x, y1=0, y2=_ROW, class_="axis") for x in ticks]
     if estimate:
         low, high = (estimate.value if e is None else e for e in (estimate.low, estimate.high))
         ends, y = {"x1": axis.at(low), "x2": axis.at(high)}, _ROW / 2
-        parts.append(tag("line", **ends, y1=y, y2=y, class_=f"whisker {style}"))
-        parts.append(tag("circle", cx=axis.at(estimate.value), cy=y, r=4, class_=f"dot {style}"))
+        parts.append(tag("line", **ends, y1=y, y2=y, class_="whisker"))
+        parts.append(tag("circle", cx=axis.at(estimate.value), cy=y, r=4, class_="dot"))
     return tag("svg", *parts, class_="intervals", width="100%", height=_ROW, aria_hidden="true")
 
 

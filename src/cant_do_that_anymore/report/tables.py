@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Column, Table
+from rich.table import Column
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from ..comparison.leaderboard import Ranking, heading, settings_of, verdicts
@@ -12,28 +13,19 @@ from ..metrics.measures import LENGTHS, ORIGINAL
 from ..runs.run import Run
 from ..task.types import OUTCOMES, Outcome
 from .rows import (
-    Cells,
     Row,
-    diagnosis_cells,
+    Table,
+    diagnosis_table,
+    finding_table,
     group_notes,
-    leaderboard_cells,
-    pair_cells,
-    points_text,
-    share_text,
+    intervention_table,
+    leaderboard_table,
+    pair_table,
+    wording_table,
 )
-from .sentences import (
-    effect_text,
-    explanation,
-    findings,
-    headline,
-    helps_sentence,
-    remarks_on,
-    wordings_shown,
-)
+from .sentences import headline, helps_sentence, remarks_on
 
 MANY_COLUMNS = 7  # stand closer together
-# Columns of sentences; all others but the first are aligned to the right.
-_TEXT_COLUMNS = ("answer", "effect in points")
 _NOT_IN_FOOTER = ("wording", "form", "reading", "max tokens")
 YES_OR_NO = (
     "“Yes” and “No” need an interval on one side of 0; for knowing the rule, also on one side of "
@@ -49,15 +41,14 @@ def summary(run: Run, *, verbose: bool = False) -> RenderableType:
     """Return the summary of a run; ``verbose`` adds the numbers of the original eval."""
     return Group(
         Text(headline(run), style="bold"),
-        *_paragraph(explanation(run)),
         *_paragraph(remarks_on(run)),
-        *_table(_by_wording(run)),
-        *_table(_diagnosis(run)),
+        *_printed(wording_table(run)),
+        *_printed(finding_table(run)),
         *([Text(YES_OR_NO, style="dim")] if run.results.diagnosis else ()),
         *_paragraph(helps_sentence(run)),
-        *_table(_what_helps(run)),
-        *_table(_outcomes(run)),
-        *(_table(_original(run)) if verbose else ()),
+        *_printed(intervention_table(run)),
+        *_printed(_outcomes(run)),
+        *(_printed(_original(run)) if verbose else ()),
         Text(),
         Text(_footer(run), style="dim"),
         *_notes(run.notes),
@@ -73,66 +64,36 @@ def _notes(notes: Sequence[str]) -> Iterator[Text]:
         yield Text(f"note: {note}", style="yellow")
 
 
-def _table(cells: Cells, title: str = "") -> Iterator[RenderableType]:
+def _printed(table: Table, title: str = "") -> Iterator[RenderableType]:
     """Yield a table without lines, below an empty line; nothing for a table without rows."""
-    if not cells[1:]:
+    if not table:
         return
-    (first, *titles), *rows = cells
-    columns = (
-        Column(title, justify="left" if title in _TEXT_COLUMNS else "right", overflow="fold")
-        for title in titles
-    )
-    table = Table(
+    first, *others = table.headings
+    printed = RichTable(
         Column(first, overflow="fold"),
-        *columns,
+        *(Column(heading, justify="right", overflow="fold") for heading in others),
         box=None,
         pad_edge=False,
-        padding=(0, 2 if len(titles) < MANY_COLUMNS else 1, 0, 0),
+        padding=(0, 2 if len(others) < MANY_COLUMNS else 1, 0, 0),
         header_style="bold",
     )
-    for row in rows:
-        table.add_row(*map(Text, row))
+    for row in table.rows:
+        printed.add_row(*map(Text, row))
     yield Text()
     if title:
         yield Text(title, style="bold")
-    yield table
+    yield printed
 
 
-def _by_wording(run: Run) -> Cells:
-    """Return the rule uptake by wording, highest first; nothing if some have too few samples."""
-    by_name = wordings_shown(run)
-    ordered = sorted(by_name.items(), key=lambda item: -item[1].value)
-    rows = ([name, number(estimate.n), estimate.as_share] for name, estimate in ordered)
-    return [["wording", "samples", "rule uptake"], *rows]
-
-
-def _diagnosis(run: Run) -> Cells:
-    """Return the questions of a diagnosis with their answers and numbers."""
-    rows = ([text, found.answer, points_text(found.estimate)] for text, found in findings(run))
-    return [["question", "answer", "points"], *rows]
-
-
-def _what_helps(run: Run) -> Cells:
-    """Return the interventions with their effects."""
-    cells = [["intervention", "rule uptake", "effect in points"]]
-    effects = run.results.interventions
-    if effects:
-        cells.append(["(none)", share_text(run.results.uptake), ""])
-    for effect in effects:
-        uptake = share_text(effect.rule_uptake if effect.can_be_judged else None)
-        cells.append([effect.name, uptake, effect_text(run, effect, unit=False)])
-    return cells
-
-
-def _original(run: Run) -> Cells:
+def _original(run: Run) -> Table:
     """Return the numbers of the original eval, under its own names."""
-    cells = [["OpenAI Evals", "value", "95% interval"]]
+    rows = []
     for name in (*(measure.name for measure in ORIGINAL), *LENGTHS):
         if estimate := run.results.get(name):
             ends = estimate.low, estimate.high
             interval = "" if None in ends else f"[{number(ends[0])}, {number(ends[1])}]"
-            cells.append([name, number(estimate.value), interval])
-    return cells
+            rows.append([name, number(estimate.value), interval])
+    return Table(["OpenAI Evals", "value", "95% interval"], rows)
 
 
 def outcomes_in(counts: Iterable[Mapping[Outcome, int]]) -> list[Outcome]:
@@ -141,7 +102,7 @@ def outcomes_in(counts: Iterable[Mapping[Outcome, int]]) -> list[Outcome]:
     return [outcome for outcome in OUTCOMES if outcome in occurring]
 
 
-def _outcomes(run: Run) -> Cells:
+def _outcomes(run: Run) -> Table:
     """Return the shares of the outcomes, a row for each condition."""
     counts, n = run.results.outcomes, len(run.samples)
     outcomes = outcomes_in(counts.values())
@@ -149,8 +110,8 @@ def _outcomes(run: Run) -> Cells:
     def share(count: int | None) -> str:
         return rounded(None if count is None else count / n)
 
-    rows = ([name, *(share(each.get(kind)) for kind in outcomes)] for name, each in counts.items())
-    return [["condition", *map(run.words.label, outcomes)], *rows]
+    rows = [[name, *(share(each.get(kind)) for kind in outcomes)] for name, each in counts.items()]
+    return Table(["condition", *map(run.words.label, outcomes)], rows)
 
 
 def _footer(run: Run) -> str:
@@ -185,8 +146,8 @@ def experiment_table(ranked: Sequence[Ranking], document: Row) -> RenderableType
 def _of_ranking(ranking: Ranking) -> Iterator[RenderableType]:
     entries = ranking.entries
     yield from (Text(), Text(entries[0].title, style="bold"))
-    yield from _table(leaderboard_cells(entries, in_terminal=True))
-    yield from _table(diagnosis_cells(entries))
+    yield from _printed(leaderboard_table(entries, in_terminal=True))
+    yield from _printed(diagnosis_table(entries))
     yield from _notes(group_notes(entries))
 
 
@@ -204,8 +165,8 @@ def comparison_table(ranking: Ranking) -> RenderableType:
     on_all = f"Each model on all its {models[0].run.words.items}"
     return Group(
         Text(ranking.verdict, style="bold"),
-        *_table(pair_cells(ranking), heading(models)),
+        *_printed(pair_table(ranking), heading(models)),
         Text(CHANCE, style="dim"),
-        *_table(leaderboard_cells(models, in_terminal=True), on_all),
+        *_printed(leaderboard_table(models, in_terminal=True), on_all),
         *_notes(group_notes(models)),
     )

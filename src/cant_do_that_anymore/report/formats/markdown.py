@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ...comparison.leaderboard import Ranking
 from ...formatting import visible
-from ..rows import diagnosis_cells, leaderboard_cells, pair_cells
+from ..rows import Table, diagnosis_table, leaderboard_table, pair_table
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>#|~!&$])")
 
@@ -17,23 +17,18 @@ def leaderboards(ranked: Sequence[Ranking]) -> str:
 
 def comparison(ranking: Ranking) -> str:
     """Format one ranking with its leaderboard and one row for each pair."""
-    return "\n\n".join([_of_ranking(ranking), *_tables(pair_cells(ranking))])
+    return "\n\n".join([_of_ranking(ranking), _table(pair_table(ranking))])
 
 
 def _of_ranking(ranking: Ranking) -> str:
     title = f"**{_escape(ranking.entries[0].title)}.** {_escape(ranking.verdict)}"
-    cells = leaderboard_cells(ranking.entries), diagnosis_cells(ranking.entries)
-    return "\n\n".join([title, *_tables(*cells)])
+    tables = leaderboard_table(ranking.entries), diagnosis_table(ranking.entries)
+    return "\n\n".join([title, *map(_table, filter(None, tables))])
 
 
-def _tables(*tables: Sequence[Sequence[str]]) -> list[str]:
-    """Format tables of texts; the first line of each has the headings."""
-    return [_table(*cells) for cells in tables if cells]
-
-
-def _table(headings: Sequence[str], *rows: Sequence[str]) -> str:
-    rule = ["---", *("---:" for _ in headings[1:])]
-    lines = (map(_escape, headings), rule, *(map(_escape, row) for row in rows))
+def _table(table: Table) -> str:
+    rule = ["---", *("---:" for _ in table.headings[1:])]
+    lines = (map(_escape, table.headings), rule, *(map(_escape, row) for row in table.rows))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
