@@ -21,7 +21,7 @@ from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.habits.chess import rule_pool
 from cant_do_that_anymore.habits.chess.position import write_positions
 from cant_do_that_anymore.habits.chess.rules import CATALOG, board_after
-from cant_do_that_anymore.report.plots import figure_of, outcome_chart, save_chart, uptake_chart
+from cant_do_that_anymore.report.plots import outcome_chart, save_figure, uptake_chart
 from cant_do_that_anymore.report.rows import build_document
 from cant_do_that_anymore.report.tables import experiment_table
 from cant_do_that_anymore.runs.lookup import folders_in
@@ -182,12 +182,12 @@ def test_plots_show_names_literally_and_are_reproducible(
     runs = [run_with_outcomes(name, outcomes, positions=positions, plan=plan) for name in names]
     group = named_entries(runs)
     for chart in (outcome_chart, uptake_chart):
-        [_, first], [_, again] = (save_chart(chart, group, tmp_path / name) for name in "ab")
+        [_, first], [_, again] = (save_figure(chart(group), tmp_path / name) for name in "ab")
         plot = first.read_text(encoding="utf-8")
         assert plot == again.read_text(encoding="utf-8")
         for name in (*names[:2], "⟨U+6A21⟩⟨U+578B⟩"):
             assert f"<!-- {name} -->" in plot  # beside the outlines of each text
-    title = figure_of(outcome_chart, group).get_suptitle()
+    title = outcome_chart(group).get_suptitle()
     assert title == "Bishops move like knights (all_diagonal): outcomes (n = 2)"
     assert not recwarn.list
 

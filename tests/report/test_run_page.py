@@ -14,7 +14,8 @@ from cant_do_that_anymore import Answer, Position, Rules, rules_named
 from cant_do_that_anymore.formatting import visible
 from cant_do_that_anymore.habits.chess.picture import rule_picture
 from cant_do_that_anymore.providers.base import Usage
-from cant_do_that_anymore.report.run_page import page, write_page
+from cant_do_that_anymore.report.html import write_text
+from cant_do_that_anymore.report.run_page import page
 from cant_do_that_anymore.report.sentences import headline
 from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.runs.storage import load_run
@@ -330,5 +331,4 @@ def test_a_sample_is_shown_if_the_example_game_has_no_usual_move() -> None:
 
 def save_report(run: Run, folder: Path) -> Path:
     path = folder / "report.html"
-    write_page(run, path)
-    return path
+    return write_text(page(run), path)

@@ -16,7 +16,7 @@ from ..report.exports import EXPORTS
 from ..report.formats.csv import as_flat
 from ..report.html import PAGE_NAME, write_text
 from ..report.rows import build_document, measure_rows, pair_row, sample_row
-from ..report.run_page import rankings_html, run_html, run_line, write_page
+from ..report.run_page import page, rankings_html, run_html, run_line
 from ..report.sentences import headline
 from ..runs import run as results
 from ..runs.lookup import check_free, new_run_dir
@@ -78,14 +78,14 @@ class Result(ABC):
             UserError: if matplotlib is not installed.
         """
         try:
-            from ..report.plots import charts, figure_of
+            from ..report.plots import charts
         except ModuleNotFoundError:
             raise UserError(PLOTS_NEEDED) from None
         plots = charts(self.rankings)
         for wanted in (name,) if name else _PLOTS:
-            for stem, plot in plots.items():
+            for stem, draw in plots.items():
                 if stem == wanted or stem.startswith(f"{wanted}-"):
-                    return figure_of(*plot)
+                    return draw()
         raise unknown_value("plot", name, plots)
 
     def report(self, path: Path | str) -> Path:
@@ -156,8 +156,7 @@ class Run(Result, results.Run):
         Raises:
             UserError: if it cannot be written.
         """
-        write_page(self, Path(path))
-        return Path(path)
+        return write_text(page(self), Path(path))
 
     def __repr__(self) -> str:
         return run_line(self)
@@ -220,7 +219,7 @@ def save_with_page(run: results.Run, folder: Path) -> None:
         UserError: if they cannot be written.
     """
     save_run(run, folder)
-    write_page(run, folder / PAGE_NAME)
+    write_text(page(run), folder / PAGE_NAME)
 
 
 def create_folder(folder: Path) -> None:

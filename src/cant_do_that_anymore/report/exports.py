@@ -19,7 +19,7 @@ from ..errors import InvalidInput
 from ..files import safe_name
 from ..formatting import last_part, without_folders
 from ..metrics.estimates import Estimate
-from ..metrics.measures import MEASURES
+from ..metrics.measures import MEASURES, SHARE_AFTER
 from ..providers.catalog import BUILT_IN_MODELS
 from ..runs.run import Run, command_of
 from ..task.types import Condition, Sample
@@ -27,14 +27,7 @@ from .rows import settings_text
 
 Json = dict[str, Any]
 SCHEMA, LIBRARY, BENCHMARK = "0.3.0", "cant-do-that-anymore", "cant_do_that_anymore"
-# The exported numbers, and whether less is better.
-LESS_IS_BETTER = {
-    "rule_uptake": False,
-    "variant_impact_factor": True,
-    "delta": True,
-    "predicted_move_proportion": False,
-    "predicted_move_in_variant_proportion": True,
-}
+LESS_IS_BETTER = {"variant_impact_factor", "delta", SHARE_AFTER}
 FROM_REPLY = {
     "turn_idx": 0,
     "source": "output.raw",
@@ -81,7 +74,7 @@ def _files(entry: Entry, organization: str) -> dict[str, str]:
         },
         "evaluation_results": [
             _result(entry, name, estimate)
-            for name in LESS_IS_BETTER
+            for name in MEASURES
             if (estimate := entry.results.get(name))
         ],
         "detailed_evaluation_results": {"format": "jsonl", "file_path": f"{stem}_samples.jsonl"},
@@ -122,7 +115,7 @@ def _result(entry: Entry, name: str, estimate: Estimate) -> Json:
         "metric_config": {
             "evaluation_description": MEASURES[name].meaning,
             "metric_id": f"{BENCHMARK}.{name}",
-            "lower_is_better": LESS_IS_BETTER[name],
+            "lower_is_better": name in LESS_IS_BETTER,
         },
         "score_details": {
             "score": estimate.value,

@@ -93,7 +93,7 @@ def _write_plots(ranked: Sequence[Ranking], out: Path) -> list[Path]:
     """Write the plots, if matplotlib is installed, and return the files."""
     if not find_spec("matplotlib"):
         return []
-    from .plots import charts, save_chart
+    from .plots import charts, save_figure
 
-    drawn = charts(ranked).items()
-    return [file for stem, plot in drawn for file in save_chart(*plot, out / stem)]
+    plots = charts(ranked).items()
+    return [file for stem, draw in plots for file in save_figure(draw(), out / stem)]

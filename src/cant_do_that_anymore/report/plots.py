@@ -1,9 +1,10 @@
 """Plots with matplotlib: rule uptake by model, shares of outcomes, uptake by reasoning tokens."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from io import BytesIO
-from math import floor, log10
-from operator import itemgetter
+from itertools import cycle
+from math import floor, log10, nan
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -44,39 +45,43 @@ STYLE: dict[Any, Any] = {  # versions of matplotlib differ in the type of the ke
     "svg.hashsalt": "cdta",  # reproducible files
     "text.parse_math": False,  # model names may contain dollar signs
 }
-Chart = Callable[[Sequence[Entry]], Figure]
 
 
 class Plot(Figure):
-    """A figure that notebooks show as an image."""
+    """A figure in our style, which notebooks show as an image."""
 
     @mpl.rc_context(STYLE)
+    def savefig(self, *args: Any, **options: Any) -> None:
+        """Write the figure to a file."""
+        super().savefig(*args, **options)
+
     def _repr_png_(self) -> bytes:
         image = BytesIO()
         self.savefig(image, format="png")
         return image.getvalue()
 
 
+@mpl.rc_context(STYLE)
 def uptake_chart(entries: Sequence[Entry]) -> Figure:
     """Plot the rule uptake: a row per model, and with several rules one per model and rules."""
     several = len({entry.title for entry in entries}) > 1
     names = [f"{entry.title}: {entry.label}" if several else entry.label for entry in entries]
-    figure, [axes] = _panels(0.42 * len(entries), 1)
-    for row, entry in enumerate(entries):
-        if uptake := entry.results.uptake:
-            axes.errorbar(uptake.value, row, xerr=_reaches(uptake), fmt="o", color=COLORS[0])
+    figure, [axes] = _panels("Rule uptake", entries, 0.42 * len(entries))
+    values, reaches = _uptakes(entries)
+    axes.errorbar(values, range(len(entries)), xerr=reaches, fmt="o", color=COLORS[0])
     axes.axvline(0, color="black", linewidth=1, zorder=0)
     axes.update_datalim([(0, 0), (1, 0)])
     axes.xaxis.set_major_formatter(PercentFormatter(1))
+    axes.set(xlabel="rule uptake, 95% interval")
     axes.grid(axis="x")
     _label_rows(axes, names)
-    _title(figure, "Rule uptake", entries)
     return figure
 
 
+@mpl.rc_context(STYLE)
 def outcome_chart(entries: Sequence[Entry]) -> Figure:
     """Plot the shares of the outcomes under the standard and the changed rules, a row per model."""
-    figure, panels = _panels(0.45 * len(entries), 2)
+    figure, panels = _panels("Outcomes", entries, 0.45 * len(entries), 2)
     for axes, condition in zip(panels, (STANDARD_CONDITION, CHANGED_CONDITION), strict=True):
         for row, entry in enumerate(entries):
             counts, end = entry.results.outcomes[condition], 0.0
@@ -90,35 +95,31 @@ def outcome_chart(entries: Sequence[Entry]) -> Figure:
         axes.label_outer()  # panels side by side share their labels
     words = entries[0].run.words
     colors = {words.label(name): color for name, color in OUTCOME_COLORS.items()}
+    colors[f"no {words.answer}"] = GRID
     patches = [Patch(color=color, label=name) for name, color in colors.items()]
-    patches.append(Patch(color=GRID, label=f"no {words.answer}"))
     figure.legend(handles=patches, loc="outside right upper", frameon=False)
-    _title(figure, "Outcomes", entries)
     return figure
 
 
+@mpl.rc_context(STYLE)
 def curve_chart(entries: Sequence[Entry]) -> Figure:
     """Plot the rule uptake by reasoning tokens, a line per model."""
+    figure, [axes] = _panels("Rule uptake by reasoning", entries, 2.6)
+    models = dict.fromkeys(entry.model for entry in entries)
+    for model, color in zip(models, cycle(COLORS), strict=False):
+        line = sorted((e for e in entries if e.model == model and e.results.uptake), key=_tokens)
+        tokens, (values, reaches) = list(map(_tokens, line)), _uptakes(line)
+        axes.errorbar(tokens, values, reaches, fmt="o-", color=color, label=_wrapped(model))
     least = min((tokens for tokens in map(_tokens, entries) if tokens >= 1), default=1.0)
     decade = 10.0 ** floor(log10(least))  # the axis is linear below it, since models may have 0
-    figure, [axes] = _panels(2.6, 1)
-    for number, model in enumerate(dict.fromkeys(entry.model for entry in entries)):
-        color = COLORS[number % len(COLORS)]
-        points = [(_tokens(e), e.results.uptake) for e in entries if e.model == model]
-        line = sorted(((x, uptake) for x, uptake in points if uptake), key=itemgetter(0))
-        values = [uptake.value for _, uptake in line]
-        axes.plot([tokens for tokens, _ in line], values, color=color, label=_wrapped(model))
-        for tokens, uptake in line:
-            axes.errorbar(tokens, uptake.value, yerr=_reaches(uptake), fmt="o", color=color)
     axes.set_xscale("symlog", linthresh=decade, linscale=0.5)
     axes.xaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=decade, subs=[1, 3]))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.yaxis.set_major_formatter(PercentFormatter(1))
-    axes.set(xlabel="mean reasoning tokens, changed rules")
+    axes.set(xlabel="mean reasoning tokens, changed rules", ylabel="rule uptake, 95% interval")
     axes.axhline(0, color="black", linewidth=1, zorder=0)
     axes.grid(axis="y")
     figure.legend(loc="outside right upper", frameon=False)
-    _title(figure, "Rule uptake by reasoning", entries)
     return figure
 
 
@@ -134,10 +135,13 @@ def _tokens(entry: Entry) -> float:
     return tokens.value if tokens else 0.0
 
 
-def _reaches(uptake: Estimate) -> list[list[float]]:
-    """Return how far the interval reaches below and above the value."""
-    low, high = (uptake.value if end is None else end for end in (uptake.low, uptake.high))
-    return [[uptake.value - low], [high - uptake.value]]
+def _uptakes(entries: Sequence[Entry]) -> tuple[list[float], list[list[float]]]:
+    """Return the rule uptakes, and how far their intervals reach below and above them."""
+    undefined = Estimate(nan, nan, nan, 0)  # is not drawn
+    uptakes = [entry.results.uptake or undefined for entry in entries]
+    below = [uptake.value - (uptake.low or 0.0) for uptake in uptakes]
+    above = [(uptake.high or 0.0) - uptake.value for uptake in uptakes]
+    return [uptake.value for uptake in uptakes], [below, above]
 
 
 def _wrapped(name: str) -> str:
@@ -147,9 +151,20 @@ def _wrapped(name: str) -> str:
     return fill("".join(letters), 36)
 
 
-def _panels(height: float, n: int) -> tuple[Figure, list[Axes]]:
-    """Return a figure with panels of this height in inches, side by side."""
+def _panels(
+    subject: str, entries: Sequence[Entry], height: float, n: int = 1
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure with panels of this height in inches, side by side.
+
+    Its title names the subject, the rules and the numbers of samples.
+    """
     figure = Plot(figsize=(3 * n + 4, height + 1.3), layout="constrained")
+    titles = {entry.title for entry in entries}
+    title = f"{subject} by rules" if len(titles) > 1 else f"{titles.pop()}: {subject.lower()}"
+    sizes = sorted({entry.results.n for entry in entries})
+    n_samples = " to ".join(f"{size:,}" for size in dict.fromkeys((sizes[0], sizes[-1])))
+    text = fill(f"{title} (n = {n_samples})", round(11 * figure.get_figwidth()))
+    figure.suptitle(text, size=11, x=0.01, ha="left")
     return figure, list(figure.subplots(1, n, squeeze=False).flat)
 
 
@@ -159,51 +174,33 @@ def _label_rows(axes: Axes, names: Sequence[str]) -> None:
     axes.set_ylim(len(names) - 0.4, -0.6)
 
 
-def _title(figure: Figure, subject: str, entries: Sequence[Entry]) -> None:
-    """Add the title, with the rules and the numbers of samples."""
-    titles = {entry.title for entry in entries}
-    subject = f"{subject} by rules" if len(titles) > 1 else f"{titles.pop()}: {subject.lower()}"
-    counts = [entry.results.n for entry in entries]
-    n = f"{min(counts):,}" if min(counts) == max(counts) else f"{min(counts):,} to {max(counts):,}"
-    intervals = "" if subject.lower().endswith("outcomes") else "; 95% intervals"
-    title = f"{subject} (n = {n}{intervals})"
-    figure.suptitle(fill(title, round(11 * figure.get_figwidth())), size=11, x=0.01, ha="left")
-
-
-def charts(ranked: Sequence[Ranking]) -> dict[str, tuple[Chart, Sequence[Entry]]]:
-    """Return all plots with their entries, by the names of their files."""
-    plots: dict[str, tuple[Chart, Sequence[Entry]]] = {}
+def charts(ranked: Sequence[Ranking]) -> dict[str, Callable[[], Figure]]:
+    """Return what draws each plot, by the names of their files."""
+    plots: dict[str, Callable[[], Figure]] = {}
     by_eval: dict[str, list[Entry]] = {}
     for ranking in ranked:
         entries, first = ranking.entries, ranking.entries[0]
         by_eval.setdefault(first.run.plan.eval, []).extend(entries)
         names = (first.run.plan.eval, first.change.key, *first.details)
         suffix = "-".join(map(safe_name, names))
-        plots[f"outcomes-{suffix}"] = outcome_chart, entries
-        plots[f"uptake-{suffix}"] = uptake_chart, entries
+        plots[f"outcomes-{suffix}"] = partial(outcome_chart, entries)
+        plots[f"uptake-{suffix}"] = partial(uptake_chart, entries)
         if has_curve(entries):
-            plots[f"curve-{suffix}"] = curve_chart, entries
+            plots[f"curve-{suffix}"] = partial(curve_chart, entries)
     for name, entries in by_eval.items():
         if len({entry.change.key for entry in entries}) > 1:
-            plots[f"rules-{name}"] = uptake_chart, entries
+            plots[f"rules-{name}"] = partial(uptake_chart, entries)
     return plots
 
 
-@mpl.rc_context(STYLE)
-def figure_of(chart: Chart, entries: Sequence[Entry]) -> Figure:
-    """Draw a figure in our style."""
-    return chart(entries)
-
-
-def save_chart(chart: Chart, entries: Sequence[Entry], stem: Path) -> list[Path]:
+def save_figure(figure: Figure, stem: Path) -> list[Path]:
     """Write a figure as PNG and SVG.
 
     Raises:
         UserError: if it cannot be written.
     """
-    files = [stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")]
-    with file_errors("write the plots to", stem.parent), mpl.rc_context(STYLE):
-        figure = chart(entries)
+    files = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg")]
+    with file_errors("write the plots to", stem.parent):
         for file, metadata in zip(files, (None, {"Date": None}), strict=True):
             with atomic_write(file) as output:
                 figure.savefig(output, format=file.suffix[1:], metadata=metadata)

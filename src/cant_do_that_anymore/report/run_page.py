@@ -1,7 +1,6 @@
 """The HTML report of a run, and what notebooks show."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
@@ -19,7 +18,7 @@ from ..metrics.measures import (
 from ..runs.run import Run
 from ..task.conditions import PLACEBO
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Condition, Outcome
-from .html import asset, render, write_text
+from .html import asset, render
 from .rows import (
     finding_table,
     intervention_table,
@@ -34,15 +33,6 @@ from .svg import flow
 from .tables import YES_OR_NO, outcomes_in
 
 _OTHER_COLORS = 4  # in the style sheet, for conditions other than the first two
-
-
-def write_page(run: Run, path: Path) -> None:
-    """Write the report of a run atomically.
-
-    Raises:
-        UserError: if the report cannot be written.
-    """
-    write_text(page(run), path)
 
 
 def headline_and_tiles(run: Run) -> dict[str, object]:

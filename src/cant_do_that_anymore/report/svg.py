@@ -19,6 +19,7 @@ from ..metrics.estimates import Estimate
 from ..svg_tags import tag
 from ..task.types import OUTCOMES, Outcome, Sample
 
+Label = Callable[[str], str]
 _ROW = 14
 # An axis has at most 4 steps, of the smallest size that covers all values.
 _STEPS = (0.1, 0.25, 0.5, 1.0)
@@ -80,18 +81,17 @@ def dot(axis: Axis, estimate: Estimate | None) -> Markup:
     return tag("svg", *parts, class_="intervals", width="100%", height=_ROW, aria_hidden="true")
 
 
-def stack(counts: Mapping[str, int]) -> Markup:
-    """Draw the shares of the outcomes as a stacked bar."""
-    total, start, parts, labels = sum(counts.values()), 0, [], []
+def stack(counts: Mapping[Outcome, int], label: Label) -> Markup:
+    """Draw the shares of the outcomes as a stacked bar; ``label`` names an outcome."""
+    total, start, parts, texts = max(1, sum(counts.values())), 0, [], []
     for name, count in counts.items():
         if count:
-            label = f"{name} {percentage(count / total, 0)}"
-            x, width = (f"{100 * n / total:.2f}%" for n in (start, count))
-            title = tag("title", label)
-            parts.append(tag("rect", title, x=x, width=width, height=_ROW, class_=f"is-{name}"))
-            labels.append(label)
+            texts.append(f"{label(name)} {percentage(count / total, 0)}")
+            place = {"x": f"{100 * start / total:.2f}%", "width": f"{100 * count / total:.2f}%"}
+            title = tag("title", texts[-1])
+            parts.append(tag("rect", title, **place, height=_ROW, class_=f"is-{name}"))
             start += count
-    text = ", ".join(labels)
+    text = ", ".join(texts)
     return tag(
         "svg", *parts, class_="stack", width="100%", height=_ROW, role="img", aria_label=text
     )
@@ -104,7 +104,6 @@ _LABELS = 124
 _NODE = 6.0
 # Where labels have their text and their node.
 _LABELS_AT = {"left": (_LABELS - 12, _LABELS - _NODE), "right": (12.0, 0.0)}
-Label = Callable[[str], str]
 
 
 class _Side(NamedTuple):
