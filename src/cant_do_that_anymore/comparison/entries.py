@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..formatting import last_part
 from ..habits.base import Change
 from ..metrics.compute import Results
 from ..runs.run import Run
 from ..task.types import Eval
-from .naming import labels_of, option_text
+from .naming import facts_of, option_text, told_apart
 
 # Eval, rules, form and pool: only numbers of one category can be ranked together.
 Category = tuple[Eval, str, str, str]
@@ -65,5 +66,7 @@ def category_of(run: Run) -> Category:
 
 
 def named_entries(runs: Sequence[Run]) -> list[Entry]:
-    """Return an entry for each run, in their order."""
-    return [Entry(label, run) for label, run in zip(labels_of(runs), runs, strict=True)]
+    """Return an entry for each run, in their order, named by its model and what differs."""
+    names = [last_part(run.model) for run in runs]
+    labels = told_apart(names, zip(*map(facts_of, runs), strict=True))
+    return [Entry(label, run) for label, run in zip(labels, runs, strict=True)]

@@ -40,12 +40,7 @@ def told_apart(names: Sequence[str], facts: Iterable[Sequence[str]]) -> list[str
     return unique
 
 
-def labels_of(runs: Sequence[Run]) -> list[str]:
-    """Return a unique name for each run: that of its model, and what differs."""
-    return told_apart([last_part(run.model) for run in runs], zip(*map(_facts, runs), strict=True))
-
-
-def _facts(run: Run) -> list[str]:
+def facts_of(run: Run) -> list[str]:
     """Return what may distinguish a run from others of its model, as additions to its name."""
     options = {**run.options, **asdict(run.plan.settings)}
     texts = [

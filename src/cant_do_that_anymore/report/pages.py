@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ..comparison.entries import Entry
-from ..comparison.leaderboard import Ranking, heading
+from ..comparison.leaderboard import Ranking
 from ..formatting import pluralize
 from ..task.types import CHANGED_CONDITION, Outcome
 from .formats.csv import as_csv
@@ -22,7 +22,7 @@ from .rows import (
 )
 from .run_page import example_of
 from .svg import axis_over
-from .tables import CHANCE, outcomes_in
+from .tables import outcomes_in
 
 INDEX, TABLE, DOCUMENT = "index.html", "results.csv", "results.json"
 
@@ -49,7 +49,6 @@ def experiment_page(ranked: Sequence[Ranking], document: Row) -> str:
         size=f"{pluralize(n_models, 'model')}, {pluralize(len(entries), 'run')}",
         outcomes=outcomes_in(map(_counts, entries)),
         counts=_counts,
-        chance=CHANCE,
         dates=" to ".join(dict.fromkeys((days[0], days[-1]))),
     )
 
@@ -64,7 +63,6 @@ def _board(ranking: Ranking, rows: Iterator[Row]) -> dict[str, object]:
         "unranked": ranking.why_unranked,
         "diagnosed": diagnosis_table(entries),
         "pairs": pair_table(ranking),
-        "compared": f"{heading(entries)}." if ranking.pairs else "",
         "notes": group_notes(entries),
     }
 

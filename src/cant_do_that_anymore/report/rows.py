@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from ..comparison.entries import Entry, category_of
-from ..comparison.leaderboard import Ranking, differences_in_plan, settings_of
+from ..comparison.leaderboard import Ranking, differences_in_plan, heading, settings_of
 from ..comparison.pairwise import Pair
 from ..formatting import amount, dollars, duration, number, rounded
 from ..habits.words import ANY_HABIT, Words
@@ -26,6 +26,14 @@ Row = dict[str, Any]
 # The names of what makes a category of entries.
 CATEGORY = ("eval", "rules", "form", "pool")
 DEFAULT_TITLE = "Which model follows a new rule?"
+YES_OR_NO = (
+    "“Yes” and “No” need an interval on one side of 0; for knowing the rule, also on one side of "
+    "50 points."
+)
+CHANCE = (
+    "Differences are in points; their 95% intervals hold for all pairs together. Different: the "
+    "interval excludes 0. Equivalent: it is within ±5 points. Inconclusive: neither."
+)
 
 
 class Table(NamedTuple):
@@ -36,12 +44,14 @@ class Table(NamedTuple):
         rows: the texts of each row, its name first; a line break ends the name.
         estimates: what reports draw beside each row, if anything.
         unit: of these on their axis.
+        note: what a reader of the table must know.
     """
 
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
     estimates: Sequence[Estimate | None] = ()
     unit: str = "%"
+    note: str = ""
 
     def __bool__(self) -> bool:
         return bool(self.rows)
@@ -137,7 +147,8 @@ def pair_table(ranking: Ranking) -> Table:
         for pair in ranking.pairs
     ]
     differences = [pair.difference for pair in ranking.pairs]
-    return Table(["lead", "shared", "points", "verdict"], rows, differences, " points")
+    note = f"{heading(ranking.entries)}. {CHANCE}"
+    return Table(["lead", "shared", "points", "verdict"], rows, differences, " points", note)
 
 
 # The findings of a diagnosis: their headings in leaderboards, and what their points are.
@@ -175,7 +186,7 @@ def finding_table(run: Run) -> Table:
         for name, finding in found.items()
     ]
     estimates = [finding.estimate for finding in found.values()]
-    return Table(["question", "answer", "points"], rows, estimates, " points")
+    return Table(["question", "answer", "points"], rows, estimates, " points", YES_OR_NO)
 
 
 def intervention_table(run: Run) -> Table:

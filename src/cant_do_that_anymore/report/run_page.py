@@ -30,7 +30,7 @@ from .rows import (
 from .sample_browser import LONGEST_TEXT, samples_json
 from .sentences import headline, helps_sentence, remarks_on, shares_text
 from .svg import flow
-from .tables import YES_OR_NO, outcomes_in
+from .tables import outcomes_in
 
 _OTHER_COLORS = 4  # in the style sheet, for conditions other than the first two
 
@@ -73,7 +73,6 @@ def page(run: Run) -> str:
         counts=counts,
         meanings={each: words.fill(_MEANINGS[each]) for each in outcomes_in(counts.values())},
         has_reasoning=REASONING_DIFFERENCE in results.estimates,
-        yes_or_no=YES_OR_NO,
         helps=helps_sentence(run),
         interventions=intervention_table(run),
         wordings=wording_table(run),
@@ -135,14 +134,11 @@ def _title(name: str) -> str:
 
 def run_line(run: Run) -> str:
     """Summarize a run in one line: model, eval, rules, rule uptake, and its folder."""
-    parts = [
-        f"{run.version}: {run.plan.eval}",
-        run.plan.change.key,
-        pluralize(run.results.n, "sample"),
-        f"rule uptake {share_text(run.results.uptake)}",
-        _folder_text(run),
-    ]
-    return visible(f"<Run of {', '.join(parts)}>")
+    return visible(
+        f"<Run of {run.version}: {run.plan.eval}, {run.plan.change.key}, "
+        f"{pluralize(run.results.n, 'sample')}, rule uptake {share_text(run.results.uptake)}, "
+        f"{_folder_text(run)}>"
+    )
 
 
 def run_html(run: Run) -> str:

@@ -53,10 +53,9 @@ def axis_over(estimates: Iterable[Estimate | None], unit: str = "%") -> Axis:
     """
     ends = [end for e in estimates if e for end in (e.low, e.value, e.high) if end is not None]
     least, most = min([0.0, *ends]), max([1.0 if unit == "%" else 0.0, *ends])
-    for step in _STEPS:
-        low, high = floor(least / step), ceil(most / step)
-        if high - low <= _MOST_STEPS:
-            break
+    enough = (s for s in _STEPS if ceil(most / s) - floor(least / s) <= _MOST_STEPS)
+    step = next(enough, _STEPS[-1])
+    low, high = floor(least / step), ceil(most / step)
     return Axis(low * step, max(high, low + 1) * step, unit)
 
 

@@ -7,7 +7,7 @@ from rich.table import Column
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ..comparison.leaderboard import Ranking, heading, settings_of, verdicts
+from ..comparison.leaderboard import Ranking, settings_of, verdicts
 from ..formatting import dollars, duration, number, rounded
 from ..metrics.measures import LENGTHS, ORIGINAL
 from ..runs.run import Run
@@ -27,14 +27,6 @@ from .sentences import headline, helps_sentence, remarks_on
 
 MANY_COLUMNS = 7  # stand closer together
 _NOT_IN_FOOTER = ("wording", "form", "reading", "max tokens")
-YES_OR_NO = (
-    "“Yes” and “No” need an interval on one side of 0; for knowing the rule, also on one side of "
-    "50 points."
-)
-CHANCE = (
-    "Differences are in points; their 95% intervals hold for all pairs together. Different: the "
-    "interval excludes 0. Equivalent: it is within ±5 points. Inconclusive: neither."
-)
 
 
 def summary(run: Run, *, verbose: bool = False) -> RenderableType:
@@ -44,7 +36,6 @@ def summary(run: Run, *, verbose: bool = False) -> RenderableType:
         *_paragraph(remarks_on(run)),
         *_printed(wording_table(run)),
         *_printed(finding_table(run)),
-        *([Text(YES_OR_NO, style="dim")] if run.results.diagnosis else ()),
         *_paragraph(helps_sentence(run)),
         *_printed(intervention_table(run)),
         *_printed(_outcomes(run)),
@@ -64,8 +55,8 @@ def _notes(notes: Sequence[str]) -> Iterator[Text]:
         yield Text(f"note: {note}", style="yellow")
 
 
-def _printed(table: Table, title: str = "") -> Iterator[RenderableType]:
-    """Yield a table without lines, below an empty line; nothing for a table without rows."""
+def _printed(table: Table) -> Iterator[RenderableType]:
+    """Yield a table without lines, below an empty line, and its note; nothing without rows."""
     if not table:
         return
     first, *others = table.headings
@@ -79,10 +70,9 @@ def _printed(table: Table, title: str = "") -> Iterator[RenderableType]:
     )
     for row in table.rows:
         printed.add_row(*map(Text, row))
-    yield Text()
-    if title:
-        yield Text(title, style="bold")
-    yield printed
+    yield from (Text(), printed)
+    if table.note:
+        yield Text(table.note, style="dim")
 
 
 def _original(run: Run) -> Table:
@@ -161,12 +151,11 @@ def _totals(document: Row) -> Text:
 
 def comparison_table(ranking: Ranking) -> RenderableType:
     """Return the verdict, one row for each pair, the leaderboard, and the notes."""
-    models = ranking.entries
-    on_all = f"Each model on all its {models[0].run.words.items}"
+    leaderboard = leaderboard_table(ranking.entries, in_terminal=True)
+    on_all = f"Each model on all its {ranking.entries[0].run.words.items}."
     return Group(
         Text(ranking.verdict, style="bold"),
-        *_printed(pair_table(ranking), heading(models)),
-        Text(CHANCE, style="dim"),
-        *_printed(leaderboard_table(models, in_terminal=True), on_all),
-        *_notes(group_notes(models)),
+        *_printed(pair_table(ranking)),
+        *_printed(leaderboard._replace(note=on_all)),
+        *_notes(group_notes(ranking.entries)),
     )
