@@ -50,8 +50,7 @@ class Ranking:
             return f"There is no evidence that {who} follows the rule: {whose} is {uptake}."
         if not others:
             return f"{best.label} follows the rule in {uptake} of the cases where it matters."
-        behind = {entry.label for entry in others}
-        leads = [p for p in self.pairs if p.first is best and p.second.label in behind]
+        leads = [pair for pair in self.pairs if pair.first is best and pair.second in others]
         if all(lead.sign > 0 for lead in leads):
             over = f"its lead over {others[0].label} is significant: {leads[0].points}"
             return f"{best.label} follows the rule most often; {over}."

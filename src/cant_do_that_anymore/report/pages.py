@@ -1,14 +1,13 @@
 """HTML reports of experiments and comparisons, with their tables and plots."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from ..comparison.entries import Entry
 from ..comparison.leaderboard import Ranking
 from ..formatting import pluralize
-from ..task.types import CHANGED_CONDITION, Outcome
+from ..task.types import CHANGED_CONDITION
 from .formats.csv import as_csv
 from .html import render, write_text
 from .rows import (
@@ -29,10 +28,10 @@ INDEX, TABLE, DOCUMENT = "index.html", "results.csv", "results.json"
 
 def experiment_page(ranked: Sequence[Ranking], document: Row) -> str:
     """Render the report of several runs: an experiment or a comparison."""
-    entries, results = [e for ranking in ranked for e in ranking.entries], document["results"]
-    days = sorted({row["started_at"][:10] for row in results})
-    first, words, rows = entries[0], words_of(entries), iter(results)
-    n_models = len({(entry.run.model, entry.run.endpoint) for entry in entries})
+    entries, rows = [e for ranking in ranked for e in ranking.entries], iter(document["results"])
+    first, words, runs = entries[0], words_of(entries), [entry.run for entry in entries]
+    days = sorted({run.started_at[:10] for run in runs})
+    n_models = len({(run.model, run.endpoint) for run in runs})
     changes = {entry.change.key: entry.change for entry in entries}
     return render(
         "experiment.html",
@@ -46,9 +45,8 @@ def experiment_page(ranked: Sequence[Ranking], document: Row) -> str:
         example=example_of(first.run),
         definitions=first.change.its_habit.definitions(),
         prompts={c.name: c.prompts[0].text for c in first.run.plan.conditions},
-        size=f"{pluralize(n_models, 'model')}, {pluralize(len(entries), 'run')}",
-        outcomes=outcomes_in(map(_counts, entries)),
-        counts=_counts,
+        size=f"{pluralize(n_models, 'model')}, {pluralize(len(runs), 'run')}",
+        outcomes=outcomes_in(run.results.outcomes[CHANGED_CONDITION] for run in runs),
         dates=" to ".join(dict.fromkeys((days[0], days[-1]))),
     )
 
@@ -65,10 +63,6 @@ def _board(ranking: Ranking, rows: Iterator[Row]) -> dict[str, object]:
         "pairs": pair_table(ranking),
         "notes": group_notes(entries),
     }
-
-
-def _counts(entry: Entry) -> Mapping[Outcome, int]:
-    return entry.results.outcomes[CHANGED_CONDITION]
 
 
 def write(ranked: Sequence[Ranking], document: Row, out: Path) -> list[Path]:

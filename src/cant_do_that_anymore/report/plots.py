@@ -21,8 +21,8 @@ from ..comparison.leaderboard import Ranking
 from ..files import atomic_write, file_errors, safe_name
 from ..formatting import spelled, visible
 from ..metrics.estimates import Estimate
-from ..metrics.measures import reasoning_name
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION
+from .rows import reasoning_of
 
 # Distinguishable for color-blind readers.
 COLORS = ("#0072b2", "#c44f00", "#009e73", "#b5588c", "#e69f00", "#56b4e9", "#1c1d1f")
@@ -131,8 +131,7 @@ def has_curve(entries: Sequence[Entry]) -> bool:
 
 
 def _tokens(entry: Entry) -> float:
-    tokens = entry.results.get(reasoning_name(CHANGED_CONDITION))
-    return tokens.value if tokens else 0.0
+    return reasoning_of(entry) or 0.0
 
 
 def _uptakes(entries: Sequence[Entry]) -> tuple[list[float], list[list[float]]]:

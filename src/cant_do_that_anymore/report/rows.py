@@ -99,7 +99,8 @@ def _unusable(entry: Entry) -> float | None:
     return entry.results.share(CHANGED_CONDITION, *UNUSABLE_OUTCOMES) or None
 
 
-def _reasoning(entry: Entry) -> float | None:
+def reasoning_of(entry: Entry) -> float | None:
+    """Return the mean reasoning tokens under the changed rules; None without reasoning."""
     tokens = entry.results.get(reasoning_name(CHANGED_CONDITION))
     return tokens.value if tokens else None
 
@@ -114,7 +115,7 @@ COLUMNS = (
     Column("usual\nbefore", lambda entry: _usual(entry, SHARE_BEFORE), rounded),
     Column("usual\nafter", lambda entry: _usual(entry, SHARE_AFTER), rounded),
     Column("no\n{answer}", _unusable, rounded),
-    Column("reasoning\ntokens", _reasoning, amount),
+    Column("reasoning\ntokens", reasoning_of, amount),
     Column("cost", lambda entry: entry.run.cost.total or None, dollars, in_terminal=False),
     Column("time", lambda entry: entry.run.seconds, duration, in_terminal=False),
 )
