@@ -13,7 +13,7 @@ from cant_do_that_anymore.metrics.diagnosis import KNOWS_FROM, answer_to
 from cant_do_that_anymore.metrics.estimates import Estimate
 from cant_do_that_anymore.report.rows import finding_table
 from cant_do_that_anymore.report.run_page import page
-from cant_do_that_anymore.report.sentences import uptake_sentence
+from cant_do_that_anymore.report.sentences import explanation, uptake_sentence
 from cant_do_that_anymore.report.tables import summary
 from cant_do_that_anymore.runs.cost import estimate
 from cant_do_that_anymore.runs.identity import PROBES
@@ -103,8 +103,8 @@ def test_planted_models_get_the_right_answers_and_sentences() -> None:
     for name, run in runs.items():
         report, output = text_of(page(run)), " ".join(printed(summary(run), width=100).split())
         rows = finding_table(run).rows
-        lines = [" ".join(" ".join(row).split()) for row in rows]
-        assert all(line in report for line in lines)
+        lines = [explanation(run), *(" ".join(" ".join(row).split()) for row in rows)]
+        assert all(line in report for line in lines) and explanation(run) in output
         assert all(" ".join([row[0].splitlines()[0], *row[1:]]) in output for row in rows)
         outputs += [f"# {name}", uptake_sentence(run), *lines, ""]
     snapshot("diagnosis", "\n".join(outputs))
@@ -122,6 +122,7 @@ def test_the_rule_gets_no_credit_for_habits_that_only_the_placebo_adds() -> None
     effect = run.results.diagnosis["rule_effect"].estimate
     assert run["delta"].value == 0 and effect and effect.sign > 0
     assert run.results.diagnosis["rule_effect"].answer == "Can't tell"
+    assert "Its share of usual moves is" in explanation(run) and "reacts" not in explanation(run)
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,8 @@ def test_interventions_with_unusable_replies_cannot_be_judged() -> None:
     assert 0 < useful.unusable < 0.2 and useful.verdict == "helps"
     assert useful.rule_uptake and useful.rule_uptake.high == 1
     assert useful.rule_uptake.value == pytest.approx(1 - useful.unusable)
-    sentences = "Helps: listing the legal moves. Cannot be judged: checking the usual move first."
+    unread = "checking the usual move first (100% of its replies contain no move)"
+    sentences = f"Helps: listing the legal moves. Cannot be judged: {unread}."
     assert helps_sentence(run) == sentences
 
 

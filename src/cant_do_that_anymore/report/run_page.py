@@ -28,7 +28,7 @@ from .rows import (
     wording_table,
 )
 from .sample_browser import LONGEST_TEXT, samples_json
-from .sentences import headline, helps_sentence, remarks_on, shares_text
+from .sentences import explanation, headline, helps_sentence, remarks_on, shares_text
 from .svg import flow
 from .tables import outcomes_in
 
@@ -41,6 +41,7 @@ def headline_and_tiles(run: Run) -> dict[str, object]:
         "run": run,
         "title": last_part(run.version),
         "headline": headline(run),
+        "explanation": explanation(run),
         "findings": finding_table(run),
         "remarks": remarks_on(run),
         "tiles": list(_tiles(run)),

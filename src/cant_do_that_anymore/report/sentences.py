@@ -1,4 +1,4 @@
-"""The sentences that sum up a run: its headline, its wordings, what helps."""
+"""The sentences that sum up a run: its headline, its diagnosis, its wordings, what helps."""
 
 from collections.abc import Iterable, Mapping
 from math import ceil
@@ -13,8 +13,9 @@ from ..formatting import (
     pluralize,
     rounded,
 )
+from ..habits.words import Words
 from ..metrics.estimates import REACH, Estimate
-from ..metrics.interventions import VERDICTS
+from ..metrics.interventions import MAX_UNUSABLE, VERDICTS
 from ..metrics.measures import (
     REASONING_DIFFERENCE,
     SHARE_AFTER,
@@ -24,6 +25,9 @@ from ..metrics.measures import (
 from ..metrics.notes import MIN_SAMPLES, NOTABLE_UNUSABLE, WEAK_HABIT
 from ..runs.run import Run
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, UNUSABLE_OUTCOMES
+
+# Advice to use more times as many samples than this would help nobody.
+MAX_FACTOR = 20
 
 
 def headline(run: Run) -> str:
@@ -36,14 +40,14 @@ def headline(run: Run) -> str:
     title = change.title[0].lower() + change.title[1:]
     n = pluralize(run.results.n, words.item)
     n += f" of the pool {run.dataset.pool_name}" if run.dataset.pool_name else ""
-    shares = f"{words.does} {before} of {n} {words.as_usual} and {words.place} {after}"
+    comma = "," if words.as_usual == "as usual" else ""
+    shares = f"{words.does} {before} of {n} {words.as_usual}{comma} and {words.place} {after}"
     return f"{model} {shares} when {title}. {uptake_sentence(run)}"
 
 
 def uptake_sentence(run: Run) -> str:
     """Say how often the model follows the new rule, as far as the interval allows."""
     uptake, shares = run.results.uptake, shares_text(run.after_change)
-    shares = f" ({shares})" if shares else ""
     if not any(sample.had_habit for sample in run.answered):
         legal = run.results.share(STANDARD_CONDITION, "usual", "legal")
         is_hopeless = legal < MIN_LEGAL_SHARE and run.results.n >= MIN_SAMPLES
@@ -52,10 +56,9 @@ def uptake_sentence(run: Run) -> str:
     if uptake is None:
         return "Too few readable answers break the new rule, so its rule uptake is undefined."
     if uptake.sign > 0:
-        return (
-            f"It follows the new rule in {uptake.as_share} of the cases where it matters{shares}."
-        )
-    number = f"rule uptake {uptake.as_share}{shares}"
+        after = f": {shares}" if shares else ""
+        return f"It follows the new rule in {uptake.as_share} of the cases where it matters{after}."
+    number = ", ".join(filter(None, (f"rule uptake {uptake.as_share}", shares)))
     if uptake.sign < 0:
         return f"It breaks the new rule more often when it is told the rule: {number}."
     return f"There is no evidence that it follows the new rule: {number}.{_only_above([uptake])}"
@@ -74,6 +77,54 @@ def _only_above(estimates: Iterable[Estimate | None]) -> str:
     return f" Only effects above {in_points(reach, signed=False)} points would show."
 
 
+# What a finding of the diagnosis means: an effect above 0, one below 0, and none that shows.
+_MEANINGS = {
+    "rule_effect": (
+        "Its share of usual {answer}s is {size} lower under this rule than under a placebo rule.",
+        "Its share of usual {answer}s is {size} higher under this rule than under a placebo rule.",
+        "Its share of usual {answer}s does not detectably differ between this rule and a placebo "
+        "rule ({size}).",
+    ),
+    "knowledge": (
+        "It is {size} better than guessing at telling which {answer}s are {allowed} now.",
+        "It is {size} worse than guessing at telling which {answer}s are {allowed} now.",
+        "There is no evidence that it can tell which {answer}s are {allowed} now ({size} compared "
+        "with guessing).",
+    ),
+    "reminder_effect": (
+        "A reminder raises its rule uptake by {size}.",
+        "A reminder lowers its rule uptake by {size}.",
+        "A reminder makes no detectable difference ({size}).",
+    ),
+    "other_play": (
+        "Where the usual {answer} stays {allowed}, its share is {size} higher under the new rule.",
+        "Other habits suffer, too: where the usual {answer} stays {allowed}, its share is {size} "
+        "lower under the new rule.",
+        "Where the usual {answer} stays {allowed}, there is no detectable difference ({size}).",
+    ),
+}
+
+
+def explanation(run: Run) -> str:
+    """Return the diagnosis as one paragraph; "" without a diagnosis."""
+    found = {name: each.estimate for name, each in run.results.diagnosis.items()}
+    sentences = [_meaning(name, found.get(name), run.words) for name in _MEANINGS]
+    uptake, rule = run.results.uptake, run.results.diagnosis.get("rule_effect")
+    if rule and rule.answer == "Yes" and uptake and uptake.sign > 0:
+        sentences.insert(0, "It reacts to this rule, not just to any change of the prompt.")
+    return " ".join(filter(None, sentences)) + _only_above(found.values())
+
+
+def _meaning(name: str, estimate: Estimate | None, words: Words) -> str:
+    """Say what was found, no more than the interval allows; "" without an estimate."""
+    if not estimate:
+        return ""
+    above, below, silent = _MEANINGS[name]
+    text = {1: above, -1: below, 0: silent}[estimate.sign]
+    size = (-estimate if estimate.sign < 0 else estimate).as_points
+    return words.fill(text).format(size=size.replace("+", "") if estimate.sign else size)
+
+
 def remarks_on(run: Run) -> str:
     """Say how much the wording matters, how many samples would be enough, and what reasoning is."""
     return " ".join(filter(None, (wording_sentence(run), _size_sentence(run), _reasoning(run))))
@@ -85,7 +136,10 @@ def _size_sentence(run: Run) -> str:
     unusable = run.results.share(CHANGED_CONDITION, *UNUSABLE_OUTCOMES)
     if not uptake or uptake.reach <= REACH or unusable > NOTABLE_UNUSABLE:
         return ""
-    n = 100 * ceil(uptake.n * (uptake.reach / REACH) ** 2 / 100)
+    factor = (uptake.reach / REACH) ** 2
+    if factor > MAX_FACTOR:
+        return ""
+    n = 100 * ceil(uptake.n * factor / 100)
     points = in_points(REACH, signed=False)
     return f"An interval of ±{points} points for the rule uptake needs about {n:,} samples."
 
@@ -120,7 +174,9 @@ def helps_sentence(run: Run) -> str:
     labels = {condition.name: condition.label for condition in run.plan.conditions}
     by_verdict: dict[str, list[str]] = {verdict: [] for verdict in VERDICTS}
     for effect in run.results.interventions:
-        by_verdict[effect.verdict].append(labels[effect.name])
+        share = f"{rounded(effect.unusable)} of its replies contain no {run.words.answer}"
+        why = f" ({share})" if effect.unusable > MAX_UNUSABLE else ""
+        by_verdict[effect.verdict].append(f"{labels[effect.name]}{why}")
     named = (f"{verdict.capitalize()}: {join_words(n)}." for verdict, n in by_verdict.items() if n)
     judged = (each.difference for each in run.results.interventions if each.can_be_judged)
     return " ".join(named) + _only_above(judged)

@@ -23,7 +23,7 @@ from .rows import (
     pair_table,
     wording_table,
 )
-from .sentences import headline, helps_sentence, remarks_on
+from .sentences import explanation, headline, helps_sentence, remarks_on
 
 MANY_COLUMNS = 7  # stand closer together
 _NOT_IN_FOOTER = ("wording", "form", "reading", "max tokens")
@@ -33,6 +33,7 @@ def summary(run: Run, *, verbose: bool = False) -> RenderableType:
     """Return the summary of a run; ``verbose`` adds the numbers of the original eval."""
     return Group(
         Text(headline(run), style="bold"),
+        *_paragraph(explanation(run)),
         *_paragraph(remarks_on(run)),
         *_printed(wording_table(run)),
         *_printed(finding_table(run)),
