@@ -19,7 +19,7 @@ MAX_MODULES, MAX_LINES, MIN_LINES = 12, 400, 60
 SHORT = {"habits.chess.notation", "client.limiter"}
 """Short modules with one importer that are still an idea of their own."""
 KNOW_CHESS = {
-    *("__init__", "habits.catalog", "cli.commands.mine", "oaieval.record"),
+    *("api.__init__", "habits.catalog", "cli.commands.mine", "oaieval.record"),
     *("datasets.selection", "datasets.storage"),
 }
 """All others know chess only as one of the habits: the public names, the table of habits, mining,
