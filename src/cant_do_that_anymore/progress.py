@@ -5,21 +5,19 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from functools import partial
-from threading import Timer
 from typing import Protocol, TextIO
 
 from .formatting import duration, visible
 
 PLAIN_LINE_SECONDS = 15.0
-BAR_SECONDS = 0.1
-# The rate is measured over the last 30 seconds, or over the last 20 steps if those took longer.
-RATE_WINDOW_SECONDS, RATE_WINDOW_STEPS = 30.0, 20
-LINE_WIDTH, BAR_WIDTH = 79, 20  # columns
-SHORTEST_WORK = 12  # characters
+# The rate is measured over the last 20 steps, of which those within a second count as one.
+RATE_STEPS, STEP_SECONDS = 20, 1.0
+BAR_WIDTH = 20  # columns
 
 # Displays the share done, if known, and facts. The time left comes second.
 Show = Callable[[float | None, Sequence[str]], None]
+# Draws the facts as one text, and the share done.
+Draw = Callable[[str, float | None], None]
 
 
 class Advance(Protocol):
@@ -55,88 +53,78 @@ def progress_display(work: str, *, quiet: bool) -> Iterator[Show]:
     if quiet:
         yield lambda share, facts: None
         return
-    stream = _stream()
-    is_bar = stream.isatty()
-    every = BAR_SECONDS if is_bar else PLAIN_LINE_SECONDS
-    width = LINE_WIDTH - BAR_WIDTH - 1 if is_bar else LINE_WIDTH
-    last = time.monotonic() - (every if is_bar else 0.0)  # the bar is drawn at once
-    time_left = _TimeLeft()
-    with _bar(stream) if is_bar else nullcontext(partial(_print, stream)) as draw:
+    stream, time_left = _stream(), _TimeLeft()
+    shown = _bar(work, stream) if stream.isatty() else nullcontext(_plain_lines(work, stream))
+    with shown as draw:
 
         def show(share: float | None, facts: Sequence[str]) -> None:
-            nonlocal last
-            nothing_yet.cancel()
-            now, left = time.monotonic(), time_left.after(share)
-            if now - last >= every or share == 1:
-                last = now
-                first, *others = facts
-                then = [] if left is None else [f"{duration(left)} left"]
-                draw(_line(work, [first, *then, *others], width), share)
+            first, *others = facts
+            draw(", ".join(filter(None, [first, time_left.after(share), *others])), share)
 
-        nothing_yet = Timer(every, draw, [_line(work, ["starting"], width)])
-        nothing_yet.daemon = True
-        nothing_yet.start()
-        try:
-            yield show
-        finally:
-            nothing_yet.cancel()
-
-
-def _line(work: str, facts: Sequence[str], width: int) -> str:
-    """Return a line of this width: a long name of the work is cut off."""
-    text = ", ".join(filter(None, facts))
-    room = max(width - len(text) - 2, SHORTEST_WORK)
-    name = work if len(work) <= room else f"{work[: room - 1]}…"
-    return visible(f"{name}: {text}")
+        yield show
 
 
 class _TimeLeft:
-    """The time left at the rate of a moving window: cached answers come at once, others do not."""
+    """The time left at the rate of the last steps: cached answers come at once, others do not."""
 
     def __init__(self) -> None:
-        self._seen = deque([(time.monotonic(), 0.0)])
+        self._steps = deque([(time.monotonic(), 0.0)], maxlen=RATE_STEPS)
 
-    def after(self, share: float | None) -> float | None:
-        """Record the share that is done and return the seconds left, or None if unknown."""
+    def after(self, share: float | None) -> str:
+        """Record the share that is done, and return the time left, or "" if it is unknown."""
         now = time.monotonic()
-        if share and share > self._seen[-1][1]:
-            self._seen.append((now, share))
-        while len(self._seen) > RATE_WINDOW_STEPS and self._seen[0][0] < now - RATE_WINDOW_SECONDS:
-            self._seen.popleft()
-        start, share_then = self._seen[0]
+        last, last_share = self._steps[-1]
+        if share and share > last_share and now - last >= STEP_SECONDS:
+            self._steps.append((now, share))
+        start, share_then = self._steps[0]
         if not share or share == share_then:
-            return None
-        return (1 - share) * (now - start) / (share - share_then)
+            return ""
+        return f"{duration((1 - share) * (now - start) / (share - share_then))} left"
 
 
 @contextmanager
-def _bar(stream: TextIO) -> Iterator[Callable[..., None]]:
-    """Draw a bar with one line of text, which the terminal's width cuts off."""
+def _bar(work: str, stream: TextIO) -> Iterator[Draw]:
+    """Draw a bar with one line of text; what the terminal has no room for is cut off the name."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.progress import BarColumn, Progress, RenderableColumn, TextColumn
     from rich.table import Column
+    from rich.text import Text
 
-    one_line = Column(no_wrap=True, overflow="ellipsis")
-    text = TextColumn("{task.description}", markup=False, table_column=one_line)
-    console = Console(file=stream)
-    with Progress(BarColumn(bar_width=BAR_WIDTH), text, console=console, transient=True) as bars:
-        task = bars.add_task("", total=None)
+    bar = BarColumn(bar_width=BAR_WIDTH)
+    name = RenderableColumn(Text(visible(f"{work}:"), no_wrap=True, overflow="ellipsis"))
+    facts = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
+    with Progress(bar, name, facts, console=Console(file=stream), transient=True) as bars:
+        task = bars.add_task("starting", total=None)
 
-        def draw(line: str, share: float | None = None) -> None:
+        def draw(text: str, share: float | None) -> None:
             total = None if share is None else 1.0
-            bars.update(task, description=line, completed=share or 0.0, total=total)
+            bars.update(task, description=visible(text), completed=share or 0.0, total=total)
 
         yield draw
 
 
+def _plain_lines(work: str, stream: TextIO) -> Draw:
+    """Print a line every 15 seconds, and the last one."""
+    last = time.monotonic()
+
+    def draw(text: str, share: float | None) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= PLAIN_LINE_SECONDS or share == 1:
+            last = now
+            _print(f"{work}: {text}", stream)
+
+    return draw
+
+
 def announce(title: str) -> None:
     """Print the title of one run of several, above its progress."""
-    _print(_stream(), visible(title))
+    _print(title, _stream())
 
 
-def _print(stream: TextIO, line: str, share: float | None = None) -> None:
+def _print(line: str, stream: TextIO) -> None:
     with suppress(OSError):  # the stream is closed; the work goes on
-        print(line, file=stream, flush=True)
+        print(visible(line), file=stream, flush=True)
 
 
 def _stream() -> TextIO:
