@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SHOULD_BE = "Input should be "  # how pydantic says what it expected
-_UNKNOWN_KEY = ("unexpected_keyword_argument", "extra_forbidden")
 
 
 def parse(kind: type[T], data: bytes | str | Mapping[str, Any], where: str) -> T:
@@ -41,10 +40,10 @@ def parse(kind: type[T], data: bytes | str | Mapping[str, Any], where: str) -> T
         return cast(T, _adapter(cast(Any, kind)).validate_python(values))
     except ValidationError as error:
         errors = error.errors(include_url=False)
-    if errors[0]["type"] in _UNKNOWN_KEY:
+    if errors[0]["type"] == "unexpected_keyword_argument":
         valid = (item.name for item in fields(cast(Any, kind)))
         raise unknown_value(f"key in {where}", str(errors[0]["loc"][-1]), valid)
-    raise _error(errors, values, where)
+    raise _error(errors, values, "", where)
 
 
 def check(hint: Any, value: Any, name: str, *, secret: bool = False, text: bool = False) -> Any:
@@ -57,33 +56,24 @@ def check(hint: Any, value: Any, name: str, *, secret: bool = False, text: bool 
     """
     from pydantic import ValidationError
 
+    # Values of other types are checked by their class. Callers may give a list for a tuple.
+    adapter = _adapter(hint, arbitrary_types_allowed=True, allow_inf_nan=False)
+    given = tuple(value) if isinstance(value, list) else value
     try:
-        # Callers may give a list for a tuple.
-        return _adapter(hint, _PYTHON_VALUES).validate_python(
-            tuple(value) if isinstance(value, list) else value, strict=not text
-        )
+        return adapter.validate_python(given, strict=not text)
     except ValidationError as error:
-        raise _error(error.errors(include_url=False), value, name=name, secret=secret) from None
-
-
-# Values of other types are checked by their class, and no number may be infinite.
-_PYTHON_VALUES = (("arbitrary_types_allowed", True), ("allow_inf_nan", False), ("strict", True))
+        raise _error(error.errors(include_url=False), value, name, secret=secret) from None
 
 
 @cache
-def _adapter(hint: Any, config: tuple[tuple[str, bool], ...] = ()) -> "TypeAdapter[Any]":
+def _adapter(hint: Any, **config: bool) -> "TypeAdapter[Any]":
     from pydantic import TypeAdapter
 
-    return TypeAdapter(hint, config=cast("ConfigDict", dict(config)) if config else None)
+    return TypeAdapter(hint, config=cast("ConfigDict", config) if config else None)
 
 
 def _error(
-    errors: Sequence["ErrorDetails"],
-    data: Any,
-    where: str = "",
-    *,
-    name: str = "",
-    secret: bool = False,
+    errors: Sequence["ErrorDetails"], data: Any, name: str, where: str = "", secret: bool = False
 ) -> UserError:
     """Return pydantic's errors about one place, one for each type it could have, as one of ours."""
     first = errors[0]
@@ -94,13 +84,11 @@ def _error(
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, UserError):  # our own constructors say what is wrong themselves
         return cause
-    if first["type"] == "value_error":
-        return InvalidInput(f"{name} is not valid: {cause}")
     if first["type"] == "missing":
         return InvalidInput(f"{name} is missing the key {first['loc'][-1]!r}")
     if first["type"] == "literal_error" and isinstance(value, str):
-        name = name.replace("_", " ")
-        return unknown_value(name, value, re.findall(r"'([^']*)'", first["ctx"]["expected"]))
+        valid = re.findall(r"'([^']*)'", first["ctx"]["expected"])
+        return unknown_value(name.replace("_", " "), value, valid)
     expected = dict.fromkeys(
         error["msg"].removeprefix(_SHOULD_BE).split(", unable")[0]
         for error in errors
