@@ -55,12 +55,10 @@ def also_spelled(where: str, options: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except UserError as problem:
-        message = str(problem)
-        named = re.findall(r"(?<!\S)--?([a-z][a-z-]*)", message)
-        spelled = ", ".join(text for option, text in options.items() if option in named)
-        hint = f" (in {where}: {spelled})" if spelled else ""
-        kind = InvalidInput if isinstance(problem, InvalidInput) else UserError
-        raise kind(message + hint) from None
+        named = re.findall(r"(?<!\S)--?([a-z][a-z-]*)", str(problem))
+        if spelled := ", ".join(text for option, text in options.items() if option in named):
+            problem.args = (f"{problem} (in {where}: {spelled})",)
+        raise
 
 
 def unknown_value(kind: str, value: str, valid: Iterable[str]) -> InvalidInput:

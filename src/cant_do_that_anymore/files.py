@@ -1,6 +1,5 @@
 """Atomic writes of files and folders, and the location of the package's own files."""
 
-import errno
 import os
 import re
 import shutil
@@ -65,8 +64,6 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, temporary)
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
@@ -87,24 +84,19 @@ def atomic_dir(path: Path, *, replace: bool = False) -> Iterator[Path]:
             replaced.
     """
     target = Path(os.path.realpath(path))
-    temporary = _temporary_path(target)
+    temporary, replaced = _temporary_path(target), _temporary_path(target)
     temporary.mkdir(parents=True)
     try:
         yield temporary
+        if replace:
+            with suppress(FileNotFoundError):
+                target.rename(replaced)
         with suppress(OSError):  # Windows cannot rename onto an empty folder
             target.rmdir()
-        while temporary.exists():
-            try:
-                temporary.rename(target)
-            except OSError as error:
-                if not replace or error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                    raise
-                with suppress(FileNotFoundError):  # another process has moved it first
-                    target.rename(moved := _temporary_path(target))
-                    shutil.rmtree(moved, ignore_errors=True)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+        temporary.rename(target)
+    finally:
+        for folder in (temporary, replaced):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def check_new_dir(path: Path) -> None:
@@ -135,16 +127,11 @@ def home(inside: str = "") -> Path:
     """
     configured = os.environ.get("CDTA_HOME")
     path = Path(configured or platformdirs.user_data_dir("cdta", appauthor=False))
-    with suppress(RuntimeError):  # no home folder to put in place of "~"
+    advice = "set CDTA_HOME to a folder you can write to"
+    with file_errors("use the folder", path, advice, caught=(OSError, RuntimeError)):
         path = path.expanduser()
-    try:
         for folder in (path, path / inside):
             folder.mkdir(OWNER_ONLY, parents=True, exist_ok=True)
-    except OSError as problem:
-        raise UserError(
-            f"cannot use {str(path)!r} for cached answers ({problem.strerror}); set CDTA_HOME to "
-            "a folder you can write to"
-        ) from None
     return path / inside
 
 

@@ -11,7 +11,6 @@ from unicodedata import category
 
 Number = float | int | None
 _INVISIBLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
-_UNUSUAL = re.compile(r"[^\n\t -~]")
 # Absolute paths up to the name of the file, but not addresses.
 _FOLDERS = re.compile(r"(?<![\w:/.])(?:/|[A-Za-z]:\\)(?:[^\s/\\'\"]+[/\\])+")
 
@@ -29,10 +28,10 @@ def in_points(value: float, *, signed: bool = True) -> str:
     return minus(text) if points else "0"
 
 
-def number(value: Number, missing: str = "–") -> str:
-    """Format a metric; None is missing."""
+def number(value: Number) -> str:
+    """Format a metric, with a dash for None."""
     if value is None:
-        return missing
+        return "–"
     return minus(f"{value:,}" if isinstance(value, int) else f"{value:.3f}")
 
 
@@ -143,11 +142,8 @@ def visible(text: str) -> str:
     >>> visible("e2" + chr(0x202E) + "e4")
     'e2⟨U+202E⟩e4'
     """
-    return _UNUSUAL.sub(lambda match: _visible_character(match[0]), text)
-
-
-def _visible_character(character: str) -> str:
-    return spelled(character) if category(character) in _INVISIBLE else character
+    hidden = {c for c in set(text) - {"\n", "\t"} if category(c) in _INVISIBLE}
+    return str.translate(text, {ord(c): spelled(c) for c in hidden})
 
 
 def spelled(character: str) -> str:
