@@ -1,7 +1,4 @@
-"""Entry points of the commands ``cdta`` (also ``python -m``) and ``oaieval``.
-
-They import inside ``try``, so that Ctrl-C during the imports ends in one sentence as well.
-"""
+"""Entry points of the commands ``cdta`` (also ``python -m``) and ``oaieval``."""
 
 import gc
 import logging
@@ -10,10 +7,13 @@ from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TextIO, cast
+from typing import NoReturn, TextIO, cast
 
-if TYPE_CHECKING:
-    from click import UsageError
+import click
+
+from .errors import InvalidInput, UserError
+from .files import file_errors
+from .formatting import log_to, visible
 
 # There are few reference cycles: collecting them at the default rate takes 10% of the time.
 gc.set_threshold(50_000)
@@ -30,29 +30,17 @@ def oaieval() -> None:
 
 
 def _run(name: str, module: str, command: str) -> None:
-    try:
-        _run_command(name, module, command)
-    except KeyboardInterrupt:
-        sys.exit(f"{name}: stopped")
-
-
-def _run_command(name: str, module: str, command: str) -> None:
     """Run a command of a module; errors end it in one sentence, without a stack trace."""
-    import click
-
-    from .errors import UserError
-    from .formatting import log_to
-
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # any text can be printed
+    log_to(logging.StreamHandler(), f"{name}: %(message)s")
     try:
-        log_to(logging.StreamHandler(), f"{name}: %(message)s")
         _read_env_file()
         run = getattr(import_module(module, __package__), command)
         sys.exit(run(prog_name=name, standalone_mode=False))
-    except click.Abort:
-        raise KeyboardInterrupt from None
+    except (KeyboardInterrupt, click.Abort):
+        _exit(name, "stopped")
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(error.exit_code)
@@ -77,14 +65,11 @@ def _read_env_file() -> None:
         # Imported late, since few users have such a file.
         from dotenv import load_dotenv
 
-        from .errors import InvalidInput
-        from .files import file_errors
-
         with file_errors("read", file, error=InvalidInput, caught=(OSError, ValueError)):
             load_dotenv(file)
 
 
-def _usage_sentence(error: "UsageError") -> str:
+def _usage_sentence(error: click.UsageError) -> str:
     """Return what is wrong with the arguments, as one sentence."""
     sentence = error.format_message().rstrip(".").replace(". Did", "; did")
     sentence = sentence[0].lower() + sentence[1:]
@@ -94,8 +79,6 @@ def _usage_sentence(error: "UsageError") -> str:
 
 
 def _exit(name: str, sentence: str, code: int = 1) -> NoReturn:
-    from .formatting import visible
-
     with suppress(OSError):
         print(visible(f"{name}: {sentence}"), file=sys.stderr, flush=True)
     sys.exit(code)
