@@ -12,8 +12,11 @@ from pathlib import Path
 import click
 import pytest
 
+from cant_do_that_anymore import Spec
 from cant_do_that_anymore.api import results
 from cant_do_that_anymore.cli.main import cdta
+from cant_do_that_anymore.comparison.experiment import DIMENSIONS, specs_for
+from cant_do_that_anymore.task.spec import OPTIONS
 from testing import cdta as run_cdta
 
 ROOT = Path(__file__).parents[1]
@@ -90,6 +93,10 @@ def test_modules_and_tests_that_tools_name_exist() -> None:
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 
+VALIDATED = {*OPTIONS, *(each.plural for each in DIMENSIONS.values())} - {"header"}
+"""Options whose values are checked; a header may need a variable."""
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=path_id)
 def test_commands_in_documents_parse(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -109,7 +116,9 @@ def test_commands_in_documents_parse(
         while isinstance(command, click.Group):
             command = command.get_command(context, arguments.pop(0))
         assert command, line
-        command.make_context(line, arguments, parent=context)
+        params = command.make_context(line, arguments, parent=context).params
+        options = {name: value for name, value in params.items() if name in VALIDATED}
+        specs_for(**options) if command.name == "experiment" else Spec(**options)
 
 
 @pytest.mark.parametrize("path", ["docs/compare.md", "docs/first-run.md"])

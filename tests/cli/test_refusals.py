@@ -17,7 +17,7 @@ COMMANDS_OF_FILES = {
     "mine.toml": "cdta experiment mine.toml --out out",
     "mine.yaml": "oaieval mine cant_do_that_anymore --registry_path mine.yaml",
 }
-VARYING = r"(not valid TOML:|'mine.yaml' \(|cannot write [^(]*\(|(?:valid: |keys are )[^,]+,).*"
+VARYING = r"('mine.(?:toml|yaml)' \(|cannot write [^(]*\(|(?:valid: |keys are )[^,]+,).*"
 """The rest of these messages comes from the system or a library, or lists names that grow."""
 
 

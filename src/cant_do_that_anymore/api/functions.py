@@ -9,7 +9,7 @@ from ..client.pricing import CostLimit
 from ..comparison.experiment import as_list, run_all, specs_for
 from ..comparison.leaderboard import check_baseline, ranking_of
 from ..comparison.naming import ModelFields, models_by_name
-from ..errors import Incomplete, UserError
+from ..errors import Incomplete, InvalidInput, UserError
 from ..habits.base import Change
 from ..habits.catalog import DEFAULT_FORM
 from ..providers.base import Effort, Model
@@ -128,8 +128,10 @@ def compare(
 
     Raises:
         InvalidInput: if there are fewer than two runs, or they differ in protocol, rules, eval
-            or pool.
+            or pool, or the tolerance is not from 0 to 100.
     """
+    if not 0 <= tolerance <= 100:
+        raise InvalidInput(f"the tolerance must be from 0 to 100 points, not {tolerance:g}")
     groups = _loaded([*([] if baseline is None else [baseline]), *runs])
     ranking = ranking_of([run for group in groups for run in group])
     check = None if baseline is None else check_baseline(ranking, groups[0], tolerance / 100)

@@ -15,11 +15,11 @@ from ..task.option_info import MODEL
 from ..task.spec import OPTIONS, validate_option
 from ..validation import check
 
-EFFORT = "reasoning_effort"
 OF_A_MODEL = {
     **{name: name for name, info in OPTIONS.items() if info.heading == MODEL},
     **{"price": "price", "max_connections": "max_connections"},
     **{"name": "model", "url": "base_url"},
+    "reasoning_effort": DIMENSIONS["reasoning_effort"].plural,
 }
 """The fields of a table for one model, by their keys."""
 
@@ -30,12 +30,9 @@ def options_in(path: Path, command: click.Command) -> dict[str, Any]:
     Raises:
         InvalidInput: if the file cannot be read, or has an unknown key or an empty value.
     """
-    with file_errors("read", path, error=InvalidInput):
-        text = path.read_bytes()
-    try:
-        content = tomllib.loads(text.decode("utf-8-sig"))
-    except ValueError as problem:  # invalid TOML or UTF-8
-        raise InvalidInput(f"{path} is not valid TOML: {problem}") from None
+    caught = (OSError, ValueError)  # of TOML or UTF-8
+    with file_errors("read the TOML file", path, error=InvalidInput, caught=caught):
+        content = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     options = {
         max(option.opts, key=len).lstrip("-").replace("-", "_"): option
         for option in command.params
@@ -72,10 +69,8 @@ def _model(entry: Any) -> str | ModelFields:
         _check_not_empty(key, value)
         if key not in OF_A_MODEL:
             raise unknown_value("key of a model", key, OF_A_MODEL)
-        if key == EFFORT:
-            own[DIMENSIONS[EFFORT].plural] = value
-        else:
-            own[OF_A_MODEL[key]] = validate_option(OF_A_MODEL[key], value)
+        name = OF_A_MODEL[key]
+        own[name] = validate_option(name, value) if name in OPTIONS else value
     return own
 
 

@@ -1,25 +1,20 @@
 """The options of `Spec`, made from its fields."""
 
-from collections.abc import Iterable
-from typing import Any
-
 import click
 
 from ..task.option_info import MODEL, OptionInfo
-from ..task.spec import DEFAULT_MODEL, OPTIONS, Spec, validate_option
-from .help import Option, Parsed
+from ..task.spec import DEFAULT_MODEL, OPTIONS, Spec
+from .help import Option
 
 # The options that --help lists; --help-all lists the others, too.
 COMMON = {
     *("model", "base_url", "tag", "reasoning_effort", "eval", "rules", "wording", "form"),
     *("diagnose", "interventions", "n", "max_cost"),
 }
-# The type of the options of `Spec`: a field parses its value.
-OF_FIELD = Parsed(lambda option, value: validate_option(str(option.name), value))
 
 
 def _option(name: str, info: OptionInfo) -> Option:
-    """Create the option of a field of `Spec`, with the field's default."""
+    """Create the option of a field of `Spec`, which parses and checks the value itself."""
     default = getattr(Spec, name)
     is_flag, is_list = isinstance(default, bool), isinstance(default, tuple)
     return Option(
@@ -30,7 +25,7 @@ def _option(name: str, info: OptionInfo) -> Option:
         is_flag=is_flag,
         is_rare=name not in COMMON,
         multiple=is_list,
-        type=None if is_flag or is_list else OF_FIELD,
+        type=None if is_flag else click.UNPROCESSED,
         **({"flag_value": info.without_value} if info.without_value else {}),
     )
 
@@ -63,11 +58,10 @@ def several(name: str, plural: str, default: str = "") -> Option:
         str(single.help) + (f"  [default: {default}]" if default else ""),
         is_rare=single.is_rare,
         multiple=True,
-        callback=lambda ctx, option, values: several_values(name, values),
+        callback=lambda ctx, option, texts: _split(texts),
     )
 
 
-def several_values(name: str, texts: Iterable[str]) -> tuple[Any, ...]:
-    """Return the values of an option in texts that may hold several, separated by commas."""
-    values = (validate_option(name, value) for text in texts for value in text.split(","))
-    return tuple(dict.fromkeys(values))
+def _split(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the values in texts that may hold several, each once."""
+    return tuple(dict.fromkeys(value for text in texts for value in text.split(",")))

@@ -12,7 +12,7 @@ from ...report.rows import comparison_json
 from ...report.tables import comparison_table
 from ...task.option_info import TASK
 from ..console import console
-from ..help import JSON, MARKDOWN, PERCENTAGE, Command, Option, output_option
+from ..help import JSON, MARKDOWN, Command, Option, output_option
 
 
 @click.command(
@@ -24,7 +24,6 @@ from ..help import JSON, MARKDOWN, PERCENTAGE, Command, Option, output_option
             "--tolerance POINTS",
             TASK,
             "With --baseline: accept a drop of this many points.",
-            type=PERCENTAGE,
             default=0.0,
         ),
         output_option("Also write an HTML report."),

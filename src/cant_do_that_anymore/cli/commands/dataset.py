@@ -22,7 +22,12 @@ from ..options import CLICK_OPTIONS, spec_options
 NOT_IN_BUILD = ("temperature", "eval", "dataset", "diagnose", "seed", "fresh")
 
 
-@click.command("list", cls=Command, params=[JSON])
+@click.group("dataset")
+def dataset_command() -> None:
+    """List and build datasets: positions where a model has the habit."""
+
+
+@dataset_command.command("list", cls=Command, params=[JSON])
 def list_command(as_json: bool) -> None:
     """List all datasets."""
     rows = [
@@ -38,7 +43,7 @@ def list_command(as_json: bool) -> None:
         click.echo(visible(f"{facts}  {row['dataset']}"))
 
 
-@click.command(
+@dataset_command.command(
     "export",
     cls=Command,
     params=[CLICK_OPTIONS["rules"], output_option("Output file.  [default: stdout]")],
@@ -60,7 +65,9 @@ def export_command(name: str, output: Path | None, rules: str) -> None:
     click.echo(f"{pluralize(len(items), ANY_HABIT.item)} in {output}", err=True)
 
 
-@click.command("build", cls=Command, params=[*spec_options(*NOT_IN_BUILD), QUIET, HELP_ALL])
+@dataset_command.command(
+    "build", cls=Command, params=[*spec_options(*NOT_IN_BUILD), QUIET, HELP_ALL]
+)
 def build_command(quiet: bool, **options: Any) -> None:
     """Build a model's dataset, or extend it.
 

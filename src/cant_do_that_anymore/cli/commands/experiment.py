@@ -21,20 +21,14 @@ from ...report.tables import experiment_table
 from ...runs.lookup import find_runs
 from ..console import console
 from ..experiment_file import options_in
-from ..help import (
-    HELP_ALL,
-    JSON,
-    MARKDOWN,
-    OUTPUT,
-    PATH,
-    QUIET,
-    Command,
-    Option,
-    out_option,
-)
+from ..help import HELP_ALL, JSON, MARKDOWN, OUTPUT, PATH, QUIET, Command, Option
 from ..options import MODELS, several, spec_options
 
-OUT = Path("experiment")
+SEVERAL = {name: several(name, each.plural, each.default) for name, each in DIMENSIONS.items()}
+OUT = Option(
+    "-o --out DIR", OUTPUT, "Folder for the results.", type=PATH, default=Path("experiment")
+)
+TITLE = Option("--title TEXT", OUTPUT, "Title of the report.", default="")
 
 
 def file_in(paths: tuple[Path, ...]) -> Path | None:
@@ -59,16 +53,8 @@ def take_defaults(
     "experiment",
     cls=Command,
     params=[
-        *spec_options(
-            model=MODELS,
-            **{name: several(name, d.plural, d.default) for name, d in DIMENSIONS.items()},
-        ),
-        out_option(str(OUT)),
-        Option("--title TEXT", OUTPUT, "Title of the report.", default=""),
-        MARKDOWN,
-        JSON,
-        QUIET,
-        HELP_ALL,
+        *spec_options(model=MODELS, **SEVERAL),
+        *(OUT, TITLE, MARKDOWN, JSON, QUIET, HELP_ALL),
     ],
 )
 @click.argument(
@@ -82,7 +68,7 @@ def take_defaults(
 def experiment_command(
     paths: tuple[Path, ...],
     models: tuple[str | ModelFields, ...],
-    out: Path | None,
+    out: Path,
     title: str,
     as_json: bool,
     as_markdown: bool,
@@ -105,7 +91,6 @@ def experiment_command(
     which model adapts best and whether that is significant. It writes results.csv, results.json,
     plots (PNG and SVG) and a report, index.html. --max-cost is one limit for all runs together.
     """
-    out = out or OUT
     if paths and not file_in(paths):
         experiment = Experiment([load(folder) for folder in find_runs(paths)])
     else:

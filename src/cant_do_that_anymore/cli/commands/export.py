@@ -7,7 +7,6 @@ import click
 from ...api.functions import load
 from ...api.results import Experiment
 from ...formatting import visible
-from ...report.exports import EXPORTS
 from ...runs.lookup import newest_runs
 from ..help import OUTPUT, PATH, Command, Option
 
@@ -17,25 +16,17 @@ from ..help import OUTPUT, PATH, Command, Option
     cls=Command,
     params=[
         Option(
-            "--format F",
+            "--format schema F",
             OUTPUT,
             "eee (Every Eval Ever) or hub (model pages of the Hugging Face Hub).",
-            type=click.Choice(list(EXPORTS)),
             default="eee",
         ),
         Option("--organization NAME", OUTPUT, "Who ran the evaluation.", default=""),
-        Option(
-            "-o --out DIR",
-            OUTPUT,
-            "Folder for the files.  [default: the current folder]",
-            type=PATH,
-            default=Path(),
-            show_default=False,
-        ),
+        Option("-o --out DIR", OUTPUT, "Folder for the files.", type=PATH, default=Path()),
     ],
 )
 @click.argument("names", metavar="RUN...", nargs=-1, required=True)
-def export_command(names: tuple[str, ...], organization: str, out: Path, **format_: str) -> None:
+def export_command(names: tuple[str, ...], schema: str, organization: str, out: Path) -> None:
     """Export runs in a schema that others read.
 
     For Every Eval Ever, it writes two files per run: all measures, and every sample with prompt and
@@ -47,5 +38,5 @@ def export_command(names: tuple[str, ...], organization: str, out: Path, **forma
     experiment = Experiment([load(folder) for folder in newest_runs(names)])
     for run in experiment.runs:
         click.echo(visible(f"run: {run.folder}"), err=True)
-    for path in experiment.export(out, organization, **format_):
+    for path in experiment.export(out, organization, schema):
         click.echo(path)

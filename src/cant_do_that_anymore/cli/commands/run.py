@@ -8,15 +8,15 @@ import click
 
 from ...task.spec import Spec
 from ..console import console
-from ..help import HELP_ALL, JSON, QUIET, VERBOSE, Command, out_option
+from ..help import HELP_ALL, JSON, OUTPUT, PATH, QUIET, VERBOSE, Command, Option
 from ..options import spec_options
 
-
-@click.command(
-    "run",
-    cls=Command,
-    params=[*spec_options(), out_option("under CDTA_HOME"), JSON, VERBOSE, QUIET, HELP_ALL],
+OUT = Option(
+    "-o --out DIR", OUTPUT, "Folder for the results.  [default: under CDTA_HOME]", type=PATH
 )
+
+
+@click.command("run", cls=Command, params=[*spec_options(), OUT, JSON, VERBOSE, QUIET, HELP_ALL])
 def run_command(
     out: Path | None, as_json: bool, verbose: bool, quiet: bool, **options: Any
 ) -> None:
