@@ -11,17 +11,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
 
+import cant_do_that_anymore
 from cant_do_that_anymore import (
     Comparison,
     Experiment,
     Run,
     Spec,
     Wording,
+    api,
     compare,
     evaluate,
     experiment,
@@ -63,6 +66,11 @@ def run(pocket_run: Run) -> Run:
 @pytest.fixture
 def comparison(run: Run) -> Comparison:
     return compare(run, evaluate(Spec(model="cdta/pocket-rules", n=20), quiet=True))
+
+
+def test_the_list_of_public_names_is_complete() -> None:
+    names = {name for name, value in vars(api).items() if not isinstance(value, ModuleType)}
+    assert set(cant_do_that_anymore.__all__) == {name for name in names if name[0] != "_"}
 
 
 def test_the_examples_in_the_docs_work() -> None:

@@ -133,25 +133,23 @@ def compare(
     if not 0 <= tolerance <= 100:
         raise InvalidInput(f"the tolerance must be from 0 to 100 points, not {tolerance:g}")
     groups = _loaded([*([] if baseline is None else [baseline]), *runs])
-    ranking = ranking_of([run for group in groups for run in group])
+    each_once = {id(run): run for group in groups for run in group}
+    ranking = ranking_of(list(each_once.values()))
     check = None if baseline is None else check_baseline(ranking, groups[0], tolerance / 100)
     return Comparison(ranking.entries, ranking.pairs, check)
 
 
 def _loaded(names_or_runs: Sequence[results.Run | Path | str]) -> list[list[results.Run]]:
-    """Return the runs that each name stands for; a run that several stand for counts once."""
+    """Return the runs that each name stands for; a folder is always the same run."""
     names = [item for item in names_or_runs if not isinstance(item, results.Run)]
-    found = iter(runs_to_compare(names) if names else [])
-    seen: set[Path] = set()
-    groups: list[list[results.Run]] = []
-    for item in names_or_runs:
-        if isinstance(item, results.Run):
-            groups.append([item])
-            continue
-        folders = [folder for folder in next(found) if folder.resolve() not in seen]
-        seen |= {folder.resolve() for folder in folders}
-        groups.append([load_run(folder) for folder in folders])
-    return groups
+    folders = iter(runs_to_compare(names) if names else [])
+    by_folder: dict[Path, results.Run] = {}
+    return [
+        [item]
+        if isinstance(item, results.Run)
+        else [by_folder.setdefault(path.resolve(), load_run(path)) for path in next(folders)]
+        for item in names_or_runs
+    ]
 
 
 def _with_methods(run: results.Run) -> Run:

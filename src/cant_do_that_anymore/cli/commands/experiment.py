@@ -31,21 +31,17 @@ OUT = Option(
 TITLE = Option("--title TEXT", OUTPUT, "Title of the report.", default="")
 
 
-def file_in(paths: tuple[Path, ...]) -> Path | None:
-    """Return the TOML file among the arguments, if it is the only one."""
-    return paths[0] if len(paths) == 1 and paths[0].suffix == ".toml" else None
-
-
 def take_defaults(
     ctx: click.Context, argument: click.Parameter, paths: tuple[Path, ...]
 ) -> tuple[Path, ...]:
-    """Use the values of a TOML file as defaults of the options.
+    """Use the values of a TOML file as defaults of the options; return the paths of runs.
 
     Raises:
         InvalidInput: if the file cannot be read or has an unknown key.
     """
-    if path := file_in(paths):
-        ctx.default_map = options_in(path, ctx.command)
+    if len(paths) == 1 and paths[0].suffix == ".toml":
+        ctx.default_map = options_in(paths[0], ctx.command)
+        return ()
     return paths
 
 
@@ -58,7 +54,7 @@ def take_defaults(
     ],
 )
 @click.argument(
-    "paths",
+    "runs",
     nargs=-1,
     metavar="[FILE.toml | RUN...]",
     type=PATH,
@@ -66,7 +62,7 @@ def take_defaults(
     callback=take_defaults,
 )
 def experiment_command(
-    paths: tuple[Path, ...],
+    runs: tuple[Path, ...],
     models: tuple[str | ModelFields, ...],
     out: Path,
     title: str,
@@ -91,8 +87,8 @@ def experiment_command(
     which model adapts best and whether that is significant. It writes results.csv, results.json,
     plots (PNG and SVG) and a report, index.html. --max-cost is one limit for all runs together.
     """
-    if paths and not file_in(paths):
-        experiment = Experiment([load(folder) for folder in find_runs(paths)])
+    if runs:
+        experiment = Experiment([load(folder) for folder in find_runs(runs)])
     else:
         experiment = evaluate_all(models, out=out, quiet=quiet, **rest)
     _show(experiment, out, title, as_json=as_json, as_markdown=as_markdown)

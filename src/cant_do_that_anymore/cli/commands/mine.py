@@ -21,7 +21,6 @@ from ...progress import Show, progress_display
 from ...task.option_info import LIMITS, TASK
 from ..help import AT_LEAST_1, Command, Option, output_option
 
-DAMAGED = "damaged"
 MOST_REPORTS = 3  # damaged games that are reported one by one; all are counted
 
 
@@ -64,8 +63,10 @@ def mine_command(
     with _output(output) as file:
         with progress_display("mining", quiet=prints_positions) as show, closing(results):
             _write_positions(results, file, tally, show)
+        for damage in tally.damaged[:MOST_REPORTS]:
+            click.echo(f"cdta: skipped a damaged game: {damage}", err=True)
         problem = Incomplete("; ".join(tally.problems)) if tally.problems else None
-        if tally.games == tally.skipped[DAMAGED]:  # an older file stays
+        if tally.games == len(tally.damaged):  # an older file stays
             nothing = InvalidInput(f"no readable game in {', '.join(inputs)}; give games in PGN")
             raise problem or nothing
     click.echo(tally.summary(), err=True)
@@ -91,27 +92,27 @@ def _write_positions(
 
 @dataclass
 class _Tally:
-    """Counts of games and positions so far."""
+    """What was found, skipped and damaged so far."""
 
     games: int = 0
     positions: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
+    damaged: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def add(self, mined: mining.MiningResult) -> None:
         self.games += mined.games
         self.positions += len(mined.found)
-        self.problems += [mined.problem] if mined.problem else []
-        for damage in mined.damaged[: max(0, MOST_REPORTS - self.skipped[DAMAGED])]:
-            click.echo(f"cdta: skipped a damaged game: {damage}", err=True)
-        self.skipped[DAMAGED] += len(mined.damaged)
         self.skipped += mined.skipped
+        self.damaged += mined.damaged
+        self.problems += [mined.problem] if mined.problem else []
 
     def __str__(self) -> str:
         return f"{pluralize(self.positions, 'position')} in {pluralize(self.games, 'game')}"
 
     def summary(self) -> str:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.skipped.items())
+        skipped = self.skipped + Counter(damaged=len(self.damaged))
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())
         return f"{self}; skipped: {reasons}" if reasons else str(self)
 
 

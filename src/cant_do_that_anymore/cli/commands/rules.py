@@ -1,13 +1,15 @@
 """The command ``cdta rules``: the changes, by habit."""
 
+from collections.abc import Iterable
 from itertools import groupby, islice
 
 import click
 from rich.console import Console
 
 from ...errors import InvalidInput
+from ...formatting import pluralize
 from ...habits.base import Change
-from ...habits.catalog import changes_named, resolve_change
+from ...habits.catalog import ALL, changes_named, resolve_change
 from ..console import console
 from ..help import Command
 
@@ -15,8 +17,8 @@ EXAMPLES = 3
 
 
 @click.command("rules", cls=Command)
-@click.argument("name", metavar="[RULES]", required=False)
-def rules_command(name: str | None) -> None:
+@click.argument("name", metavar="[RULES]", default=ALL)
+def rules_command(name: str) -> None:
     """List the changes by habit, or show one with examples.
 
     \b
@@ -27,16 +29,15 @@ def rules_command(name: str | None) -> None:
 
     RULES is the key of a change, a TOML file, or the name of a habit.
     """
-    several = changes_named(name) if name else changes_named("all")
-    changes = list(several.values()) or [resolve_change(name)]
-    changes[0].check_forbids_something()
-    if several:
-        _print_list(changes, console())
-    else:
-        _print_one(changes[0], console())
+    if changes := changes_named(name):
+        _print_list(changes.values(), console())
+        return
+    change = resolve_change(name)
+    change.check_forbids_something()
+    _print_one(change, console())
 
 
-def _print_list(changes: list[Change], screen: Console) -> None:
+def _print_list(changes: Iterable[Change], screen: Console) -> None:
     for name, group in groupby(changes, lambda change: change.its_habit.name):
         screen.print(f"== {name} ==", style="bold")
         for change in group:
@@ -53,15 +54,9 @@ def _print_one(change: Change, screen: Console) -> None:
         facts["placebo"] = change.placebo_change.statement
     except InvalidInput:
         facts["placebo"] = "none, so this change has no diagnosis"
-    controls = habit.controls(change)
-    if controls is not None:
-        n_items, n_controls = len(habit.pool(change).items), len(controls)
-        more = (
-            f"{n_controls:,} controls, whose usual answer stays right"
-            if n_controls
-            else "no control"
-        )
-        facts["items"] = f"{n_items:,}, and {more}"
+    if (controls := habit.controls(change)) is not None:
+        n_items, own = len(habit.pool(change).items), pluralize(len(controls), "control")
+        facts["items"] = f"{n_items:,}, and {own} whose usual answer stays right"
     screen.print(change.key, style="bold")
     for name, text in facts.items():
         screen.print(f"{name}: {text}")
