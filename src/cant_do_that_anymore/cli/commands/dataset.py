@@ -9,10 +9,10 @@ import click
 
 from ...datasets.pools import given_dataset
 from ...datasets.storage import all_datasets
-from ...files import atomic_write_text, file_errors
 from ...formatting import pluralize, visible
 from ...habits.catalog import resolve_change
 from ...habits.words import ANY_HABIT
+from ...report.html import write_text
 from ...runs.evaluate import select
 from ...task.spec import Spec
 from ..help import HELP_ALL, JSON, QUIET, Command, output_option
@@ -60,8 +60,7 @@ def export_command(name: str, output: Path | None, rules: str) -> None:
     if not output:
         sys.stdout.write(lines)
         return
-    with file_errors("write", output):
-        atomic_write_text(output, lines)
+    write_text(lines, output)
     click.echo(f"{pluralize(len(items), ANY_HABIT.item)} in {output}", err=True)
 
 

@@ -4,7 +4,6 @@ import json
 import sys
 import webbrowser
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import starmap
 from pathlib import Path
 from typing import Any
@@ -42,10 +41,9 @@ def view_command(name: str) -> None:
 
 def _page_of(name: str) -> Path:
     """Return the report that a name means: the index of a folder, or the report of a run."""
-    location = Path(name)
-    with suppress(OSError):  # too long for a path, or locked
-        if (location / INDEX).is_file() and not (location / RUN_JSON).exists():
-            return location / INDEX
+    index = Path(name) / INDEX
+    if index.is_file():
+        return index
     path = find_run(name) / PAGE_NAME
     return path if path.exists() else load(path.parent).report(path)
 
@@ -85,13 +83,13 @@ def _print(runs: Sequence[RunFile], screen: Console) -> None:
     table.add_column("n", justify="right", no_wrap=True)
     table.add_column("rule uptake", no_wrap=True)
     for run in runs:
-        uptake = run.rule_uptake.as_share if run.rule_uptake else "–"
+        options = starmap(option_text, run.options.items())
         table.add_row(
-            Text(_short_name(run.folder)),
+            _short_name(run.folder),
             _cut(" ".join(filter(None, (last_part(run.model), run.tag)))),
-            _cut(", ".join((*filter(None, starmap(option_text, run.options.items())), run.rules))),
-            Text(f"{run.n_samples:,}"),
-            Text(uptake),
+            _cut(", ".join((*filter(None, options), run.rules))),
+            f"{run.n_samples:,}",
+            run.rule_uptake.as_share if run.rule_uptake else "–",
         )
     screen.print(table)
 
@@ -108,5 +106,4 @@ def _cut(text: str) -> Text:
 
 def _json(folder: Path) -> dict[str, Any]:
     """Return the content of ``run.json`` and the folder, as ``cdta run --json`` prints them."""
-    facts: dict[str, Any] = json.loads((folder / RUN_JSON).read_bytes())
-    return facts | {"folder": str(folder)}
+    return {**json.loads((folder / RUN_JSON).read_bytes()), "folder": str(folder)}

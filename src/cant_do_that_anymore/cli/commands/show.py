@@ -86,8 +86,6 @@ def _print_sample(sample: Sample, conditions: Sequence[Condition], screen: Conso
     usual = " or ".join(habit.label(item, answer) for answer in item.usual)
     screen.print(Text(f"{habit.show(item)} Usual {habit.words.answer}: {usual}"))
     for condition in conditions:
-        if condition.name not in sample.replies:
-            continue
         score, answer = sample.replies[condition.name], sample.answers[condition.name]
         given = f" ({habit.label(item, score.answer)})" if score.answer else ""
         label = habit.words.labels.get(score.outcome, score.outcome)
