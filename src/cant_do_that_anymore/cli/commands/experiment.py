@@ -91,20 +91,11 @@ def experiment_command(
         experiment = Experiment([load(folder) for folder in find_runs(runs)])
     else:
         experiment = evaluate_all(models, out=out, quiet=quiet, **rest)
-    _show(experiment, out, title, as_json=as_json, as_markdown=as_markdown)
-    if experiment.failures:
-        raise failed(experiment.failures)
-
-
-def _show(
-    experiment: Experiment, out: Path, title: str, *, as_json: bool, as_markdown: bool
-) -> None:
     files = list(map(str, experiment.save(out, title)))
     document = build_document(experiment.rankings, out, title)
     if as_json:
         click.echo(json.dumps({**document, "files": files}))
-        return
-    if as_markdown:
+    elif as_markdown:
         click.echo(markdown.leaderboards(experiment.rankings))
     else:
         console().print(experiment_table(experiment.rankings, document))
@@ -112,3 +103,5 @@ def _show(
         click.echo(PLOTS_NEEDED, err=True)
     others = pluralize(len(files) - 1, "file")
     click.echo(f"report: {files[-1]} (with {others} beside it)", err=True)
+    if experiment.failures:
+        raise failed(experiment.failures)

@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ...errors import InvalidInput
 from ...formatting import pluralize
 from ...habits.catalog import resolve_change
 from ...metrics.measures import violation
@@ -130,9 +129,8 @@ def prompt_command(
     that reject this format get another one, which the notes of a run describe.
     """
     change = resolve_change(rules)
-    item = change.its_habit.example(change) if change.forbids_something else None
-    if not item:
-        raise InvalidInput(f"{rules!r} forbids no move, so there is no prompt to show")
+    change.check_forbids_something()
+    item = change.its_habit.example(change)
     wordings, prompts = wordings_named(wording, change), {}
     for condition, texts in product(names, wordings):
         title = f"{condition}, {texts.name}" if len(wordings) > 1 else condition
