@@ -1,7 +1,7 @@
 """The commands ``cdta show`` and ``cdta prompt``: samples of a run, and what a model is sent."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import islice, product
 
@@ -57,30 +57,17 @@ def show_command(name: str, failed: bool, n: int) -> None:
     screen.print(f"run: {name_of(folder)}", style="dim", soft_wrap=True)
     printed: set[str] = set()
     for place, sample in enumerate(islice(chosen, n), 1):
-        prompts = {c.name: c.prompt(sample.item).text for c in run.plan.conditions}
-        wording = run.plan.wording_of(sample.item)
-        of = f", wording {wording}" if len(run.plan.wordings) > 1 else ""
-        if wording not in printed:
-            _print_prompts(prompts, of, screen)
-            printed.add(wording)
+        several = len(run.plan.wordings) > 1
+        wording = f", wording {run.plan.wording_of(sample.item)}" if several else ""
         screen.print()
-        screen.rule(f"{place} of {len(chosen)}: sample {sample.item.id}{of}", align="left")
-        _print_sample(sample, run.plan.conditions, screen)
+        screen.rule(f"{place} of {len(chosen)}: sample {sample.item.id}{wording}", align="left")
+        _print_sample(sample, run.plan.conditions, printed, screen)
 
 
-def _print_prompts(prompts: Mapping[str, str], of: str, screen: Console) -> None:
-    """Print the paragraphs of each condition's prompt that no prompt before it has."""
-    printed: set[str] = set()
-    for name, prompt in prompts.items():
-        new = [text for text in prompt.split("\n\n") if text not in printed]
-        if new:
-            differs = ", what differs" if printed else ""
-            screen.print(f"\nPrompt ({name}{of}{differs}):", style="bold")
-            screen.print(_indented("\n\n".join(new)))
-        printed.update(new)
-
-
-def _print_sample(sample: Sample, conditions: Sequence[Condition], screen: Console) -> None:
+def _print_sample(
+    sample: Sample, conditions: Sequence[Condition], printed: set[str], screen: Console
+) -> None:
+    """Print an item with its replies; each prompt is printed once, above the first reply to it."""
     item, habit = sample.item, conditions[0].rules.its_habit
     usual = " or ".join(habit.label(item, answer) for answer in item.usual)
     screen.print(Text(f"{habit.show(item)} Usual {habit.words.answer}: {usual}"))
@@ -89,8 +76,10 @@ def _print_sample(sample: Sample, conditions: Sequence[Condition], screen: Conso
         given = f" ({habit.label(item, score.answer)})" if score.answer else ""
         label = habit.words.labels.get(score.outcome, score.outcome)
         screen.print(f"\n{condition.name}: {label}{given}", style="bold")
-        if suffix := condition.suffix(item):
-            screen.print(_indented(suffix), style="italic")
+        for prompt in (condition.prompt(item).text, condition.suffix(item)):
+            if prompt and prompt not in printed:
+                screen.print(_indented(prompt), style="italic")
+                printed.add(prompt)
         text = answer.text.strip() or answer.error or "(empty reply)"
         if len(text) > LONGEST_REPLY:
             text = f"{text[:LONGEST_REPLY]} ... ({len(text):,} characters)"
