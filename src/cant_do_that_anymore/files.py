@@ -115,10 +115,6 @@ def _temporary_path(path: Path) -> Path:
     return path.with_name(f"{PARTIAL}{uuid4().hex}")
 
 
-# Mode of the folders created here: answers, and what a server repeats in them, are private.
-OWNER_ONLY = 0o700
-
-
 def home(inside: str = "") -> Path:
     """Create and return ``CDTA_HOME`` (by default the user data folder), or a folder in it.
 
@@ -131,7 +127,8 @@ def home(inside: str = "") -> Path:
     with file_errors("use the folder", path, advice, caught=(OSError, RuntimeError)):
         path = path.expanduser()
         for folder in (path, path / inside):
-            folder.mkdir(OWNER_ONLY, parents=True, exist_ok=True)
+            # Only the owner reads answers, and what a server repeats in them.
+            folder.mkdir(0o700, parents=True, exist_ok=True)
     return path / inside
 
 

@@ -1,7 +1,7 @@
 """The file of an experiment: a TOML table with values of the command's options."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,17 +38,26 @@ def options_in(path: Path, command: click.Command) -> dict[str, Any]:
         for option in command.params
         if isinstance(option, click.Option) and option.expose_value
     }
-    values = {}
-    for key, value in content.items():
-        if key not in options:
-            raise unknown_value(f"key in {path}", key, options)
-        values[str(options[key].name)] = _value(key, value, options[key])
-    return values
+    return {
+        str(options[key].name): _value(key, value, options[key])
+        for key, value in _items(content, options, f"key in {path}")
+    }
+
+
+def _items(
+    table: Mapping[str, Any], valid: Collection[str], kind: str
+) -> Iterator[tuple[str, Any]]:
+    """Yield the keys and values of a table; all keys must be valid, and no value empty."""
+    for key, value in table.items():
+        if key not in valid:
+            raise unknown_value(kind, key, valid)
+        if value in ([], ""):
+            raise InvalidInput(f"{key!r} is empty; give a value or leave it out")
+        yield key, value
 
 
 def _value(key: str, value: Any, option: click.Option) -> Any:
     """Return a value as the command line would give it."""
-    _check_not_empty(key, value)
     if key == "model":
         return list(map(_model, as_list(value)))
     if option.is_flag:
@@ -65,15 +74,7 @@ def _model(entry: Any) -> str | ModelFields:
     if not isinstance(entry, Mapping):
         return str(entry)
     own: ModelFields = {}
-    for key, value in entry.items():
-        _check_not_empty(key, value)
-        if key not in OF_A_MODEL:
-            raise unknown_value("key of a model", key, OF_A_MODEL)
+    for key, value in _items(entry, OF_A_MODEL, "key of a model"):
         name = OF_A_MODEL[key]
         own[name] = validate_option(name, value) if name in OPTIONS else value
     return own
-
-
-def _check_not_empty(key: str, value: Any) -> None:
-    if value in ([], ""):
-        raise InvalidInput(f"{key!r} is empty; give a value or leave it out")
