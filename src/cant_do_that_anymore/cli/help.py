@@ -18,8 +18,9 @@ AT_LEAST_1 = click.IntRange(min=1)
 class Option(click.Option):
     """An option with its heading in the help, where it shows its default.
 
-    ``usage`` has its flags, the name of its value in capitals, and its parameter's name if it is
-    not the flag's: ``--json as_json``, ``-n N``. A rare option is listed by ``--help-all`` alone.
+    ``usage`` has its names, the name of its value in capitals unless it is a flag, and its
+    parameter's name if that is another one: ``-n N``, ``--json as_json``. A rare option is listed
+    by ``--help-all`` alone.
     """
 
     def __init__(
@@ -28,8 +29,9 @@ class Option(click.Option):
         words = usage.split()
         names = [word for word in words if word.startswith("-") or word.islower()]
         metavar = next((word for word in words if word not in names), None)
+        attributes |= {"metavar": metavar, "is_flag": metavar is None}
         shown = attributes.get("default") != ""
-        super().__init__(names, help=help, metavar=metavar, show_default=shown, **attributes)
+        super().__init__(names, help=help, show_default=shown, **attributes)
         self.heading = heading
         self.is_rare = is_rare
 
@@ -52,14 +54,10 @@ class Command(click.Command):
                     formatter.write_dl([(name.ljust(width), text) for name, text in group])
 
 
-JSON = Option("--json as_json", OUTPUT, "Print JSON only.", is_flag=True)
-VERBOSE = Option(
-    "--verbose", OUTPUT, "Print the numbers of the original eval, too.", is_flag=True, is_rare=True
-)
-QUIET = Option("--quiet", OUTPUT, "Show no progress.", is_flag=True, is_rare=True)
-MARKDOWN = Option(
-    "--markdown as_markdown", OUTPUT, "Print Markdown tables, as for GitHub.", is_flag=True
-)
+JSON = Option("--json as_json", OUTPUT, "Print JSON only.")
+VERBOSE = Option("--verbose", OUTPUT, "Print the numbers of the original eval, too.", is_rare=True)
+QUIET = Option("--quiet", OUTPUT, "Show no progress.", is_rare=True)
+MARKDOWN = Option("--markdown as_markdown", OUTPUT, "Print Markdown tables, as for GitHub.")
 
 
 def _print_help(ctx: click.Context, option: click.Parameter, is_given: bool) -> None:
@@ -73,7 +71,6 @@ HELP_ALL = Option(
     "--help-all",
     OUTPUT,
     "Show all options.",
-    is_flag=True,
     is_eager=True,
     expose_value=False,
     callback=_print_help,

@@ -16,16 +16,14 @@ COMMON = {
 def _option(name: str, info: OptionInfo) -> Option:
     """Create the option of a field of `Spec`, which parses and checks the value itself."""
     default = getattr(Spec, name)
-    is_flag, is_list = isinstance(default, bool), isinstance(default, tuple)
     return Option(
         f"{'--' if len(name) > 1 else '-'}{name.replace('_', '-')} {info.metavar}",
         info.heading,
         info.help,
         default=default,
-        is_flag=is_flag,
         is_rare=name not in COMMON,
-        multiple=is_list,
-        type=None if is_flag else click.UNPROCESSED,
+        multiple=isinstance(default, tuple),
+        type=click.UNPROCESSED if info.metavar else None,
         **({"flag_value": info.without_value} if info.without_value else {}),
     )
 

@@ -30,8 +30,8 @@ MOST_REPORTS = 3  # damaged games that are reported one by one; all are counted
     params=[
         # Not the option of `Spec`, which loads everything that a run needs.
         Option("--rules KEY", TASK, "Rule change; see cdta rules.", default=BISHOPS_AS_KNIGHTS.key),
-        Option("--every", TASK, "Every usual move of a game, not only the first.", is_flag=True),
-        Option("--duplicates", TASK, "Keep positions with the same moves.", is_flag=True),
+        Option("--every", TASK, "Every usual move of a game, not only the first."),
+        Option("--duplicates", TASK, "Keep positions with the same moves."),
         Option("--limit N", LIMITS, "Stop after N positions.", type=AT_LEAST_1),
         Option("--jobs N", LIMITS, "Number of processes.", type=AT_LEAST_1, default=1),
         Option("--cluster ADDRESS", LIMITS, "Use a Ray cluster; auto for this machine's."),

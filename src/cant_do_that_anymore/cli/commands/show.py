@@ -31,7 +31,7 @@ LONGEST_REPLY = 1500  # characters; `cdta view` shows all of it
     "show",
     cls=Command,
     params=[
-        Option("--failed", OUTPUT, "Only answers that break the changed rules.", is_flag=True),
+        Option("--failed", OUTPUT, "Only answers that break the changed rules."),
         Option("-n N", OUTPUT, "Number of samples.", type=AT_LEAST_1, default=3),
     ],
 )
