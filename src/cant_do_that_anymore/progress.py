@@ -14,8 +14,6 @@ PLAIN_LINE_SECONDS = 15.0
 RATE_STEPS, STEP_SECONDS = 20, 1.0
 BAR_WIDTH = 20  # columns
 
-# Displays the share done, if known, and facts. The time left comes second.
-Show = Callable[[float | None, Sequence[str]], None]
 # Draws the facts as one text, and the share done.
 Draw = Callable[[str, float | None], None]
 
@@ -28,40 +26,29 @@ class Advance(Protocol):
 
 
 @contextmanager
-def progress(work: str, total: int, *, quiet: bool) -> Iterator[Advance]:
-    """Display on standard error how many steps of ``work`` are done, while the body runs.
+def progress(work: str, total: int | None = None, *, quiet: bool) -> Iterator[Advance]:
+    """Display on standard error how much of ``work`` is done, while the body runs.
 
     Args:
         work: the name of the work.
-        total: the number of steps.
+        total: the number of steps, if it is known.
         quiet: display nothing.
     """
-    done = 0
-    with progress_display(work, quiet=quiet) as show:
+    if quiet:
+        yield lambda steps=1, facts=(): None
+        return
+    stream, time_left, done = _stream(), _TimeLeft(), 0
+    shown = _bar(work, stream) if stream.isatty() else nullcontext(_plain_lines(work, stream))
+    with shown as draw:
 
         def advance(steps: int = 1, facts: Sequence[str] = ()) -> None:
             nonlocal done
             done += steps
-            show(done / total, [f"{done}/{total}", *facts])
+            share = done / total if total else None
+            counted = [f"{done}/{total}", time_left.after(share)] if share is not None else []
+            draw(", ".join(filter(None, [*counted, *facts])), share)
 
         yield advance
-
-
-@contextmanager
-def progress_display(work: str, *, quiet: bool) -> Iterator[Show]:
-    """Display on standard error how much of ``work`` is done, while the body runs."""
-    if quiet:
-        yield lambda share, facts: None
-        return
-    stream, time_left = _stream(), _TimeLeft()
-    shown = _bar(work, stream) if stream.isatty() else nullcontext(_plain_lines(work, stream))
-    with shown as draw:
-
-        def show(share: float | None, facts: Sequence[str]) -> None:
-            first, *others = facts
-            draw(", ".join(filter(None, [first, time_left.after(share), *others])), share)
-
-        yield show
 
 
 class _TimeLeft:
@@ -70,14 +57,14 @@ class _TimeLeft:
     def __init__(self) -> None:
         self._steps = deque([(time.monotonic(), 0.0)], maxlen=RATE_STEPS)
 
-    def after(self, share: float | None) -> str:
+    def after(self, share: float) -> str:
         """Record the share that is done, and return the time left, or "" if it is unknown."""
         now = time.monotonic()
         last, last_share = self._steps[-1]
-        if share and share > last_share and now - last >= STEP_SECONDS:
+        if share > last_share and now - last >= STEP_SECONDS:
             self._steps.append((now, share))
         start, share_then = self._steps[0]
-        if not share or share == share_then:
+        if share == share_then:
             return ""
         return f"{duration((1 - share) * (now - start) / (share - share_then))} left"
 

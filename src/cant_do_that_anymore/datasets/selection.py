@@ -20,7 +20,7 @@ from ..client.client import Client
 from ..errors import Incomplete, Interrupted, NoHabit
 from ..habits.base import Item, Pool
 from ..habits.chess.pools import SHIPPED
-from ..progress import progress, progress_display
+from ..progress import progress
 from ..providers.base import Answer, ModelInfo, Request
 from ..providers.catalog import OPENAI_BASE_MODELS
 from ..task.samples import FirstReplies
@@ -153,7 +153,7 @@ async def _first_answer(client: Client, config: SelectionConfig, *, quiet: bool)
     Raises:
         Incomplete: if the model does not answer.
     """
-    with progress_display(f"contacting {client.model.info.name}", quiet=quiet):
+    with progress(f"contacting {client.model.info.name}", quiet=quiet):
         async with aclosing(client.answers([config.request(0)], config.settings)) as answers:
             answer = await anext(answers)
     if answer.stop_reason == "error":

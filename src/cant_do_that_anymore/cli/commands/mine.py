@@ -17,7 +17,7 @@ from ...formatting import pluralize
 from ...habits.chess import mining
 from ...habits.chess.position import gzip_if_named
 from ...habits.chess.rules import BISHOPS_AS_KNIGHTS, rules_named
-from ...progress import Show, progress_display
+from ...progress import Advance, progress
 from ...task.option_info import LIMITS, TASK
 from ..help import AT_LEAST_1, Command, Option, output_option
 
@@ -61,8 +61,8 @@ def mine_command(
     tally = _Tally()
     prints_positions = output is None and sys.stdout.isatty()
     with _output(output) as file:
-        with progress_display("mining", quiet=prints_positions) as show, closing(results):
-            _write_positions(results, file, tally, show)
+        with progress("mining", quiet=prints_positions) as advance, closing(results):
+            _write_positions(results, file, tally, advance)
         for damage in tally.damaged[:MOST_REPORTS]:
             click.echo(f"cdta: skipped a damaged game: {damage}", err=True)
         problem = Incomplete("; ".join(tally.problems)) if tally.problems else None
@@ -75,7 +75,7 @@ def mine_command(
 
 
 def _write_positions(
-    results: Iterable[mining.MiningResult], file: BinaryIO, tally: "_Tally", show: Show
+    results: Iterable[mining.MiningResult], file: BinaryIO, tally: "_Tally", advance: Advance
 ) -> None:
     """Write positions until all games are read or an error stops it."""
     try:
@@ -83,7 +83,7 @@ def _write_positions(
             with _delay_ctrl_c():
                 file.writelines(position.line.encode() + b"\n" for position in mined.found)
                 tally.add(mined)
-            show(None, [str(tally)])
+            advance(facts=[str(tally)])
     except KeyboardInterrupt:
         tally.problems.append("stopped by Ctrl-C; the positions found so far are complete")
     except Incomplete as problem:
