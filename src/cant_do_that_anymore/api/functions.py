@@ -144,12 +144,14 @@ def _loaded(names_or_runs: Sequence[results.Run | Path | str]) -> list[list[resu
     names = [item for item in names_or_runs if not isinstance(item, results.Run)]
     folders = iter(runs_to_compare(names) if names else [])
     by_folder: dict[Path, results.Run] = {}
-    return [
-        [item]
-        if isinstance(item, results.Run)
-        else [by_folder.setdefault(path.resolve(), load_run(path)) for path in next(folders)]
-        for item in names_or_runs
-    ]
+    groups: list[list[results.Run]] = []
+    for item in names_or_runs:
+        if isinstance(item, results.Run):
+            groups.append([item])
+            continue
+        paths = next(folders)
+        groups.append([by_folder.setdefault(path.resolve(), load_run(path)) for path in paths])
+    return groups
 
 
 def _with_methods(run: results.Run) -> Run:
