@@ -42,11 +42,11 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options by heading, in aligned columns."""
         rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
-        for option in self.get_params(ctx):
-            is_listed = ALL_OPTIONS in ctx.meta or not getattr(option, "is_rare", False)
-            record = option.get_help_record(ctx)
-            if is_listed and record and isinstance(option, click.Option):
-                rows[getattr(option, "heading", OUTPUT)].append(record)
+        for parameter in self.get_params(ctx):
+            is_listed = ALL_OPTIONS in ctx.meta or not getattr(parameter, "is_rare", False)
+            record = parameter.get_help_record(ctx)
+            if is_listed and record and isinstance(parameter, click.Option):
+                rows[getattr(parameter, "heading", OUTPUT)].append(record)
         width = max(len(name) for group in rows.values() for name, _ in group)
         for heading, group in rows.items():
             if group:

@@ -56,8 +56,8 @@ def show_command(name: str, failed: bool, n: int) -> None:
     screen.print(f"{run.version}: {total}. In {len(breaks)} of them, {failure} {when}.")
     screen.print(f"run: {name_of(folder)}", style="dim", soft_wrap=True)
     printed: set[str] = set()
+    several = len(run.plan.wordings) > 1
     for place, sample in enumerate(islice(chosen, n), 1):
-        several = len(run.plan.wordings) > 1
         wording = f", wording {run.plan.wording_of(sample.item)}" if several else ""
         screen.print()
         screen.rule(f"{place} of {len(chosen)}: sample {sample.item.id}{wording}", align="left")
