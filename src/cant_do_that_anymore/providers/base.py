@@ -2,15 +2,14 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import asdict, astuple, dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
-from operator import add, attrgetter
-from typing import Any, ClassVar, Literal, get_args
+from operator import add
+from typing import Any, Literal, get_args
 
 from ..habits.base import Change, Item, Message
-from ..habits.base import Role as Role
 from ..validation import parse
 
 REPLY_TOKENS = 512  # the limit of a reply, as in the original eval
@@ -52,12 +51,9 @@ class Settings:
         extra_body: further fields of the request body, as JSON.
     """
 
-    # Files with a setting that is unknown here are refused: it may change answers.
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid", "allow_inf_nan": False}
-
     temperature: float | None = 1.0
     max_tokens: int | None = None
-    seed: int = field(default=0, metadata={"incidental": True})
+    seed: int = 0
     reasoning_effort: Effort | None = None
     extra_body: str = ""
 
@@ -81,10 +77,7 @@ class Usage:
     thinking_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(*map(add, _counts(self), _counts(other)))
-
-
-_counts: Callable[[Usage], tuple[int, ...]] = attrgetter(*Usage.__slots__)
+        return Usage(*map(add, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True)
@@ -130,8 +123,7 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as JSON values."""
-        usage = dict(zip(Usage.__slots__, _counts(self.usage), strict=True))
-        return vars(self) | {"usage": usage}
+        return vars(self) | {"usage": asdict(self.usage)}
 
     @classmethod
     def from_json(cls, data: str | Mapping[str, Any]) -> "Answer":
@@ -226,20 +218,16 @@ class Model(ABC):
         return
 
 
-@dataclass(eq=False)
 class RequestRejected(Exception):
     """The server rejected a request (HTTP 400).
 
     Attributes:
-        message: what happened, for the user.
         server_message: what the server said, from which `request_fields` picks adjustments.
     """
 
-    message: str
-    server_message: str = ""
-
-    def __str__(self) -> str:
-        return self.message
+    def __init__(self, message: str, server_message: str = "") -> None:
+        super().__init__(message)
+        self.server_message = server_message
 
 
 @dataclass(eq=False)

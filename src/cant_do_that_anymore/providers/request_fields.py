@@ -111,13 +111,9 @@ def user_first(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Move the system message into the first user turn, for models that do not support it."""
-    system, *turns = messages
-    if system.role == "user":
-        return messages
-    if turns and turns[0].role == "user":
-        first, *rest = turns
-        return (Message("user", f"{system.content}\n\n{first.content}"), *rest)
-    return (Message("user", system.content), *turns)
+    n_joined = 2 if [turn.role for turn in messages[:2]] == ["system", "user"] else 1
+    text = "\n\n".join(turn.content for turn in messages[:n_joined])
+    return (Message("user", text), *messages[n_joined:])
 
 
 def as_text(messages: tuple[Message, ...]) -> str:

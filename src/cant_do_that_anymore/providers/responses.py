@@ -47,11 +47,9 @@ def thinking_tokens(reported: int, output: int, reasoning: str, text: str) -> in
 
 MAX_RETRY_AFTER = 600.0  # seconds
 # Stop reasons that servers send. With any other one, an empty text is not an answer.
-_ENDED = ("stop", "eos", "eos_token", "end_turn", "stop_sequence")
-_CUT_OFF = ("length", "max_tokens", "max_output_tokens", "model_length")
-STOP_REASONS: dict[object, StopReason] = {
-    **dict.fromkeys(_ENDED, "stop"),
-    **dict.fromkeys(_CUT_OFF, "length"),
+STOP_REASONS: dict[str, StopReason] = {
+    **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence"), "stop"),
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "model_length"), "length"),
     "content_filter": "refused",
 }
 # With one of these stop reasons, no text is an answer.
@@ -74,9 +72,10 @@ def parse_completion(body: bytes, served_as: str, *, is_chat: bool) -> Answer:
     """
     try:
         reply = json.loads(body)
-        if reply.get("error") or reply.get("errors") or reply.get("object") == "error":
-            raise ValueError("the server reports an error")
         choice = reply["choices"][0]
+        errors = reply.get("error"), reply.get("errors"), choice.get("error")
+        if any(errors) or reply.get("object") == "error":
+            raise ValueError("the server reports an error")
         message = choice["message"] if is_chat else {"content": choice["text"]}
         refusal = message.get("refusal")
         text = _joined(message.get("content")) or refusal or ""
@@ -144,13 +143,10 @@ def plausible_count(count: object) -> int:
 
 
 def _stop_reason(choice: Mapping[str, Any], text: str) -> StopReason:
-    reason = choice.get("finish_reason")
-    name = str(reason).lower()
-    if name in STOP_REASONS and not choice.get("error"):
-        return STOP_REASONS[name]
-    if _FAILED_REASON.search(name) or choice.get("error") or not text.strip():
-        raise ValueError(f"the reply ended with {reason!r}")
-    return "stop"
+    reason = str(choice.get("finish_reason")).lower()
+    if reason not in STOP_REASONS and (_FAILED_REASON.search(reason) or not text.strip()):
+        raise ValueError(f"the reply ended with {reason}")
+    return STOP_REASONS.get(reason, "stop")
 
 
 def parse_retry_after(retry_after: str | None) -> float | None:
