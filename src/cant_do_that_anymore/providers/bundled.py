@@ -26,7 +26,6 @@ POCKET = "cdta/pocket"
 POCKET_RULES = "cdta/pocket-rules"
 BATCH = 64
 MAX_TEXT = 1024  # tokens; of a longer text, the last ones are read
-MAX_CACHED_POSITIONS = 4096  # at 8 kB each
 # Batches evaluated at once, one thread each: several threads on one batch would mostly wait.
 WORKERS = min(4, os.cpu_count() or 1)
 
@@ -85,7 +84,6 @@ class Network:
         replies: the moves, then "yes" and "no".
         token: the index of each move in the vocabulary.
         digest: the SHA-256 digest of the weights.
-        cache: the latest scores, by text and position: a run asks about each more than once.
     """
 
     def __init__(self) -> None:
@@ -101,7 +99,6 @@ class Network:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         self._session = onnxruntime.InferenceSession((DATA / "pocket.onnx").read_bytes(), options)
-        self.cache: dict[tuple[Tokens, Tokens], Logits] = {}
 
     def read(self, messages: Sequence[Message]) -> tuple[Tokens, Tokens]:
         """Return the tokens of a conversation: those of its text, and those of its game.
@@ -194,9 +191,6 @@ class PocketModel(Model):
 
     async def scores(self, text: Tokens, game: Tokens) -> Logits:
         """Return the scores of a position, evaluated with all waiting ones of its kind."""
-        cache = self._network.cache
-        if (text, game) in cache:
-            return cache[text, game]
         if self._loop is not asyncio.get_running_loop():  # a model may outlive an event loop
             self._loop = asyncio.get_running_loop()
             self._waiting: dict[_Kind, tuple[list[Tokens], asyncio.Task[Logits]]] = {}
@@ -208,9 +202,6 @@ class PocketModel(Model):
         row = len(positions)
         positions.append(game)
         scores: Logits = (await asyncio.shield(evaluation))[row]
-        if len(cache) >= MAX_CACHED_POSITIONS:
-            del cache[next(iter(cache))]
-        cache[text, game] = scores
         return scores
 
     async def _evaluate(self, kind: _Kind) -> Logits:
