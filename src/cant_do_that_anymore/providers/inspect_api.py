@@ -7,7 +7,7 @@ creates would also retry by themselves, unseen but billed, and time out after te
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -107,18 +107,19 @@ _BAD_BODY = (TypeError, LookupError, AttributeError, ValidationError)
 class InspectAdapter(Model):
     """A model by way of Inspect AI, under its Inspect name."""
 
-    def __init__(self, info: ModelInfo, model: InspectModel, name: str) -> None:
+    def __init__(
+        self, info: ModelInfo, model: InspectModel, name: str, headers: Iterable[str] = ()
+    ) -> None:
         self.info = info
         self._model = model
         self._name = name
-        self._options: dict[str, Any] = {}  # settings of every request
+        self._redact = Redactor(model.api.api_key or "", *headers, shown=name)
 
     async def answer(self, question: Question, settings: Settings) -> Answer:
         """Send one request through Inspect."""
         chat = self._chat(question, settings.seed)
-        config = self._config(settings)
         try:
-            output = await self._model.generate(chat, config=config)
+            output = await self._model.generate(chat, config=self._config(settings))
         except Exception as raised:  # every provider raises its own exceptions
             fault = _unwrap(raised)
             if OUT_OF_TOKENS.decode() in str(fault):
@@ -126,7 +127,7 @@ class InspectAdapter(Model):
             if isinstance(fault, _BAD_BODY):
                 raise TransientError(f"not a completion ({fault})", maybe_billed=True) from None
             raise self._error(fault) from None
-        return self._received(_answer_in(output), chat, output)
+        return self._received(self._redact.in_answer(_answer_in(output)), chat, output)
 
     def _chat(self, question: Question, seed: int) -> list[ChatMessage]:
         """Return the messages for the model's provider, as Inspect's classes."""
@@ -153,7 +154,6 @@ class InspectAdapter(Model):
             stop_seqs=list(STOP_SEQUENCES) if self.info.is_base else None,
             reasoning_effort=settings.reasoning_effort,
             extra_body=extra or None,
-            **self._options,
         )
 
     def _error(self, fault: Exception) -> Exception:
@@ -178,21 +178,19 @@ class HostedModel(InspectAdapter):
         name = info.name
         # for the clients that Inspect creates from now on, unless the user set it
         os.environ.setdefault("INSPECT_HTTP_REQUEST_TIMEOUT", str(MAX_RESPONSE_SECONDS))
+        # The client retries and limits concurrency.
+        config = GenerateConfig(
+            max_retries=0, max_connections=1000, extra_headers=dict(headers) or None
+        )
         try:
-            # `close` closes it, and the client retries and limits concurrency.
-            model = get_model(name, config=GenerateConfig(max_retries=0), memoize=False)
+            model = get_model(name, config=config, memoize=False)  # so that `close` closes it
         except Exception as problem:  # an unknown name, a missing key or package
             raise InvalidInput(f"cannot use {name!r}: {_plain(str(problem))}") from None
         info = replace(info, endpoint=model.api.base_url or "")
-        super().__init__(info, model, name)
-        self._options = {"max_connections": 1000, "extra_headers": dict(headers) or None}
-        self._redact = Redactor(model.api.api_key or "", *headers.values(), shown=name)
+        super().__init__(info, model, name, headers.values())
         client: Any = getattr(model.api, "client", None)
         if hasattr(client, "max_retries"):
             client.max_retries = 0
-
-    def _received(self, answer: Answer, chat: list[ChatMessage], output: ModelOutput) -> Answer:
-        return self._redact.in_answer(answer)
 
     async def close(self) -> None:
         """Close the provider's connections."""
@@ -232,10 +230,7 @@ def _plain(text: str) -> str:
 
 
 def _unwrap(fault: Exception) -> Exception:
-    """Return the provider's exception that Inspect may have wrapped in its own."""
-    last_attempt = getattr(fault, "last_attempt", None)
-    if last_attempt:
-        fault = last_attempt.exception()
-    if type(fault).__module__.startswith("inspect_ai") and isinstance(fault.__cause__, Exception):
-        return fault.__cause__
-    return fault
+    """Return the provider's exception, which Inspect and its retries may have wrapped."""
+    cause = fault.__cause__
+    is_wrapper = type(fault).__module__.startswith(("inspect_ai", "tenacity"))
+    return _unwrap(cause) if is_wrapper and isinstance(cause, Exception) else fault
