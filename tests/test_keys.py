@@ -66,7 +66,7 @@ ODD_KEY = 'sk-pl"a&n<t>ed/3fa8+5f64=5717\\4562'
 
 
 def test_a_key_is_hidden_literally_quoted_and_in_base64_and_nothing_else_is() -> None:
-    redact = Redactor(ODD_KEY, "EMPTY", "long-name-7b", shown="long-name-7b")
+    redact = Redactor(f"Bearer {ODD_KEY}", "EMPTY", "long-name-7b", shown="long-name-7b")
     for encoded in (ODD_KEY, quote(ODD_KEY, safe=""), b64encode(ODD_KEY.encode()).decode()):
         assert redact(f"e2e4 {encoded}.").replace("=", "") == "e2e4 ***."
     for text in ("e2e4", "a key is no habit", "sk-pl", "The board is EMPTY", "long-name-7b"):

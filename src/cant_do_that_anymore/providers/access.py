@@ -4,6 +4,7 @@ import os
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -14,8 +15,9 @@ from .base import Answer
 _NAME_AT_URL = re.compile(r"(.*?)@(https?://.*)", re.DOTALL)
 _API_CALL = re.compile(r"/(chat/completions|completions|responses)$")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_HEADER_VALUE = re.compile("[ -~]*")  # printable ASCII
 ENV_PREFIX = "env:"  # marks a header value that is the name of an environment variable
-_BEARER = "Bearer "
+BEARER = "Bearer "
 MIN_KEY_LENGTH = 8  # shorter values, such as EMPTY, are not keys and may be part of any word
 
 
@@ -49,20 +51,17 @@ def normalize_address(address: str) -> str:
     Raises:
         InvalidInput: if it is not a server's address, or contains a user, query or fragment.
     """
-    try:
+    with suppress(ValueError):  # brackets or a port that no address can have
         parts = urlsplit(address)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        usable = usable and address.isprintable() and " " not in address
+        has_host = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
         may_be_secret = "@" in parts.netloc or parts.query or parts.fragment
-    except ValueError:
-        usable = False
-    if not usable or may_be_secret:
-        raise InvalidInput(
-            "a server's address is like http://localhost:8000/v1, without user name, password or "
-            "query; put the key into an environment variable"
-        )
-    path = _API_CALL.sub("", parts.path.rstrip("/"))
-    return parts._replace(path=path).geturl()
+        if has_host and not may_be_secret and address.isprintable() and " " not in address:
+            path = _API_CALL.sub("", parts.path.rstrip("/"))
+            return parts._replace(path=path).geturl()
+    raise InvalidInput(
+        "a server's address is like http://localhost:8000/v1, without user name, password or "
+        "query; put the key into an environment variable"
+    )
 
 
 @dataclass(frozen=True)
@@ -72,22 +71,17 @@ class Access:
     key_variable: str
     headers: Mapping[str, str] = field(repr=False)
 
-    @property
-    def secrets(self) -> list[str]:
-        """The values to redact."""
-        return [value.removeprefix(_BEARER) for value in self.headers.values()]
 
-
-def key_header(variable: str) -> dict[str, str]:
-    """Return the header for the key in an environment variable; none if it is not set.
+def header_value(variable: str) -> str:
+    """Return the value of an environment variable for a header, or "" if it is not set.
 
     Raises:
-        InvalidInput: if the key has characters that no key can have.
+        InvalidInput: if it has characters that no header can have.
     """
-    key = os.environ.get(variable, "").strip()
-    if not _is_printable_ascii(key):
+    value = os.environ.get(variable, "").strip()
+    if not _HEADER_VALUE.fullmatch(value):
         raise InvalidInput(f"{variable} contains characters that a key cannot have")
-    return {"Authorization": f"{_BEARER}{key}"} if key else {}
+    return value
 
 
 def resolve_headers(headers: Iterable[str]) -> dict[str, str]:
@@ -101,10 +95,10 @@ def resolve_headers(headers: Iterable[str]) -> dict[str, str]:
         name, equals, value = header.partition("=")
         if value.startswith(ENV_PREFIX):
             variable = value.removeprefix(ENV_PREFIX)
-            value = os.environ.get(variable, "").strip()
+            value = header_value(variable)
             if not value:
                 raise InvalidInput(f"a header needs {variable}, which is not set")
-        if not (equals and _HEADER_NAME.fullmatch(name) and _is_printable_ascii(value)):
+        if not (equals and _HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(value)):
             raise InvalidInput(
                 "a header must be NAME=VALUE or NAME=env:VARIABLE, in characters that headers have"
             )
@@ -112,20 +106,17 @@ def resolve_headers(headers: Iterable[str]) -> dict[str, str]:
     return resolved
 
 
-def _is_printable_ascii(text: str) -> bool:
-    return text.isascii() and text.isprintable()
-
-
 class Redactor:
     """Redacts keys, also URL-quoted or in Base64; a key that is part of ``shown`` is not secret.
 
-    >>> Redactor("sk-1234567890abcdef")("c2stMTIzNDU2Nzg5MGFiY2RlZg== for sk-1234567890abcdef")
-    '***== for ***'
+    >>> Redactor("Bearer sk-1234567890abcdef")("Incorrect API key provided: sk-1234567890abcdef")
+    'Incorrect API key provided: ***'
     """
 
-    def __init__(self, *keys: str, shown: str = "") -> None:
+    def __init__(self, *header_values: str, shown: str = "") -> None:
         self._forms: list[str] = []
-        for key in keys:
+        for value in header_values:
+            key = value.removeprefix(BEARER)
             if len(key) >= MIN_KEY_LENGTH and key not in shown:
                 packed = b64encode(key.encode()).decode().rstrip("=")
                 self._forms += [key, quote(key, safe=""), quote(key), packed]
@@ -138,8 +129,6 @@ class Redactor:
 
     def in_answer(self, answer: Answer) -> Answer:
         """Redact the keys in all texts of an answer."""
-        if not self._forms:
-            return answer
         names = ("text", "reasoning", "version")
         texts: dict[str, Any] = {name: self(getattr(answer, name)) for name in names}
         return replace(answer, **texts)

@@ -17,9 +17,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from ..errors import InvalidInput, shortlist, unknown_value
+from ..errors import InvalidInput, unknown_value
 from ..interrupts import run_interruptible
-from .access import Access, key_header, normalize_address, resolve_headers
+from .access import BEARER, Access, header_value, normalize_address, resolve_headers
 from .base import BASE_MODEL_TOKENS, Model, ModelInfo
 from .chain_of_thought import THINKING_TOKENS, ChainOfThought, with_chain_of_thought
 from .request_fields import STOP_SEQUENCES
@@ -79,28 +79,6 @@ def _bundled(name: str) -> Model:
 BUILT_IN_MODELS = ("cdta/reader", "cdta/pocket", "cdta/pocket-rules", "cdta/random")
 
 
-def server_info(name: str, address: str, *, is_base: bool = False, provider: str = "") -> ModelInfo:
-    """Return what is known about a model on a server, by its name there.
-
-    Raises:
-        InvalidInput: if the address is invalid.
-    """
-    endpoint = normalize_address(address)
-    return ModelInfo(
-        name=f"{TEXT_PREFIX}{name}" if is_base else name,
-        identity={
-            "name": name,
-            "endpoint": endpoint,
-            "api": "completions" if is_base else "chat",
-            "stop": list(STOP_SEQUENCES) if is_base else [],
-        },
-        endpoint=endpoint,
-        provider=provider,
-        max_tokens=BASE_MODEL_TOKENS if is_base else None,
-        price_query={"model_ref": name, "provider_api_url": endpoint},
-    )
-
-
 def inspect_info(
     name: str, base_url: str = "", model_args: Mapping[str, object] | None = None
 ) -> ModelInfo:
@@ -132,27 +110,27 @@ class Name:
     """The parsed name of a model.
 
     Attributes:
-        model: the name without prefixes; with a ``base_url``, "" for the server's only model.
+        model: the name without prefixes; "" for the only model of a server of one's own.
+        provider: the part before the first slash; "" for a server of one's own.
+        server: the server or the provider with OpenAI's API; None for any other model.
         as_text: whether to use the completions API.
-        by_inspect: whether to use Inspect AI although this package has an adapter.
         thinking_tokens: the token limit of the chain of thought; 0 for no chain of thought.
         tag: distinguishes models behind the same name and address.
         headers: extra HTTP headers, as ``NAME=VALUE`` or ``NAME=env:VARIABLE``.
     """
 
     model: str
-    base_url: str = ""
-    as_text: bool = False
-    by_inspect: bool = False
-    thinking_tokens: int = 0
-    tag: str = ""
-    headers: tuple[str, ...] = ()
+    provider: str
+    server: Provider | None
+    as_text: bool
+    thinking_tokens: int
+    tag: str
+    headers: tuple[str, ...]
 
-    @property
-    def provider(self) -> str:
-        """The part before the first slash, or "" if there is none or a base URL is set."""
-        first, slash, _ = self.model.partition("/")
-        return first if slash and not self.base_url else ""
+    def info(self) -> ModelInfo:
+        """Return the information about the model that needs no key and no request."""
+        info = self._inner_info()
+        return with_chain_of_thought(info, self.thinking_tokens) if self.thinking_tokens else info
 
     def load(self) -> Model:
         """Create the model.
@@ -160,25 +138,20 @@ class Name:
         Raises:
             InvalidInput: if there is no such model, or a key is missing.
         """
-        if server := self._server():
-            model = server.load(self._inner_info(), self._access(server))
+        info = self._inner_info()
+        if self.server:
+            model = self.server.load(info, self._access(self.server))
         elif self.model in BUILT_IN_MODELS:
             model = _bundled(self.model)
-            model.info = self._inner_info()
+            model.info = info
         else:
-            model = self._inspect_model()
+            model = _by_inspect(info, resolve_headers(self.headers))
         return ChainOfThought(model, self.thinking_tokens) if self.thinking_tokens else model
-
-    def info(self) -> ModelInfo:
-        """Return the information about the model that needs no key and no request."""
-        info = self._inner_info()
-        return with_chain_of_thought(info, self.thinking_tokens) if self.thinking_tokens else info
 
     def _inner_info(self) -> ModelInfo:
         """Return the information about the model without a chain of thought."""
-        server = self._server()
-        if server:
-            info = self._server_info(server)
+        if self.server:
+            info = self._server_info(self.server)
         elif self.model in BUILT_IN_MODELS:
             info = _bundled(self.model).info
         else:
@@ -186,41 +159,38 @@ class Name:
         tag = {"tag": self.tag} if self.tag else {}
         return replace(info, identity={**info.identity, **tag})
 
-    def _server(self) -> Provider | None:
-        """Return the server or the provider that needs no Inspect AI, if it is one."""
-        if self.base_url:
-            return Provider(self.base_url, "", SERVER_KEY_VARIABLE)
-        another_service = self.provider == "openai" and self.model.count("/") > 1
-        return None if another_service or self.by_inspect else PROVIDERS.get(self.provider)
-
     def _server_info(self, server: Provider) -> ModelInfo:
-        name = self.model if self.base_url else self.model.partition("/")[2]
+        """Return the information about a model by its name at the server."""
+        address = os.environ.get(server.address_variable) or server.address
+        endpoint = normalize_address(address)
+        name = self.model.partition("/")[2] if self.provider else self.model
+        name = name or _only_model_at(endpoint, self._access(server))
         is_openais = self.provider == "openai" and name.startswith(OPENAI_BASE_MODELS)
-        return server_info(
-            name or _only_model_at(self.base_url, self._access(server)),
-            os.environ.get(server.address_variable) or server.address,
-            is_base=self.as_text or is_openais,
+        is_base = self.as_text or is_openais
+        return ModelInfo(
+            name=f"{TEXT_PREFIX}{name}" if is_base else name,
+            identity={
+                "name": name,
+                "endpoint": endpoint,
+                "api": "completions" if is_base else "chat",
+                "stop": list(STOP_SEQUENCES) if is_base else [],
+            },
+            endpoint=endpoint,
             provider=self.provider,
+            max_tokens=BASE_MODEL_TOKENS if is_base else None,
+            price_query={"model_ref": name, "provider_api_url": endpoint},
         )
 
     def _access(self, server: Provider) -> Access:
-        headers = key_header(server.key_variable)
-        if not (headers or self.base_url):
+        """Return the headers of requests, with the key."""
+        key = header_value(server.key_variable)
+        if self.provider and not key:
             raise InvalidInput(f"{self.model} needs a key: set {server.key_variable}")
+        headers = {"Authorization": f"{BEARER}{key}"} if key else {}
         for name, variable in server.headers.items():
-            if value := os.environ.get(variable):
+            if value := header_value(variable):
                 headers[name] = value
         return Access(server.key_variable, headers | resolve_headers(self.headers))
-
-    def _inspect_model(self) -> Model:
-        try:
-            from .inspect_api import HostedModel  # takes 2 s to import
-        except ModuleNotFoundError:
-            extra = self.provider if self.provider in EXTRAS else "inspect"
-            raise InvalidInput(
-                f"{self.model} needs Inspect AI: pip install 'cant-do-that-anymore[{extra}]'"
-            ) from None
-        return HostedModel(self._inner_info(), resolve_headers(self.headers))
 
 
 def parse_name(
@@ -237,59 +207,55 @@ def parse_name(
     Raises:
         InvalidInput: if no such model can exist.
     """
-    address = normalize_address(base_url) if base_url else ""
     thinking = _THINKING.match(name or "")
-    bare = _THINKING.sub("", name or "")
-    by_inspect = bare.startswith(INSPECT_PREFIX) and not address
-    bare = bare.removeprefix(INSPECT_PREFIX) if by_inspect else bare
-    parsed = Name(
-        bare.removeprefix(TEXT_PREFIX),
-        address,
-        as_text=bare.startswith(TEXT_PREFIX),
-        by_inspect=by_inspect,
-        thinking_tokens=int(thinking[1] or THINKING_TOKENS) if thinking else 0,
-        tag=tag,
-        headers=headers,
-    )
-    if not address:
-        _check_exists(parsed)
-    return parsed
-
-
-def _check_exists(name: Name) -> None:
-    """Check that a name is that of a built-in model, or that its provider may be one.
-
-    Raises:
-        InvalidInput: if it is not.
-    """
-    if name.model in BUILT_IN_MODELS:
-        return
-    for provider, starts in _USUAL_NAMES.items():
-        if name.model.startswith(starts):
-            full_name = f"{provider}/{name.model}"
-            raise InvalidInput(f"unknown model: {name.model!r} (did you mean {full_name!r}?)")
-    if name.provider in ("", "cdta"):
-        raise unknown_value("model", name.model, [*BUILT_IN_MODELS, "PROVIDER/MODEL"])
-    if name.as_text and name.provider not in PROVIDERS:
+    thinking_tokens = int(thinking[1] or THINKING_TOKENS) if thinking else 0
+    model = _THINKING.sub("", name or "")
+    by_inspect = model.startswith(INSPECT_PREFIX) and not base_url
+    model = model.removeprefix(INSPECT_PREFIX) if by_inspect else model
+    as_text = model.startswith(TEXT_PREFIX)
+    model = model.removeprefix(TEXT_PREFIX)
+    if base_url:
+        server = Provider(normalize_address(base_url), "", SERVER_KEY_VARIABLE)
+        return Name(model, "", server, as_text, thinking_tokens, tag, headers)
+    provider = _provider_in(model)
+    is_other_service = provider == "openai" and model.count("/") > 1
+    known = None if by_inspect or is_other_service else PROVIDERS.get(provider)
+    if as_text and not known and model not in BUILT_IN_MODELS:
         raise InvalidInput(
-            f"{TEXT_PREFIX}{name.model}: {TEXT_PREFIX} works only with {', '.join(PROVIDERS)} and "
+            f"{TEXT_PREFIX}{model}: {TEXT_PREFIX} works only with {', '.join(PROVIDERS)} and "
             "servers given by --base-url"
         )
+    return Name(model, provider, known, as_text, thinking_tokens, tag, headers)
 
 
-def _only_model_at(base_url: str, access: Access) -> str:
+def _provider_in(model: str) -> str:
+    """Return the provider in a model's name.
+
+    Raises:
+        InvalidInput: if it names none, or one that has no such model.
+    """
+    for provider, starts in _USUAL_NAMES.items():
+        if model.startswith(starts):
+            raise InvalidInput(f"unknown model: {model!r} (did you mean '{provider}/{model}'?)")
+    provider, _, rest = model.partition("/")
+    if not (provider and rest) or (provider == "cdta" and model not in BUILT_IN_MODELS):
+        raise unknown_value("model", model, [*BUILT_IN_MODELS, "PROVIDER/MODEL"])
+    return provider
+
+
+def _by_inspect(info: ModelInfo, headers: Mapping[str, str]) -> Model:
+    try:
+        from .inspect_api import HostedModel  # takes 2 s to import
+    except ModuleNotFoundError:
+        extra = info.provider if info.provider in EXTRAS else "inspect"
+        raise InvalidInput(
+            f"{info.name} needs Inspect AI: pip install 'cant-do-that-anymore[{extra}]'"
+        ) from None
+    return HostedModel(info, headers)
+
+
+def _only_model_at(endpoint: str, access: Access) -> str:
     from .openai_api import ServerModel
 
-    async def served() -> list[str]:
-        server = ServerModel(server_info("", base_url), access)
-        try:
-            if names := await server.models_served():
-                return names
-            raise InvalidInput(f"{base_url} lists no model; {server.naming_hint}")
-        finally:
-            await server.close()
-
-    names = run_interruptible(served())
-    if len(names) > 1:
-        raise InvalidInput(f"{base_url} serves {shortlist(names)}; name one with --model")
-    return names[0]
+    info = ModelInfo(name="", identity={"name": ""}, endpoint=endpoint)
+    return run_interruptible(ServerModel(info, access).only_model())

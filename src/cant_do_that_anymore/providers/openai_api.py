@@ -7,13 +7,14 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
-from ..errors import UserError, error_reason, nearest
+from ..errors import InvalidInput, UserError, error_reason, nearest, shortlist
 from .access import Access, Redactor
 from .base import (
     REPLY_TOKENS,
@@ -61,12 +62,8 @@ class ServerModel(Model):
         self.path = "/completions" if info.is_base else "/chat/completions"
         self._name = str(info.identity["name"])
         self._access = access
-        self.naming_hint = (
-            f"name one with --model, or set {access.key_variable} if the server needs a key"
-        )
-        self._redact = Redactor(*access.secrets, shown=self._name)
+        self._redact = Redactor(*access.headers.values(), shown=self._name)
         self._has_answered = False
-        self._session: aiohttp.ClientSession | None = None
 
     async def answer(self, question: Question, settings: Settings) -> Answer:
         """Send one request to the server."""
@@ -74,39 +71,53 @@ class ServerModel(Model):
         request = self._request(question, settings)
         timeout = LONG_TIMEOUT if limit > REPLY_TOKENS else TIMEOUT
         response = await self.send("POST", self.path, timeout=timeout, json=request)
-        return self.answer_in(response, limit)
+        return self._answer_in(response, limit)
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._session:
-            await self._session.close()
+        await self._session.close()
 
-    async def models_served(self) -> list[str]:
+    async def only_model(self) -> str:
+        """Return the name of the only model that the server lists, and close the connections.
+
+        Raises:
+            UserError: if it does not list one model.
+        """
+        try:
+            names = await self._models_served()
+        finally:
+            await self.close()
+        if len(names) > 1:
+            listed = f"{self.info.endpoint} serves {shortlist(names)}"
+            raise InvalidInput(f"{listed}; name one with --model")
+        return names[0]
+
+    async def _models_served(self) -> list[str]:
         """Return the names of the models that the server lists.
 
         Raises:
-            UserError: if the server does not list its models, or not without a valid key.
+            UserError: if it lists none, or not without a valid key.
         """
         status = ""
-        try:
+        with suppress(ValueError, LookupError, TypeError, RecursionError, TransientError):
             response = await self.send("GET", "/models", timeout=LIST_TIMEOUT)
             if response.status in ACCESS_STATUSES:
-                raise self.fault(response)
+                raise self._fault(response)
             status = f" (HTTP {response.status})"
             listing = json.loads(self._redact(response.body.decode("utf-8", "replace")))
-            return [card["id"] for card in listing["data"] if isinstance(card["id"], str)]
-        except (ValueError, LookupError, TypeError, RecursionError, TransientError):
-            raise UserError(
-                f"the server at {self.info.endpoint} does not list its models{status}; "
-                f"{self.naming_hint}{self._v1_hint}"
-            ) from None
+            if names := [card["id"] for card in listing["data"] if isinstance(card["id"], str)]:
+                return names
+        raise UserError(
+            f"the server at {self.info.endpoint} lists no model{status}; name one with --model, or "
+            f"set {self._access.key_variable} if the server needs a key{self._v1_hint}"
+        )
 
     async def warnings(self) -> list[str]:
         """Return a warning if the server lists models, but not this one."""
         with suppress(UserError):
-            listed = await self.models_served()
+            listed = await self._models_served()
             names = (self._name, f"{self._name}:latest")  # Ollama adds the tag
-            if listed and not any(fnmatchcase(name, card) for card in listed for name in names):
+            if not any(fnmatchcase(name, card) for card in listed for name in names):
                 return [
                     f"{self.info.endpoint} does not list {self._name!r}, so another model may "
                     f"answer in its name; {nearest(self._name, listed)}"
@@ -141,7 +152,7 @@ class ServerModel(Model):
         url = f"{self.info.endpoint}{path}"
         options = {"timeout": timeout, "allow_redirects": False, **body}
         try:
-            async with self._client().request(method, url, **options) as response:
+            async with self._session.request(method, url, **options) as response:
                 retry_after = parse_retry_after(response.headers.get("Retry-After"))
                 return Response(response.status, retry_after, await response.read())
         except (aiohttp.ClientError, TimeoutError, OSError, UnicodeError) as fault:
@@ -156,7 +167,7 @@ class ServerModel(Model):
             message = f"{type(fault).__name__}: {self._excerpt(str(fault))}"
             raise TransientError(message, maybe_billed=was_sent) from None
 
-    def answer_in(self, response: Response, limit: int) -> Answer:
+    def _answer_in(self, response: Response, limit: int) -> Answer:
         """Parse the response to a request with this token limit.
 
         Raises:
@@ -168,7 +179,7 @@ class ServerModel(Model):
             # All were used, but the prompt's tokens are not told.
             return Answer(stop_reason="length", usage=Usage(1, limit, limit))
         if not 200 <= response.status < 300:
-            raise self.fault(response)
+            raise self._fault(response)
         try:
             answer = parse_completion(response.body, self._name, is_chat=not self.info.is_base)
         except ValueError:
@@ -180,11 +191,12 @@ class ServerModel(Model):
             answer = replace(answer, stop_reason="length")  # some servers call it "stop"
         return self._redact.in_answer(answer)
 
-    def fault(self, response: Response) -> TransientError | UserError | RequestRejected:
+    def _fault(self, response: Response) -> TransientError | UserError | RequestRejected:
         """Convert an unsuccessful response to an error."""
         status, endpoint = response.status, self.info.endpoint
-        refused, message = self._refused(response), self._message(response)
         words = error_message(response.body)
+        message = f"HTTP {status}: {self._excerpt(words)}".removesuffix(": ")
+        refused = f"{endpoint} refuses {self.info.name!r} ({message})"
         if status in {402, 413, 429} and _TOO_LARGE.search(words.lower()):
             return RequestRejected(refused, words)
         if status == 402 or b"insufficient_quota" in response.body:
@@ -203,34 +215,25 @@ class ServerModel(Model):
             return UserError(refused + self._v1_hint)
         return RequestRejected(refused, words if status in REJECTED_STATUSES else "")
 
-    def _message(self, response: Response) -> str:
-        """Return the status and the error message of a response."""
-        excerpt = self._excerpt(error_message(response.body))
-        return f"HTTP {response.status}: {excerpt}" if excerpt else f"HTTP {response.status}"
-
-    def _refused(self, response: Response) -> str:
-        return f"{self.info.endpoint} refuses {self.info.name!r} ({self._message(response)})"
-
     @property
     def _v1_hint(self) -> str:
         """A hint at ``/v1`` for an address without a path."""
         hint = f"; most servers answer below /v1: try {self.info.endpoint}/v1"
         return "" if urlsplit(self.info.endpoint).path else hint
 
-    def _client(self) -> aiohttp.ClientSession:
-        if not self._session:
-            # Without TLS, connecting is cheap, and late data on a connection that is used again
-            # would be read as the response to the next request.
-            has_tls = self.info.endpoint.startswith("https:")
-            connector = aiohttp.TCPConnector(
-                limit=0, socket_factory=keepalive_socket, force_close=not has_tls
-            )
-            self._session = aiohttp.ClientSession(
-                connector=connector,
-                headers=self._access.headers,
-                proxy=proxy_for(self.info.endpoint),
-            )
-        return self._session
+    @cached_property
+    def _session(self) -> aiohttp.ClientSession:
+        # Without TLS, connecting is cheap, and late data on a connection that is used again would
+        # be read as the response to the next request.
+        has_tls = self.info.endpoint.startswith("https:")
+        connector = aiohttp.TCPConnector(
+            limit=0, socket_factory=keepalive_socket, force_close=not has_tls
+        )
+        return aiohttp.ClientSession(
+            connector=connector,
+            headers=self._access.headers,
+            proxy=proxy_for(self.info.endpoint),
+        )
 
     def _excerpt(self, text: str) -> str:
         """Redact and shorten a server's message for display."""
