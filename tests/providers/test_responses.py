@@ -145,6 +145,7 @@ LOST_ANSWERS: list[tuple[str, Any, str]] = [
     *((OWN, ending(reason), "") for reason in (*ABORT_REASONS, "insufficient memory")),
     (OWN, ending("a new one", " "), ""),
     (INSPECT, ending("a new one", ""), "ended for an unknown reason"),
+    (INSPECT, reply(extra={"model": [KEY]}), r"not a completion .*'\*\*\*'"),
     (OWN, reply(error={"code": 502}), ""),
     (OWN, reply({"text": "e2e4"}), ""),
     *((OWN, FAULTS[name], "") for name in ("HTTP 408", *MALFORMED)),
@@ -169,7 +170,7 @@ def test_a_lost_answer_counts_as_possibly_billed(
     monkeypatch.setenv("INSPECT_HTTP_REQUEST_TIMEOUT", "0.3")
     with pytest.raises(TransientError, match=message or None) as error:
         answer(response, adapter)
-    assert error.value.maybe_billed
+    assert error.value.maybe_billed and KEY not in str(error.value)
     assert len(server.requests) == 1
 
 

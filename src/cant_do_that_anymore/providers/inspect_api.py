@@ -125,7 +125,8 @@ class InspectAdapter(Model):
             if OUT_OF_TOKENS.decode() in str(fault):
                 return Answer(stop_reason="length")
             if isinstance(fault, _BAD_BODY):
-                raise TransientError(f"not a completion ({fault})", maybe_billed=True) from None
+                message = _plain(self._redact(str(fault)))
+                raise TransientError(f"not a completion ({message})", maybe_billed=True) from None
             raise self._error(fault) from None
         return self._received(self._redact.in_answer(_answer_in(output)), chat, output)
 
@@ -164,7 +165,7 @@ class InspectAdapter(Model):
         if _status(fault) not in REJECTED_STATUSES:
             return fault
         words = f"{type(fault).__name__}: {fault}"
-        return RequestRejected(f"{self._name} cannot answer ({fault})", words)
+        return RequestRejected(f"{self._name} cannot answer ({self._redact(str(fault))})", words)
 
     def _received(self, answer: Answer, chat: list[ChatMessage], output: ModelOutput) -> Answer:
         """Return the answer, after taking note of it."""
