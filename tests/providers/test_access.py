@@ -196,6 +196,12 @@ def test_an_unknown_provider_or_missing_key_gives_a_one_sentence_error() -> None
     assert all(mark not in message for mark in ("\n", "ERROR", "[bold"))
 
 
+@pytest.mark.parametrize("name", ["completions/openai/azure/m", "inspect/completions/openai/m"])
+def test_a_base_model_through_inspect_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match="completions/ works only with openai, together and"):
+        parse_name(name)
+
+
 def test_missing_inspect_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "cant_do_that_anymore.providers.inspect_api", raising=False)
     monkeypatch.setitem(sys.modules, "inspect_ai.model", None)
