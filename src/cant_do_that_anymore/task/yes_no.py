@@ -10,19 +10,12 @@ from collections.abc import Iterator
 
 from ..habits.markup import plain_text
 
-_WORD = (
-    r"(?:(?P<yes>yes|yeah|yep|true|legal\b(?![\"']?:))|no|nope|false|illegal\b(?![\"']?:)"
-    r"|not legal)\b"
-)
-_END = r"(?=[\"')\]}]{0,3}(?:[.,;:!(-]| [(-]|\s*\n|\s*\Z))"
-_OPTIONS = re.compile(r"(?i)\b(?:yes[\"']? or [\"']?no|no[\"']? or [\"']?yes)\b")
+_WORD = r"(?:(?P<yes>yes|yeah|yep|true|legal\b(?![\"']?:))|no|nope|false|illegal|not legal)\b"
+_END = r"(?=[\"')\]}]{0,3}(?:[.,;:!-]| [(-]|\s*\n|\s*\Z))"
 _FIRST = re.compile(rf"(?i)\W{{0,20}}{_WORD}{_END}")
-_ANSWER = re.compile(
-    r"(?i)\b(?:answer|verdict|conclusion)[\"']?(?: is| would be| must be| ?:)[\s\"'(:]{0,9}" + _WORD
-)
+_ANSWER = re.compile(rf"(?i)\b(?:answer|verdict|conclusion)[\"']?(?: is| ?:)[\s\"':]{{0,9}}{_WORD}")
 _MARKED = re.compile(
-    r"(?i)(?:[\n:,]|[.!?;] |\b(?:so|therefore|thus|hence|but|wait|actually))"
-    rf"[\s\"'({{\[-]{{0,9}}{_WORD}{_END}"
+    rf"(?i)(?:[\n:,]|[.!?;] |\b(?:so|therefore|thus|but|actually))[\s\"'({{\[-]{{0,9}}{_WORD}{_END}"
 )
 _STATED = re.compile(
     r"(?i)\b(?:is|are|it's|remains)(?P<denied>n't| not| no longer)? (?:\w+ ){0,3}?"
@@ -32,9 +25,8 @@ _STATED = re.compile(
 _NO_STATEMENT = re.compile(
     r"(?i)\?|\b(?:if|whether|standard|normal\w*|usual\w*|sure|no (?:way|reason)|nothing"
     r"|not the case|statement)\b|(?:n't| not) (?:think|see|believe)\b"
-    r"|\bbut (?:not (?:here|under|in)|(?:il)?legal|here|under|in this)\b"
 )
-_SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?!\s)[^.!?\n]*)*[.!?\n]*")
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?\n]*")
 _UCI = re.compile(r"\b([a-h][1-8])-?([a-h][1-8])\b")
 
 
@@ -52,28 +44,26 @@ def read_yes_no(reply: str, *, move: str = "", cut_off: bool = False) -> bool | 
     >>> read_yes_no("**No**, because bishops move like knights."), read_yes_no("Perhaps.")
     (False, None)
     """
-    text = _OPTIONS.sub(" ", plain_text(reply))
+    text = plain_text(reply)
     answers = [bool(match["yes"]) for match in _ANSWER.finditer(text)]
     if answers:
         return answers[-1]
-    verdicts = [(match.end(), bool(match["yes"])) for match in _MARKED.finditer(text)]
+    first, marked = _FIRST.match(text), list(_MARKED.finditer(text))
+    verdicts = [(match.end(), bool(match["yes"])) for match in (first, *marked) if match]
     verdicts += _statements(text, move, cut_off)
-    first = _FIRST.match(text)
-    if first and verdicts:
-        return bool(first["yes"]) if max(verdicts)[1] == bool(first["yes"]) else None
-    return bool(first["yes"]) if first else max(verdicts)[1] if verdicts else None
+    if not verdicts:
+        return None
+    last = max(verdicts)[1]
+    return None if first and bool(first["yes"]) != last else last
 
 
 def _statements(text: str, move: str, cut_off: bool) -> Iterator[tuple[int, bool]]:
     """Yield the place of each sentence that says whether the move is legal, and what it says."""
     for sentence in _SENTENCE.finditer(text):
         moves = ["".join(squares) for squares in _UCI.findall(sentence[0])]
-        unfinished = cut_off and sentence.end() == len(text)
-        if (
-            unfinished
-            or _NO_STATEMENT.search(sentence[0])
-            or (move and moves and move not in moves)
-        ):
+        is_unfinished = cut_off and sentence.end() == len(text)
+        is_about_others = move and moves and move not in moves
+        if is_unfinished or is_about_others or _NO_STATEMENT.search(sentence[0]):
             continue
         for match in _STATED.finditer(sentence[0]):
             yield sentence.end(), bool(match["yes"]) != bool(match["denied"])
