@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import unknown_value
 from ..habits.base import Change, Form, Item
-from ..habits.catalog import form_for, resolve_change
+from ..habits.catalog import DEFAULT_FORM, form_for, resolve_change
 from ..providers.base import Question
 from .prompts import ALL, DEFAULT_WORDING, Prompt, Wording, wordings_named
 from .scorer import allowed_answer, forbidden_answer, judge, judge_knowledge, judge_last_line
@@ -41,12 +41,12 @@ class ConditionTemplate:
     """How to build a condition for a rule change.
 
     Attributes:
-        rules: returns the rules in force for a change.
-        text: returns the task for a wording, a change and a form.
-        added: returns the end of the user's last turn for a wording and a change.
+        rules: returns the rules in force for a change; all texts are about these.
+        text: returns the task for a wording, the rules and a form.
+        added: returns the end of the user's last turn for a wording and the rules.
         about: returns the answer that is in question, if one is.
         read: scores the answer.
-        again: returns the text after which the prompt is repeated, for a change.
+        again: returns the text after which the prompt is repeated, for the rules.
         tokens: the token limit of replies that say more than the answer, which is their last line;
             0 for that of the run.
         label: what it does, for sentences on interventions.
@@ -63,28 +63,27 @@ class ConditionTemplate:
     label: str = ""
     asks: str = ""
 
-    def prompt(self, wording: Wording, change: Change, form: Form) -> Prompt:
-        """Return the texts in one wording."""
-        text, added = self.text(wording, change, form), self.added(wording, change)
-        return Prompt(text, added, wording.role, self.again(change))
-
     def condition(
-        self, name: str, change: Change, prompts: Iterable[Prompt], form: Form
+        self, name: str, change: Change, wordings: Iterable[Wording], form: Form
     ) -> Condition:
-        """Return the condition for a rule change with these prompts."""
-        words = change.its_habit.words
-        label = words.fill(self.label)
-        with_help = f"a {{answer}} under the changed rules, with help: {label}"
+        """Return the condition for a rule change, with its prompt in every wording."""
+        rules, words = self.rules(change), change.its_habit.words
+        again = self.again(rules)
+        prompts = [
+            Prompt(self.text(each, rules, form), self.added(each, rules), each.role, again)
+            for each in wordings
+        ]
+        with_help = f"a {{answer}} under the changed rules, with help: {self.label}"
         return Condition(
             name=name,
-            rules=self.rules(change),
+            rules=rules,
             prompts=tuple(prompts),
             read=judge_last_line if self.tokens else self.read,
             about=self.about,
             form=form,
             tokens=self.tokens,
-            label=label or name,
-            asks=words.fill(self.asks or (with_help if label else "")),
+            label=words.fill(self.label),
+            asks=words.fill(self.asks or (with_help if self.label else "")),
         )
 
 
@@ -98,15 +97,15 @@ def _question_about(about: Any, asks: str) -> ConditionTemplate:
     )
 
 
-def _with_example(wording: Wording, change: Change, form: Form) -> str:
-    example = change.its_habit.worked_example(change)
-    return f"{wording.changed_prompt(change, form)}\n\n{example}"
+def _with_example(wording: Wording, rules: Change, form: Form) -> str:
+    example = rules.its_habit.worked_example(rules)
+    return f"{wording.changed_prompt(rules, form)}\n\n{example}"
 
 
 def _helping(name: str, label: str, tokens: int = 0) -> ConditionTemplate:
     """Return an intervention that adds the text of its name."""
     return ConditionTemplate(
-        added=lambda _, change: change.its_habit.help_texts[name], tokens=tokens, label=label
+        added=lambda _, rules: rules.its_habit.help_texts[name], tokens=tokens, label=label
     )
 
 
@@ -119,7 +118,6 @@ CONDITIONS: dict[str, ConditionTemplate] = {
     CHANGED_CONDITION: ConditionTemplate(asks="a {answer} under the changed rules"),
     PLACEBO: ConditionTemplate(
         lambda change: change.placebo_change,
-        lambda wording, change, form: wording.changed_prompt(change.placebo_change, form),
         asks="a {answer} under a similar change that leaves the habit {allowed}",
     ),
     REMINDED: ConditionTemplate(
@@ -130,7 +128,7 @@ CONDITIONS: dict[str, ConditionTemplate] = {
     KNOWS_FORBIDDEN: _question_about(forbidden_answer, "whether a forbidden {answer} is {allowed}"),
     KNOWS_ALLOWED: _question_about(allowed_answer, "whether an allowed {answer} is {allowed}"),
     "repeated": ConditionTemplate(
-        again=lambda change: change.its_habit.help_texts["repeated"], label="repeating the prompt"
+        again=lambda rules: rules.its_habit.help_texts["repeated"], label="repeating the prompt"
     ),
     "conflict-named": _helping("conflict-named", "naming the conflict"),
     "example": ConditionTemplate(text=_with_example, label="a worked example"),
@@ -145,25 +143,22 @@ def interventions() -> list[str]:
     return [name for name, template in CONDITIONS.items() if template.label]
 
 
-def parse_interventions(value: Any) -> tuple[str, ...]:
-    """Return the names of interventions given as a list, or as a text with commas."""
-    given = value if isinstance(value, list | tuple) else [value] if value else []
-    names = [name for text in given for name in str(text).split(",")]
-    return tuple(ALL if name == "True" else name for name in names)  # true in an experiment file
-
-
-def interventions_for(change: Change, given: Sequence[str]) -> tuple[str, ...]:
+def interventions_for(change: Change, given: str | Sequence[str]) -> tuple[str, ...]:
     """Return interventions in the order of the table, with those that ``all`` stands for.
+
+    They are given as a list, or as a text with commas.
 
     Raises:
         InvalidInput: if one is unknown, or makes no sense for the habit of the change.
     """
+    texts = [given] if isinstance(given, str) else given
+    names = [name for text in texts for name in text.split(",") if name]
     has_listed = LISTED in change.its_habit.help_texts
     available = [name for name in interventions() if name != LISTED or has_listed]
-    for name in given:
+    for name in names:
         if name not in (*available, ALL):
             raise unknown_value("intervention", name, [*available, ALL])
-    return tuple(name for name in available if name in given or ALL in given)
+    return tuple(name for name in available if name in names or ALL in names)
 
 
 def conditions_for(
@@ -174,14 +169,11 @@ def conditions_for(
     Raises:
         InvalidInput: if a name is unknown, or a wording does not fit.
     """
-    shown = form or change.its_habit.form
-    conditions = []
+    conditions, shown = [], form or change.its_habit.form
     for name in names:
         if name not in CONDITIONS:
             raise unknown_value("condition", name, CONDITIONS)
-        template = CONDITIONS[name]
-        prompts = [template.prompt(wording, change, shown) for wording in wordings]
-        conditions.append(template.condition(name, change, prompts, shown))
+        conditions.append(CONDITIONS[name].condition(name, change, wordings, shown))
     return tuple(conditions)
 
 
@@ -190,7 +182,7 @@ def question(
     rules: Change | str | Path,
     condition: str = CHANGED_CONDITION,
     wording: Wording | Path | str = DEFAULT_WORDING,
-    form: str | None = None,
+    form: str = DEFAULT_FORM,
 ) -> Question:
     """Return the prompt for an item under a condition, as a run with these rules sends it.
 
@@ -200,8 +192,7 @@ def question(
         InvalidInput: if the condition is unknown, or the rules or the wording do not allow it.
     """
     change = resolve_change(rules)
-    wordings = wordings_named(wording, change)
-    shown = form_for(change, form) if form else None
+    wordings, shown = wordings_named(wording, change), form_for(change, form)
     (resolved,) = conditions_for([condition], change, *wordings, form=shown)
     return resolved.question(item)
 

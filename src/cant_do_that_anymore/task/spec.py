@@ -24,7 +24,6 @@ from .conditions import (
     MOST_REQUESTS,
     interventions,
     interventions_for,
-    parse_interventions,
 )
 from .option_info import (
     LIMITS,
@@ -170,7 +169,6 @@ class Spec:
         "I,...",
         f"Measure what helps: {', '.join(interventions())}; without a value all of them. "
         "Each is one more request per sample.",
-        parse=parse_interventions,
         without_value=ALL,
     )
     n: Annotated[int | None, Ge(1)] = option(
