@@ -32,6 +32,7 @@ KNOWS_FORBIDDEN, KNOWS_ALLOWED = QUESTIONS = ("knows_forbidden", "knows_allowed"
 DIAGNOSIS_CONDITIONS = (STANDARD_CONDITION, CHANGED_CONDITION, PLACEBO, REMINDED, *QUESTIONS)
 # The intervention that not all habits have.
 LISTED = "legal-moves"
+# The conditions of every run, and all that controls are asked under.
 CONTROL_CONDITIONS = (STANDARD_CONDITION, CHANGED_CONDITION)
 MOST_REQUESTS = len(DIAGNOSIS_CONDITIONS) + len(CONTROL_CONDITIONS)  # per sample of a diagnosis
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from functools import partial
 from math import inf
 from reprlib import repr as shortened
 from typing import Any
@@ -36,10 +37,15 @@ class OptionInfo:
     secret: bool = False
 
 
-def option(default: Any, heading: str, metavar: str, help: str, **more: Any) -> Any:
+def _option(heading: str, default: Any, metavar: str, help: str, **more: Any) -> Any:
     """Return a field of `Spec` that users can set, with ``more`` fields of its metadata."""
     info = OptionInfo(heading, metavar, help, **more)
     return field(default=default, repr=not info.secret, metadata={"option": info})
+
+
+model_option, task_option, limit_option = (
+    partial(_option, heading) for heading in (MODEL, TASK, LIMITS)
+)
 
 
 # Fields of a request body that the client sets itself, or that must be absent. The settings are

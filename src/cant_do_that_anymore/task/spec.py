@@ -6,7 +6,6 @@ it from its metadata.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -20,34 +19,26 @@ from ..providers.base import EFFORTS, Effort, Settings
 from ..providers.catalog import parse_name
 from ..validation import check
 from .conditions import (
+    CONTROL_CONDITIONS,
     DIAGNOSIS_CONDITIONS,
     MOST_REQUESTS,
     interventions,
     interventions_for,
 )
 from .option_info import (
-    LIMITS,
-    MODEL,
-    TASK,
     OptionInfo,
-    option,
+    limit_option,
+    model_option,
     parse_body,
     parse_headers,
     parse_price,
+    task_option,
 )
-from .prompts import (
-    ALL,
-    DEFAULT_WORDING,
-    ORIGINAL_RULES,
-    SHIPPED_WORDINGS,
-    Wording,
-)
-from .types import CHANGED_CONDITION, STANDARD_CONDITION, Eval, Reading
+from .prompts import ALL, DEFAULT_WORDING, ORIGINAL_RULES, SHIPPED_WORDINGS, Wording
+from .types import Eval, Reading
 
 DEFAULT_MODEL = "cdta/reader"
 DEFAULT_SEED = 20_220_722
-# Settings, which are fields of the spec under the same names.
-SETTINGS = [item.name for item in fields(Settings)]
 DEFAULT_SAMPLES: dict[Eval, int] = {"all": 1000, "all_small": 100, "all_diagonal": 1000}
 
 
@@ -105,93 +96,76 @@ class Spec:
         InvalidInput: if an option is invalid, what it names does not exist, or options conflict.
     """
 
-    model: str | None = option(
-        None, MODEL, "M", f"Model to evaluate; NAME@URL for a server.  [default: {DEFAULT_MODEL}]"
+    model: str | None = model_option(
+        None, "M", f"Model to evaluate; NAME@URL for a server.  [default: {DEFAULT_MODEL}]"
     )
-    base_url: str | None = option(None, MODEL, "URL", "OpenAI-compatible server, up to /v1.")
-    tag: str = option("", MODEL, "T", "Label to distinguish versions with the same name.")
-    header: tuple[str, ...] = option(
-        (),
-        MODEL,
-        "K=V",
-        "Extra HTTP header; env:NAME reads a variable.",
-        parse=parse_headers,
-        secret=True,
+    base_url: str | None = model_option(None, "URL", "OpenAI-compatible server, up to /v1.")
+    tag: str = model_option("", "T", "Label to distinguish versions with the same name.")
+    header: tuple[str, ...] = model_option(
+        (), "K=V", "Extra HTTP header; env:NAME reads a variable.", parse=parse_headers, secret=True
     )
-    temperature: Annotated[float, Ge(0)] = option(1.0, MODEL, "T", "Sampling temperature.")
-    max_tokens: Annotated[int | None, Ge(1)] = option(
-        None, MODEL, "K", "Token limit of a reply.  [default: automatic; base models: 4]"
+    temperature: Annotated[float, Ge(0)] = model_option(1.0, "T", "Sampling temperature.")
+    max_tokens: Annotated[int | None, Ge(1)] = model_option(
+        None, "K", "Token limit of a reply.  [default: automatic; base models: 4]"
     )
-    reasoning_effort: Effort | None = option(None, MODEL, "E", _join(*EFFORTS))
-    extra_body: str | Mapping[str, Any] = option(
-        "", MODEL, "JSON", "Extra fields for every request body.", parse=parse_body
+    reasoning_effort: Effort | None = model_option(None, "E", _join(*EFFORTS))
+    extra_body: str | Mapping[str, Any] = model_option(
+        "", "JSON", "Extra fields for every request body.", parse=parse_body
     )
-    eval: Eval = option("all", TASK, "E", _join(*DEFAULT_SAMPLES))
-    rules: str | Change = option(
-        ORIGINAL_RULES,
-        TASK,
-        "KEY",
-        "Rule change (see cdta rules), or FILE.toml.",
-        parse=_parse_rules,
+    eval: Eval = task_option("all", "E", _join(*DEFAULT_SAMPLES))
+    rules: str | Change = task_option(
+        ORIGINAL_RULES, "KEY", "Rule change (see cdta rules), or FILE.toml.", parse=_parse_rules
     )
-    pool: str | Path | None = option(
-        None,
-        TASK,
-        "FILE",
-        "Candidates: a file, games (bundled), or common (a fifth of the requests).",
+    pool: str | Path | None = task_option(
+        None, "FILE", "Candidates: a file, games (bundled), or common (a fifth of the requests)."
     )
-    dataset: str | Path | None = option(
-        None, TASK, "D", "Use these positions: a file or a dataset's name."
+    dataset: str | Path | None = task_option(
+        None, "D", "Use these positions: a file or a dataset's name."
     )
     fallback_dataset: str | None = None
     select_effort: Effort | None = None
-    wording: str | Path | Wording | tuple[str | Path | Wording, ...] = option(
+    wording: str | Path | Wording | tuple[str | Path | Wording, ...] = task_option(
         ALL,
-        TASK,
         "W",
         f"Prompts: {ALL} {len(SHIPPED_WORDINGS)} wordings, {DEFAULT_WORDING}, or some of "
         f"{', '.join(SHIPPED_WORDINGS)}; a TOML file; openai-evals:WHEEL for the original's.",
     )
-    form: str = option(DEFAULT_FORM, TASK, "F", f"How the position is shown: {_join(*FORMS)}")
+    form: str = task_option(DEFAULT_FORM, "F", f"How the position is shown: {_join(*FORMS)}")
     conditions: tuple[str, ...] = ()
-    reading: Reading = option(
-        "lenient", TASK, "R", "How to read replies: lenient, or exact as in the original."
+    reading: Reading = task_option(
+        "lenient", "R", "How to read replies: lenient, or exact as in the original."
     )
-    diagnose: bool = option(
-        False,
-        TASK,
-        "",
-        f"Diagnose why the habit stays ({MOST_REQUESTS} requests per sample, not 2).",
+    diagnose: bool = task_option(
+        False, "", f"Diagnose why the habit stays ({MOST_REQUESTS} requests per sample, not 2)."
     )
-    interventions: str | Sequence[str] = option(
+    interventions: str | Sequence[str] = task_option(
         (),
-        TASK,
         "I,...",
         f"Measure what helps: {', '.join(interventions())}; without a value all of them. "
         "Each is one more request per sample.",
         without_value=ALL,
     )
-    n: Annotated[int | None, Ge(1)] = option(
-        None, TASK, "N", "Number of samples.  [default: 1000; all_small: 100]"
+    n: Annotated[int | None, Ge(1)] = task_option(
+        None, "N", "Number of samples.  [default: 1000; all_small: 100]"
     )
     max_samples: Annotated[int | None, Ge(1)] = None
-    seed: Annotated[int, Ge(0), Lt(2**63)] = option(
-        DEFAULT_SEED, TASK, "S", "Seed for drawing positions."
+    seed: Annotated[int, Ge(0), Lt(2**63)] = task_option(
+        DEFAULT_SEED, "S", "Seed for drawing positions."
     )
-    max_connections: Annotated[int | None, Ge(1)] = option(
-        None, LIMITS, "C", "Maximum number of concurrent requests.  [default: automatic]"
+    max_connections: Annotated[int | None, Ge(1)] = limit_option(
+        None, "C", "Maximum number of concurrent requests.  [default: automatic]"
     )
-    price: tuple[float, float] | str | None = option(
-        None, LIMITS, "IN,OUT", "USD per million tokens.  [default: list price]", parse=parse_price
+    price: tuple[float, float] | str | None = limit_option(
+        None, "IN,OUT", "USD per million tokens.  [default: list price]", parse=parse_price
     )
-    max_cost: Annotated[float | None, Ge(0)] = option(
-        None, LIMITS, "USD", "Spending limit in USD.  [default: 5]"
+    max_cost: Annotated[float | None, Ge(0)] = limit_option(
+        None, "USD", "Spending limit in USD.  [default: 5]"
     )
-    keep_looking: bool = option(
-        False, LIMITS, "", "Search the whole pool even if few positions qualify."
+    keep_looking: bool = limit_option(
+        False, "", "Search the whole pool even if few positions qualify."
     )
-    fresh: bool = option(
-        False, LIMITS, "", "Ignore the cache: send every request and save no answers."
+    fresh: bool = limit_option(
+        False, "", "Ignore the cache: send every request and save no answers."
     )
 
     def __post_init__(self) -> None:
@@ -217,8 +191,8 @@ class Spec:
 
     @property
     def settings(self) -> Settings:
-        """The settings of its requests."""
-        return Settings(**{name: getattr(self, name) for name in SETTINGS})
+        """The settings of its requests, which are fields of the same names."""
+        return Settings(**{item.name: getattr(self, item.name) for item in fields(Settings)})
 
     @property
     def non_defaults(self) -> dict[str, Any]:
@@ -236,9 +210,8 @@ class Spec:
     @property
     def all_conditions(self) -> tuple[str, ...]:
         """All conditions of the run."""
-        of_run = STANDARD_CONDITION, CHANGED_CONDITION
         of_diagnosis = DIAGNOSIS_CONDITIONS if self.diagnose else ()
-        names = (*of_run, *self.conditions, *of_diagnosis, *self.interventions)
+        names = (*CONTROL_CONDITIONS, *self.conditions, *of_diagnosis, *self.interventions)
         return tuple(dict.fromkeys(names))
 
     @property
@@ -268,13 +241,7 @@ OPTIONS: dict[str, OptionInfo] = {
     item.name: item.metadata["option"] for item in fields(Spec) if item.metadata
 }
 """The fields that users can set, in the order of the help."""
-SECRET = {item.name for item in fields(Spec) if not item.repr}
-
-
-@cache
-def _hints() -> dict[str, Any]:
-    """Return the types of all fields, with their constraints."""
-    return get_type_hints(Spec, include_extras=True)
+_HINTS = get_type_hints(Spec, include_extras=True)
 
 
 def validate_option(name: str, value: Any) -> Any:
@@ -285,4 +252,5 @@ def validate_option(name: str, value: Any) -> Any:
     """
     info, is_text = OPTIONS.get(name), isinstance(value, str)
     value = info.parse(value) if info and info.parse else value
-    return check(_hints()[name], value, name, text=is_text, secret=name in SECRET)
+    is_secret = info is not None and info.secret
+    return check(_HINTS[name], value, name, text=is_text, secret=is_secret)
