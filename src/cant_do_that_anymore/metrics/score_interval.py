@@ -37,65 +37,34 @@ def ratio_of_cells(cells: Sequence[Cell]) -> float:
     return sum(c.count * c.part for c in cells) / sum(c.count * c.whole for c in cells)
 
 
-def score(cells: Sequence[Cell], ratio: float) -> float:
-    """Return the distance of the samples from a hypothetical ratio in standard errors.
-
-    With d the deviations, the most likely probability of a cell is count / (n (1 + m d)), where the
-    multiplier m makes their expectation 0. It follows that the variance of the sum of all d is that
-    sum divided by m, and the squared score is the sum times m.
-    """
-    deviations = [(c.part - ratio * c.whole, c.count) for c in cells]
-    total = sum([count * d for d, count in deviations])
-    if total == 0:
-        return 0.0
-    if total < 0:
-        deviations = [(-d, count) for d, count in deviations]
-    furthest, _ = min(deviations)
-    if furthest >= 0:
-        return inf
-    return sqrt(abs(total) * _multiplier(deviations, -1 / furthest))
-
-
-def _multiplier(deviations: list[tuple[float, int]], largest: float) -> float:
-    """Return the m > 0 at which the sum of count d / (1 + m d), which falls with m, is 0.
-
-    At the largest m, cells with the most negative d would have unbounded probability. If no sample
-    is in such a cell and the sum is still positive there, the remaining probability belongs to it.
-    """
-    seen = [(d, float(count)) for d, count in deviations if count]
-    free = 1 + largest * min(seen)[0] > 1e-12
-    if free and sum(count * d / (1 + largest * d) for d, count in seen) >= 0:
-        return largest
-    low = m = 0.0
-    high = largest
-    for _ in range(_HALVINGS):
-        value = slope = 0.0
-        for d, count in seen:
-            share = d / (1.0 + m * d)
-            counted = count * share
-            value += counted
-            slope -= counted * share
-        if value > 0:
-            low = m
-        else:
-            high = m
-        # Newton's step, unless it leaves the bracket of the root.
-        step = m - value / slope if slope else low
-        step = step if low < step < high else (low + high) / 2
-        if abs(step - m) <= 1e-16 * high:
-            break
-        m = step
-    return m
-
-
 def score_limits(cells: Sequence[Cell], critical: float) -> tuple[float, float]:
     """Return the lowest and the highest ratio whose score is at most the critical value."""
     value = ratio_of_cells(cells)
 
     def rejected(ratio: float) -> bool:
-        return score(cells, ratio) > critical
+        return is_rejected(cells, ratio, critical)
 
     return interval_end(rejected, value, -inf), interval_end(rejected, value, inf)
+
+
+def is_rejected(cells: Sequence[Cell], ratio: float, critical: float) -> bool:
+    """Whether the samples are further from a ratio than the critical value, in standard errors.
+
+    With d the deviations, the most likely probability of a cell is count / (n (1 + m d)), where the
+    multiplier m makes their expectation 0: at m, the sum of count d / (1 + m d) is 0. It follows
+    that the squared score is the sum of all d times m. That of the critical value has a smaller m
+    if, at its own m, the sum is still positive, since it falls with m. No m is larger than the one
+    at which a cell would have unbounded probability.
+    """
+    deviations = [(cell.part - ratio * cell.whole, cell.count) for cell in cells]
+    total = sum([count * d for d, count in deviations])
+    if total < 0:
+        deviations, total = [(-d, count) for d, count in deviations], -total
+    furthest, _ = min(deviations)
+    if total == 0 or furthest >= 0:
+        return total > 0
+    m = critical**2 / total
+    return 1 + m * furthest > 0 and sum([count * d / (1 + m * d) for d, count in deviations]) > 0
 
 
 def interval_end(
