@@ -3,6 +3,7 @@
 test_protocol.py has a second implementation of all intervals, also of clustered ones.
 """
 
+from collections.abc import Collection
 from math import inf
 from random import Random
 
@@ -14,15 +15,16 @@ from cant_do_that_anymore.metrics.intervals import (
     DIFFERENCE,
     DROP,
     SHARE,
+    Pair,
     Ratio,
-    Support,
     mean_interval,
 )
 from cant_do_that_anymore.metrics.score_interval import Cell, score_limits
 
 Table = tuple[int, int, int, int]
 """Counts of pairs of answers: yes-yes, yes-no, no-yes, no-no."""
-Rows = list[tuple[int, tuple[int, int]]]
+Support = Collection[Pair]
+Rows = list[tuple[int, Pair]]
 """The group, the part and the whole of each sample."""
 
 NINETY = 1.6448536269514722
@@ -78,11 +80,11 @@ supports_and_rows = st.sampled_from(RANGES).flatmap(
 
 
 def ratio_of(rows: Rows, support: Support) -> Ratio:
-    return Ratio([part for _, (part, _) in rows], [whole for _, (_, whole) in rows], support)
+    return Ratio([pair for _, pair in rows], support)
 
 
 def interval_of(rows: Rows, support: Support) -> tuple[float, float]:
-    return ratio_of(rows, support).tally([group for group, _ in rows]).interval()
+    return ratio_of(rows, support).interval([group for group, _ in rows])
 
 
 @given(supports_and_rows, st.randoms())

@@ -102,7 +102,7 @@ def _habit_score(sample: Sample, habit: Habit) -> Score:
         if reply.answer:
             texts[name] = habit.label(sample.item, reply.answer)
     return Score(
-        value=UPTAKE.ratio([sample]).parts[0],
+        value=UPTAKE.pair(sample)[0],
         answer=" / ".join(texts.values()),
         explanation="\n\n".join(
             f"**{name}:** {texts[name]} ({habit.words.label(reply.outcome)})"
@@ -120,7 +120,7 @@ def _habit_score(sample: Sample, habit: Habit) -> Score:
 @scorer(metrics=[])
 def violation_before() -> Scorer:
     """1 if the answer under the standard rules breaks the changed rules."""
-    return _number(lambda sample: UPTAKE.ratio([sample]).wholes[0])
+    return _number(lambda sample: UPTAKE.pair(sample)[1])
 
 
 @scorer(metrics=[])

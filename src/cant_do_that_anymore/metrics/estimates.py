@@ -8,11 +8,11 @@ the lower end of the one to the upper end of the other.
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 from ..formatting import in_points, rounded
 from ..task.types import Sample, Samples, ScoredAnswer
-from .clusters import Tally
-from .intervals import DIFFERENCE, DROP, SHARE, Ratio, difference_tally, value_of
+from .intervals import DIFFERENCE, DROP, SHARE, Ratio, difference_of
 from .score_interval import ALPHA
 
 # An interval that reaches at most so far on either side is narrow enough.
@@ -89,22 +89,15 @@ class Event:
     condition: str
     test: Callable[[ScoredAnswer], bool]
 
-    def holds(self, sample: Sample) -> bool:
-        """Whether it is, as scored."""
-        return self.test(sample.replies[self.condition])
-
-    def least(self, sample: Sample) -> bool:
-        """Whether it is, if an unusable reply is not."""
-        return sample.replies[self.condition].usable and self.holds(sample)
-
-    def most(self, sample: Sample) -> bool:
-        """Whether it is, if an unusable reply is."""
-        return not sample.replies[self.condition].usable or self.holds(sample)
+    def holds(self, sample: Sample, if_unusable: bool | None = None) -> bool:
+        """Whether it is, as scored or, of an unusable reply, as given."""
+        reply = sample.replies[self.condition]
+        return self.test(reply) if reply.usable or if_unusable is None else if_unusable
 
 
-# How to read the first and the second event of a measure: method names of `Event`.
-Reading = tuple[str, str]
-AS_SCORED, LOWEST, HIGHEST = ("holds", "holds"), ("least", "most"), ("most", "least")
+# Whether the first and the second event of a measure are assumed of an unusable reply.
+Reading = tuple[bool | None, bool | None]
+AS_SCORED, LOWEST, HIGHEST = (None, None), (False, True), (True, False)
 
 
 @dataclass(frozen=True)
@@ -129,40 +122,35 @@ class Measure:
     requires: Event | None = None
     meaning: str = ""
 
-    @property
-    def conditions(self) -> set[str]:
-        """The names of the conditions whose replies it needs."""
-        return {event.condition for event in (self.first, self.second) if event}
+    def pair(self, sample: Sample, reading: Reading = AS_SCORED) -> tuple[int, int]:
+        """Return the part and the whole of a sample."""
+        first = int(self.first.holds(sample, reading[0]))
+        second = int(self.second.holds(sample, reading[1])) if self.second else 0
+        return first - second, first if self.relative else 1
 
     def ratio(self, samples: Samples, reading: Reading = AS_SCORED) -> Ratio:
-        """Return a part and a whole for each sample."""
-        firsts = [int(getattr(self.first, reading[0])(sample)) for sample in samples]
-        wholes = firsts if self.relative else [1] * len(firsts)
-        if not self.second:
-            return Ratio(firsts, wholes, SHARE)
-        seconds = (int(getattr(self.second, reading[1])(sample)) for sample in samples)
-        parts = [a - b for a, b in zip(firsts, seconds, strict=True)]
-        return Ratio(parts, wholes, DROP if self.relative else DIFFERENCE)
+        """Return the pairs of all samples."""
+        support = SHARE if not self.second else DROP if self.relative else DIFFERENCE
+        return Ratio([self.pair(sample, reading) for sample in samples], support)
 
     def is_defined(self, samples: Samples) -> bool:
         """Whether it has a value, however unusable replies are read."""
-        needed = [event.holds for event in (self.requires,) if event]
-        needed += [self.first.least] if self.relative else []
-        return bool(samples) and all(any(map(holds, samples)) for holds in needed)
+        needed = [self.requires, self.first if self.relative else None]
+        return bool(samples) and all(
+            any(event.holds(sample, if_unusable=False) for sample in samples)
+            for event in needed
+            if event
+        )
+
+    def has_unusable(self, samples: Samples) -> bool:
+        """Whether any reply that it needs is unusable or missing."""
+        names = [event.condition for event in (self.first, self.second) if event]
+        return any(not sample.replies[name].usable for sample in samples for name in names)
 
     def estimate(self, samples: Samples) -> Estimate | None:
         """Return its value over the answered samples, with the interval; None if undefined."""
-        scored = answered(samples)
-        if not self.is_defined(scored):
-            return None
-        ratio = self.ratio(scored)
-        tallies = [ratio.tally(groups_of(scored))]
-        if any_unusable(samples, self.conditions):
-            groups = groups_of(samples)
-            tallies += [self.ratio(samples, reading).tally(groups) for reading in (LOWEST, HIGHEST)]
-        low, high = _hull([tally.interval() for tally in tallies])
-        estimate = Estimate(ratio.value, low, high, len(scored))
-        return -estimate if self.negated else estimate
+        found = _estimate([(self, samples)], ALPHA)
+        return -found if found and self.negated else found
 
 
 def difference(
@@ -179,39 +167,41 @@ def difference(
         others: those of the second, in the same order; by default the same.
         comparisons: of so many intervals, all contain their true values with 95% probability.
     """
-    others = samples if others is None else others
-    pairs = list(zip(samples, others, strict=True))
-    both = [pair for pair in pairs if all(sample.answered for sample in pair)]
-    scored = [pair[0] for pair in both], [pair[1] for pair in both]
-    if not first.is_defined(scored[0]) or not second.is_defined(scored[1]):
+    sides = [(first, samples), (second, samples if others is None else others)]
+    return _estimate(sides, ALPHA / comparisons)
+
+
+# A measure with its samples. A number has one side, and a difference has two.
+Sides = Sequence[tuple[Measure, Samples]]
+
+
+def _estimate(sides: Sides, alpha: float) -> Estimate | None:
+    """Return the number over the answered samples, with the interval; None if undefined."""
+    rows = zip(*(samples for _, samples in sides), strict=True)
+    is_answered = [all(sample.answered for sample in row) for row in rows]
+    scored = [(measure, [*compress(samples, is_answered)]) for measure, samples in sides]
+    if not all(measure.is_defined(samples) for measure, samples in scored):
         return None
-
-    def tally(of: tuple[Samples, Samples], readings: tuple[Reading, Reading]) -> Tally:
-        ratios = first.ratio(of[0], readings[0]), second.ratio(of[1], readings[1])
-        return difference_tally(*ratios, groups_of(of[0]))
-
-    observed = tally(scored, (AS_SCORED, AS_SCORED))
-    tallies = [observed]
-    if any_unusable(samples, first.conditions) or any_unusable(others, second.conditions):
-        everything = samples, others
-        tallies += [tally(everything, ends) for ends in ((LOWEST, HIGHEST), (HIGHEST, LOWEST))]
-    low, high = _hull([each.interval(ALPHA / comparisons) for each in tallies])
-    return Estimate(value_of(observed), low, high, len(both))
+    intervals = [_interval(scored, (AS_SCORED, AS_SCORED), alpha)]
+    if any(measure.has_unusable(samples) for measure, samples in sides):
+        ends = (LOWEST, HIGHEST), (HIGHEST, LOWEST)
+        intervals += [_interval(sides, readings, alpha) for readings in ends]
+    value, *subtracted = (measure.ratio(samples).value for measure, samples in scored)
+    low, high = min(low for low, _ in intervals), max(high for _, high in intervals)
+    return Estimate(value - sum(subtracted), low, high, sum(is_answered))
 
 
-def _hull(intervals: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return the interval that contains all of these."""
-    return min(low for low, _ in intervals), max(high for _, high in intervals)
+def _interval(sides: Sides, readings: tuple[Reading, Reading], alpha: float) -> tuple[float, float]:
+    """Return the interval of the number, with a reading of unusable replies for each side."""
+    pairs = zip(sides, readings, strict=False)
+    ratios = [measure.ratio(samples, reading) for (measure, samples), reading in pairs]
+    ratio = difference_of(*ratios) if len(ratios) > 1 else ratios[0]
+    return ratio.interval(groups_of(sides[0][1]), alpha)
 
 
 def answered(samples: Samples) -> list[Sample]:
     """Return the samples with an answer to every request; only these enter the values."""
     return [sample for sample in samples if sample.answered]
-
-
-def any_unusable(samples: Samples, conditions: set[str]) -> bool:
-    """Whether any reply under these conditions is unusable or missing."""
-    return any(not sample.replies[name].usable for sample in samples for name in conditions)
 
 
 def groups_of(samples: Samples) -> list[Hashable]:
@@ -229,16 +219,15 @@ def joined(pairs: Sequence[tuple[Hashable, Hashable]]) -> list[Hashable]:
     [1, 1, 1, 1, 4]
     """
     parents: dict[Hashable, Hashable] = {}
+    first_group: dict[Hashable, Hashable] = {}
 
     def root_of(group: Hashable) -> Hashable:
-        while (parent := parents.get(group, group)) != group:
-            parents[group] = parents.get(parent, parent)  # path halving
-            group = parent
+        while group in parents:
+            group = parents[group]
         return group
 
-    first_group: dict[Hashable, Hashable] = {}
     for group, subject in pairs:
-        earlier = first_group.setdefault(subject, group)
-        if earlier != group and (root := root_of(earlier)) != (other_root := root_of(group)):
+        root, other_root = root_of(first_group.setdefault(subject, group)), root_of(group)
+        if root != other_root:
             parents[other_root] = root
     return [root_of(group) for group, _ in pairs]
