@@ -20,7 +20,8 @@ from inspect_ai.solver import TaskState
 
 from ..habits.base import Habit
 from ..habits.catalog import restored_change
-from ..metrics.compute import estimates_of, findings_of
+from ..metrics.compute import estimates_of
+from ..metrics.diagnosis import findings_of
 from ..metrics.estimates import Estimate
 from ..metrics.measures import MEASURES, UPTAKE
 from ..providers.base import Answer, Usage

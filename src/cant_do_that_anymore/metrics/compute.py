@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..providers.base import Usage
-from ..task.conditions import DIAGNOSIS_CONDITIONS
+from ..task.conditions import control_conditions
 from ..task.types import Condition, Outcome, Plan, Samples, answers_of
-from .diagnosis import Finding, diagnose
+from .diagnosis import Finding, findings_of
 from .estimates import Estimate, answered, groups_of
 from .interventions import Effect, effects_of
 from .measures import MEASURES, UPTAKE, lengths, reasoning_tokens
@@ -70,18 +70,6 @@ def estimates_of(samples: Samples, conditions: Sequence[str]) -> dict[str, Estim
     }
 
 
-def findings_of(
-    samples: Samples,
-    controls: Samples,
-    conditions: Sequence[str],
-    interventions: Sequence[str] = (),
-) -> dict[str, Finding]:
-    """Return the findings of a diagnosis; none if its conditions are missing."""
-    if not set(DIAGNOSIS_CONDITIONS) <= set(conditions):
-        return {}
-    return diagnose(samples, controls, interventions)
-
-
 def compute(samples: Samples, controls: Samples, plan: Plan) -> Results:
     """Compute all results, for any number of samples."""
     scored, names = answered(samples), [condition.name for condition in plan.conditions]
@@ -91,12 +79,8 @@ def compute(samples: Samples, controls: Samples, plan: Plan) -> Results:
         n=len(scored),
         groups=len(set(groups_of(scored))),
         failed=len(samples) - len(scored),
-        outcomes={condition.name: _outcomes(samples, condition) for condition in plan.conditions},
-        control_outcomes={
-            condition.name: _outcomes(controls, condition)
-            for condition in plan.conditions
-            if controls and condition.name in controls[0].replies
-        },
+        outcomes=_outcomes(samples, plan.conditions),
+        control_outcomes=_outcomes(controls, control_conditions(plan)) if controls else {},
         usage=sum((answer.usage for answer in answers_of([*samples, *controls])), Usage()),
         wordings=by_wording(samples, plan, estimates.get(UPTAKE.name)),
         diagnosis=findings_of(samples, controls, names, plan.interventions),
@@ -104,6 +88,10 @@ def compute(samples: Samples, controls: Samples, plan: Plan) -> Results:
     )
 
 
-def _outcomes(samples: Samples, condition: Condition) -> dict[Outcome, int]:
-    counts = Counter(sample.replies[condition.name].outcome for sample in samples)
-    return {outcome: counts[outcome] for outcome in condition.outcomes}
+def _outcomes(samples: Samples, conditions: Sequence[Condition]) -> dict[str, dict[Outcome, int]]:
+    counts = {
+        c.name: Counter(sample.replies[c.name].outcome for sample in samples) for c in conditions
+    }
+    return {
+        c.name: {outcome: counts[c.name][outcome] for outcome in c.outcomes} for c in conditions
+    }

@@ -11,7 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..task.conditions import KNOWS_ALLOWED, KNOWS_FORBIDDEN, PLACEBO, REMINDED
+from ..task.conditions import (
+    DIAGNOSIS_CONDITIONS,
+    KNOWS_ALLOWED,
+    KNOWS_FORBIDDEN,
+    PLACEBO,
+    REMINDED,
+)
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, Samples
 from .estimates import Estimate, Event, Measure, difference
 from .measures import DELTA, UPTAKE, uptake_under, usual
@@ -45,10 +51,15 @@ _RULE_EFFECT = Measure("rule_effect", usual(PLACEBO), usual(CHANGED_CONDITION))
 _OTHER_PLAY = Measure("other_play", usual(CHANGED_CONDITION), usual(STANDARD_CONDITION))
 
 
-def diagnose(
-    samples: Samples, controls: Samples, interventions: Sequence[str] = ()
+def findings_of(
+    samples: Samples,
+    controls: Samples,
+    conditions: Sequence[str],
+    interventions: Sequence[str] = (),
 ) -> dict[str, Finding]:
-    """Answer all questions; a reminder may be one of several interventions."""
+    """Answer all questions, if their conditions are there; interventions may have a reminder."""
+    if not set(DIAGNOSIS_CONDITIONS) <= set(conditions):
+        return {}
     effects = len(interventions) if REMINDED in interventions else 1
     knowledge, rule = _KNOWLEDGE.estimate(samples), _RULE_EFFECT.estimate(samples)
     reminder = difference(uptake_under(REMINDED), UPTAKE, samples, comparisons=effects)

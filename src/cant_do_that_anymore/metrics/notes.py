@@ -16,22 +16,23 @@ from ..task.types import (
     answers_of,
 )
 from .compute import Results
-from .measures import SHARE_BEFORE
 
 MIN_SAMPLES = 5  # with fewer, a run is a trial
-WEAK_HABIT = 0.3  # share of usual answers under the standard rules
 NOTABLE_CUTS = 0.01  # share of replies that are cut off
 NOTABLE_UNUSABLE = 0.05  # share of replies under a condition that are unusable
 
 
 def notes_on(samples: Samples, controls: Samples, results: Results, plan: Plan) -> list[str]:
     """Return all notes on a run."""
+    everything = [*samples, *controls]
+    adjustments = _adjustments_of(everything)
     return [
         *_on_size(samples, results, plan),
-        *_on_habit(results, plan),
         *_on_unusable_replies(results, plan),
         *_on_wording(plan),
-        *_on_model([*samples, *controls]),
+        *notes_on_adjustments(adjustments),
+        *_on_cut_off_replies(everything, adjustments),
+        *_on_versions(versions_of(everything)),
     ]
 
 
@@ -46,22 +47,12 @@ def _on_size(samples: Samples, results: Results, plan: Plan) -> Iterator[str]:
         yield f"left out {pluralize(results.failed, 'sample')} without an answer{consequence}"
 
 
-def _on_habit(results: Results, plan: Plan) -> Iterator[str]:
-    share, words = results.get(SHARE_BEFORE), plan.change.its_habit.words
-    if share and 0 < share.value < WEAK_HABIT and plan.eval != "all_diagonal":
-        yield (
-            f"the habit is weak: the model {words.does} {percentage(share.value, 0)} of the "
-            f"{words.items} {words.as_usual}"
-        )
-
-
 def _on_unusable_replies(results: Results, plan: Plan) -> Iterator[str]:
     for condition in (STANDARD_CONDITION, CHANGED_CONDITION):
-        counts = {kind: n for kind, n in results.outcomes[condition].items() if n}
-        unusable = {kind: n for kind, n in counts.items() if kind in UNUSABLE_OUTCOMES}
-        share = sum(unusable.values()) / max(1, sum(counts.values()))
+        share, counts = results.share(condition, *UNUSABLE_OUTCOMES), results.outcomes[condition]
         if share > NOTABLE_UNUSABLE:
-            kinds = ", ".join(f"{count:,} {kind}" for kind, count in unusable.items())
+            unusable = [kind for kind in counts if kind in UNUSABLE_OUTCOMES and counts[kind]]
+            kinds = ", ".join(f"{counts[kind]:,} {kind}" for kind in unusable)
             yield plan.change.its_habit.words.fill(
                 f"{percentage(share, 0)} of the replies under the {condition} rules contain no "
                 f"{{answer}} ({kinds}); the intervals allow for anything they could have meant"
@@ -78,16 +69,12 @@ def _on_wording(plan: Plan) -> Iterator[str]:
             )
 
 
-def _on_model(samples: Samples) -> list[str]:
+def _adjustments_of(samples: Samples) -> set[str]:
     answers = [answer for answer in answers_of(samples) if not answer.error]
     adjustments = {made for answer in answers for made in answer.adjustments}
     if not any(answer.stop_reason == "length" for answer in answers):
         adjustments.discard(SMALLER_LIMIT)  # nothing was cut off by it
-    return [
-        *notes_on_adjustments(adjustments),
-        *_on_cut_off_replies(samples, adjustments),
-        *_on_versions(versions_of(samples)),
-    ]
+    return adjustments
 
 
 def _on_cut_off_replies(samples: Samples, adjustments: set[str]) -> Iterator[str]:

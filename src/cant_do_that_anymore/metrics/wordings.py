@@ -18,6 +18,9 @@ from .measures import UPTAKE
 from .score_interval import interval_end
 
 MAX_SPREAD = 1.0  # of values between -1 and 1
+# With a smaller share of usual answers under the standard rules, a few would-be violations decide
+# the value of a wording: its interval is too narrow.
+WEAK_HABIT = 0.3
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ from ..metrics.measures import (
     SHARE_BEFORE,
     reasoning_name,
 )
-from ..metrics.notes import MIN_SAMPLES, NOTABLE_UNUSABLE, WEAK_HABIT
+from ..metrics.notes import MIN_SAMPLES, NOTABLE_UNUSABLE
+from ..metrics.wordings import WEAK_HABIT
 from ..runs.run import Run
 from ..task.types import CHANGED_CONDITION, STANDARD_CONDITION, UNUSABLE_OUTCOMES
 
