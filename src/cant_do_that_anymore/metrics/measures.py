@@ -42,6 +42,11 @@ def uptake_under(condition: str) -> Measure:
 
 UPTAKE = uptake_under(CHANGED_CONDITION)
 BEFORE, AFTER = usual(STANDARD_CONDITION), usual(CHANGED_CONDITION)
+DELTA = Measure(
+    "delta", BEFORE, AFTER, negated=True, meaning="change in the share of usual answers"
+)
+SHARE_BEFORE = "predicted_move_proportion"
+SHARE_AFTER = "predicted_move_in_variant_proportion"
 # The measures of the original eval. They count any reply but the usual answer as a change.
 ORIGINAL = (
     Measure(
@@ -52,20 +57,10 @@ ORIGINAL = (
         negated=True,
         meaning="relative change in usual answers",
     ),
-    Measure("delta", BEFORE, AFTER, negated=True, meaning="change in the share of usual answers"),
-    Measure(
-        "predicted_move_proportion",
-        BEFORE,
-        meaning="share of usual answers under the standard rules",
-    ),
-    Measure(
-        "predicted_move_in_variant_proportion",
-        AFTER,
-        meaning="share of usual answers under the changed rules",
-    ),
+    DELTA,
+    Measure(SHARE_BEFORE, BEFORE, meaning="share of usual answers under the standard rules"),
+    Measure(SHARE_AFTER, AFTER, meaning="share of usual answers under the changed rules"),
 )
-DELTA = ORIGINAL[1]
-SHARE_BEFORE, SHARE_AFTER = ORIGINAL[2].name, ORIGINAL[3].name
 MEASURES = {measure.name: measure for measure in (UPTAKE, *ORIGINAL)}
 
 # The original's numbers about chess: the number of moves so far.

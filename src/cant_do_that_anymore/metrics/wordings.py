@@ -10,7 +10,7 @@ method: Viechtbauer, 2007).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, lgamma, log, sqrt
-from statistics import NormalDist, variance
+from statistics import NormalDist, fmean, variance
 
 from ..task.types import Plan, Sample, Samples
 from .estimates import Estimate
@@ -18,8 +18,7 @@ from .measures import UPTAKE
 from .score_interval import interval_end
 
 MAX_SPREAD = 1.0  # of values between -1 and 1
-# With a smaller share of usual answers under the standard rules, a few would-be violations decide
-# the value of a wording: its interval is too narrow.
+# With a smaller share of usual answers under the standard rules, the interval is too narrow.
 WEAK_HABIT = 0.3
 
 
@@ -58,19 +57,6 @@ def spread_of(estimates: Sequence[Estimate], pooled: Estimate) -> Estimate:
     values, sizes = [e.value for e in estimates], [e.n for e in estimates]
     error = (pooled.reach / NormalDist().inv_cdf(0.975)) ** 2
     errors = [error * sum(sizes) / n for n in sizes]
-    unexplained = max(0.0, variance(values) - sum(errors) / len(errors))
-    spread = min(MAX_SPREAD, sqrt(unexplained))
-    low, high = spread_interval(values, errors)
-    return Estimate(spread, min(low, spread), max(high, spread), len(values))
-
-
-def spread_interval(values: Sequence[float], errors: Sequence[float]) -> tuple[float, float]:
-    """Return the 95% interval of the standard deviation between groups.
-
-    Args:
-        values: one per group.
-        errors: the sampling variances of the values.
-    """
 
     def largest_with(probability: float) -> float:
         """Return the largest spread with at least this probability of smaller deviations."""
@@ -81,7 +67,9 @@ def spread_interval(values: Sequence[float], errors: Sequence[float]) -> tuple[f
 
         return interval_end(rejected, 0.0, MAX_SPREAD, within=1e-12)
 
-    return largest_with(0.975), largest_with(0.025)
+    spread = min(MAX_SPREAD, sqrt(max(0.0, variance(values) - fmean(errors))))
+    low, high = min(spread, largest_with(0.975)), max(spread, largest_with(0.025))
+    return Estimate(spread, low, high, len(values))
 
 
 def _heterogeneity(values: Sequence[float], errors: Sequence[float], between: float) -> float:
