@@ -110,7 +110,6 @@ def test_copies_within_a_group_do_not_narrow_the_interval(rows: Rows, times: int
 
 
 def test_too_little_data_gives_no_interval_of_a_mean() -> None:
-    assert mean_interval([], []) is None
     assert mean_interval([1, 2, 3], [7, 7, 7]) is None  # one group
     assert mean_interval([0, 0, 0], [1, 2, 3]) is None  # no variation
     assert mean_interval([1] * 9 + [2], [0] * 9 + [1]) is None  # about one group

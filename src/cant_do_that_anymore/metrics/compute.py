@@ -74,13 +74,14 @@ def compute(samples: Samples, controls: Samples, plan: Plan) -> Results:
     """Compute all results, for any number of samples."""
     scored, names = answered(samples), [condition.name for condition in plan.conditions]
     estimates = estimates_of(samples, names)
+    of_controls = control_conditions(plan) if controls else ()
     return Results(
         estimates=estimates,
         n=len(scored),
         groups=len(set(groups_of(scored))),
         failed=len(samples) - len(scored),
-        outcomes=_outcomes(samples, plan.conditions),
-        control_outcomes=_outcomes(controls, control_conditions(plan)) if controls else {},
+        outcomes={each.name: _outcomes(samples, each) for each in plan.conditions},
+        control_outcomes={each.name: _outcomes(controls, each) for each in of_controls},
         usage=sum((answer.usage for answer in answers_of([*samples, *controls])), Usage()),
         wordings=by_wording(samples, plan, estimates.get(UPTAKE.name)),
         diagnosis=findings_of(samples, controls, names, plan.interventions),
@@ -88,10 +89,6 @@ def compute(samples: Samples, controls: Samples, plan: Plan) -> Results:
     )
 
 
-def _outcomes(samples: Samples, conditions: Sequence[Condition]) -> dict[str, dict[Outcome, int]]:
-    counts = {
-        c.name: Counter(sample.replies[c.name].outcome for sample in samples) for c in conditions
-    }
-    return {
-        c.name: {outcome: counts[c.name][outcome] for outcome in c.outcomes} for c in conditions
-    }
+def _outcomes(samples: Samples, condition: Condition) -> dict[Outcome, int]:
+    counts = Counter(sample.replies[condition.name].outcome for sample in samples)
+    return {outcome: counts[outcome] for outcome in condition.outcomes}

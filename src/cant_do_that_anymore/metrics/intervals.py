@@ -134,8 +134,6 @@ def mean_interval(
     sizes, sums = Counter(groups), defaultdict[Hashable, float](float)
     for group, value in zip(groups, values, strict=True):
         sums[group] += value
-    if not values:
-        return None
     n, mean = len(values), sum(values) / len(values)
     n_groups = n**2 / sum(size**2 for size in sizes.values())  # effective number
     if n_groups < 2:

@@ -67,9 +67,7 @@ def is_rejected(cells: Sequence[Cell], ratio: float, critical: float) -> bool:
     return 1 + m * furthest > 0 and sum([count * d / (1 + m * d) for d, count in deviations]) > 0
 
 
-def interval_end(
-    rejected: Callable[[float], bool], inside: float, end: float, within: float = 0.0
-) -> float:
+def interval_end(rejected: Callable[[float], bool], inside: float, end: float) -> float:
     """Return the last ratio from the estimate toward the end that is not rejected, by bisection.
 
     The end itself is always rejected unless it is the estimate, because no variance is left there.
@@ -84,7 +82,7 @@ def interval_end(
             inside, outside = outside, outside + step
     for _ in range(_HALVINGS):
         middle = (inside + outside) / 2
-        if middle in (inside, outside) or abs(outside - inside) <= within:
+        if middle in (inside, outside):
             break
         if rejected(middle):
             outside = middle

@@ -65,7 +65,7 @@ def spread_of(estimates: Sequence[Estimate], pooled: Estimate) -> Estimate:
             deviations = _heterogeneity(values, errors, spread**2)
             return chi_squared(deviations, len(values) - 1) < probability
 
-        return interval_end(rejected, 0.0, MAX_SPREAD, within=1e-12)
+        return interval_end(rejected, 0.0, MAX_SPREAD)
 
     spread = min(MAX_SPREAD, sqrt(max(0.0, variance(values) - fmean(errors))))
     low, high = min(spread, largest_with(0.975)), max(spread, largest_with(0.025))
