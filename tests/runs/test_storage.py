@@ -93,6 +93,7 @@ def test_saved_answers_are_scored_when_a_run_is_loaded(run: Run, folder: Path) -
         (lambda data: data["options"].update(temperature=1e999), "temperature must be a finite"),
         (lambda data: data["prompts"]["changed"].pop("plain"), "plain"),
         (lambda data: data["prompts"].pop("changed"), "changed"),
+        (lambda data: data["prompts"].update(standard={}), "there is no prompt for"),
         (lambda data: data["prompts"].update(mine={}), "unknown condition: 'mine'"),
         (lambda data: data.pop("options"), "is missing the key 'options'"),
         (lambda data: data["options"].update(top_p=0.5), "unexpected keyword argument 'top_p'"),

@@ -50,6 +50,8 @@ def saved_plan(
         InvalidInput, LookupError: if the values are not those of a run.
     """
     wordings = list(prompts[STANDARD_CONDITION])
+    if not wordings:
+        raise InvalidInput(f"there is no prompt for the condition {STANDARD_CONDITION!r}")
     names = dict.fromkeys((STANDARD_CONDITION, CHANGED_CONDITION, *prompts))
     form = form_for(change, options.get("form", DEFAULT_FORM))
     conditions = [
