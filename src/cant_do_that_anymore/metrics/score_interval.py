@@ -19,7 +19,7 @@ from numpy.polynomial.legendre import leggauss
 
 # An interval leaves out the true value with at most this probability.
 ALPHA = 0.05
-# More than any bisection between two floats takes.
+# Enough to bisect to the last float, or to find that the end is 0.
 _HALVINGS = 200
 
 
@@ -48,13 +48,13 @@ def score_limits(cells: Sequence[Cell], critical: float) -> tuple[float, float]:
 
 
 def is_rejected(cells: Sequence[Cell], ratio: float, critical: float) -> bool:
-    """Whether the samples are further from a ratio than the critical value, in standard errors.
+    """Whether the score of a ratio, its distance in standard errors, is above the critical value.
 
     With d the deviations, the most likely probability of a cell is count / (n (1 + m d)), where the
-    multiplier m makes their expectation 0: at m, the sum of count d / (1 + m d) is 0. It follows
-    that the squared score is the sum of all d times m. That of the critical value has a smaller m
-    if, at its own m, the sum is still positive, since it falls with m. No m is larger than the one
-    at which a cell would have unbounded probability.
+    multiplier m makes their expectation 0: the sum of count d / (1 + m d), which falls with m, is 0
+    there. It follows that the squared score is m times the sum of all d. So the score is above the
+    critical value if that sum is still positive at the m that belongs to the critical value. No m
+    is so large that the cell with the most negative d would have unbounded probability.
     """
     deviations = [(cell.part - ratio * cell.whole, cell.count) for cell in cells]
     total = sum([count * d for d, count in deviations])
@@ -63,7 +63,7 @@ def is_rejected(cells: Sequence[Cell], ratio: float, critical: float) -> bool:
     furthest, _ = min(deviations)
     if total == 0 or furthest >= 0:
         return total > 0
-    m = critical**2 / total
+    m = critical**2 / total  # of the critical value
     return 1 + m * furthest > 0 and sum([count * d / (1 + m * d) for d, count in deviations]) > 0
 
 

@@ -17,8 +17,6 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 LEGAL_OUTCOMES: frozenset[Outcome] = frozenset(("adapted", "legal"))
 UNUSABLE_OUTCOMES: frozenset[Outcome] = frozenset(get_args(Unusable))
 
-# The answers about one item, by condition.
-Answers = Mapping[str, Answer]
 # The two conditions of every run: standard rules, and one rule changed.
 STANDARD_CONDITION, CHANGED_CONDITION = "standard", "changed"
 
@@ -157,13 +155,14 @@ class ScoredAnswer(Score):
 class Sample:
     """An item and its scored answers, one per condition.
 
-    ``draw`` numbers samples that repeat the same questions. ``answers`` are the model's.
+    ``draw`` numbers samples that repeat the same questions. ``answers`` are the model's, also one
+    per condition.
     """
 
     item: Item
     draw: int
     replies: Mapping[str, ScoredAnswer]
-    answers: Answers
+    answers: Mapping[str, Answer]
 
     @property
     def answered(self) -> bool:
