@@ -43,8 +43,8 @@ def test_every_wording_states_every_rule_in_every_form(name: str) -> None:
         assert form.name == "board" or not re.search(errors, text), text
         assert "UCI" in text and form.description in text
         if condition in ("changed", "reminded"):
-            index = {"positive": 1, "negative": 2}.get(name, 0)
-            assert rules.statements[index] in text
+            placeholder = {"positive": "{now}", "negative": "{no_longer}"}.get(name, "{change}")
+            assert rules.texts[placeholder] in text
         roles = [message.role for message in prompt.messages]
         assert roles[0] == ("user" if name == "user-turn" else "system")
         assert all(role != next_role for role, next_role in pairwise(roles))

@@ -44,7 +44,7 @@ def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
     path = Path(name)
     if not path.suffix and not path.exists():
         raise unknown_value("pool", name, habit.pools or ["FILE.jsonl"])
-    pool = Pool(name, items_in(path, habit), user_chosen=True)
+    pool = Pool(name, items_in(path, habit))
     return replace(pool, label=f"{path.name} {pool.digest}")
 
 

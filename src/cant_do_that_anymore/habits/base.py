@@ -1,18 +1,20 @@
 """What a habit is: items with a usual answer, changes under which it is wrong, ways of asking."""
 
+import gzip
 import re
 import tomllib
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO, cast
 
 from ..errors import InvalidInput
-from ..files import DATA
+from ..files import DATA, file_errors
 from .words import Words
 
 Role = Literal["system", "user", "assistant"]
@@ -30,6 +32,26 @@ class Message:
 
     role: Role
     content: str
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a file of items, plain or gzip-compressed, with the place of each.
+
+    Blank lines are left out.
+
+    Raises:
+        InvalidInput: if it cannot be read.
+    """
+    opener = gzip.open if path.suffix == ".gz" else open
+    problems = (OSError, EOFError, UnicodeDecodeError, zlib.error)
+    with (
+        file_errors("read", path, error=InvalidInput, caught=problems),
+        opener(path, "rt", encoding="utf-8-sig") as file,
+    ):
+        lines = cast(TextIO, file).readlines()
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield line, f"{path}, line {number}"
 
 
 def with_user_turn(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
@@ -146,18 +168,13 @@ class Change(ABC):
             )
 
     @property
-    def statements(self) -> tuple[str, str, str]:
-        """The statement, what it says is so now, and what it says is not so any more.
+    def texts(self) -> Mapping[str, str]:
+        """The texts of the change that a wording may contain, by placeholder.
 
         The last sentence of the statement says what is not so any more.
         """
         *now, no_longer = re.split(r"(?<=[.!?])\s+", self.statement)
-        return self.statement, " ".join(now or [no_longer]), no_longer
-
-    @property
-    def texts(self) -> Mapping[str, str]:
-        """The texts of the change that a wording may contain, by placeholder."""
-        return dict(zip(STATEMENTS, self.statements, strict=True))
+        return {CHANGE: self.statement, NOW: " ".join(now or [no_longer]), NO_LONGER: no_longer}
 
     @abstractmethod
     def allows(self, answer: str, item: Any) -> bool:
@@ -191,14 +208,12 @@ class Pool:
     Attributes:
         name: what options call it, or its file.
         shuffled: whether they are in random order already.
-        user_chosen: whether the user named this pool, so that no other items will do.
         label: its name in reports; "" for the default pool of the rules.
     """
 
     name: str
     items: Sequence[Any]
     shuffled: bool = False
-    user_chosen: bool = False
     label: str = ""
 
     @cached_property
@@ -222,7 +237,6 @@ class Habit(Protocol):
         words: how screens speak of it.
         forms: the ways of showing an item by name; the first one is the default.
         folder: the folder of its wordings and of the texts of interventions.
-        required: what the texts of its wordings must contain.
         pools: the pools that have a name.
         has_one_right_answer: whether one answer to an item is right after a change.
         script: the script of reports that shows an item.
@@ -234,15 +248,10 @@ class Habit(Protocol):
     words: Words
     forms: Mapping[str, Form]
     folder: str
-    required: Sequence[str] = ()
     pools: Sequence[str] = ()
     has_one_right_answer: bool = False
     script: str
     base_tokens: int = 0
-
-    @property
-    def changes(self) -> Mapping[str, Change]:
-        """The shipped changes by key."""
 
     @cached_property
     def help_texts(self) -> Mapping[str, str]:
@@ -290,10 +299,6 @@ class Habit(Protocol):
     def examples(self, change: Any) -> Iterable[Any]:
         """Return items for readers; none if the change forbids nothing."""
 
-    def example(self, change: Any) -> Any:
-        """Return an item for showing prompts, or None if the change forbids nothing."""
-        return next(iter(self.examples(change)), None)
-
     def worked_example(self, change: Any) -> str:
         """Return an example of a right answer after another change, to add to a prompt."""
 
@@ -306,8 +311,7 @@ class Habit(Protocol):
 
     def details(self, item: Any) -> dict[str, Any]:
         """Return what the sample browser of a report shows of an item."""
-        line: dict[str, Any] = item.to_json()
-        return line
+        return dict(item.to_json())
 
     def named_answers(self, text: str, item: Any, change: Any) -> dict[str, str]:
         """Return the answers that a text names, by how it writes them."""

@@ -1,6 +1,6 @@
 """All changes that can be measured, by key, file or value."""
 
-from collections.abc import Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +27,12 @@ FORMS = CHESS.forms
 DEFAULT_FORM = CHESS.form.name
 
 
-def habits() -> dict[str, Habit]:
-    """Return all habits by name, chess first."""
-    of_questions = (shipped_change(key).its_habit for key in shipped_keys())
-    return {habit.name: habit for habit in (CHESS, *of_questions)}
-
-
-def changes_named(name: str) -> Mapping[str, Change]:
+def changes_named(name: str) -> dict[str, Change]:
     """Return the changes that a name stands for: all, those of a habit, or none."""
-    if name != ALL and name not in habits():
-        return {}
-    named = habits().values() if name == ALL else [habits()[name]]
-    return {key: change for habit in named for key, change in habit.changes.items()}
+    of_chess = (rules for rules in CATALOG.values() if rules.forbids_something)
+    of_questions = sorted(map(shipped_change, shipped_keys()), key=attrgetter("habit"))
+    changes: tuple[Change, ...] = (*of_chess, *of_questions)
+    return {change.key: change for change in changes if name in (ALL, change.its_habit.name)}
 
 
 def resolve_change(value: Any) -> Change:
@@ -97,9 +91,10 @@ def saved_change(change: Change) -> Any:
     Of what questions mean as usual, or under a placebo, it is the change.
     """
     if isinstance(change, Meaning):
-        of = change.of
-        return of.key if of.identity == of.key else of.to_json()
-    return change.key if change.key in CATALOG and CATALOG[change.key] == change else None
+        change = change.of
+    if change.identity == change.key:
+        return change.key
+    return change.to_json() if isinstance(change, QuestionChange) else None
 
 
 def restored_change(saved: Any) -> Change:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ..errors import InvalidInput
-from ..files import file_errors
 from ..validation import parse
+from .base import numbered_lines
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,4 @@ def read_items(path: Path) -> list[QuestionItem]:
     Raises:
         InvalidInput: with file, line and reason, at the first line that is not an item.
     """
-    with file_errors("read the items", path, error=InvalidInput, caught=(OSError, ValueError)):
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    return [
-        parse_item(line, f"{path}, line {number}")
-        for number, line in enumerate(lines, 1)
-        if line.strip()
-    ]
+    return [parse_item(line, where) for line, where in numbered_lines(path)]

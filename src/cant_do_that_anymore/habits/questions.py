@@ -13,7 +13,7 @@ from ..errors import InvalidInput
 from ..files import DATA, file_errors
 from ..validation import check, parse
 from .answers import AnswerKind, normalized, read_answer
-from .base import Change, Form, Habit, Message, Pool
+from .base import CHANGE, NO_LONGER, NOW, Change, Form, Habit, Message, Pool
 from .question_items import QuestionItem, parse_item, read_items
 from .words import Words
 
@@ -35,7 +35,7 @@ class Meaning(Change):
     @property
     def its_habit(self) -> "Questions":
         """The habit of the change."""
-        return _habit_named(self.of.habit or self.of.key)
+        return Questions(self.of.habit or self.of.key)
 
     @property
     def standard(self) -> "UsualMeaning":
@@ -52,13 +52,24 @@ class Meaning(Change):
         return UsualMeaning(change, f"{change.identity}-placebo", "Placebo", change.placebo)
 
     @property
+    def is_changed(self) -> bool:
+        """Whether the change is in force."""
+        return self is self.of
+
+    @property
     def texts(self) -> Mapping[str, str]:
-        """The texts that a wording may contain, by placeholder."""
-        return {TASK: self.of.task, REPLY: self.of.reply, **super().texts}
+        """The texts that a wording may contain; a placebo's stands whole in place of any part."""
+        of, whole = self.of, self.statement
+        now, no_longer = (of.now, of.no_longer) if self.is_changed else (whole, whole)
+        return {TASK: of.task, REPLY: of.reply, CHANGE: whole, NOW: now, NO_LONGER: no_longer}
 
     def allows(self, answer: str, item: QuestionItem) -> bool:
         """Whether an answer is right."""
         return answer in self.examples(item)
+
+    def examples(self, item: QuestionItem) -> Sequence[str]:
+        """Return all right answers."""
+        return item.right if self.is_changed else item.usual
 
     def read(self, reply: str, item: QuestionItem, *, exact: bool, cut_off: bool) -> str | None:
         """Return the answer that a reply gives."""
@@ -72,7 +83,7 @@ class Meaning(Change):
             usual=item.usual,
             right=item.right,
             answer=self.of.answer,
-            changed=self is self.of,
+            changed=self.is_changed,
         )
 
     def guesses(self, item: QuestionItem) -> Sequence[str]:
@@ -155,11 +166,6 @@ class QuestionChange(Meaning):
         """What is so now, and what is not so any more."""
         return f"{self.now} {self.no_longer}"
 
-    @property
-    def statements(self) -> tuple[str, str, str]:
-        """The statement and its two parts."""
-        return self.statement, self.now, self.no_longer
-
     @cached_property
     def identity(self) -> str:
         """The key; with a digest of the texts, if the change is the user's own."""
@@ -174,13 +180,9 @@ class QuestionChange(Meaning):
     def checked(self, item: QuestionItem) -> QuestionItem:
         """Return an item of a pool or dataset, in which equal answers are written alike."""
         checked = self._normalized(item)
-        if checked.is_control and not item.is_control:
+        if checked.is_control:
             raise InvalidInput(f"{item.where}: the usual answer stays right")
         return checked
-
-    def examples(self, item: QuestionItem) -> Sequence[str]:
-        """Return the right answers after the change."""
-        return item.right
 
 
 _TEXTS = ("title", "task", "reply", "now", "no_longer", "answer", "placebo", "habit", "key")
@@ -195,15 +197,6 @@ class UsualMeaning(Meaning):
     title: str
     statement: str
 
-    @property
-    def statements(self) -> tuple[str, str, str]:
-        """The whole statement in place of any part."""
-        return self.statement, self.statement, self.statement
-
-    def examples(self, item: QuestionItem) -> Sequence[str]:
-        """Return the usual answers."""
-        return item.usual
-
 
 def _show_question(item: QuestionItem) -> list[Message]:
     return [Message("user", item.question)]
@@ -214,7 +207,6 @@ class Questions(Habit):
 
     folder = "questions"
     forms: Mapping[str, Form] = {"question": Form("question", "", _show_question)}
-    required: Sequence[str] = (TASK, REPLY)
     has_one_right_answer: bool = True
     words: Words = Words(
         item="question",
@@ -228,12 +220,6 @@ class Questions(Habit):
 
     def __init__(self, name: str) -> None:
         self.name = name
-
-    @property
-    def changes(self) -> Mapping[str, QuestionChange]:
-        """The shipped changes of this habit."""
-        changes = map(shipped_change, shipped_keys())
-        return {change.key: change for change in changes if change.habit == self.name}
 
     def pool(self, change: QuestionChange, name: str = "", *, quiet: bool = True) -> Pool:
         """Return the items of a change, without its controls."""
@@ -278,11 +264,6 @@ class Questions(Habit):
     def show(self, item: QuestionItem) -> str:
         """Return the question and the right answer."""
         return f"{item.question}\nRight after the change: {' or '.join(item.right)}"
-
-
-@cache
-def _habit_named(name: str) -> Questions:
-    return Questions(name)
 
 
 def read_change(path: Path) -> QuestionChange:

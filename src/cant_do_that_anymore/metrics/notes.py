@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from ..formatting import percentage, pluralize
-from ..habits.base import CHANGE
+from ..habits.base import CHANGE, STATEMENTS
 from ..providers.request_fields import SMALLER_LIMIT, advice_on_limit, notes_on_adjustments
 from ..task.prompts import ORIGINAL_PREFIX
 from ..task.types import (
@@ -61,7 +61,7 @@ def _on_unusable_replies(results: Results, plan: Plan) -> Iterator[str]:
 
 def _on_wording(plan: Plan) -> Iterator[str]:
     for name, prompt in zip(plan.wordings, plan.conditions[1].prompts, strict=True):
-        states = any(statement in prompt.text for statement in plan.change.statements)
+        states = any(plan.change.texts[name] in prompt.text for name in STATEMENTS)
         if not states and not name.startswith(ORIGINAL_PREFIX):
             yield (
                 f"the wording {name} states the change in its own words, without {CHANGE}; check "

@@ -137,7 +137,7 @@ class Wording:
                 f"the wording {self.name!r} does not say how the position is shown, so it fits "
                 f"only the form {habit.form.name}, not {form.name}; write {POSITION} in its texts"
             )
-        if any((name in text) != (name in habit.required) for name in (TASK, REPLY)):
+        if any((name in text) != (name in change.texts) for name in (TASK, REPLY)):
             raise InvalidInput(
                 f"the wording {self.name!r} is not for {habit.folder}: a wording for questions "
                 f"contains {TASK} and {REPLY}, and one for chess does not"

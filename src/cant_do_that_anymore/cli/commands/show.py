@@ -119,7 +119,7 @@ def prompt_command(
     """
     change = resolve_change(rules)
     change.check_forbids_something()
-    item = change.its_habit.example(change)
+    item = next(iter(change.its_habit.examples(change)))
     wordings, prompts = wordings_named(wording, change), {}
     for condition, texts in product(names, wordings):
         title = f"{condition}, {texts.name}" if len(wordings) > 1 else condition

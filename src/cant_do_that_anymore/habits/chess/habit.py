@@ -15,9 +15,9 @@ from .move_names import named_moves
 from .notation import draw_board, notate, notate_game
 from .picture import RulePicture, pieces, rule_picture
 from .pools import COMMON, GAMES, RATES_ON_ALL, RATES_ON_COMMON, pool_named
-from .position import Position, parse_positions
+from .position import Position, parse_position, parse_positions
 from .rule_pool import example_of
-from .rules import CATALOG, STANDARD, Rules, board_after, rules_named
+from .rules import STANDARD, Rules, board_after, rules_named
 
 
 class Chess(Habit):
@@ -41,11 +41,6 @@ class Chess(Habit):
     )
     script = "board.js"
 
-    @property
-    def changes(self) -> Mapping[str, Rules]:
-        """The rules of the catalog that forbid a move."""
-        return {key: rules for key, rules in CATALOG.items() if rules.forbids_something}
-
     def pool(self, change: Rules, name: str = "", *, quiet: bool = True) -> Pool:
         """Return the original's positions, or those of the bundled games or of datasets."""
         return pool_named(change, name, quiet=quiet)
@@ -60,7 +55,7 @@ class Chess(Habit):
 
     def item(self, line: Any) -> Position:
         """Return a position from its JSON object, if its moves are possible."""
-        position = Position.from_json(line)
+        position = parse_position(line)
         board_after(position.moves)
         return position
 

@@ -38,11 +38,11 @@ def pool_named(rules: Rules, name: str, *, quiet: bool) -> Pool:
     if name == COMMON:
         games = set().union(*shipped_games().values())
         positions = [position for position in shipped_pool("pool") if position.game in games]
-        return Pool(COMMON, positions, user_chosen=True, label=COMMON)
+        return Pool(COMMON, positions, label=COMMON)
     if name == DIAGONAL or (has_shipped and not name):
         return Pool(SHIPPED, shipped_pool(name or "pool"))
     label = GAMES if has_shipped else ""
-    return Pool(GAMES, _mined(rules, quiet=quiet), True, user_chosen=bool(name), label=label)
+    return Pool(GAMES, _mined(rules, quiet=quiet), shuffled=True, label=label)
 
 
 def shipped_games() -> dict[str, list[int]]:
@@ -59,8 +59,8 @@ def _mined(rules: Rules, *, quiet: bool) -> Sequence[Position]:
         UserError: if the pool cannot be saved.
     """
     path = home() / "pools" / f"{rules.identity}.{POOL_VERSION}.jsonl"
-    with suppress(OSError, KeyError, ValueError):  # not there, or damaged
-        return trusted_positions(path.read_bytes())
+    with suppress(InvalidInput):  # not there, or damaged
+        return trusted_positions(path)
     positions = []
     with progress(f"mining a pool for {rules.key}", POOL_SIZE, quiet=quiet) as advance:
         for position in positions_in_games(rules):

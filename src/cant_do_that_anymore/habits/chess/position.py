@@ -7,20 +7,20 @@ An example; the original's older key names can be read as well::
 
 import gzip
 import json
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
-from reprlib import repr as shortened
-from typing import Any, BinaryIO, Self, cast
+from typing import Any, BinaryIO
 
 import chess
 
 from ...errors import InvalidInput
-from ...files import DATA, atomic_write, file_errors
+from ...files import DATA, atomic_write
+from ...validation import parse
+from ..base import numbered_lines
 from .rules import STANDARD, Rules, board_after, move_on, resolve_rules
 
 
@@ -78,28 +78,29 @@ class Position:
             line["source"] = self.source
         return line
 
-    @classmethod
-    def from_json(cls, fields: Any) -> Self:
-        """Create a position from a JSON object, also with the original's older key names.
 
-        Raises:
-            KeyError: if a key is missing.
-            ValueError: if a value has the wrong type, or there is no usual move.
-        """
-        if not isinstance(fields, dict):
-            raise ValueError("not a JSON object")
-        usual = fields.get("next_filtered_moves") or fields.get("special_move") or []
-        usuals = [usual] if isinstance(usual, str) else usual
-        game, moves, source = fields["game_idx"], fields["previous_moves"], fields.get("source")
-        if type(game) is not int or not isinstance(source, str | None):
-            raise ValueError("not the number of a game and a text")
-        if not (_are_texts(moves) and _are_texts(usuals) and usuals):
-            raise ValueError("not lists of moves")
-        return cls(game, tuple(moves), tuple(usuals), source)
+@dataclass(frozen=True)
+class _Line:
+    """The keys of a position in a file; ``special_move`` is an older one of the original."""
+
+    game_idx: int
+    previous_moves: list[str]
+    next_filtered_moves: list[str] = field(default_factory=list)
+    special_move: str = ""
+    source: str | None = None
 
 
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+def parse_position(values: str | Mapping[str, Any], where: str = "") -> Position:
+    """Return the position of a JSON text or object, without checking the moves.
+
+    Raises:
+        InvalidInput: naming the place and the key, if it is none.
+    """
+    line = parse(_Line, values, where or "the position")
+    usual = line.next_filtered_moves or [line.special_move]
+    if not all(usual):
+        raise InvalidInput(f"{where or 'the position'} has no usual move ('next_filtered_moves')")
+    return Position(line.game_idx, tuple(line.previous_moves), tuple(usual), line.source, where)
 
 
 @lru_cache(maxsize=2048)
@@ -132,15 +133,7 @@ def parse_positions(path: Path) -> list[Position]:
             f"{path} holds games, not positions; find positions in them with "
             f"cdta mine {path} -o positions.jsonl"
         )
-    opener = gzip.open if path.suffix == ".gz" else open
-    problems = (OSError, EOFError, zlib.error)
-    with file_errors("read", path, error=InvalidInput, caught=problems), opener(path, "rb") as file:
-        lines = cast(BinaryIO, file).readlines()
-    return [
-        _parse_line(line, f"{path}, line {number}")
-        for number, line in enumerate(lines, 1)
-        if line.strip()
-    ]
+    return [parse_position(line, where) for line, where in numbered_lines(path)]
 
 
 def checked(position: Position, rules: Rules) -> Position:
@@ -170,17 +163,16 @@ def write_positions(path: Path, positions: Iterable[Position]) -> None:
 @cache
 def shipped_pool(name: str) -> tuple[Position, ...]:
     """Return a bundled pool: ``pool`` (human games) or ``diagonal`` (games under the new rule)."""
-    return tuple(trusted_positions(gzip.decompress((DATA / f"{name}.jsonl.gz").read_bytes())))
+    return tuple(trusted_positions(Path(str(DATA / f"{name}.jsonl.gz"))))
 
 
-def trusted_positions(lines: bytes) -> list[Position]:
-    """Parse a file of positions that this package has written, without checking the moves.
+def trusted_positions(path: Path) -> list[Position]:
+    """Read a file that this package has written: the moves of its positions are never checked.
 
     Raises:
-        KeyError, ValueError: if it is not such a file.
+        InvalidInput: if it is not such a file.
     """
-    objects = json.loads(b"[%s]" % b",".join(lines.splitlines()))
-    return [Position.from_json(fields) for fields in objects]
+    return [parse_position(line) for line, _ in numbered_lines(path)]
 
 
 def played(moves: Iterable[chess.Move]) -> Iterator[tuple[chess.Board, chess.Move]]:
@@ -197,17 +189,6 @@ def gzip_if_named(path: Path, file: BinaryIO) -> AbstractContextManager[BinaryIO
         return nullcontext(file)
     # Without name and time in the header, equal positions give equal bytes.
     return gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
-
-
-def _parse_line(line: bytes, where: str) -> Position:
-    try:
-        return replace(Position.from_json(json.loads(line)), where=where)
-    except (KeyError, ValueError):
-        text = shortened(line.decode("utf-8", "replace").strip())
-        raise InvalidInput(
-            f"{where}: not a position as a JSON object with 'game_idx' (a number), "
-            f"'previous_moves' and 'next_filtered_moves' (lists of moves): {text}"
-        ) from None
 
 
 def _check_moves(position: Position, rules: Rules) -> None:
