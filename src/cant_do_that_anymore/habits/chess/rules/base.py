@@ -1,7 +1,7 @@
 """Base class of rules: a view of the board for python-chess, and texts for prompts and reports."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from sys import intern
 from typing import TYPE_CHECKING, TypeVar
@@ -58,7 +58,10 @@ class Rules(Change):
 
     @abstractmethod
     def view(self, board: chess.Board) -> chess.Board:
-        """Return a new board, or one of a subclass, with the legal moves of these rules."""
+        """Return a new board, or one of a subclass, with the legal moves of these rules.
+
+        Callers do not change it.
+        """
 
     def affects(self, board: chess.Board, move: chess.Move) -> bool:
         """Whether ``move`` is of the kind that the change affects."""
@@ -70,14 +73,14 @@ class Rules(Change):
         The position may come from a game under other rules, so the opponent's king may be in
         check; no move captures it.
         """
-        return legal_moves_of(self._read_only_view(board), board)
+        return self.view(board).generate_legal_moves(to_mask=chess.BB_ALL & ~board.kings)
 
     def is_legal(self, board: chess.Board, move: chess.Move) -> bool:
         """Whether the side to move may play ``move``."""
         uncapturable = board.kings | board.occupied_co[board.turn]
         if chess.BB_SQUARES[move.to_square] & uncapturable:
             return False  # python-chess reads "king takes own rook" as castling
-        return self._read_only_view(board).is_legal(move)
+        return self.view(board).is_legal(move)
 
     def allows(self, answer: str, item: "Position") -> bool:
         """Whether a move in UCI is legal in a position."""
@@ -123,10 +126,6 @@ class Rules(Change):
         """
         return self.affects(board, move) and self.forbids(board, move)
 
-    def _read_only_view(self, board: chess.Board) -> chess.Board:
-        """Return a view that the caller must not change, so it need not be a copy."""
-        return self.view(board)
-
 
 class Standard(Rules):
     """The standard rules of chess."""
@@ -137,34 +136,22 @@ class Standard(Rules):
     forbids_something = False
 
     def view(self, board: chess.Board) -> chess.Board:
-        """Return a copy with an empty move stack."""
-        return board.copy(stack=False)
-
-    def _read_only_view(self, board: chess.Board) -> chess.Board:
-        return board  # a copy would take half as long as the query itself
+        """Return the board itself: a copy would take half as long as a query."""
+        return board
 
 
 STANDARD = Standard()
 
 
-def legal_moves_of(view: chess.Board, board: chess.Board) -> Iterator[chess.Move]:
-    """Yield the legal moves of a view of ``board`` that capture no king."""
-    return view.generate_legal_moves(to_mask=chess.BB_ALL & ~board.kings)
-
-
 def copy_as(kind: type[_Board], board: chess.Board) -> _Board:
     """Copy a position to a new board of another class, with an empty move stack."""
     new = kind(None)
-    new.pawns, new.knights, new.bishops = board.pawns, board.knights, board.bishops
-    new.rooks, new.queens, new.kings = board.rooks, board.queens, board.kings
-    new.occupied, new.occupied_co = board.occupied, board.occupied_co.copy()
-    new.promoted, new.turn, new.ep_square = board.promoted, board.turn, board.ep_square
+    vars(new).update(vars(board.copy(stack=False)))
     new.castling_rights = board.clean_castling_rights()
-    new.halfmove_clock, new.fullmove_number = board.halfmove_clock, board.fullmove_number
     return new
 
 
-def board_after(moves: tuple[str, ...] | list[str], *playable: Rules) -> chess.Board:
+def board_after(moves: Iterable[str], *playable: Rules) -> chess.Board:
     """Return the board after ``moves`` in UCI from the initial position.
 
     Args:

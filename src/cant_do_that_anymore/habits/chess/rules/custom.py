@@ -8,7 +8,7 @@ from random import Random
 import chess
 
 from ....errors import InvalidInput
-from .base import Rules, legal_moves_of
+from .base import Rules
 
 _GAMES, _PLIES = 20, 60
 _KEY = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -50,10 +50,9 @@ def digest_of(rules: Rules) -> str:
 
 def _moves(rules: Rules, board: chess.Board) -> list[str]:
     """Return the legal moves, after a check of the view that they come from."""
-    before = board.copy()
-    view = rules.view(board)
+    before, view = board.copy(), rules.view(board)
     is_view = isinstance(view, chess.Board) and view.turn == before.turn and board == before
-    moves = list(legal_moves_of(view, board)) if is_view else []
+    moves = list(rules.legal_moves(board)) if is_view else []
     if not is_view or any(board.color_at(move.from_square) != board.turn for move in moves):
         raise InvalidInput(
             f"view() of {rules.key} must return a copy of the board on which other moves of the "
