@@ -18,7 +18,7 @@ from tempfile import NamedTemporaryFile
 import chess
 
 from cant_do_that_anymore.habits.chess.mining.openings import Openings
-from cant_do_that_anymore.habits.chess.mining.pgn import is_plain, moves_of, read_blocks
+from cant_do_that_anymore.habits.chess.mining.pgn import is_standard, moves_of, read_blocks
 from cant_do_that_anymore.habits.chess.rule_pool import character_of
 from cant_do_that_anymore.habits.chess.rules import STANDARD
 
@@ -43,7 +43,7 @@ def encode_games(path: str) -> Iterator[str]:
     openings = Openings(STANDARD)
     for block in read_blocks([path]):
         for game in block.games:
-            assert is_plain(block.text, game)
+            assert is_standard(block.text, game)
             moves = [uci for uci, _ in openings.follow(moves_of(block.text, game))]
             yield "".join(character_of(chess.Move.from_uci(uci)) for uci in moves[:PLIES])
 

@@ -14,21 +14,21 @@ import sqlite3
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
+from multiprocessing import get_context, parent_process
 from threading import Thread
 from typing import Any, NamedTuple, TypeVar
-
-import chess
 
 from ....errors import Incomplete, InvalidInput
 from ..position import Position
 from ..rules import Rules
 from .inputs import check_input
 from .openings import Openings
-from .pgn import Block, Damaged, Game, is_plain, moves_of, read_blocks, tags_of
+from .pgn import Block, Damaged, Game, is_standard, moves_of, read_blocks
 
 Result = TypeVar("Result")
 
@@ -46,18 +46,15 @@ def map_processes(
     if jobs == 1:
         yield from map(work, items)
         return
-    from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
-    from multiprocessing import get_context
-
     # The progress bar has threads, so forking is unsafe.
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_init_worker)
 
-    def submit(item: Any) -> Any:
+    def submit(item: Any) -> Future[Result]:
         with _ctrl_c_blocked():  # this may start a worker, which must not receive it either
             return pool.submit(work, item)
 
     try:
-        yield from _map_in_order(submit, Future.result, items, jobs)
+        yield from _map_in_order(submit, items, jobs)
     except BrokenExecutor:
         raise Incomplete(
             "a worker process was killed, probably because memory ran out; use fewer --jobs"
@@ -98,8 +95,7 @@ def map_cluster(
     try:
         task: Any = ray.remote(lambda item: work(item))  # Ray accepts plain functions only
         workers = int(ray.cluster_resources()["CPU"])  # type: ignore[no-untyped-call]
-        wait: Callable[[Any], Result] = ray.get
-        yield from _map_in_order(task.remote, wait, items, workers)
+        yield from _map_in_order(lambda item: task.remote(item).future(), items, workers)
     except ray.exceptions.RayError as problem:
         raise Incomplete(f"the Ray cluster at {address!r} failed: {problem}") from None
     finally:
@@ -107,18 +103,15 @@ def map_cluster(
 
 
 def _map_in_order(
-    submit: Callable[[Any], Any],
-    wait: Callable[[Any], Result],
-    items: Iterable[Any],
-    workers: int,
+    submit: Callable[[Any], Future[Result]], items: Iterable[Any], workers: int
 ) -> Generator[Result, None, None]:
-    handles: deque[Any] = deque()
+    futures: deque[Future[Result]] = deque()
     for item in items:
-        handles.append(submit(item))
-        if len(handles) >= _QUEUED_PER_WORKER * workers:
-            yield wait(handles.popleft())
-    while handles:
-        yield wait(handles.popleft())
+        futures.append(submit(item))
+        if len(futures) >= _QUEUED_PER_WORKER * workers:
+            yield futures.popleft().result()
+    while futures:
+        yield futures.popleft().result()
 
 
 @contextmanager
@@ -141,8 +134,6 @@ def _init_worker() -> None:
 
 
 def _exit_with_parent() -> None:
-    from multiprocessing import parent_process
-
     if parent := parent_process():
         parent.join()
     os._exit(1)
@@ -152,7 +143,6 @@ _CACHE_KB = 64_000  # memory for digests of positions; SQLite moves the rest to 
 
 NOT_STANDARD = "set-up position or other variant"
 _openings = lru_cache(maxsize=1)(Openings)  # one tree per process, which all blocks share
-_STANDARD_NAMES = {"standard", "chess", "normal"}
 
 
 @dataclass(frozen=True)
@@ -241,7 +231,7 @@ def mine_block(block: Block, wanted: MiningCriteria) -> MiningResult:
     damaged: list[str] = []
     seen: set[bytes] = set()
     for index, game in enumerate(block.games, block.index):
-        if not _is_standard(block.text, game):
+        if not is_standard(block.text, game):
             skipped[NOT_STANDARD] += 1
             continue
         try:
@@ -269,15 +259,6 @@ def _positions(
                 break
         moves.append(uci)
     return positions
-
-
-def _is_standard(text: bytes, game: Game) -> bool:
-    """Whether a game is of standard chess, from the initial position."""
-    if is_plain(text, game):
-        return True
-    tags = tags_of(text, game)
-    is_set_up = tags.get("fen", chess.STARTING_FEN) != chess.STARTING_FEN
-    return not is_set_up and tags.get("variant", "standard").lower() in _STANDARD_NAMES
 
 
 def _digest_table() -> sqlite3.Connection:

@@ -7,10 +7,12 @@ comment. Where there are no tags, it starts at "1." after a blank line.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from reprlib import repr as shortened
 from typing import NamedTuple
+
+import chess
 
 from .inputs import Unreadable, read_chunks
 
@@ -18,9 +20,10 @@ MAX_GAME_BYTES = 2**20  # more than any game with its comments; longer ones are 
 
 _TAG_LINE = rb'\n[ \t]*+\[\w+[ \t]+"[^\n]*'
 _TAGS = re.compile(_TAG_LINE + b"(?:" + _TAG_LINE + b")*")  # fast, as it begins with a literal
-_TAG = re.compile(r'\[(\w+)[ \t]+"(.*?)"[ \t]*(?=\])')
 _UNTAGGED_START = re.compile(rb"\n(?<![^\n]\n)(?=1\.)")  # after a blank line
-_NOT_PLAIN_TAG = re.compile(rb"\[(?:FEN|Variant)[ \t]", re.IGNORECASE)
+_SETUP_TAG = re.compile(rb'\[(?:FEN|Variant)[ \t]+"([^"\n]*)"', re.IGNORECASE)
+# The values of such a tag in games of standard chess.
+_START, _STANDARD_VARIANTS = chess.STARTING_FEN.encode(), (b"standard", b"chess", b"normal")
 _TOKEN = re.compile(
     rb"""\s*+ (?:
       (?: \d++[.\s]*+ )?
@@ -55,20 +58,20 @@ class Block:
     """Some consecutive whole games of one input.
 
     Attributes:
-        text: the bytes, starting with the line feed before the first line.
-        games: the offsets of each game in the text.
-        problem: instead of games, why the input could not be read to its end.
         name: the input.
         line: the number of its lines before this block.
         index: the number of games of all inputs before this block.
+        text: the bytes, starting with the line feed before the first line.
+        games: the offsets of each game in the text.
+        problem: instead of games, why the input could not be read to its end.
     """
 
+    name: str
+    line: int
+    index: int
     text: bytes = b""
     games: Sequence[Game] = ()
     problem: str | None = None
-    name: str = ""
-    line: int = 0
-    index: int = 0
 
     def place(self, game: Game) -> str:
         """Return the input and the line where a game starts."""
@@ -82,13 +85,12 @@ def read_blocks(names: Sequence[str]) -> Iterator[Block]:
     for name in names:
         line = 0
         try:
-            for block in _split_input(read_chunks(name)):
-                if block.games:
-                    yield replace(block, name=name, line=line, index=index)
-                line += block.text.count(b"\n")
-                index += len(block.games)
+            for text, games in _split_input(read_chunks(name)):
+                yield Block(name, line, index, text, games)
+                line += text.count(b"\n")
+                index += len(games)
         except Unreadable as problem:
-            yield Block(problem=str(problem), name=name, line=line, index=index)
+            yield Block(name, line, index, problem=str(problem))
 
 
 def find_games(text: bytes) -> list[Game]:
@@ -98,15 +100,10 @@ def find_games(text: bytes) -> list[Game]:
     return [Game(start, moves, end) for (start, moves), (end, _) in pairwise(spans)]
 
 
-def is_plain(text: bytes, game: Game) -> bool:
-    """Whether no tag sets another initial position or variant; faster than ``tags_of``."""
-    return not _NOT_PLAIN_TAG.search(text, game.start, game.moves)
-
-
-def tags_of(text: bytes, game: Game) -> dict[str, str]:
-    """Return the tags of ``game`` by name in lower case."""
-    tags = text[game.start : game.moves].decode("utf-8", "replace")
-    return {name.lower(): value for name, value in _TAG.findall(tags.replace(r"\"", '"'))}
+def is_standard(text: bytes, game: Game) -> bool:
+    """Whether ``game`` is of standard chess, from the initial position."""
+    values = _SETUP_TAG.findall(text, game.start, game.moves)
+    return all(value == _START or value.lower() in _STANDARD_VARIANTS for value in values)
 
 
 def moves_of(text: bytes, game: Game) -> Iterator[bytes]:
@@ -130,8 +127,8 @@ def moves_of(text: bytes, game: Game) -> Iterator[bytes]:
             raise Damaged(f"unexpected {shortened(token[0].strip().decode('utf-8', 'replace'))}")
 
 
-def _split_input(chunks: Iterator[bytes]) -> Iterator[Block]:
-    """Split an input where games start."""
+def _split_input(chunks: Iterator[bytes]) -> Iterator[tuple[bytes, list[Game]]]:
+    """Split an input where games start; yield texts with the offsets of their games."""
     rest = b"\n"
     for chunk in chunks:
         rest += chunk
@@ -139,6 +136,6 @@ def _split_input(chunks: Iterator[bytes]) -> Iterator[Block]:
         # The last game may go on in the next chunk, unless it is too long to be one.
         last = games[-1].start if games else 0
         cut = last if len(rest) <= MAX_GAME_BYTES else len(rest)
-        yield Block(rest[:cut], [game for game in games if game.start < cut])
+        yield rest[:cut], [game for game in games if game.start < cut]
         rest = rest[cut:]
-    yield Block(rest, find_games(rest))
+    yield rest, find_games(rest)
