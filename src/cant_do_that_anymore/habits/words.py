@@ -60,12 +60,11 @@ class Words:
         >>> ANY_HABIT.fill("a {answer} to {items} that is {allowed}")
         'an answer to items that is right'
         """
-        words = {name: word for name, word in vars(self).items() if isinstance(word, str)}
-        words |= {"items": self.items, "does": self.does}
 
-        def filled(name: re.Match[str]) -> str:
-            word = words.get(name[2], f"{{{name[2]}}}")
-            return ("an " if name[1] and word[0] in "aeiou" else name[1] or "") + word
+        def filled(found: re.Match[str]) -> str:
+            article, name = found.groups(default="")
+            word = str(getattr(self, name, f"{{{name}}}"))
+            return ("an " if article and word[0] in "aeiou" else article) + word
 
         return re.sub(r"(\ba )?\{(\w+)\}", filled, text)
 

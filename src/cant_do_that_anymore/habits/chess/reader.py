@@ -8,7 +8,7 @@ line, or chosen ("I play d4"). Anything else is unreadable.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
@@ -99,18 +99,51 @@ class Mention:
     """A place in a reply that names a move.
 
     Attributes:
-        start, end: the place.
+        start: where it begins.
+        before: at most `CHARACTERS_AROUND` characters before it.
+        after: all of the reply after it.
         move: the move; None if no legal move has this name, or several do.
         is_square: whether it only names a square: "e4" may be a pawn's move or a place.
+        is_own: whether an own piece moves; other moves are the opponent's or repeat the game.
+        is_legal: whether the rules in force allow the move.
     """
 
     start: int
-    end: int
+    before: str
+    after: str
     move: chess.Move | None
     is_square: bool
+    is_own: bool
+    is_legal: bool
 
+    def is_discussed(self) -> bool:
+        """Whether the move is only an example, or in question."""
+        return bool(_EXAMPLE.search(self.before) or _QUESTION.match(self.after))
 
-_START = attrgetter("start")
+    def is_marked(self) -> bool:
+        """Whether the move is marked as the answer: "Move: d4", a JSON field, bold on a line."""
+        return bool(_MARK.search(self.before))
+
+    def is_chosen(self) -> bool:
+        """Whether the reply says that it plays the move: "I'll go with d4"."""
+        begins = not self.before.strip("\"'([ ")
+        has_purpose = begins and _PURPOSE.match(self.after)
+        return bool(_CHOICE.search(self.before) or _CHOSEN_AFTER.match(self.after) or has_purpose)
+
+    def is_denied(self) -> bool:
+        """Whether the move is illegal and the words beside it say so, or speak of other rules."""
+        clause = _CLAUSE.split(self.before)[-1]
+        rest = re.split(r"[.!?\n]", self.after[:CHARACTERS_AROUND])[0]
+        is_rejected = _OTHER_RULES.search(f"{clause}|{rest}") or _DENIED.match(self.after)
+        return bool(is_rejected) and not self.is_legal
+
+    def is_clause(self) -> bool:
+        """Whether the move is a clause of its own."""
+        return bool(_CLAUSE_BEGINS.search(self.before) and _CLAUSE_ENDS.match(self.after))
+
+    def ends_reply(self) -> bool:
+        """Whether the move is a sentence of its own, and the last one."""
+        return bool(_SENTENCE_BEGINS.search(self.before) and _ENDS_REPLY.match(self.after))
 
 
 class Reply:
@@ -119,36 +152,34 @@ class Reply:
     def __init__(self, text: str, board: chess.Board, rules: Rules, *, cut_off: bool) -> None:
         self.text = plain_text(text)
         self._board, self._rules, self._cut_off = board, rules, cut_off
-        self.mentions = list(self._find_mentions())
-        self._own = [mention for mention in self.mentions if self._is_own(mention)]
-        self._legal = [mention for mention in self.mentions if self._is_legal(mention)]
+        self.mentions = [each for each in self._find_mentions() if not each.is_discussed()]
+        self._own = [mention for mention in self.mentions if mention.is_own]
+        self._legal = [mention for mention in self.mentions if mention.is_legal]
 
     def _find_mentions(self) -> Iterator[Mention]:
-        notation = cache(lambda: moves_by_name(self._board, self._rules))
-        for match in MOVE.finditer(self.text):
-            move = resolve(match, self._board, notation)
-            may_go_on = match["castling"] or (move and may_promote(move, self._board))
-            is_unfinished = self._cut_off and may_go_on and match.end() == len(self.text)
-            mention = Mention(match.start(), match.end(), move, match[0] == match["target"])
-            if not is_unfinished and not self._is_discussed(mention):
-                yield mention
-
-    def _is_discussed(self, mention: Mention) -> bool:
-        """Whether a move is only an example, or in question."""
-        is_example = _EXAMPLE.search(self._before(mention))
-        return bool(is_example or _QUESTION.match(self.text, mention.end))
-
-    def _before(self, mention: Mention) -> str:
-        return self.text[max(0, mention.start - CHARACTERS_AROUND) : mention.start]
+        board, text = self._board, self.text
+        notation = cache(lambda: moves_by_name(board, self._rules))
+        for match in MOVE.finditer(text):
+            start, end = match.span()
+            move = resolve(match, board, notation)
+            may_go_on = match["castling"] or (move and may_promote(move, board))
+            if self._cut_off and may_go_on and end == len(text):
+                return
+            yield Mention(
+                start=start,
+                before=text[max(0, start - CHARACTERS_AROUND) : start],
+                after=text[end:],
+                move=move,
+                is_square=match[0] == match["target"],
+                is_own=move is not None and board.color_at(move.from_square) == board.turn,
+                is_legal=move is not None and self._rules.is_legal(board, move),
+            )
 
     @property
     def repeats_game(self) -> bool:
         """Whether it begins with a numbered move, names others and has no words."""
-        return (
-            len(self.mentions) > 1
-            and bool(_NUMBERED.match(self.text))
-            and not re.search("[^\\W\\d]{5}", self.text)
-        )
+        is_numbered = len(self.mentions) > 1 and _NUMBERED.match(self.text)
+        return bool(is_numbered) and not re.search(r"[^\W\d]{5}", self.text)
 
     def next_in_game(self) -> Mention | None:
         """The move with the number of the next one, in a game that is repeated or goes on."""
@@ -159,16 +190,16 @@ class Reply:
 
     def played(self) -> Mention | None:
         """The move that is marked, alone on a line, chosen or the only one, unless denied."""
-        for find in (self.marked, self.alone, self.chosen, self.only):
-            found = find()
-            if found and not self._is_denied(found):
-                return found
-        return None
+        found = (
+            self._last(Mention.is_marked),
+            self.alone(),
+            self._last(Mention.is_chosen),
+            self.only(),
+        )
+        return next((mention for mention in found if mention and not mention.is_denied()), None)
 
-    def marked(self) -> Mention | None:
-        """The last move that is marked as the answer: "Move: d4", a JSON field, bold on a line."""
-        marked = [mention for mention in self.mentions if _MARK.search(self._before(mention))]
-        return marked[-1] if marked else None
+    def _last(self, condition: Callable[[Mention], bool]) -> Mention | None:
+        return next(filter(condition, reversed(self.mentions)), None)
 
     def alone(self) -> Mention | None:
         """The move of the last or the first line, if only that line is nothing but a move.
@@ -185,32 +216,9 @@ class Reply:
         if re.search(r"[^\W\d_]", MOVE.sub("", line[0])):
             return None
         candidates = self._own or self.mentions
-        begin, end = (bisect_left(candidates, at, key=_START) for at in line.span())
+        begin, end = (bisect_left(candidates, at, key=attrgetter("start")) for at in line.span())
         mentions = candidates[begin:end]
         return mentions[0] if len({mention.move for mention in mentions}) == 1 else None
-
-    def chosen(self) -> Mention | None:
-        """The last move that the reply says it plays: "I'll go with d4"."""
-        chosen = [mention for mention in self.mentions if self._is_chosen(mention)]
-        return chosen[-1] if chosen else None
-
-    def _is_chosen(self, mention: Mention) -> bool:
-        before = self._before(mention)
-        begins = not before.strip("\"'([ ")
-        return bool(
-            _CHOICE.search(before)
-            or _CHOSEN_AFTER.match(self.text, mention.end)
-            or (begins and _PURPOSE.match(self.text, mention.end))
-        )
-
-    def _is_denied(self, mention: Mention) -> bool:
-        """Whether a move is illegal and the words beside it say so, or speak of other rules."""
-        if self._is_legal(mention):
-            return False
-        before = _CLAUSE.split(self._before(mention))[-1]
-        after = re.split(r"[.!?\n]", self.text[mention.end : mention.end + CHARACTERS_AROUND])[0]
-        other_rules = _OTHER_RULES.search(f"{before}|{after}")
-        return bool(other_rules or _DENIED.match(self.text, mention.end))
 
     def only(self) -> Mention | None:
         """The only move: legal, or a sentence of its own at the end ("Sure! f1b5").
@@ -221,26 +229,10 @@ class Reply:
             return None
         named = {mention.move for mention in self._own if not mention.is_square}
         if len(named) == 1 and not self._legal:
-            return self._own[-1] if self._ends_reply(self._own[-1]) else None
+            return self._own[-1] if self._own[-1].ends_reply() else None
         legal = {mention.move for mention in self._legal}
-        clauses = {mention.move for mention in self.mentions if self._is_clause(mention)}
+        clauses = {mention.move for mention in self.mentions if mention.is_clause()}
         return self._legal[0] if len(legal) == 1 and legal in (named, clauses) else None
-
-    def _ends_reply(self, mention: Mention) -> bool:
-        ends = _ENDS_REPLY.match(self.text, mention.end)
-        return bool(ends and _SENTENCE_BEGINS.search(self._before(mention)))
-
-    def _is_clause(self, mention: Mention) -> bool:
-        before, after = self.text[: mention.start], self.text[mention.end :]
-        return bool(_CLAUSE_BEGINS.search(before[-9:]) and _CLAUSE_ENDS.match(after))
-
-    def _is_legal(self, mention: Mention) -> bool:
-        return mention.move is not None and self._rules.is_legal(self._board, mention.move)
-
-    def _is_own(self, mention: Mention) -> bool:
-        """Whether a move is one of an own piece; others are the opponent's or repeat the game."""
-        move = mention.move
-        return move is not None and self._board.color_at(move.from_square) == self._board.turn
 
 
 def move_in(
