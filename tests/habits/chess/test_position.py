@@ -19,7 +19,6 @@ from cant_do_that_anymore.habits.chess import rule_pool
 from cant_do_that_anymore.habits.chess.notation import notate
 from cant_do_that_anymore.habits.chess.position import (
     Position,
-    checked,
     parse_positions,
     read_positions,
     shipped_pool,
@@ -136,7 +135,7 @@ def test_the_diagonal_pool_is_valid_and_matches_its_record(tmp_path: Path) -> No
     copy.write_bytes((DATA / "diagonal.jsonl.gz").read_bytes())
     positions = parse_positions(copy)
     assert [replace(position, where="") for position in positions] == pool
-    assert [checked(position, BISHOPS_AS_KNIGHTS) for position in positions[2::6]] == pool[2::6]
+    assert [BISHOPS_AS_KNIGHTS.checked(position) for position in positions[2::6]] == pool[2::6]
     record = json.loads((DATA / "diagonal.json").read_text())
     assert record["positions"] == len(pool) == len({position.moves for position in pool})
     assert record["games"] == len({position.game for position in pool})

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from ..base import Form, Message, Role, with_user_turn
-from .notation import notate_game
+from .notation import notate_game, with_coordinates
 from .position import Position
 
 
@@ -25,13 +25,10 @@ def _fen(position: Position) -> str:
 
 def _board(position: Position) -> str:
     """Return the board with coordinates, and below it what else a FEN tells."""
-    rows = str(position.board()).split("\n")
-    ranks = [f"{8 - number} {row}" for number, row in enumerate(rows)]
     _, to_move, castling, en_passant, *_ = _fen(position).split()
     return "\n".join(
         (
-            *ranks,
-            "  a b c d e f g h",
+            with_coordinates(str(position.board())),
             f"{'White' if to_move == 'w' else 'Black'} to move",
             f"Castling rights: {castling}",
             f"En passant square: {en_passant}",

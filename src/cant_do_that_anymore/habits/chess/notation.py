@@ -52,7 +52,12 @@ def draw_board(board: chess.Board) -> str:
     >>> print(draw_board(chess.Board()).splitlines()[-1])
       a b c d e f g h
     """
-    rows = board.unicode(orientation=board.turn, empty_square="·").splitlines()
-    ranks, files = ("87654321", "abcdefgh") if board.turn else ("12345678", "hgfedcba")
-    lines = [f"{rank} {row}" for rank, row in zip(ranks, rows, strict=True)]
+    drawing = board.unicode(orientation=board.turn, empty_square="·")
+    return with_coordinates(drawing, board.turn)
+
+
+def with_coordinates(drawing: str, side: chess.Color = chess.WHITE) -> str:
+    """Add ranks and files to a drawing of a board, seen from a side."""
+    ranks, files = ("87654321", "abcdefgh") if side else ("12345678", "hgfedcba")
+    lines = [f"{rank} {row}" for rank, row in zip(ranks, drawing.splitlines(), strict=True)]
     return "\n".join([*lines, "  " + " ".join(files)])

@@ -9,7 +9,7 @@ import gzip
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -21,7 +21,7 @@ from ...errors import InvalidInput
 from ...files import DATA, atomic_write
 from ...validation import parse
 from ..base import numbered_lines
-from .rules import STANDARD, Rules, board_after, move_on, resolve_rules
+from .rules import Rules, board_after, resolve_rules
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Position:
         moves: the moves played so far.
         usual: the usual moves there (`Rules.is_habit`), or some of them.
         source: where to find the game, if known.
-        where: the file and line of a position whose moves are not yet `checked`.
+        where: the file and line of a position whose moves are not yet checked.
     """
 
     game: int
@@ -117,13 +117,13 @@ def read_positions(path: Path, rules: Rules) -> list[Position]:
             usual move under ``rules``; or if the rules cannot work.
     """
     change = resolve_rules(rules)
-    return [checked(position, change) for position in parse_positions(path)]
+    return [change.checked(position) for position in parse_positions(path)]
 
 
 def parse_positions(path: Path) -> list[Position]:
     """Read a file of positions without checking the moves.
 
-    Checking takes most of the time, so callers do that for the positions they use (`checked`).
+    Checking takes most of the time, so callers check the positions they use (`Rules.checked`).
 
     Raises:
         InvalidInput: with file, line and reason, at the first line that is not a position.
@@ -134,21 +134,6 @@ def parse_positions(path: Path) -> list[Position]:
             f"cdta mine {path} -o positions.jsonl"
         )
     return [parse_position(line, where) for line, where in numbered_lines(path)]
-
-
-def checked(position: Position, rules: Rules) -> Position:
-    """Check that a position's moves are possible and its usual moves usual.
-
-    Raises:
-        InvalidInput: with file, line and reason, if they are not under ``rules``.
-    """
-    if not position.where:
-        return position
-    try:
-        _check_moves(position, rules)
-    except InvalidInput as problem:
-        raise InvalidInput(f"{position.where}: {problem}") from None
-    return replace(position, where="")
 
 
 def write_positions(path: Path, positions: Iterable[Position]) -> None:
@@ -189,14 +174,3 @@ def gzip_if_named(path: Path, file: BinaryIO) -> AbstractContextManager[BinaryIO
         return nullcontext(file)
     # Without name and time in the header, equal positions give equal bytes.
     return gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
-
-
-def _check_moves(position: Position, rules: Rules) -> None:
-    board = board_after(position.moves, STANDARD, rules)
-    for uci in position.usual:
-        move = move_on(board, uci, len(position.moves) + 1)
-        # Like `Rules.is_habit`, except that the original's file of diagonal moves includes moves
-        # that leave the own king in check (320 of 11,366).
-        is_forbidden = board.is_pseudo_legal(move) and not rules.is_legal(board, move)
-        if not is_forbidden or not rules.affects(board, move):
-            raise InvalidInput(f"{uci!r} is not a usual move that {rules.key} forbids")
