@@ -226,39 +226,34 @@ def mine(
 
 def mine_block(block: Block, wanted: MiningCriteria) -> MiningResult:
     """Find the wanted positions in a block of games."""
-    positions: list[MinedPosition] = []
-    skipped: Counter[str] = Counter()
-    damaged: list[str] = []
+    mined = MiningResult(len(block.games), problem=block.problem)
     seen: set[bytes] = set()
     for index, game in enumerate(block.games, block.index):
         if not is_standard(block.text, game):
-            skipped[NOT_STANDARD] += 1
+            mined.skipped[NOT_STANDARD] += 1
             continue
         try:
-            positions += _positions(block.text, game, index, wanted, seen)
+            mined.found.extend(list(_positions(block.text, game, index, wanted, seen)))
         except Damaged as damage:
-            damaged.append(f"{block.place(game)}: {damage}")
-    games = len(block.games)
-    return MiningResult(games, positions, skipped, damaged, block.problem)
+            mined.damaged.append(f"{block.place(game)}: {damage}")
+    return mined
 
 
 def _positions(
     text: bytes, game: Game, index: int, wanted: MiningCriteria, seen: set[bytes]
-) -> list[MinedPosition]:
-    """Return the wanted positions of a game; of a unique one, only if it is not among ``seen``."""
-    positions: list[MinedPosition] = []
+) -> Iterator[MinedPosition]:
+    """Yield the wanted positions of a game; of unique ones, only those not yet ``seen``."""
     moves: list[str] = []
     for uci, usual in _openings(wanted.rules).follow(moves_of(text, game)):
         if usual:
             digest = blake2b(" ".join(moves).encode(), digest_size=16).digest()
             if not (wanted.unique and digest in seen):
                 position = Position(index, tuple(moves), (uci,))
-                positions.append(MinedPosition(json.dumps(position.to_json()), digest))
+                yield MinedPosition(json.dumps(position.to_json()), digest)
             seen.add(digest)
             if not wanted.every:
-                break
+                return
         moves.append(uci)
-    return positions
 
 
 def _digest_table() -> sqlite3.Connection:

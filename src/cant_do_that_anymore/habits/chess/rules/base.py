@@ -162,8 +162,12 @@ STANDARD = Standard()
 def copy_as(kind: type[_Board], board: chess.Board) -> _Board:
     """Copy a position to a new board of another class, with an empty move stack."""
     new = kind(None)
-    vars(new).update(vars(board.copy(stack=False)))
+    new.pawns, new.knights, new.bishops = board.pawns, board.knights, board.bishops
+    new.rooks, new.queens, new.kings = board.rooks, board.queens, board.kings
+    new.occupied, new.occupied_co = board.occupied, board.occupied_co.copy()
+    new.promoted, new.turn, new.ep_square = board.promoted, board.turn, board.ep_square
     new.castling_rights = board.clean_castling_rights()
+    new.halfmove_clock, new.fullmove_number = board.halfmove_clock, board.fullmove_number
     return new
 
 
