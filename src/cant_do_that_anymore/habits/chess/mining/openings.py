@@ -10,15 +10,16 @@ from .pgn import Damaged
 _MAX_NODES = 100_000
 
 
+Played = tuple[str, bool]
+
+
 class _Node(dict[bytes, "_Node"]):
     """The position after a move, and its child nodes by the move as written in the PGN."""
 
-    __slots__ = ("board", "uci", "usual")
+    __slots__ = ("board", "played")
 
-    def __init__(self, board: chess.Board, uci: str = "", usual: bool = False) -> None:
-        self.board = board
-        self.uci = uci
-        self.usual = usual
+    def __init__(self, board: chess.Board, played: Played = ("", False)) -> None:
+        self.board, self.played = board, played
 
 
 class Openings:
@@ -33,7 +34,7 @@ class Openings:
         self._root = _Node(chess.Board())
         self._nodes = 0
 
-    def follow(self, moves: Iterator[bytes]) -> Iterator[tuple[str, bool]]:
+    def follow(self, moves: Iterator[bytes]) -> Iterator[Played]:
         """Play through a game, and yield each move in UCI and whether it is usual.
 
         Raises:
@@ -43,25 +44,26 @@ class Openings:
         for written in moves:
             child = node.get(written)
             if child is None:
-                break
-            yield child.uci, child.usual
+                yield from self._leave(node, written, moves)
+                return
+            yield child.played
             node = child
-        else:
-            return
+
+    def _leave(self, node: _Node, written: bytes, moves: Iterator[bytes]) -> Iterator[Played]:
+        """Play the rest of a game, and add its first move to a node."""
         board = node.board.copy(stack=False)
-        uci, usual = self._play(board, written)
+        played = self._play(board, written)
         if self._nodes == _MAX_NODES:
             self._root.clear()
             self._nodes = 0
-        else:
-            node[written] = _Node(board, uci, usual)
-            self._nodes += 1
-        yield uci, usual
+        node[written] = _Node(board, played)
+        self._nodes += 1
+        yield played
         board = board.copy(stack=False)
         for written in moves:
             yield self._play(board, written)
 
-    def _play(self, board: chess.Board, written: bytes) -> tuple[str, bool]:
+    def _play(self, board: chess.Board, written: bytes) -> Played:
         try:
             move = board.parse_san(written.decode())
         except ValueError:
