@@ -46,10 +46,8 @@ def resolve_change(value: Any) -> Change:
             f"{value}: rules of Python are given in Python, with evaluate(Spec(rules=...)) "
             "(docs/rules.md), and changes of questions as FILE.toml"
         )
-    if isinstance(value, str) and value.endswith(".toml"):
-        value = Path(value)
-    if isinstance(value, Path):
-        value = read_change(value)
+    if isinstance(value, str | Path) and str(value).endswith(".toml"):
+        value = read_change(Path(value))
     if isinstance(value, str):
         return _change_named(value)
     if not isinstance(value, QuestionChange):

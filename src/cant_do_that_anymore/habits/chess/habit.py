@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import chess
 from markupsafe import Markup
 
 from ..base import Form, Habit, Pool
@@ -17,7 +16,7 @@ from .picture import RulePicture, pieces, rule_picture
 from .pools import COMMON, GAMES, RATES_ON_ALL, RATES_ON_COMMON, pool_named
 from .position import Position, parse_position, parse_positions
 from .rule_pool import example_of
-from .rules import STANDARD, Rules, board_after, rules_named
+from .rules import Rules, board_after, rules_named
 
 
 class Chess(Habit):
@@ -72,18 +71,13 @@ class Chess(Habit):
         """Return an example from another game, whose changed rule is the placebo."""
         others = (change.placebo_change, rules_named("no-castling"))  # one's own may forbid nothing
         rules, position = next((other, game) for other in others if (game := example_of(other)))
-        usual, board = chess.Move.from_uci(position.usual[0]), position.board()
-
-        def is_far(move: chess.Move) -> tuple[bool, bool, str]:
-            another_piece = move.from_square != usual.from_square
-            return another_piece, STANDARD.is_legal(board, move), move.uci()
-
-        # If possible, it is of the same piece and legal only under the changed rule.
-        reply = min(rules.legal_moves(board), key=is_far)
+        fen, usual, right = position.board().fen(), position.usual[0], rules.examples(position)
+        by_the_same_piece = [move for move in right if move[:2] == usual[:2]]
+        reply = min(by_the_same_piece or right)
         return (
             "Here is a worked example from another game, in which another rule was changed: "
-            f'"{rules.statement}" In one position of that game, {board.fen()} in FEN, the usual '
-            f"move {usual.uci()} would have broken its rule. A correct reply was {reply.uci()}."
+            f'"{rules.statement}" In one position of that game, {fen} in FEN, the usual move '
+            f"{usual} would have broken its rule. A correct reply was {reply}."
         )
 
     def show(self, item: Position) -> str:
