@@ -102,8 +102,7 @@ class Chess(Habit):
 
     def named_answers(self, text: str, item: Position, change: Rules) -> dict[str, str]:
         """Return the moves that a text names."""
-        named = named_moves(text, item.board(), change)
-        return {written: move.uci() for written, move in named.items() if move}
+        return named_moves(text, item.board(), change)
 
     def picture(self, change: Rules) -> RulePicture | None:
         """Return a board diagram of a piece whose moves the change affects."""

@@ -1,7 +1,7 @@
 """Moves by name: in UCI and in algebraic notation, as models write them."""
 
 import re
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 
@@ -56,11 +56,9 @@ def moves_by_name(board: chess.Board, rules: Rules) -> Notation:
     """
     notation: Notation = {}
     for legal in (rules.legal_moves(board), STANDARD.legal_moves(board)):
-        named = defaultdict(list)
-        for move in legal:
-            for name in _names(move, board):
-                named[name].append(move)
-        notation |= {name: found[0] if len(found) == 1 else None for name, found in named.items()}
+        named = [(name, move) for move in legal for name in _names(move, board)]
+        uses = Counter(name for name, _ in named)
+        notation |= {name: move if uses[name] == 1 else None for name, move in named}
     return notation
 
 
@@ -90,15 +88,14 @@ def resolve(
     return notation().get(_PIECES.get(piece.lower(), piece) + origin + target + promotion)
 
 
-def named_moves(text: str, board: chess.Board, rules: Rules) -> dict[str, chess.Move | None]:
-    """Find everything in a text that looks like a move, with the move it denotes, if any.
+def named_moves(text: str, board: chess.Board, rules: Rules) -> dict[str, str]:
+    """Find the moves that a text names, in UCI by how it writes them; squares do not count.
 
-    Bare squares do not count.
-
-    >>> named_moves("Bb5? No, f1b5 is illegal.", chess.Board(), STANDARD)
-    {'Bb5': None, 'f1b5': Move.from_uci('f1b5')}
+    >>> named_moves("Bb5? No, f1b5 is illegal. Nf3!", chess.Board(), STANDARD)
+    {'f1b5': 'f1b5', 'Nf3': 'g1f3'}
     """
     notation = cache(lambda: moves_by_name(board, rules))
     words = dict.fromkeys(text.split())  # long texts repeat themselves
     found = (match for word in words for match in MOVE.finditer(word))
-    return {m[0]: resolve(m, board, notation) for m in found if m[0] != m["target"]}
+    named = {m[0]: resolve(m, board, notation) for m in found if m[0] != m["target"]}
+    return {written: move.uci() for written, move in named.items() if move}
