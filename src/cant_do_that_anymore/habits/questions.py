@@ -20,7 +20,7 @@ from .words import Words
 # What the wordings of all questions contain besides the statements of a change.
 TASK, REPLY = "{task}", "{reply}"
 _ITEM_KEYS = ("question", "usual", "right", "group")
-SHIPPED_FOLDER = DATA / "questions"
+SHIPPED_FOLDER = Path(str(DATA / "questions"))
 
 
 class Meaning(Change):
@@ -198,15 +198,14 @@ class UsualMeaning(Meaning):
     statement: str
 
 
-def _show_question(item: QuestionItem) -> list[Message]:
-    return [Message("user", item.question)]
+_QUESTION = Form("question", "", lambda item: [Message("user", item.question)])
 
 
 class Questions(Habit):
     """A habit of giving the usual answers to a kind of question."""
 
     folder = "questions"
-    forms: Mapping[str, Form] = {"question": Form("question", "", _show_question)}
+    forms: Mapping[str, Form] = {"question": _QUESTION}
     has_one_right_answer: bool = True
     words: Words = Words(
         item="question",
@@ -290,11 +289,10 @@ def read_change(path: Path) -> QuestionChange:
 @cache
 def shipped_keys() -> list[str]:
     """Return the keys of the shipped changes."""
-    names = (file.name for file in SHIPPED_FOLDER.iterdir())
-    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+    return sorted(path.stem for path in SHIPPED_FOLDER.glob("*.toml"))
 
 
 @cache
 def shipped_change(key: str) -> QuestionChange:
     """Return a shipped change, with its items."""
-    return read_change(Path(str(SHIPPED_FOLDER / f"{key}.toml")))
+    return read_change(SHIPPED_FOLDER / f"{key}.toml")

@@ -10,14 +10,14 @@ from .base import copy_as as copy_as
 from .base import move_on as move_on
 from .custom import check_rules
 from .restrictions import KnightsCannotJump, NoCastling, PawnsOneStep
-from .swaps import PLURALS
+from .swaps import DIRECTIONS
 from .swaps import PieceSwap as PieceSwap
 
 CATALOG: dict[str, Rules] = {
     rules.key: rules
     for rules in (
         STANDARD,
-        *(PieceSwap(piece, like) for piece, like in permutations(PLURALS, 2)),
+        *(PieceSwap(piece, like) for piece, like in permutations(DIRECTIONS, 2)),
         NoCastling(),
         PawnsOneStep(),
         KnightsCannotJump(),

@@ -1,24 +1,25 @@
 """Rules under which all pieces of one type move like another type."""
 
 from dataclasses import dataclass
+from functools import cache
 
 import chess
 
 from .base import Rules, copy_as
 
-PLURALS = {
-    chess.KNIGHT: "knights",
-    chess.BISHOP: "bishops",
-    chess.ROOK: "rooks",
-    chess.QUEEN: "queens",
-}
-_BITBOARDS = PLURALS  # python-chess stores a piece type's squares in an attribute of this name
-_DIRECTIONS = {
+# How the pieces that can be swapped move.
+DIRECTIONS = {
     chess.KNIGHT: ("in an L-shape",),
     chess.BISHOP: ("diagonally",),
     chess.ROOK: ("along ranks and files",),
     chess.QUEEN: ("diagonally", "along ranks and files"),
 }
+
+
+@cache
+def _plural(piece: chess.PieceType) -> str:
+    """Return for example "knights", also the attribute of a board that has their squares."""
+    return f"{chess.piece_name(piece)}s"
 
 
 @dataclass(frozen=True)
@@ -31,17 +32,17 @@ class PieceSwap(Rules):
     @property
     def key(self) -> str:
         """For example ``bishops-as-knights``."""
-        return f"{PLURALS[self.piece]}-as-{PLURALS[self.moves_like]}"
+        return f"{_plural(self.piece)}-as-{_plural(self.moves_like)}"
 
     @property
     def title(self) -> str:
         """For example "Bishops move like knights"."""
-        return f"{PLURALS[self.piece].capitalize()} move like {PLURALS[self.moves_like]}"
+        return f"{_plural(self.piece).capitalize()} move like {_plural(self.moves_like)}"
 
     @property
     def statement(self) -> str:
         """How the pieces move now, and how they can no longer move."""
-        pieces, others = PLURALS[self.piece], PLURALS[self.moves_like]
+        pieces, others = _plural(self.piece), _plural(self.moves_like)
         consequence = f"Every move that {pieces} could make before is still legal."
         if self._lost:
             lost = f"{pieces.capitalize()} can no longer move {self._lost}"
@@ -56,7 +57,7 @@ class PieceSwap(Rules):
         """
         changes = (
             PieceSwap(piece, like)
-            for like in (self.moves_like, *PLURALS)
+            for like in (self.moves_like, *DIRECTIONS)
             for piece in (chess.ROOK, chess.QUEEN, chess.BISHOP, chess.KNIGHT)
             if piece != like and self.piece not in (piece, like)
         )
@@ -70,13 +71,13 @@ class PieceSwap(Rules):
     @property
     def _lost(self) -> str:
         """The directions in which the piece can no longer move."""
-        lost = [way for way in _DIRECTIONS[self.piece] if way not in _DIRECTIONS[self.moves_like]]
-        return " or ".join(lost)
+        old, new = DIRECTIONS[self.piece], DIRECTIONS[self.moves_like]
+        return " or ".join(way for way in old if way not in new)
 
     def view(self, board: chess.Board) -> chess.Board:
         """Return a copy with the pieces replaced by the type they move like."""
         view = copy_as(_Relabeled, board)
-        old, new = _BITBOARDS[self.piece], _BITBOARDS[self.moves_like]
+        old, new = _plural(self.piece), _plural(self.moves_like)
         setattr(view, new, getattr(board, new) | getattr(board, old))
         setattr(view, old, chess.BB_EMPTY)
         return view
