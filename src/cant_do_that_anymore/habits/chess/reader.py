@@ -81,9 +81,7 @@ _DENIED = re.compile(
 _EXAMPLE = re.compile(r"(?i)\b(?:such as|like|e\.g\.|example|format is|if|whether)[ ,:\"'(]{0,4}\Z")
 # What follows a move in a question.
 _QUESTION = re.compile(r"[^.!\n]{0,80}\?")
-_CLAUSE_BEGINS = re.compile(
-    r"(?i)(?:\A|[.!?;:,(\n>-]|\bso|\bhence|\bhere|\bthus|\bbut|\bnow)[\s\"']*\Z"
-)
+_CLAUSE_BEGINS = re.compile(r"(?i)(?:\A|[.!?;:,(\n>-]|\b(?:so|hence|here|thus|but|now))[\s\"']*\Z")
 _CLAUSE_ENDS = re.compile(
     r"(?i)[\"')+#!]{0,3}(?:\Z|[.!,;(\n]|\s(?:because|since|as|instead|rather|\W))"
 )

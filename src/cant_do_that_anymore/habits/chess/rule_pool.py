@@ -61,15 +61,13 @@ def positions_in_games(rules: Rules) -> Iterator[Position]:
             for ply, board in _usual_plies(map(move_of, game), rules)
             if game[:ply] not in taken
         }
-        drawn = Random(f"{_SEED} {number}").sample(list(boards), len(boards))
-        # It may be mate already under the changed rules; then no move is legal.
-        candidates = (ply for ply in drawn if any(rules.legal_moves(boards[ply])))
-        if (ply := next(candidates, None)) is None:
-            continue
-        before = game[:ply]
-        taken.add(before)
-        usual = move_of(game[ply]).uci()
-        yield Position(number, tuple(move_of(code).uci() for code in before), (usual,))
+        for ply in Random(f"{_SEED} {number}").sample(list(boards), len(boards)):
+            # It may be mate already under the changed rules; then no move is legal.
+            if any(rules.legal_moves(boards[ply])):
+                taken.add(game[:ply])
+                *before, usual = (move_of(code).uci() for code in game[: ply + 1])
+                yield Position(number, tuple(before), (usual,))
+                break
         if len(taken) == POOL_SIZE:
             return
 
