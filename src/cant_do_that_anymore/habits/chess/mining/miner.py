@@ -21,7 +21,7 @@ from functools import lru_cache, partial
 from hashlib import blake2b
 from multiprocessing import get_context, parent_process
 from threading import Thread
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from ....errors import Incomplete, InvalidInput
 from ..position import Position
@@ -30,115 +30,7 @@ from .inputs import check_input
 from .openings import Openings
 from .pgn import Block, Damaged, Game, is_standard, moves_of, read_blocks
 
-Result = TypeVar("Result")
-
 _QUEUED_PER_WORKER = 3  # enough to keep a worker busy, few enough for the memory
-
-
-def map_processes(
-    work: Callable[[Any], Result], items: Iterable[Any], jobs: int
-) -> Generator[Result, None, None]:
-    """``map(work, items)`` in ``jobs`` processes; with one job, in this process.
-
-    Raises:
-        Incomplete: if a worker process is killed.
-    """
-    if jobs == 1:
-        yield from map(work, items)
-        return
-    # The progress bar has threads, so forking is unsafe.
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_init_worker)
-
-    def submit(item: Any) -> Future[Result]:
-        with _ctrl_c_blocked():  # this may start a worker, which must not receive it either
-            return pool.submit(work, item)
-
-    try:
-        yield from _map_in_order(submit, items, jobs)
-    except BrokenExecutor:
-        raise Incomplete(
-            "a worker process was killed, probably because memory ran out; use fewer --jobs"
-        ) from None
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def map_cluster(
-    work: Callable[[Any], Result], items: Iterable[Any], address: str
-) -> Generator[Result, None, None]:
-    """``map(work, items)`` on the Ray cluster at ``address``, or ``auto``.
-
-    Every machine of the cluster must have this package installed.
-
-    Raises:
-        InvalidInput: if Ray is not installed or there is no cluster.
-        Incomplete: if the cluster breaks down.
-    """
-    try:
-        import ray
-    except ImportError:
-        raise InvalidInput(
-            "--cluster needs Ray: pip install 'cant-do-that-anymore[ray]' on every machine of "
-            "the cluster"
-        ) from None
-    try:
-        if address != "auto":  # Ray would try to connect for minutes
-            host, _, port = address.removeprefix("ray://").rpartition(":")
-            socket.create_connection((host, port), timeout=10).close()
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (OSError, ValueError, RuntimeError) as problem:
-        reason = str(problem).partition("\n")[0]
-        raise InvalidInput(
-            f"no Ray cluster at {address!r} ({reason}); give the HOST:PORT that ray start --head "
-            "printed, or auto on one of its machines"
-        ) from None
-    try:
-        task: Any = ray.remote(lambda item: work(item))  # Ray accepts plain functions only
-        workers = int(ray.cluster_resources()["CPU"])  # type: ignore[no-untyped-call]
-        yield from _map_in_order(lambda item: task.remote(item).future(), items, workers)
-    except ray.exceptions.RayError as problem:
-        raise Incomplete(f"the Ray cluster at {address!r} failed: {problem}") from None
-    finally:
-        ray.shutdown()
-
-
-def _map_in_order(
-    submit: Callable[[Any], Future[Result]], items: Iterable[Any], workers: int
-) -> Generator[Result, None, None]:
-    futures: deque[Future[Result]] = deque()
-    for item in items:
-        futures.append(submit(item))
-        if len(futures) >= _QUEUED_PER_WORKER * workers:
-            yield futures.popleft().result()
-    while futures:
-        yield futures.popleft().result()
-
-
-@contextmanager
-def _ctrl_c_blocked() -> Iterator[None]:
-    """Delay Ctrl-C; a process that starts meanwhile never receives it, except on Windows."""
-    if sys.platform == "win32":
-        yield
-        return
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-
-
-def _init_worker() -> None:
-    """Let a worker ignore Ctrl-C, and exit when its parent process ends for any reason."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_exit_with_parent, daemon=True).start()
-
-
-def _exit_with_parent() -> None:
-    if parent := parent_process():
-        parent.join()
-    os._exit(1)
-
-
 _CACHE_KB = 64_000  # memory for digests of positions; SQLite moves the rest to a temporary file
 
 NOT_STANDARD = "set-up position or other variant"
@@ -186,6 +78,10 @@ class MiningResult:
     problem: str | None = None
 
 
+Work = Callable[[Block], MiningResult]
+Results = Generator[MiningResult, None, None]
+
+
 def mine(
     inputs: Sequence[str],
     wanted: MiningCriteria,
@@ -193,7 +89,7 @@ def mine(
     limit: int | None = None,
     jobs: int = 1,
     cluster: str | None = None,
-) -> Generator[MiningResult, None, None]:
+) -> Results:
     """Find the wanted positions in ``inputs``, and yield them block by block in order.
 
     Args:
@@ -268,3 +164,103 @@ def _digest_table() -> sqlite3.Connection:
 def _is_new(digest: bytes, seen: sqlite3.Connection) -> bool:
     """Whether a digest was not yet in the table, which now has it."""
     return seen.execute("INSERT OR IGNORE INTO seen VALUES (?)", (digest,)).rowcount == 1
+
+
+def map_processes(work: Work, blocks: Iterable[Block], jobs: int) -> Results:
+    """``map(work, blocks)`` in ``jobs`` processes; with one job, in this process.
+
+    Raises:
+        Incomplete: if a worker process is killed.
+    """
+    if jobs == 1:
+        yield from map(work, blocks)
+        return
+    # The progress bar has threads, so forking is unsafe.
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_init_worker)
+
+    def submit(block: Block) -> Future[MiningResult]:
+        with _ctrl_c_blocked():  # this may start a worker, which must not receive it either
+            return pool.submit(work, block)
+
+    try:
+        yield from _map_in_order(submit, blocks, jobs)
+    except BrokenExecutor:
+        raise Incomplete(
+            "a worker process was killed, probably because memory ran out; use fewer --jobs"
+        ) from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def map_cluster(work: Work, blocks: Iterable[Block], address: str) -> Results:
+    """``map(work, blocks)`` on the Ray cluster at ``address``, or ``auto``.
+
+    Every machine of the cluster must have this package installed.
+
+    Raises:
+        InvalidInput: if Ray is not installed or there is no cluster.
+        Incomplete: if the cluster breaks down.
+    """
+    try:
+        import ray
+    except ImportError:
+        raise InvalidInput(
+            "--cluster needs Ray: pip install 'cant-do-that-anymore[ray]' on every machine of "
+            "the cluster"
+        ) from None
+    try:
+        if address != "auto":  # Ray would try to connect for minutes
+            host, _, port = address.removeprefix("ray://").rpartition(":")
+            socket.create_connection((host, port), timeout=10).close()
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except (OSError, ValueError, RuntimeError) as problem:
+        reason = str(problem).partition("\n")[0]
+        raise InvalidInput(
+            f"no Ray cluster at {address!r} ({reason}); give the HOST:PORT that ray start --head "
+            "printed, or auto on one of its machines"
+        ) from None
+    try:
+        task: Any = ray.remote(lambda block: work(block))  # Ray accepts plain functions only
+        workers = int(ray.cluster_resources()["CPU"])  # type: ignore[no-untyped-call]
+        yield from _map_in_order(lambda block: task.remote(block).future(), blocks, workers)
+    except ray.exceptions.RayError as problem:
+        raise Incomplete(f"the Ray cluster at {address!r} failed: {problem}") from None
+    finally:
+        ray.shutdown()
+
+
+def _map_in_order(
+    submit: Callable[[Block], Future[MiningResult]], blocks: Iterable[Block], workers: int
+) -> Results:
+    futures: deque[Future[MiningResult]] = deque()
+    for block in blocks:
+        futures.append(submit(block))
+        if len(futures) >= _QUEUED_PER_WORKER * workers:
+            yield futures.popleft().result()
+    while futures:
+        yield futures.popleft().result()
+
+
+@contextmanager
+def _ctrl_c_blocked() -> Iterator[None]:
+    """Delay Ctrl-C; a process that starts meanwhile never receives it, except on Windows."""
+    if sys.platform == "win32":
+        yield
+        return
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _init_worker() -> None:
+    """Let a worker ignore Ctrl-C, and exit when its parent process ends for any reason."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_exit_with_parent, daemon=True).start()
+
+
+def _exit_with_parent() -> None:
+    if parent := parent_process():
+        parent.join()
+    os._exit(1)
