@@ -239,6 +239,14 @@ def test_a_damaged_game_is_skipped_and_reported_with_its_line(damage: str, reaso
     assert "x.pgn, line 7: " + reason in result.damaged[0]
 
 
+def test_a_damaged_game_does_not_hide_its_positions_in_other_games(tmp_path: Path) -> None:
+    (tmp_path / "x.pgn").write_text(ITALIAN.replace("*", "hello *") + ITALIAN + ITALIAN)
+    every = MiningCriteria(BISHOPS_AS_KNIGHTS, every=True)
+    result = mine_input(tmp_path / "x.pgn", every, unique=True)
+    assert len(result.damaged) == 1
+    assert [index for index, *_ in positions_in(result)] == [1]
+
+
 def test_other_variants_are_skipped_and_counted() -> None:
     def tagged(tags: str) -> str:
         return ITALIAN.replace("\n", f"\n{tags}\n", 1)

@@ -27,8 +27,8 @@ from ....errors import Incomplete, InvalidInput
 from ..position import Position
 from ..rules import Rules
 from .inputs import check_input
-from .openings import Openings
-from .pgn import Block, Damaged, Game, is_standard, moves_of, read_blocks
+from .openings import Openings, Played
+from .pgn import Block, Damaged, is_standard, moves_of, read_blocks
 
 _QUEUED_PER_WORKER = 3  # enough to keep a worker busy, few enough for the memory
 _CACHE_KB = 64_000  # memory for digests of positions; SQLite moves the rest to a temporary file
@@ -123,30 +123,34 @@ def mine(
 def mine_block(block: Block, wanted: MiningCriteria) -> MiningResult:
     """Find the wanted positions in a block of games."""
     mined = MiningResult(len(block.games), problem=block.problem)
+    openings = _openings(wanted.rules)
     seen: set[bytes] = set()
     for index, game in enumerate(block.games, block.index):
         if not is_standard(block.text, game):
             mined.skipped[NOT_STANDARD] += 1
             continue
         try:
-            mined.found.extend(list(_positions(block.text, game, index, wanted, seen)))
+            played = openings.follow(moves_of(block.text, game))
+            found = list(_positions(played, index, wanted, seen))
         except Damaged as damage:
             mined.damaged.append(f"{block.place(game)}: {damage}")
+        else:
+            mined.found.extend(found)
+            seen.update(position.digest for position in found)
     return mined
 
 
 def _positions(
-    text: bytes, game: Game, index: int, wanted: MiningCriteria, seen: set[bytes]
+    game: Iterator[Played], index: int, wanted: MiningCriteria, seen: set[bytes]
 ) -> Iterator[MinedPosition]:
     """Yield the wanted positions of a game; of unique ones, only those not yet ``seen``."""
     moves: list[str] = []
-    for uci, usual in _openings(wanted.rules).follow(moves_of(text, game)):
+    for uci, usual in game:
         if usual:
             digest = blake2b(" ".join(moves).encode(), digest_size=16).digest()
             if not (wanted.unique and digest in seen):
                 position = Position(index, tuple(moves), (uci,))
                 yield MinedPosition(json.dumps(position.to_json()), digest)
-            seen.add(digest)
             if not wanted.every:
                 return
         moves.append(uci)
@@ -237,8 +241,7 @@ def _map_in_order(
         futures.append(submit(block))
         if len(futures) >= _QUEUED_PER_WORKER * workers:
             yield futures.popleft().result()
-    while futures:
-        yield futures.popleft().result()
+    yield from (future.result() for future in futures)
 
 
 @contextmanager

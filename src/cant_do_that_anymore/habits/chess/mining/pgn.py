@@ -21,9 +21,11 @@ MAX_GAME_BYTES = 2**20  # more than any game with its comments; longer ones are 
 _TAG_LINE = rb'\n[ \t]*+\[\w+[ \t]+"[^\n]*'
 _TAGS = re.compile(_TAG_LINE + b"(?:" + _TAG_LINE + b")*")  # fast, as it begins with a literal
 _UNTAGGED_START = re.compile(rb"\n(?<![^\n]\n)(?=1\.)")  # after a blank line
-_SETUP_TAG = re.compile(rb'\[(?:FEN|Variant)[ \t]+"([^"\n]*)"', re.IGNORECASE)
-# The values of such a tag in games of standard chess.
-_START, _STANDARD_VARIANTS = chess.STARTING_FEN.encode(), (b"standard", b"chess", b"normal")
+_START = re.escape(chess.STARTING_FEN.encode())
+# A tag that sets another initial position or another variant.
+_SET_UP = re.compile(
+    rb'\[(?i:FEN)[ \t]+"(?!%b")|\[(?i:Variant)[ \t]+"(?!(?i:standard|chess|normal)")' % _START
+)
 _TOKEN = re.compile(
     rb"""\s*+ (?:
       (?: \d++[.\s]*+ )?
@@ -102,8 +104,7 @@ def find_games(text: bytes) -> list[Game]:
 
 def is_standard(text: bytes, game: Game) -> bool:
     """Whether ``game`` is of standard chess, from the initial position."""
-    values = _SETUP_TAG.findall(text, game.start, game.moves)
-    return all(value == _START or value.lower() in _STANDARD_VARIANTS for value in values)
+    return not _SET_UP.search(text, game.start, game.moves)
 
 
 def moves_of(text: bytes, game: Game) -> Iterator[bytes]:
