@@ -244,7 +244,7 @@ class Client:
                 except TransientError as error:
                     fault = error
                     if fault.maybe_billed:
-                        self.spending.pay(self.spending.dearest)
+                        self.spending.pay_lost()
                     if fault.overloaded:  # before another request can enter
                         self._limiter.on_overload(entered, fault.retry_after)
             failures += not fault.overloaded

@@ -40,12 +40,15 @@ FREE = Price(0.0, 0.0)
 class CostLimit:
     """The US dollars that a command may spend, and has spent; its runs share one.
 
-    ``dearest`` is the cost of its dearest answer so far.
+    ``dearest`` is the cost of the dearest answer of the present run so far, new or cached.
     """
 
     limit: float = DEFAULT_MAX_COST
     spent: float = 0.0
     dearest: float = 0.0
+
+    def __str__(self) -> str:
+        return f"the limit of {dollars(self.limit)} with {dollars(self.spent)} spent"
 
 
 class CostLimitReached(Interrupted):
@@ -81,15 +84,12 @@ def _list_price(model: ModelInfo) -> Price | None:
     from genai_prices import calc_price  # takes half a second to import
 
     query: dict[str, Any] = dict(model.price_query)
-
-    def dollars_for(tokens: Tokens) -> float:
-        return float(calc_price(tokens, **query).total_price)
-
+    tokens = Tokens(input_tokens=_TOKENS_PRICED, output_tokens=_TOKENS_PRICED)
     try:
-        given = dollars_for(Tokens(input_tokens=_TOKENS_PRICED))
-        written = dollars_for(Tokens(output_tokens=_TOKENS_PRICED))
+        price = calc_price(tokens, **query)
     except LookupError:
         return None
+    given, written = float(price.input_price), float(price.output_price)
     return Price(given / _TOKENS_PRICED, written / _TOKENS_PRICED)
 
 
@@ -107,13 +107,12 @@ class Spending:
     Attributes:
         limit: what the command may spend, and has spent.
         total: the dollars that this client spent; None if unknown.
-        dearest: the cost of its dearest answer so far, new or cached; another model may be dearer.
     """
 
     def __init__(self, limit: CostLimit, price: Price | None) -> None:
         self.limit = limit
+        self.limit.dearest = 0.0  # the model of an earlier run may have been dearer
         self.total: float | None = None if price is None else 0.0
-        self.dearest = 0.0
         self._price = price
 
     def check(self, in_flight: int) -> None:
@@ -122,25 +121,22 @@ class Spending:
         Raises:
             CostLimitReached: if they do.
         """
-        if self.limit.spent + in_flight * self.dearest > self.limit.limit:
-            raise CostLimitReached(
-                f"stopped at the limit of {dollars(self.limit.limit)} with "
-                f"{dollars(self.limit.spent)} spent",
-                "To continue, run the same command with a higher --max-cost",
-            )
+        if self.limit.spent + in_flight * self.limit.dearest > self.limit.limit:
+            resume = "To continue, run the same command with a higher --max-cost"
+            raise CostLimitReached(f"stopped at {self.limit}", resume)
 
     def affordable_answers(self) -> float:
         """Return how many more answers are affordable, but at least one: `check` judges that."""
-        if not self.dearest:
+        if not self.limit.dearest:
             return inf
-        return max(1.0, (self.limit.limit - self.limit.spent) / self.dearest)
+        return max(1.0, (self.limit.limit - self.limit.spent) / self.limit.dearest)
 
     def paid(self, request: Request, answer: Answer) -> Answer:
         """Pay for an answer, and return it with its cost, if its tokens are counted."""
         is_known = is_counted(answer) or self._price == FREE
         usage = answer.usage if is_known else rough_usage(request.question.messages, answer)
         cost = self._cost_of(usage)
-        self.pay(cost)
+        self._pay(cost)
         if is_known:
             return replace(answer, cost=cost if self._price else None)
         self.total = None
@@ -148,26 +144,25 @@ class Spending:
 
     def compare(self, cached: Answer) -> None:
         """Compare the cost of a cached answer with the dearest."""
-        self._remember(self._cost_of(cached.usage))
+        self.limit.dearest = max(self.limit.dearest, self._cost_of(cached.usage))
 
     @property
     def facts(self) -> list[str]:
         """What the command has spent, for a progress line; nothing if that is free or unknown."""
         return [f"{dollars(self.limit.spent)} spent"] if self.total else []
 
+    def pay_lost(self) -> None:
+        """Pay for an answer that got lost, as much as for the dearest."""
+        self._pay(self.limit.dearest)
+
+    def _pay(self, cost: float) -> None:
+        self.limit.spent += cost
+        self.limit.dearest = max(self.limit.dearest, cost)
+        self.total = add_costs(self.total, cost)
+
     def _cost_of(self, usage: Usage) -> float:
         """Return what an answer costs by its tokens; 0 if the price is unknown."""
         return self._price.of(usage) if self._price else 0.0
-
-    def pay(self, amount: float) -> None:
-        """Pay an amount; for an answer that got lost, the cost of the dearest."""
-        self.limit.spent += amount
-        self.total = add_costs(self.total, amount)
-        self._remember(amount)
-
-    def _remember(self, cost: float) -> None:
-        self.dearest = max(self.dearest, cost)
-        self.limit.dearest = max(self.limit.dearest, cost)
 
 
 def is_counted(answer: Answer) -> bool:

@@ -134,7 +134,7 @@ def run_all(
     ]
     first = planned[0][1]
     limit = CostLimit() if first.max_cost is None else CostLimit(first.max_cost)
-    check_affordable(_expected_costs(planned), limit, first)
+    check_affordable(_expected_costs(planned), limit)
     runs: list[Run] = []
     failures: dict[str, UserError] = {}
     for number, (model, spec, folder) in enumerate(planned, 1):
@@ -148,7 +148,7 @@ def run_all(
             raise
         except CostLimitReached:
             rest = [run for run in planned[number - 1 :] if run[0] not in failures]
-            failures[model] = limit_reached(_expected_costs(rest), limit, spec)
+            failures[model] = limit_reached(_expected_costs(rest), limit)
             break
         except NoHabit as error:
             failures[_name(model, spec)] = error

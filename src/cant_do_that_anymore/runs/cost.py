@@ -86,10 +86,8 @@ class ExpectedCost:
 
     @property
     def _cost(self) -> str:
-        if self.dollars is None or self.dollars_low is None or self.dollars_high is None:
-            return "cost unknown"
-        if self.dollars == 0:
-            return "free"
+        if not self.dollars:
+            return "cost unknown" if self.dollars is None else "free"
         about = f"about {dollars(self.dollars)}"
         low, high = dollars(self.dollars_low), dollars(self.dollars_high)
         if low == high:

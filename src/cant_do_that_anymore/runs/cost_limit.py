@@ -29,37 +29,33 @@ async def affordable_client(
     """
     async with open_client(spec, model, limit) as client:
 
-        def expected() -> list[ExpectedCost]:
-            cache = client.cache
-            return [expected_cost(spec, plan, model.info, cache, set())]
+        def rest() -> list[ExpectedCost]:
+            return [expected_cost(spec, plan, model.info, client.cache, set())]
 
         if price_for(spec, model.info) not in (None, FREE):
-            check_affordable(expected(), client.spending.limit, spec)
+            check_affordable(rest(), client.spending.limit)
         try:
             yield client
         except CostLimitReached:
-            raise limit_reached(expected(), client.spending.limit, spec) from None
+            raise limit_reached(rest(), client.spending.limit) from None
 
 
-def check_affordable(expected: Sequence[ExpectedCost], limit: CostLimit, spec: Spec) -> None:
+def check_affordable(expected: Sequence[ExpectedCost], limit: CostLimit) -> None:
     """Stop before anything is sent if even the low end of the expected cost passes the limit.
 
     Raises:
         CostLimitReached: if it does; the message says what would be enough.
     """
     if limit.spent + _sum(cost.dollars_low for cost in expected) > limit.limit:
-        raise limit_reached(expected, limit, spec)
+        raise limit_reached(expected, limit)
 
 
-def limit_reached(
-    expected: Sequence[ExpectedCost], limit: CostLimit, spec: Spec
-) -> CostLimitReached:
+def limit_reached(expected: Sequence[ExpectedCost], limit: CostLimit) -> CostLimitReached:
     """Return the error of a command that reached its limit, with what the rest costs."""
     rest = dollars(_sum(cost.dollars for cost in expected))
     enough = LIMIT_FACTOR * _sum(cost.dollars_high for cost in expected) + limit.dearest
     return CostLimitReached(
-        f"stopped at the limit of {dollars(limit.limit)} with {dollars(limit.spent)} spent, "
-        f"because the rest is expected to cost about {rest}",
+        f"stopped at {limit}, because the rest is expected to cost about {rest}",
         f"To finish, run the same command with --max-cost {ceil(enough)}, or with a smaller -n",
     )
 
