@@ -135,7 +135,7 @@ def test_a_model_without_the_habit_stops_after_a_few_hundred_requests(serve: Ser
     assert 400 <= sent < 700
     for result in (first, second):
         (sentence,) = result.stderr.splitlines()
-        assert "in 0 of 400 positions. The search stopped" in sentence
+        assert "in none of the 400 positions. The search stopped" in sentence
         assert "the other 19,441. " in sentence
         assert sentence.endswith(" Use --keep-looking to continue")
 

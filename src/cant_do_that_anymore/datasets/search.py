@@ -4,17 +4,15 @@ The search goes through the pool in seeded order at temperature 0 under the base
 asks about each item once.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import sha256
 from math import ceil
 
 from ..errors import NoHabit
 from ..formatting import rounded
 from ..habits.base import Item, Message, Pool
-from ..providers.base import Answer, ModelInfo, Request, Settings, add_costs
+from ..providers.base import Answer, ModelInfo, Request, Settings, add_costs, digest
 from ..task.samples import FirstReplies
 from ..task.spec import Spec
 from ..task.types import Plan, Score
@@ -32,12 +30,8 @@ class SelectionConfig:
     @cached_property
     def settings(self) -> Settings:
         """The settings of selection: always temperature 0 and the default seed."""
-        return replace(
-            self.plan.settings,
-            temperature=0.0,
-            seed=Settings.seed,
-            reasoning_effort=self.plan.select_effort,
-        )
+        settings, effort = self.plan.settings, self.plan.select_effort
+        return replace(settings, temperature=0.0, seed=Settings.seed, reasoning_effort=effort)
 
     @cached_property
     def ordered(self) -> Sequence[Item]:
@@ -54,18 +48,14 @@ class SelectionConfig:
             shown.setdefault(tuple(form.render(item)), item)
         return list(shown.values())
 
-    def request(self, number: int) -> Request:
-        """Return the request about an item, by its number in the pool's order.
+    def request(self, item: Item) -> Request:
+        """Return the request about an item.
 
         Raises:
             InvalidInput: if the item is invalid under the rules.
         """
-        return self.request_about(self.plan.change.checked(self.ordered[number]))
-
-    def request_about(self, item: Item) -> Request:
-        """Return the request about an item."""
-        baseline = self.plan.baseline
-        return Request(baseline.question(item), "selection", baseline.name)
+        question = self.plan.baseline.question(self.plan.change.checked(item))
+        return Request(question, "selection", self.plan.baseline.name)
 
     def score(self, answer: Answer, item: Item) -> Score:
         """Score an answer about an item."""
@@ -90,7 +80,7 @@ class SelectionConfig:
     @cached_property
     def digest(self) -> str:
         """Digest that distinguishes the datasets of one model version."""
-        return sha256(json.dumps(self.facts).encode()).hexdigest()[:8]
+        return digest(self.facts)[:8]
 
 
 BUILT = "built"
@@ -157,17 +147,9 @@ class Search:
         few_legal = self._legal < MIN_LEGAL_SHARE * answers
         return few_legal and len(self.hits) < MIN_HIT_SHARE * answers
 
-    @property
-    def advice(self) -> str:
-        """What the answers of the model suggest to do instead, as a sentence; "" if nothing."""
-        words = self.config.plan.change.its_habit.words
-        if self._legal < MIN_LEGAL_SHARE * self.searched:
-            return f". {words.few_right(rounded(self._legal / self.searched))}"
-        return ""
-
     def requests(self) -> Iterator[Request]:
         """Yield the requests about the items that are undecided, in the order of the pool."""
-        return map(self.config.request, range(self.searched, len(self.config.ordered)))
+        return map(self.config.request, self.config.ordered[self.searched :])
 
     def observe(self, answer: Answer, first_replies: FirstReplies | None = None) -> None:
         """Process the answer about the next item.
@@ -193,14 +175,10 @@ class Search:
         """Return the dataset that was found.
 
         Raises:
-            NoHabit: if no item was found.
+            NoHabit: if no item was found, or the search gave up.
         """
-        words = self.config.plan.change.its_habit.words
-        if not self.hits:
-            raise NoHabit(
-                f"{version} {words.does} none of the {self.searched} {words.items} of the pool, "
-                f"so there is no habit to measure{self.advice}"
-            )
+        if not (self.hits and self.done):
+            raise NoHabit(self._few_hits(version))
         return Dataset(
             version=version,
             origin=BUILT,
@@ -212,4 +190,19 @@ class Search:
             pool_ended=not self.left and not self._failed,
             cost=self._cost,
             pool_name=self.config.pool.label,
+        )
+
+    def _few_hits(self, version: str) -> str:
+        """Say that the model has the habit too rarely, and what to do."""
+        words, hits = self.config.plan.change.its_habit.words, len(self.hits)
+        found = f"{version} {words.does} {hits or 'none'} of the {self.searched:,} {words.items}"
+        advice = ""
+        if self._legal < MIN_LEGAL_SHARE * self.searched:
+            advice = f". {words.few_right(rounded(self._legal / self.searched))}"
+        if not self.left:
+            return f"{found} of the pool, so there is no habit to measure{advice}"
+        measurable = f", or -n {hits} to measure the {hits} found" if hits else ""
+        return (
+            f"{found}. The search stopped before the other {self.left:,}{advice}. Use "
+            f"--keep-looking to continue{measurable}"
         )

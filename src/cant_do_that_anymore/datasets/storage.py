@@ -22,12 +22,8 @@ log = logging.getLogger(__name__)
 ITEMS_FILE = "items.jsonl"
 
 
-def _home() -> Path:
-    return home() / "datasets"
-
-
 def _folder(version: str, digest: str) -> Path:
-    return _home() / f"{safe_name(version)}.{digest}"
+    return home("datasets") / f"{safe_name(version)}.{digest}"
 
 
 @dataclass(frozen=True)
@@ -95,7 +91,6 @@ def save_dataset(dataset: Dataset, digest: str, facts: Mapping[str, object], hab
     Raises:
         UserError: if it cannot be written.
     """
-    home("datasets")
     folder = _folder(dataset.version, digest)
     metadata = asdict(replace(dataset, items=[])) | {"items": len(dataset.items)}
     metadata |= {"kind": habit.folder, **facts}
@@ -120,7 +115,7 @@ def items_in(path: Path, habit: Habit) -> list[Item]:
 def all_datasets() -> dict[str, Dataset]:
     """Return every dataset by name."""
     datasets = shipped_datasets()
-    for folder in sorted(_home().glob("[!.]*")):  # incomplete ones begin with a dot
+    for folder in sorted(home("datasets").glob("[!.]*")):  # incomplete ones begin with a dot
         if dataset := _load(folder):
             datasets[folder.name] = dataset
     return datasets

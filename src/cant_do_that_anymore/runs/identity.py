@@ -12,8 +12,8 @@ from ..client.pricing import price_for
 from ..datasets.search import SelectionConfig
 from ..datasets.storage import Dataset
 from ..errors import UserError
-from ..habits.base import Pool
-from ..providers.base import Answer, Request
+from ..habits.base import Item, Pool
+from ..providers.base import Answer
 from ..providers.request_fields import NO_TEMPERATURE
 from ..task.spec import Spec
 from ..task.types import Plan
@@ -42,15 +42,15 @@ async def check_identity(spec: Spec, plan: Plan, source: Dataset | Pool, client:
         return
     config = SelectionConfig(info, source, plan)
     differences: list[str] = []
-    for number, request, cached in islice(_cached(config, client), PROBES):
+    for item, cached in islice(_cached(config, client), PROBES):
         try:
-            now = await client.ask(request, config.settings)
+            now = await client.ask(config.request(item), config.settings)
         except UserError:
             return
         if now.error:
             return
         if now.version == cached.version and not now.shows_reasoning:
-            before, after = (_choice(config, number, answer) for answer in (cached, now))
+            before, after = (_choice(config, item, answer) for answer in (cached, now))
             differences += [f"{before!r}, now {after!r}"] * (before != after)
         if len(differences) == DIFFERENCES_TO_REJECT:
             raise ModelChanged(
@@ -60,16 +60,14 @@ async def check_identity(spec: Spec, plan: Plan, source: Dataset | Pool, client:
             )
 
 
-def _cached(config: SelectionConfig, client: Client) -> Iterator[tuple[int, Request, Answer]]:
-    """Yield requests of the selection with their cached answers, if these can be repeated."""
-    for number in range(min(MAX_ITEMS_SEARCHED, len(config.ordered))):
-        request = config.request(number)
-        answer = client.cache.answer(request, config.settings)
+def _cached(config: SelectionConfig, client: Client) -> Iterator[tuple[Item, Answer]]:
+    """Yield items of the pool with the cached answers about them, if these can be repeated."""
+    for item in config.ordered[:MAX_ITEMS_SEARCHED]:
+        answer = client.cache.answer(config.request(item), config.settings)
         if answer and NO_TEMPERATURE not in answer.adjustments and not answer.shows_reasoning:
-            yield number, request, answer
+            yield item, answer
 
 
-def _choice(config: SelectionConfig, number: int, answer: Answer) -> str:
+def _choice(config: SelectionConfig, item: Item, answer: Answer) -> str:
     """Return what an answer says, or else its text."""
-    score = config.score(answer, config.ordered[number])
-    return score.answer or answer.text.strip()[:80]
+    return config.score(answer, item).answer or answer.text.strip()[:80]
