@@ -1,11 +1,9 @@
 """Evaluate one model: its dataset, every condition, scores, results. Read from top to bottom."""
 
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, aclosing
-from typing import TypeVar
+from contextlib import aclosing, suppress
 
-from ..client.client import Client, from_cache_again
+from ..client.client import Client, StartOver, from_cache_again
 from ..client.pricing import CostLimit, price_for, unknown_price_note
 from ..client.session import create_model, open_client
 from ..datasets.pools import source_for
@@ -22,12 +20,10 @@ from ..providers.base import Model
 from ..task.plan import plan_for
 from ..task.samples import FirstReplies, trials_for
 from ..task.spec import Spec
-from ..task.types import Plan, Sample, Samples
+from ..task.types import Plan, Sample
 from .cost_limit import affordable_client
 from .identity import check_identity
 from .run import ALL_CACHED, Run, cost_of
-
-T = TypeVar("T")
 
 MAX_MISSING = 0.05  # the share of samples that may have no answer
 
@@ -49,14 +45,18 @@ def evaluate(
     model = model or create_model(spec)
     plan, source = plan_for(spec, model.info), source_for(spec, quiet=quiet)
 
-    async def select_and_ask(client: Client) -> tuple[Client, Selection, list[Sample]]:
-        # Where does this model have the habit?
-        selection = await select_items(spec, plan, source, client, quiet=quiet)
-        # What does it answer there, before and after the change? And at controls?
-        return client, selection, await _ask(client, selection, plan, quiet=quiet)
+    async def select_and_ask() -> tuple[Client, Selection, list[Sample]]:
+        async with affordable_client(spec, plan, model, limit) as client:
+            await _check_model(spec, plan, source, client)
+            while True:
+                with suppress(StartOver):  # with all answers so far in the cache
+                    # Where does this model have the habit?
+                    selection = await select_items(spec, plan, source, client, quiet=quiet)
+                    # What does it answer there, before and after the change? And at controls?
+                    samples = await _ask(client, selection, plan, quiet=quiet)
+                    return client, selection, samples
 
-    opening = affordable_client(spec, plan, model, limit)
-    client, selection, everything = _run(spec, plan, source, opening, select_and_ask)
+    client, selection, everything = run_interruptible(select_and_ask())
     n, dataset = len(selection.items), selection.dataset
     samples, controls = everything[:n], everything[n:]
     # How many violations does the rule prevent?
@@ -83,8 +83,22 @@ def evaluate(
     )
 
 
+async def _check_model(spec: Spec, plan: Plan, source: Dataset | Pool, client: Client) -> None:
+    """Warn of what the user should know of the model, and check that it is the same as before."""
+    client.remarks += await client.model.warnings()
+    for warning in client.remarks:
+        warn_once(warning)
+    if client.model.info.provider and not price_for(spec, client.model.info):
+        warn_once(unknown_price_note(client.model.info))
+    await check_identity(spec, plan, source, client)
+
+
 async def _ask(client: Client, selection: Selection, plan: Plan, *, quiet: bool) -> list[Sample]:
-    """Ask about every item under every condition and score the answers; controls come last."""
+    """Ask about every item under every condition and score the answers; controls come last.
+
+    Raises:
+        Incomplete: if the first replies are unusable, or too many answers are missing.
+    """
     samples: list[Sample] = []
     first_replies = FirstReplies(plan)
     trials = trials_for(selection.items, selection.controls, plan)
@@ -97,40 +111,13 @@ async def _ask(client: Client, selection: Selection, plan: Plan, *, quiet: bool)
                 first_replies.observe_sample(sample, trial.conditions)
                 samples.append(sample)
                 advance(facts=client.spending.facts)
-    _check_missing(samples)
-    return samples
-
-
-def _run(
-    spec: Spec,
-    plan: Plan,
-    source: Dataset | Pool,
-    opening: AbstractAsyncContextManager[Client],
-    work: Callable[[Client], Awaitable[T]],
-) -> T:
-    """Do the work with a client of the model, once that is known to be the same as before."""
-
-    async def work_with_client() -> T:
-        async with opening as client:
-            client.remarks += await client.model.warnings()
-            for warning in client.remarks:
-                warn_once(warning)
-            if client.model.info.provider and not price_for(spec, client.model.info):
-                warn_once(unknown_price_note(client.model.info))
-            await check_identity(spec, plan, source, client)
-            return await from_cache_again(lambda: work(client))
-
-    return run_interruptible(work_with_client())
-
-
-def _check_missing(samples: Samples) -> None:
-    failed = [sample for sample in samples if not sample.answered]
-    if len(failed) > MAX_MISSING * len(samples):
-        errors = (answer.error for answer in failed[0].answers.values())
-        first = next(filter(None, errors))
+    missing = [sample for sample in samples if not sample.answered]
+    if len(missing) > MAX_MISSING * len(samples):
+        first = next(answer.error for answer in missing[0].answers.values() if answer.error)
         raise Interrupted(
-            f"{len(failed)} of {len(samples)} samples have no answer (the first: {first})"
+            f"{len(missing)} of {len(samples)} samples have no answer (the first: {first})"
         )
+    return samples
 
 
 def select(spec: Spec, *, quiet: bool) -> Selection:
@@ -138,7 +125,11 @@ def select(spec: Spec, *, quiet: bool) -> Selection:
     model = create_model(spec)
     plan, source = plan_for(spec, model.info), source_for(spec, quiet=quiet)
 
-    async def find(client: Client) -> Selection:
-        return await select_items(spec, plan, source, client, quiet=quiet)
+    async def find() -> Selection:
+        async with open_client(spec, model) as client:
+            await _check_model(spec, plan, source, client)
+            return await from_cache_again(
+                lambda: select_items(spec, plan, source, client, quiet=quiet)
+            )
 
-    return _run(spec, plan, source, open_client(spec, model), find)
+    return run_interruptible(find())
