@@ -142,20 +142,12 @@ class Cache:
         return {json.loads(version) for (version,) in versions}
 
     def start_namespace(self, version: str) -> None:
-        """Switch to the namespace of a version, and move its answers there from the present one."""
-        version, present = json.dumps(version), self.namespace
-        namespaces = self._execute(
-            f"SELECT namespace FROM {_TABLE} WHERE model = ? AND version = ? AND namespace != ? "
-            "GROUP BY namespace ORDER BY COUNT(*) DESC LIMIT 1",
-            *(self._model, version, present),
-        )
-        self.namespace = namespaces[0][0] if namespaces else version
-        of_version = "WHERE model = ? AND namespace = ? AND version = ?"
-        self._execute(
-            f"UPDATE OR IGNORE {_TABLE} SET namespace = ? {of_version}",
-            *(self.namespace, self._model, present, version),
-        )
-        self._execute(f"DELETE FROM {_TABLE} {of_version}", self._model, present, version)
+        """Switch to the namespace of a version, and move its answers there."""
+        version = self.namespace = json.dumps(version)
+        elsewhere = "WHERE model = ? AND version = ? AND namespace != ?"
+        others = self._model, version, version
+        self._execute(f"UPDATE OR IGNORE {_TABLE} SET namespace = ? {elsewhere}", version, *others)
+        self._execute(f"DELETE FROM {_TABLE} {elsewhere}", *others)
 
     def close(self) -> None:
         """Close the file."""

@@ -34,8 +34,6 @@ REQUEST_DEADLINE = 3600.0
 MAX_FINISHING = 30.0
 # How many requests may be started ahead of a slow one. Their answers wait in memory.
 AHEAD = 5_000
-# A request that waited so many seconds may have been answered in another process meanwhile.
-LOOK_AGAIN_AFTER = 0.05
 # So many times the limit of requests in flight may be open: others wait for a retry.
 OPEN_PER_LIMIT = 2
 # After so many requests in a row that no retry got through, the model counts as gone.
@@ -235,8 +233,7 @@ class Client:
             async with self._limiter as entered:
                 if self._stopping.is_set():
                     break
-                has_waited = time.monotonic() - started > LOOK_AGAIN_AFTER
-                if from_cache and has_waited and (saved := self._cached(request, settings)):
+                if from_cache and (saved := self._cached(request, settings)):
                     return saved
                 self.spending.check(self._limiter.in_flight)
                 try:
