@@ -41,7 +41,7 @@ class Selection:
 
     dataset: Dataset
     items: Sequence[Item]
-    controls: Sequence[Item]
+    controls: Sequence[Item] = ()
 
 
 async def select_items(
@@ -54,7 +54,7 @@ async def select_items(
         Incomplete: if the search ends early for another reason.
     """
     if isinstance(source, Dataset):
-        return _given(source, spec)
+        return Selection(source, [*drawn(source, spec).values()])
     config = SelectionConfig(client.model.info, source, plan)
     version = await _version(client, config, quiet=quiet)
     dataset = known_dataset(version, spec, config) or await _build_dataset(
@@ -73,17 +73,12 @@ def known_selection(
     Before the first answer names the version of the model, that in its name counts.
     """
     if isinstance(source, Dataset):
-        return _given(source, spec)
+        return Selection(source, [*drawn(source, spec).values()])
     config = SelectionConfig(model, source, plan)
     first = cache.answer(config.request(config.ordered[0]), config.settings)
     version = first.version if first else model.name.rpartition("/")[2]
     dataset = known_dataset(version, spec, config)
     return _drawn_from(dataset, spec, config, cache) if dataset else None
-
-
-def _given(dataset: Dataset, spec: Spec) -> Selection:
-    """Draw items from a dataset that needs no search; it has no controls."""
-    return Selection(dataset, [*drawn(dataset, spec).values()], [])
 
 
 def _drawn_from(dataset: Dataset, spec: Spec, config: SelectionConfig, cache: Cache) -> Selection:

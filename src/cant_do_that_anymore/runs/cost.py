@@ -104,23 +104,20 @@ def estimate(spec: Spec, built: set[str] | None = None) -> ExpectedCost:
     """
     info = model_info(spec)
     with open_cache(info, fresh=spec.fresh) as cache:
-        built = set() if built is None else built
-        return expected_cost(spec, plan_for(spec, info), info, cache, built)
+        return expected_cost(spec, info, cache, set() if built is None else built)
 
 
-def expected_cost(
-    spec: Spec, plan: Plan, info: ModelInfo, cache: Cache, built: set[str]
-) -> ExpectedCost:
+def expected_cost(spec: Spec, info: ModelInfo, cache: Cache, built: set[str]) -> ExpectedCost:
     """Return what a run is expected to cost; it sends no request and needs no key.
 
     Args:
         spec: the run.
-        plan: its plan.
         info: its model.
         cache: the cached answers of the model.
         built: the datasets that earlier runs of the command build; that of the run is added.
     """
-    rest, price = _rest_of(spec, plan, info, cache), price_for(spec, info)
+    plan, price = plan_for(spec, info), price_for(spec, info)
+    rest = _rest_of(spec, plan, info, cache)
     to_measure = len(rest.to_send)
     numbers, assumptions = [float(to_measure)], list[str]()
     if search := rest.search:
@@ -170,22 +167,18 @@ class _Rest(NamedTuple):
 
 def _rest_of(spec: Spec, plan: Plan, info: ModelInfo, cache: Cache) -> _Rest:
     """Go through a run as far as its answers are cached."""
-    source = source_for(spec)
-    rest = _Rest(None, [], [], [])
+    source, search, searched = source_for(spec), None, list[Answer]()
     selection = known_selection(spec, plan, source, info, cache)
     if selection:
         trials = trials_for(selection.items, selection.controls, plan)
     elif isinstance(source, Pool):
         search = Search(SelectionConfig(info, source, plan), plan.wanted)
-        rest = rest._replace(search=search, searched=_search_in_cache(search, cache))
+        searched = _search_in_cache(search, cache)
         trials = trials_for(search.hits, [], plan)
-    for trial in trials:
-        for request in trial.requests():
-            if answer := cache.answer(request, plan.settings):
-                rest.measured.append(answer)
-            else:
-                rest.to_send.append(request)
-    return rest
+    requests = [request for trial in trials for request in trial.requests()]
+    answers = [cache.answer(request, plan.settings) for request in requests]
+    to_send = [request for request, answer in zip(requests, answers, strict=True) if not answer]
+    return _Rest(search, searched, to_send, [answer for answer in answers if answer])
 
 
 def _search_in_cache(search: Search, cache: Cache) -> list[Answer]:

@@ -10,7 +10,6 @@ from ..client.session import open_client
 from ..formatting import dollars
 from ..providers.base import Model
 from ..task.spec import Spec
-from ..task.types import Plan
 from .cost import ExpectedCost, expected_cost
 
 # A new limit is so many times the expected cost of the rest.
@@ -19,7 +18,7 @@ LIMIT_FACTOR = 1.5
 
 @asynccontextmanager
 async def affordable_client(
-    spec: Spec, plan: Plan, model: Model, limit: CostLimit | None = None
+    spec: Spec, model: Model, limit: CostLimit | None
 ) -> AsyncIterator[Client]:
     """Open a client for a run, unless even the low end of its cost passes the limit.
 
@@ -30,7 +29,7 @@ async def affordable_client(
     async with open_client(spec, model, limit) as client:
 
         def rest() -> list[ExpectedCost]:
-            return [expected_cost(spec, plan, model.info, client.cache, set())]
+            return [expected_cost(spec, model.info, client.cache, set())]
 
         if price_for(spec, model.info) not in (None, FREE):
             check_affordable(rest(), client.spending.limit)

@@ -46,7 +46,7 @@ def evaluate(
     plan, source = plan_for(spec, model.info), source_for(spec, quiet=quiet)
 
     async def select_and_ask() -> tuple[Client, Selection, list[Sample]]:
-        async with affordable_client(spec, plan, model, limit) as client:
+        async with affordable_client(spec, model, limit) as client:
             await _check_model(spec, plan, source, client)
             while True:
                 with suppress(StartOver):  # with all answers so far in the cache
