@@ -2,8 +2,8 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
@@ -168,8 +168,6 @@ class Cache:
         )
 
 
-@contextmanager
-def open_cache(model: ModelInfo, *, fresh: bool = False) -> Iterator[Cache]:
+def open_cache(model: ModelInfo, *, fresh: bool = False) -> AbstractContextManager[Cache]:
     """Open the cached answers of a model, or an empty cache in memory for a fresh run."""
-    with closing(Cache(":memory:" if fresh else home() / "answers.sqlite", model)) as opened:
-        yield opened
+    return closing(Cache(":memory:" if fresh else home() / "answers.sqlite", model))

@@ -102,7 +102,6 @@ class Client:
         self._error, self._failures_in_a_row = None, 0
         self._sender(settings)
         started: deque[asyncio.Future[Answer]] = deque()
-        interrupted = False
         try:
             for request in requests:
                 started.append(await self._start(request, settings))
@@ -112,11 +111,8 @@ class Client:
                     yield await self._result(started.popleft())
             while started:
                 yield await self._result(started.popleft())
-        except asyncio.CancelledError:
-            interrupted = True
-            raise
         finally:
-            await self._finish(interrupted=interrupted)
+            await self._finish()
 
     def _sender(self, settings: Settings) -> Sender:
         """Return the sender for a reasoning effort; a new one gets its first request alone."""
@@ -159,7 +155,7 @@ class Client:
     async def _answer(self, key: str, request: Request, settings: Settings) -> Answer:
         """Send for an answer and save it."""
         try:
-            answer = await self.ask(request, settings, from_cache=True)
+            answer = await self.ask(request, settings)
             return answer if answer.error else await self._save(request, settings, answer)
         except (UserError, StartOver) as error:  # raised by `answers`
             self._error = self._error or error
@@ -217,12 +213,10 @@ class Client:
         )
         return True
 
-    async def ask(
-        self, request: Request, settings: Settings, *, from_cache: bool = False
-    ) -> Answer:
+    async def ask(self, request: Request, settings: Settings, *, fresh: bool = False) -> Answer:
         """Send one request until it is answered; give up after too many failures.
 
-        With ``from_cache``, an answer that another process saved while the request waited is used.
+        Unless ``fresh``, an answer that another process saved while the request waited is used.
 
         Raises:
             CostLimitReached: if the answer could pass the limit.
@@ -233,7 +227,7 @@ class Client:
             async with self._limiter as entered:
                 if self._stopping.is_set():
                     break
-                if from_cache and (saved := self._cached(request, settings)):
+                if not fresh and (saved := self._cached(request, settings)):
                     return saved
                 self.spending.check(self._limiter.in_flight)
                 try:
@@ -284,9 +278,10 @@ class Client:
         if self._failures_in_a_row >= MAX_CONSECUTIVE_FAILURES + extra:
             raise Interrupted(f"{self.model.info.name} stopped answering ({error})")
 
-    async def _finish(self, *, interrupted: bool) -> None:
+    async def _finish(self) -> None:
         """Send nothing new, and wait for what is in flight, so that it is saved."""
-        tasks = list(self._open.values())
+        tasks, consumer = list(self._open.values()), asyncio.current_task()
+        interrupted = consumer is not None and consumer.cancelling() > 0
         if interrupted and self._limiter.in_flight:
             log.warning(
                 "finishing %s in flight, for at most %s; press Ctrl-C again to stop at once",
@@ -299,7 +294,7 @@ class Client:
                 await asyncio.wait(tasks, timeout=MAX_FINISHING if interrupted else None)
         except asyncio.CancelledError:
             if not interrupted:  # the consumer had stopped, and now the user pressed Ctrl-C
-                await self._finish(interrupted=True)
+                await self._finish()
             raise
         finally:
             for task in tasks:

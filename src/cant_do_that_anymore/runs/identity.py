@@ -44,7 +44,7 @@ async def check_identity(spec: Spec, plan: Plan, source: Dataset | Pool, client:
     differences: list[str] = []
     for item, cached in islice(_cached(config, client), PROBES):
         try:
-            now = await client.ask(config.request(item), config.settings)
+            now = await client.ask(config.request(item), config.settings, fresh=True)
         except UserError:
             return
         if now.error:
