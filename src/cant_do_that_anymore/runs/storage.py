@@ -176,12 +176,14 @@ def load_run(folder: Path | str, rules: Change | None = None) -> Run:
         raise InvalidInput(f"{str(path)!r} has {len(samples)} of {file.n_samples} samples")
     if controls_path.exists():
         controls = _read_samples(controls_path, plan, control_conditions(plan))
+    with _reading(folder / RUN_JSON):  # which may have no prompts
+        results = compute(samples, controls, plan)
     return Run(
         **{item.name: getattr(file, item.name) for item in fields(RunFacts)},
         plan=plan,
         samples=samples,
         controls=controls,
-        results=compute(samples, controls, plan),
+        results=results,
         folder=folder,
     )
 
