@@ -119,17 +119,14 @@ class Cache:
     def _save(
         self, request: Request, settings: Settings, answer: Answer, token_limit: int | None
     ) -> Answer:
+        earlier = self.answer(request, settings)
+        if earlier and not (earlier.stop_reason == "length" and earlier.limit < answer.limit):
+            return earlier
         key, effort = self.key(request, settings), settings.reasoning_effort
         version = json.dumps(answer.version)  # a server may send what is no text for SQLite
         text = json.dumps(answer.to_json())
         row = key, self._model, self.namespace, version, effort, token_limit, text
-        values = f"INTO {_TABLE} VALUES (?, ?, ?, ?, ?, ?, ?)"
-        if self._execute(f"INSERT OR IGNORE {values} RETURNING key", *row):
-            return answer
-        earlier = self.answer(request, settings)
-        if earlier and not (earlier.stop_reason == "length" and earlier.limit < answer.limit):
-            return earlier
-        self._execute(f"REPLACE {values}", *row)
+        self._execute(f"REPLACE INTO {_TABLE} VALUES (?, ?, ?, ?, ?, ?, ?)", *row)
         return answer
 
     def known_versions(self) -> set[str]:

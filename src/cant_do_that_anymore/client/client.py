@@ -78,8 +78,8 @@ class Client:
         self._error: Exception | None = None
         # A server gets its first request alone, which shows the form and the limit that suit it.
         self._is_unproven = not model.info.is_local
-        self._known_versions = cache.known_versions()
-        self._n_of_other_version = self._failures_in_a_row = self._from_cache = 0
+        self._known_versions, self._first_versions = cache.known_versions(), list[str]()
+        self._failures_in_a_row = self._from_cache = 0
 
     async def answers(
         self,
@@ -197,15 +197,13 @@ class Client:
 
         Returns whether all of them are of other versions, which count from now on.
         """
-        if version in self._known_versions:
-            self._known_versions = set()  # the model still answers as it did
-        if not (version and self._known_versions):
+        known, first = self._known_versions, self._first_versions
+        if not (known and version) or len(first) == ANSWERS_TO_COMPARE:
             return False
-        self._n_of_other_version += 1
-        if self._n_of_other_version < ANSWERS_TO_COMPARE:
+        first.append(version)
+        if len(first) < ANSWERS_TO_COMPARE or not known.isdisjoint(first):
             return False
-        earlier = ", ".join(sorted(self._known_versions))
-        self._known_versions = set()
+        earlier = ", ".join(sorted(known))
         self.cache.start_namespace(version)
         self.remarks.append(
             f"{self.model.info.name} now answers as {version}; cached answers of {earlier} do not "
