@@ -3,6 +3,7 @@
 import heapq
 import time
 from collections.abc import Callable
+from math import inf
 from random import Random
 
 import pytest
@@ -10,6 +11,10 @@ import pytest
 from cant_do_that_anymore.client.limiter import Limiter
 
 OVERLOAD, SUCCESSES = "o", "......"
+
+
+def new_limiter(fixed: int | None = None) -> Limiter:
+    return Limiter(fixed, affordable=lambda: inf)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +28,7 @@ OVERLOAD, SUCCESSES = "o", "......"
     ],
 )
 def test_overload_halves_the_limit_and_successes_raise_it(history: str, expected: int) -> None:
-    limiter = Limiter(8)
+    limiter = new_limiter(8)
     for event in history:
         entered = time.monotonic()
         for _ in range(8 if event == OVERLOAD else 0):
@@ -81,6 +86,6 @@ def test_the_limit_finds_itself(
 ) -> None:
     server = SimulatedServer(slots, seconds)
     monkeypatch.setattr("time.monotonic", lambda: server.now)
-    taken, most = server.serve(Limiter(), requests)
+    taken, most = server.serve(new_limiter(), requests)
     assert taken <= most_seconds
     assert most <= most_in_flight

@@ -7,7 +7,6 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from math import inf
 
 FIRST_LIMIT, MAX_LIMIT = 8, 256
 # A round has as many answers as the limit, but at least so many.
@@ -28,9 +27,7 @@ class Limiter:
         in_flight: how many requests are in flight.
     """
 
-    def __init__(
-        self, fixed: int | None = None, affordable: Callable[[], float] = lambda: inf
-    ) -> None:
+    def __init__(self, fixed: int | None, affordable: Callable[[], float]) -> None:
         self._affordable = affordable
         self._max = fixed or MAX_LIMIT
         self._limit = float(fixed or FIRST_LIMIT)

@@ -117,10 +117,10 @@ def expected_cost(spec: Spec, info: ModelInfo, cache: Cache, built: set[str]) ->
         built: the datasets that earlier runs of the command build; that of the run is added.
     """
     plan, price = plan_for(spec, info), price_for(spec, info)
-    rest = _rest_of(spec, plan, info, cache)
-    to_measure = len(rest.to_send)
+    known = _known_part(spec, plan, info, cache)
+    to_measure = len(known.requests) - len(known.measured)
     numbers, assumptions = [float(to_measure)], list[str]()
-    if search := rest.search:
+    if search := known.search:
         digest, controls = search.config.digest, control_conditions(plan) if spec.diagnose else ()
         per_item = len(plan.conditions) + len(controls)
         rates, basis = _hit_rates(search)
@@ -131,7 +131,7 @@ def expected_cost(spec: Spec, info: ModelInfo, cache: Cache, built: set[str]) ->
         assumptions.append(basis)
         built.add(digest)
     requests = numbers[0]
-    each, basis = _mean_usage(rest, plan, info)
+    each, basis = _mean_usage(known, plan, info)
     assumptions += [] if info.is_local else [basis]
     amounts = [price.of(each) * n for n in numbers] if price else []
     unpriced = [] if price else [unknown_price_note(info)]
@@ -146,26 +146,26 @@ def expected_cost(spec: Spec, info: ModelInfo, cache: Cache, built: set[str]) ->
         dollars_low=min(amounts, default=None),
         dollars_high=max(amounts, default=None),
         seconds=_seconds(requests, output_tokens, spec, info),
-        cached=len(rest.searched) + len(rest.measured),
+        cached=len(known.searched) + len(known.measured),
         assumptions=(*(assumptions if requests else []), *unpriced),
     )
 
 
-class _Rest(NamedTuple):
-    """What is left of a run, and the cached answers of what is done.
+class _Known(NamedTuple):
+    """A run as far as its answers are cached.
 
     Attributes:
         search: the search, if it is not finished; ``searched`` are its cached answers.
-        to_send: the requests about items that are known; ``measured`` are the cached answers.
+        requests: those about items that are known; ``measured`` are their cached answers.
     """
 
     search: Search | None
     searched: list[Answer]
-    to_send: list[Request]
+    requests: list[Request]
     measured: list[Answer]
 
 
-def _rest_of(spec: Spec, plan: Plan, info: ModelInfo, cache: Cache) -> _Rest:
+def _known_part(spec: Spec, plan: Plan, info: ModelInfo, cache: Cache) -> _Known:
     """Go through a run as far as its answers are cached."""
     source, search, searched = source_for(spec), None, list[Answer]()
     selection = known_selection(spec, plan, source, info, cache)
@@ -177,8 +177,7 @@ def _rest_of(spec: Spec, plan: Plan, info: ModelInfo, cache: Cache) -> _Rest:
         trials = trials_for(search.hits, [], plan)
     requests = [request for trial in trials for request in trial.requests()]
     answers = [cache.answer(request, plan.settings) for request in requests]
-    to_send = [request for request, answer in zip(requests, answers, strict=True) if not answer]
-    return _Rest(search, searched, to_send, [answer for answer in answers if answer])
+    return _Known(search, searched, requests, [answer for answer in answers if answer])
 
 
 def _search_in_cache(search: Search, cache: Cache) -> list[Answer]:
@@ -193,17 +192,17 @@ def _search_in_cache(search: Search, cache: Cache) -> list[Answer]:
     return searched
 
 
-def _mean_usage(rest: _Rest, plan: Plan, info: ModelInfo) -> tuple[Usage, str]:
+def _mean_usage(known: _Known, plan: Plan, info: ModelInfo) -> tuple[Usage, str]:
     """Return the tokens that an answer is expected to take, and what that is based on."""
     has_one_effort = plan.select_effort == plan.settings.reasoning_effort
-    answers = [*rest.searched, *rest.measured] if has_one_effort else rest.measured
+    answers = [*known.searched, *known.measured] if has_one_effort else known.measured
     used = [answer.usage for answer in answers if answer.usage.output_tokens]
     if used:
         given = round(fmean(usage.input_tokens for usage in used))
         written = round(fmean(usage.output_tokens for usage in used))
         basis = f"judging by {pluralize(len(used), 'cached answer')}"
     else:
-        left = rest.search.requests() if rest.search else rest.to_send
+        left = known.search.requests() if known.search else known.requests
         prompts = [rough_tokens(request.question.messages) for request in islice(left, MAX_COUNTED)]
         given = sum(prompts) // max(1, len(prompts))
         written = ANSWER_TOKENS + _assumed_reasoning(plan.settings.reasoning_effort, info)
