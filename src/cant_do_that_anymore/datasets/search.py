@@ -13,9 +13,8 @@ from ..errors import NoHabit
 from ..formatting import rounded
 from ..habits.base import Item, Message, Pool
 from ..providers.base import Answer, ModelInfo, Request, Settings, add_costs, digest
-from ..task.samples import FirstReplies
 from ..task.spec import Spec
-from ..task.types import Plan, Score
+from ..task.types import Outcome, Plan, Score
 from .storage import Dataset
 
 
@@ -151,12 +150,8 @@ class Search:
         """Yield the requests about the items that are undecided, in the order of the pool."""
         return map(self.config.request, self.config.ordered[self.searched :])
 
-    def observe(self, answer: Answer, first_replies: FirstReplies | None = None) -> None:
-        """Process the answer about the next item.
-
-        Raises:
-            Incomplete: if too many of the first answers are unusable.
-        """
+    def observe(self, answer: Answer) -> Outcome:
+        """Process the answer about the next item, and return its outcome."""
         change, item = self.config.plan.change, self.config.ordered[self.searched]
         score = self.config.score(answer, item)
         self.searched += 1
@@ -168,8 +163,7 @@ class Search:
             self._failed += 1
         else:
             self._cost = add_costs(self._cost, answer.cost)
-        if first_replies:
-            first_replies.observe(self.config.plan.baseline, answer, score.outcome)
+        return score.outcome
 
     def dataset(self, version: str) -> Dataset:
         """Return the dataset that was found.

@@ -198,11 +198,10 @@ async def _build_dataset(
     with progress(f"building the dataset of {version}", wanted, quiet=quiet) as advance:
         async with aclosing(answering) as answers:
             async for answer in answers:
-                n_before = len(search.hits)
-                search.observe(answer, first_replies)
-                n = len(search.hits)
-                hits = f"{n / search.searched:.0%} hits"
-                advance(n - n_before, facts=[*client.spending.facts, hits])
+                outcome = search.observe(answer)
+                first_replies.observe(config.plan.baseline, answer, outcome)
+                hits = f"{len(search.hits) / search.searched:.0%} hits"
+                advance(outcome == "usual", facts=[*client.spending.facts, hits])
                 if search.done or search.gives_up(spec):
                     break
     built = search.dataset(version)
