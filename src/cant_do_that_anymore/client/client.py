@@ -245,7 +245,8 @@ class Client:
             if waited + delay >= LOG_WAIT_AFTER:
                 warn_once(f"waiting for {self.model.info.name} ({fault})")
             attempts += 1
-            await self._wait(delay)
+            with suppress(TimeoutError):  # the work did not stop meanwhile
+                await asyncio.wait_for(self._stopping.wait(), delay)
         return Answer(stop_reason="error", error=STOPPED)
 
     async def _send(self, request: Request, settings: Settings) -> Answer:
@@ -304,11 +305,6 @@ class Client:
         """Send no more requests; those in flight go on."""
         self._stopping.set()
         self._limiter.release_all()
-
-    async def _wait(self, seconds: float) -> None:
-        """Wait so long, or until the work stops."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), seconds)
 
 
 async def from_cache_again(work: Callable[[], Awaitable[T]]) -> T:

@@ -64,10 +64,7 @@ def cost_limit_for(spec: Spec, model: ModelInfo) -> CostLimit:
     if spec.max_cost is None:
         return CostLimit()
     if not price_for(spec, model):
-        raise InvalidInput(
-            f"a cost limit needs a price, but the price of {model.name} is unknown; give it with "
-            "--price IN,OUT in dollars per million tokens, or limit the run with -n instead"
-        )
+        raise InvalidInput(f"{unknown_price_note(model)}, or limit the run with -n instead")
     return CostLimit(spec.max_cost)
 
 
@@ -94,11 +91,8 @@ def _list_price(model: ModelInfo) -> Price | None:
 
 
 def unknown_price_note(model: ModelInfo) -> str:
-    """Say that the price list does not have a model."""
-    return (
-        f"{model.name} is not in the price list, so its cost is unknown and not limited; set "
-        "--price IN,OUT"
-    )
+    """Say that no limit holds for a model, and what to do."""
+    return f"the price of {model.name} is unknown, so nothing limits its cost; set --price IN,OUT"
 
 
 class Spending:
