@@ -304,7 +304,7 @@ class Client:
     def _stop(self) -> None:
         """Send no more requests; those in flight go on."""
         self._stopping.set()
-        self._limiter.release_all()
+        self._limiter.admit(everyone=True)
 
 
 async def from_cache_again(work: Callable[[], Awaitable[T]]) -> T:

@@ -45,13 +45,13 @@ class Limiter:
     async def __aenter__(self) -> float:
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
-        self._admit_waiting()
+        self.admit()
         await turn
         return time.monotonic()
 
     async def __aexit__(self, *_: object) -> None:
         self.in_flight -= 1
-        self._admit_waiting()
+        self.admit()
 
     def on_success(self) -> None:
         """Adapt the limit after an answer."""
@@ -67,26 +67,22 @@ class Limiter:
         if retry_after:
             self._closed_until = max(self._closed_until, now + retry_after)
             # Slightly later, or the clock may still read as closed.
-            asyncio.get_running_loop().call_later(retry_after + 0.001, self._admit_waiting)
+            asyncio.get_running_loop().call_later(retry_after + 0.001, self.admit)
         if entered > self._last_halved:  # a burst of overload responses halves the limit once
             self._limit = max(1.0, self._limit / 2)
             self._last_halved = now
 
-    def release_all(self) -> None:
-        """Admit all waiting requests; the caller has stopped and sends none of them."""
-        while self._waiting:
-            self._admit(self._waiting.popleft())
+    def admit(self, *, everyone: bool = False) -> None:
+        """Admit waiting requests while there is room, or everyone: a caller that stops sends none.
 
-    def _admit_waiting(self) -> None:
-        if time.monotonic() < self._closed_until:
-            return
-        while self._waiting and self.in_flight < self.limit:
-            self._admit(self._waiting.popleft())
-
-    def _admit(self, turn: "asyncio.Future[None]") -> None:
-        if not turn.done():  # not cancelled meanwhile
-            self.in_flight += 1
-            turn.set_result(None)
+        Nobody else is admitted before the server's Retry-After.
+        """
+        is_open = time.monotonic() >= self._closed_until
+        while self._waiting and (everyone or (is_open and self.in_flight < self.limit)):
+            turn = self._waiting.popleft()
+            if not turn.done():  # not cancelled meanwhile
+                self.in_flight += 1
+                turn.set_result(None)
 
 
 class _Throughput:

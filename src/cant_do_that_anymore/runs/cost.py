@@ -217,8 +217,7 @@ def _assumed_reasoning(effort: Effort | None, info: ModelInfo) -> int:
     """Return the tokens of reasoning per answer as they may be, as long as no answer is cached."""
     if info.thinking_tokens:
         return info.thinking_tokens // 4
-    name = info.name.rpartition("/")[2]
-    is_known = effort or name.startswith(KNOWN_REASONING_MODELS)
+    is_known = effort or info.name.rpartition("/")[2].startswith(KNOWN_REASONING_MODELS)
     if effort == "none" or not (info.may_reason and is_known):
         return 0
     return REASONING_BY_EFFORT.get(effort or "", REASONING_TOKENS)
