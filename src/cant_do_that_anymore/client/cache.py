@@ -81,9 +81,8 @@ class Cache:
 
     def token_limit(self, effort: str | None) -> int | None:
         """Return the limit that the newest answer at a reasoning effort settled, if any."""
-        limit: int | None = self._newest(
-            "token_limit", "AND token_limit NOTNULL AND effort IS ?", effort
-        )
+        condition = "AND token_limit NOTNULL AND effort IS ?"
+        limit: int | None = self._newest("token_limit", condition, effort)
         return limit
 
     def _newest(self, column: str, condition: str, *values: object) -> Any:
@@ -131,12 +130,9 @@ class Cache:
 
     def known_versions(self) -> set[str]:
         """Return the versions in the namespace that more than a few answers have."""
-        versions = self._execute(
-            f"SELECT version FROM {_TABLE} WHERE model = ? AND namespace = ? "
-            "GROUP BY version HAVING COUNT(*) >= ?",
-            *(self._model, self.namespace, MIN_ANSWERS_OF_VERSION),
-        )
-        return {json.loads(version) for (version,) in versions}
+        query = f"SELECT version, COUNT(*) FROM {_TABLE} WHERE model = ? AND namespace = ?"
+        counts = self._execute(f"{query} GROUP BY version", self._model, self.namespace)
+        return {json.loads(version) for version, n in counts if n >= MIN_ANSWERS_OF_VERSION}
 
     def start_namespace(self, version: str) -> None:
         """Switch to the namespace of a version, and move its answers there."""

@@ -179,13 +179,10 @@ def _is_as_in_original(version: str, config: SelectionConfig) -> bool:
 
     A server may give its model any name.
     """
-    as_text = config.model.identity.get("api") == "completions"
-    return (
-        config.model.provider == "openai"
-        and version.startswith(OPENAI_BASE_MODELS) == as_text
-        and config.pool.name == SHIPPED
-        and config.plan.has_default_form
-    )
+    model, as_text = config.model, config.model.identity.get("api") == "completions"
+    is_its_api = version.startswith(OPENAI_BASE_MODELS) == as_text
+    is_its_pool = config.pool.name == SHIPPED and config.plan.has_default_form
+    return model.provider == "openai" and is_its_api and is_its_pool
 
 
 async def _build_dataset(

@@ -72,12 +72,8 @@ class Dataset:
 def shipped_datasets() -> dict[str, Dataset]:
     """Return the original eval's datasets by model version, in its order."""
     by_game = {position.game: position for position in shipped_pool("pool")}
-    return {
-        version: Dataset(
-            version, "shipped", [by_game[game] for game in games], BISHOPS_AS_KNIGHTS.key
-        )
-        for version, games in shipped_games().items()
-    }
+    items = {name: [by_game[game] for game in games] for name, games in shipped_games().items()}
+    return {name: Dataset(name, "shipped", items[name], BISHOPS_AS_KNIGHTS.key) for name in items}
 
 
 def saved_dataset(version: str, digest: str) -> Dataset | None:

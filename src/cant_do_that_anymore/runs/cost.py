@@ -77,12 +77,10 @@ class ExpectedCost:
     def __str__(self) -> str:
         if not self.requests:
             return f"{self.model}, {self.eval}: no requests to send"
-        requests = pluralize(self.requests, "request")
-        if self.seconds is not None:
-            requests += f", {duration(self.seconds)}"
-        total = self.requests + self.cached
+        requests, total = pluralize(self.requests, "request"), self.requests + self.cached
+        time = "" if self.seconds is None else f", {duration(self.seconds)}"
         cached = f"; {self.cached:,} of {total:,} requests are cached" if self.cached else ""
-        return f"{self.model}, {self.eval}: {self._cost}, {requests}{cached}"
+        return f"{self.model}, {self.eval}: {self._cost}, {requests}{time}{cached}"
 
     @property
     def _cost(self) -> str:

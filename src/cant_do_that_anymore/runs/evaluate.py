@@ -49,7 +49,7 @@ def evaluate(
         async with affordable_client(spec, model, limit) as client:
             await _check_model(spec, plan, source, client)
             while True:
-                with suppress(StartOver):  # with all answers so far in the cache
+                with suppress(StartOver):  # then begin again, from the cache
                     # Where does this model have the habit?
                     selection = await select_items(spec, plan, source, client, quiet=quiet)
                     # What does it answer there, before and after the change? And at controls?
