@@ -67,17 +67,18 @@ def test_the_first_answer_stays_unless_it_was_cut_off(
 
 
 def test_answers_survive_with_the_limit_of_the_newest(cache: Cache, tmp_path: Path) -> None:
-    assert (cache.is_empty, cache.token_limit(None)) == (True, None)
+    assert cache.token_limit(None) is None
     answer = Answer("e7e5", version="m-1", adjustments=("no system",), cost=0.1)
     for number, limit in enumerate((32_768, 512)):
         cache.save([(replace(REQUEST, draw=number), SETTINGS, answer, limit)])
     path = tmp_path / "answers.sqlite"
     with closing(Cache(path, MODEL)) as again:
-        assert (again.is_empty, again.token_limit(None)) == (False, 512)
+        assert again.token_limit(None) == 512
         assert again.token_limit("high") is None
         assert again.answer(REQUEST, SETTINGS) == answer
     with closing(Cache(path, local_info("other", connections=4))) as of_other_model:
-        assert of_other_model.is_empty
+        assert of_other_model.token_limit(None) is None
+        assert of_other_model.answer(REQUEST, SETTINGS) is None
 
 
 # Requests that a second run sends which differs in one option: of 4 positions, each under the

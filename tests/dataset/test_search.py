@@ -32,7 +32,7 @@ IsHit = Callable[[int], bool]
 
 def run_search(is_hit: IsHit, wanted: int, failing: int | None = None) -> Search:
     """Answer one request after another until the search is done; one may fail."""
-    search = Search(CONFIG, wanted)
+    search = Search(replace(CONFIG, plan=replace(CONFIG.plan, wanted=wanted)))
     for number, request in enumerate(search.requests()):
         item = request.question.item
         assert item == ORDERED[number]
@@ -64,7 +64,7 @@ def test_a_search_gives_up_only_while_most_of_the_pool_is_left() -> None:
     config = replace(CONFIG, pool=Pool("large", SHIPPED[:900]))
 
     def gives_up(misses: int, reply: str = "a2a3", spec: Spec = DEFAULTS) -> bool:
-        search = Search(config, 100)
+        search = Search(config)
         for _ in islice(search.requests(), misses):
             search.observe(Answer(reply))
         return search.gives_up(spec)

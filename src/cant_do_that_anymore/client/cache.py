@@ -56,7 +56,6 @@ class Cache:
 
     Attributes:
         namespace: the one that is read and written: at first, that of the newest answer.
-        is_empty: whether the model had no answer when the cache was opened.
     """
 
     def __init__(self, path: Path | str, model: ModelInfo) -> None:
@@ -75,9 +74,7 @@ class Cache:
             self._database.executescript(_SCHEMA)
         except (sqlite3.Error, OSError) as error:
             raise self._unusable(error) from None
-        newest = self._newest("namespace", "")
-        self.is_empty = newest is None
-        self.namespace: str = newest or ""
+        self.namespace: str = self._newest("namespace", "") or ""
 
     def token_limit(self, effort: str | None) -> int | None:
         """Return the limit that the newest answer at a reasoning effort settled, if any."""

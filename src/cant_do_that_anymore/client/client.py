@@ -260,7 +260,7 @@ class Client:
         try:
             answer = await self._sender(settings).send(request.question, seeded, request.tokens)
         except RequestRejected as rejected:
-            if self.cache.is_empty and not self.n_new:
+            if not (self._known_versions or self.n_new):  # it never answered
                 raise UserError(str(rejected)) from None
             return Answer(stop_reason="error", error=str(rejected))
         self._limiter.on_success()

@@ -100,8 +100,8 @@ class Search:
         searched: how many items of the pool are decided.
     """
 
-    def __init__(self, config: SelectionConfig, wanted: int) -> None:
-        self.config, self.target = config, wanted
+    def __init__(self, config: SelectionConfig) -> None:
+        self.config, self.target = config, config.plan.wanted
         self.hits: list[Item] = []
         self.searched = self._failed = self._legal = 0
         self._cost: float | None = 0.0

@@ -189,10 +189,9 @@ async def _build_dataset(
     spec: Spec, version: str, config: SelectionConfig, client: Client, *, quiet: bool
 ) -> Dataset:
     """Search the pool for the model's items, and save them unless the run is fresh."""
-    wanted = config.plan.wanted
-    search, first_replies = Search(config, wanted), FirstReplies(config.plan)
+    search, first_replies = Search(config), FirstReplies(config.plan)
     answering = client.answers(search.requests(), config.settings, search.max_ahead)
-    with progress(f"building the dataset of {version}", wanted, quiet=quiet) as advance:
+    with progress(f"building the dataset of {version}", search.target, quiet=quiet) as advance:
         async with aclosing(answering) as answers:
             async for answer in answers:
                 outcome = search.observe(answer)

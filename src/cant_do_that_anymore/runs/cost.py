@@ -170,7 +170,7 @@ def _known_part(spec: Spec, plan: Plan, info: ModelInfo, cache: Cache) -> _Known
     if selection:
         trials = trials_for(selection.items, selection.controls, plan)
     elif isinstance(source, Pool):
-        search = Search(SelectionConfig(info, source, plan), plan.wanted)
+        search = Search(SelectionConfig(info, source, plan))
         searched = _search_in_cache(search, cache)
         trials = trials_for(search.hits, [], plan)
     requests = [request for trial in trials for request in trial.requests()]

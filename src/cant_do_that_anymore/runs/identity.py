@@ -25,17 +25,13 @@ PROBES, DIFFERENCES_TO_REJECT = 3, 2
 MAX_ITEMS_SEARCHED = 200
 
 
-class ModelChanged(UserError):
-    """The model behind this name has changed since its answers were cached."""
-
-
 async def check_identity(spec: Spec, plan: Plan, source: Dataset | Pool, client: Client) -> None:
     """Send some cached requests at temperature 0 again, on a server of one's own without a price.
 
     If it does not answer, nothing is checked: the run itself reports that.
 
     Raises:
-        ModelChanged: if two answers differ.
+        UserError: if two answers differ.
     """
     info = client.model.info
     if not spec.base_url or price_for(spec, info) or not isinstance(source, Pool):
@@ -53,7 +49,7 @@ async def check_identity(spec: Spec, plan: Plan, source: Dataset | Pool, client:
             before, after = (_choice(config, item, answer) for answer in (cached, now))
             differences += [f"{before!r}, now {after!r}"] * (before != after)
         if len(differences) == DIFFERENCES_TO_REJECT:
-            raise ModelChanged(
+            raise UserError(
                 f"{client.model.info.name} has changed since its answers were cached, or is not "
                 f"deterministic at temperature 0 (its answer was {differences[0]}); use --fresh to "
                 "ignore the cache, or --tag NAME to cache its answers separately"

@@ -32,8 +32,8 @@ from .run import Run, RunFacts
 FORMAT = 8
 RUN_JSON, SAMPLES_FILE, CONTROLS_FILE = "run.json", "samples.jsonl", "controls.jsonl"
 RERUN_ADVICE = "run its command again if it is of another version; cached answers are used"
-# Errors from values that a run does not have.
-_BAD_VALUES = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError)
+# Errors from files that cannot be read, and from values that a run does not have.
+_UNREADABLE = (OSError, ValueError, TypeError, LookupError, ArithmeticError, RecursionError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,16 +83,14 @@ def save_run(run: Run, folder: Path) -> None:
 
 def writing_run(folder: Path) -> AbstractContextManager[None]:
     """Return a context that reports an ``OSError`` as a folder that cannot be written."""
-    resume = "Run the same command again with another --out"
-    error = partial(Interrupted, resume=resume)
+    error = partial(Interrupted, resume="Run the same command again with another --out")
     return file_errors("write the run to", folder, error=error)
 
 
 def run_json(run: Run) -> dict[str, Any]:
     """Return everything about a run except its samples, ready for JSON."""
     plan = run.plan
-    dataset = asdict(replace(run.dataset, items=[]))
-    del dataset["items"]
+    dataset = {name: value for name, value in vars(run.dataset).items() if name != "items"}
     return {
         "format": FORMAT,
         **{item.name: getattr(run, item.name) for item in fields(RunFacts)},
@@ -154,8 +152,7 @@ def read_run_json(folder: Path) -> RunFile:
 
 def _reading(path: Path) -> AbstractContextManager[None]:
     """Return a context that reports what is wrong with a file of a run."""
-    caught = (OSError, *_BAD_VALUES)
-    return file_errors("read the run", path, RERUN_ADVICE, error=InvalidInput, caught=caught)
+    return file_errors("read the run", path, RERUN_ADVICE, error=InvalidInput, caught=_UNREADABLE)
 
 
 def load_run(folder: Path | str, rules: Change | None = None) -> Run:
