@@ -117,11 +117,7 @@ class Search:
         Until the last items, these are as many as should find the items that are missing.
         """
         rate = (len(self.hits) + 1) / (self.searched + 1)
-        wanted = max(MIN_AHEAD, ceil((self.target - len(self.hits)) / rate))
-        unjudged = ANSWERS_TO_JUDGE - self.searched
-        if unjudged > 0 and self._few_right(ANSWERS_TO_JUDGE):
-            return min(wanted, unjudged + MIN_AHEAD)  # the search may end there
-        return wanted
+        return max(MIN_AHEAD, ceil((self.target - len(self.hits)) / rate))
 
     def missing(self, rate: float) -> float:
         """Return how many items are still to be found if such a share of the others qualifies."""
@@ -139,12 +135,10 @@ class Search:
         """
         too_rare = self.searched >= MAX_ITEMS_PER_HIT * (len(self.hits) + 1)
         most_is_left = self.searched < self.left
-        cannot_do_it = self.searched >= ANSWERS_TO_JUDGE and self._few_right(self.searched)
+        few_legal = self._legal < MIN_LEGAL_SHARE * self.searched
+        few_hits = len(self.hits) < MIN_HIT_SHARE * self.searched
+        cannot_do_it = self.searched >= ANSWERS_TO_JUDGE and few_legal and few_hits
         return ((too_rare and most_is_left) or cannot_do_it) and not spec.keep_looking
-
-    def _few_right(self, answers: int) -> bool:
-        few_legal = self._legal < MIN_LEGAL_SHARE * answers
-        return few_legal and len(self.hits) < MIN_HIT_SHARE * answers
 
     def requests(self) -> Iterator[Request]:
         """Yield the requests about the items that are undecided, in the order of the pool."""

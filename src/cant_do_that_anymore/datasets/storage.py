@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,7 @@ def save_dataset(dataset: Dataset, digest: str, facts: Mapping[str, object], hab
         UserError: if it cannot be written.
     """
     folder = _folder(dataset.version, digest)
-    metadata = asdict(replace(dataset, items=[])) | {"items": len(dataset.items)}
+    metadata = vars(dataset) | {"items": len(dataset.items)}
     metadata |= {"kind": habit.folder, **facts}
     lines = "".join(f"{json.dumps(item.to_json())}\n" for item in dataset.items)
     advice = "no answer is lost. Free some space and run the same command again"
