@@ -190,7 +190,5 @@ class Search:
         if not self.left:
             return f"{found} of the pool, so there is no habit to measure{advice}"
         measurable = f", or -n {hits} to measure the {hits} found" if hits else ""
-        return (
-            f"{found}. The search stopped before the other {self.left:,}{advice}. Use "
-            f"--keep-looking to continue{measurable}"
-        )
+        stopped = f"The search stopped before the other {self.left:,}{advice}"
+        return f"{found}. {stopped}. Use --keep-looking to continue{measurable}"

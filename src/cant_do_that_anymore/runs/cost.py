@@ -116,16 +116,14 @@ def expected_cost(spec: Spec, info: ModelInfo, cache: Cache, built: set[str]) ->
     """
     plan, price = plan_for(spec, info), price_for(spec, info)
     known = _known_part(spec, plan, info, cache)
-    to_measure = len(known.requests) - len(known.measured)
-    numbers, assumptions = [float(to_measure)], list[str]()
+    unsent = len(known.requests) - len(known.measured)
+    numbers, assumptions = [float(unsent)], list[str]()
     if search := known.search:
         digest, controls = search.config.digest, control_conditions(plan) if spec.diagnose else ()
         per_item = len(plan.conditions) + len(controls)
         rates, basis = _hit_rates(search)
         searches = 0 if digest in built else 1
-        numbers = [
-            to_measure + search.missing(rate) * (per_item + searches / rate) for rate in rates
-        ]
+        numbers = [unsent + search.missing(rate) * (per_item + searches / rate) for rate in rates]
         assumptions.append(basis)
         built.add(digest)
     requests = numbers[0]
@@ -228,13 +226,12 @@ def _hit_rates(search: Search) -> tuple[tuple[float, float, float], str]:
     n = prior + search.searched
     usual = max(1, round(prior * median(habit.usual_rates(search.config.pool.name))))
     hits = usual + len(search.hits)
-    low, high = score_limits([Cell(1, 1, hits), Cell(0, 1, n - hits)], NORMAL)
-    share = f"{percentage(hits / n)} of {habit.words.items}"
+    rates = hits / n, *score_limits([Cell(1, 1, hits), Cell(0, 1, n - hits)], NORMAL)
+    expected, low, high = map(percentage, rates)
+    share = f"{expected} of {habit.words.items} ({low} to {high})"
     so_far = f" and {search.searched:,} searched so far" if search.searched else ""
-    return (hits / n, low, high), (
-        f"the model is expected to have the habit in {share} ({percentage(low)} to "
-        f"{percentage(high)}), judging by other models{so_far}"
-    )
+    basis = f"the model is expected to have the habit in {share}, judging by other models{so_far}"
+    return rates, basis
 
 
 def _seconds(requests: float, output_tokens: float, spec: Spec, info: ModelInfo) -> float | None:

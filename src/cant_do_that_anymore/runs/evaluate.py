@@ -61,6 +61,7 @@ def evaluate(
     samples, controls = everything[:n], everything[n:]
     # How many violations does the rule prevent?
     results = compute(samples, controls, plan)
+    notes = notes_on(samples, controls, results, plan) + ([] if client.n_new else [ALL_CACHED])
     return Run(
         model=model.info.name,
         version=version_of_all(versions_of(everything), model.info.name),
@@ -72,11 +73,7 @@ def evaluate(
         samples=samples,
         controls=controls,
         results=results,
-        notes=[
-            *notes_on(samples, controls, results, plan),
-            *([] if client.n_new else [ALL_CACHED]),
-            *client.remarks,
-        ],
+        notes=notes + client.remarks,
         started_at=started_at,
         seconds=round(time.monotonic() - started, 2),
         cost=cost_of(everything, dataset, client.spending.total),
