@@ -5,6 +5,7 @@ answers are. Without any, the rates of other models and a rough count of tokens 
 range comes from the share of items that qualify, since that decides how many have to be searched.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from statistics import NormalDist, fmean, median
@@ -169,23 +170,21 @@ def _known_part(spec: Spec, plan: Plan, info: ModelInfo, cache: Cache) -> _Known
         trials = trials_for(selection.items, selection.controls, plan)
     elif isinstance(source, Pool):
         search = Search(SelectionConfig(info, source, plan))
-        searched = _search_in_cache(search, cache)
+        searched = [*_search_in_cache(search, cache)]
         trials = trials_for(search.hits, [], plan)
     requests = [request for trial in trials for request in trial.requests()]
     answers = [cache.answer(request, plan.settings) for request in requests]
     return _Known(search, searched, requests, [answer for answer in answers if answer])
 
 
-def _search_in_cache(search: Search, cache: Cache) -> list[Answer]:
-    """Search the pool up to the first item without a cached answer; return the answers."""
-    searched: list[Answer] = []
+def _search_in_cache(search: Search, cache: Cache) -> Iterator[Answer]:
+    """Search the pool up to the first item without a cached answer; yield the answers."""
     for request in search.requests():
         answer = cache.answer(request, search.config.settings)
         if not answer or search.done:
-            break
-        searched.append(answer)
+            return
         search.observe(answer)
-    return searched
+        yield answer
 
 
 def _mean_usage(known: _Known, plan: Plan, info: ModelInfo) -> tuple[Usage, str]:

@@ -2,6 +2,7 @@
 
 import time
 from contextlib import aclosing, suppress
+from functools import partial
 
 from ..client.client import Client, StartOver, from_cache_again
 from ..client.pricing import CostLimit, price_for, unknown_price_note
@@ -125,8 +126,7 @@ def select(spec: Spec, *, quiet: bool) -> Selection:
     async def find() -> Selection:
         async with open_client(spec, model) as client:
             await _check_model(spec, plan, source, client)
-            return await from_cache_again(
-                lambda: select_items(spec, plan, source, client, quiet=quiet)
-            )
+            find_items = partial(select_items, spec, plan, source, client, quiet=quiet)
+            return await from_cache_again(find_items)
 
     return run_interruptible(find())
