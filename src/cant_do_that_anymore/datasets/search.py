@@ -114,10 +114,15 @@ class Search:
     def max_ahead(self) -> int:
         """Return how many requests to have started, so that few answers are not needed.
 
-        Until the last items, these are as many as should find the items that are missing.
+        These are as many as should find the items that are missing, or as many as show that the
+        model cannot do the task, while that seems likely.
         """
         rate = (len(self.hits) + 1) / (self.searched + 1)
-        return max(MIN_AHEAD, ceil((self.target - len(self.hits)) / rate))
+        wanted = ceil((self.target - len(self.hits)) / rate)
+        unjudged = ANSWERS_TO_JUDGE - self.searched
+        if unjudged > 0 and self._cannot_do_it(ANSWERS_TO_JUDGE):
+            wanted = min(wanted, unjudged)
+        return max(MIN_AHEAD, wanted)
 
     def missing(self, rate: float) -> float:
         """Return how many items are still to be found if such a share of the others qualifies."""
@@ -135,10 +140,13 @@ class Search:
         """
         too_rare = self.searched >= MAX_ITEMS_PER_HIT * (len(self.hits) + 1)
         most_is_left = self.searched < self.left
-        few_legal = self._legal < MIN_LEGAL_SHARE * self.searched
-        few_hits = len(self.hits) < MIN_HIT_SHARE * self.searched
-        cannot_do_it = self.searched >= ANSWERS_TO_JUDGE and few_legal and few_hits
+        cannot_do_it = self.searched >= ANSWERS_TO_JUDGE and self._cannot_do_it(self.searched)
         return ((too_rare and most_is_left) or cannot_do_it) and not spec.keep_looking
+
+    def _cannot_do_it(self, answers: int) -> bool:
+        """Whether too few of so many answers are legal and usual, by those that are known."""
+        few_legal = self._legal < MIN_LEGAL_SHARE * answers
+        return few_legal and len(self.hits) < MIN_HIT_SHARE * answers
 
     def requests(self) -> Iterator[Request]:
         """Yield the requests about the items that are undecided, in the order of the pool."""
