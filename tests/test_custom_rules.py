@@ -44,7 +44,7 @@ def test_a_run_under_custom_rules_loads_only_with_them(tmp_path: Path) -> None:
     run.save(tmp_path / "run")
     assert load(tmp_path / "run", rules=NoEnPassant()).plan == run.plan
     for rules in (None, CATALOG["no-castling"]):
-        with pytest.raises(InvalidInput, match=r"under the rules 'no-en-passant-\w{8}'; in Python"):
+        with pytest.raises(InvalidInput, match=r"has the rules 'no-en-passant-\w{8}'; in Python"):
             load(tmp_path / "run", rules=rules)
     result = cdta("compare", tmp_path / "run", tmp_path / "run", code=2)
     assert "load(FOLDER, rules=...)" in result.stderr
@@ -93,7 +93,7 @@ def turn_flipped_in_check(board: chess.Board) -> chess.Board:
         (rules_with("careless", board_changing_view), "of careless must .* not change the board"),
         (rules_with("mute", statement=None), "need a title, a statement and a key"),
         (rules_with("nameless", title=""), "need a title"),
-        (rules_with("fen", chess.Board.fen), "of fen must return a copy of the board"),
+        (rules_with("fen", chess.Board.fen), "of fen must return a copy"),
         (rules_with("sometimes", turn_flipped_in_check), "of sometimes must return a copy"),
         (NoEnPassant, r"an object such as MyRule\(\), not <class"),
     ],

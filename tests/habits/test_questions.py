@@ -124,7 +124,7 @@ def test_bad_files_end_in_one_sentence(
     ("options", "message"),
     [
         (("--model", "cdta/random", "--form", "fen"), "unknown form: 'fen'"),
-        ((), "cdta/reader plays chess only"),
+        ((), "cdta/reader plays only chess"),
         (("--model", "cdta/random", "--diagnose"), "dozens has no placebo, which a diagnosis"),
     ],
 )

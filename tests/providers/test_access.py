@@ -198,7 +198,9 @@ def test_an_unknown_provider_or_missing_key_gives_a_one_sentence_error() -> None
 
 @pytest.mark.parametrize("name", ["completions/openai/azure/m", "inspect/completions/openai/m"])
 def test_a_base_model_through_inspect_is_refused(name: str) -> None:
-    with pytest.raises(InvalidInput, match="completions/ works only with openai, together and"):
+    with pytest.raises(
+        InvalidInput, match="completions/ works only with openai, together and --base-url, not with"
+    ):
         parse_name(name)
 
 

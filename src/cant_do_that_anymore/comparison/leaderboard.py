@@ -107,8 +107,7 @@ def _ranking(runs: Sequence[Run]) -> Ranking:
     protocols = sorted({run.protocol for run in runs})
     if len(protocols) > 1:
         raise InvalidInput(
-            f"runs of protocols {' and '.join(protocols)} cannot be ranked together; "
-            "run the older ones again, from the cache"
+            f"runs of protocols {' and '.join(protocols)} cannot be ranked; run the older again"
         )
 
     def key(entry: Entry) -> tuple[bool, float, str]:
@@ -128,8 +127,7 @@ def ranking_of(runs: Sequence[Run]) -> Ranking:
     check_comparable(runs)
     if len(runs) < 2:
         raise InvalidInput(
-            "there is nothing to compare, because this is one run; name two runs, as in "
-            "`cdta compare RUN RUN` (see `cdta runs`)"
+            "this is one run; name two to compare, as in `cdta compare RUN RUN` (see `cdta runs`)"
         )
     return _ranking(runs)
 

@@ -36,8 +36,7 @@ def _pool_for(spec: Spec, *, quiet: bool) -> Pool:
     name = str(spec.pool)
     if name in habit.pools and is_diagonal:
         raise InvalidInput(
-            f"all_diagonal needs games played under the changed rules, not the pool {name!r}; "
-            "leave out --pool, or pass positions of such games with --pool FILE"
+            f"all_diagonal has its own positions; leave out --pool {name}, or use --pool FILE"
         )
     if name in habit.pools:
         return habit.pool(change, name, quiet=quiet)

@@ -163,8 +163,7 @@ class Change(ABC):
         """
         if not self.forbids_something:
             raise InvalidInput(
-                f"{self.key} forbids no move that was legal before, so there is no habit to drop; "
-                "choose other rules (see cdta rules)"
+                f"{self.key} forbids no move, so there is no habit to drop (see cdta rules)"
             )
 
     @property

@@ -43,8 +43,7 @@ def resolve_change(value: Any) -> Change:
     """
     if isinstance(value, str) and value.endswith(".py"):
         raise InvalidInput(
-            f"{value}: rules of Python are given in Python, with evaluate(Spec(rules=...)) "
-            "(docs/rules.md), and changes of questions as FILE.toml"
+            f"{value}: give own rules of chess in Python, with Spec(rules=...) (docs/rules.md)"
         )
     if isinstance(value, str | Path) and str(value).endswith(".toml"):
         value = read_change(Path(value))

@@ -180,7 +180,7 @@ class QuestionChange(Meaning):
     def checked(self, item: QuestionItem) -> QuestionItem:
         """Return an item of a pool or dataset, in which equal answers are written alike."""
         checked = self._normalized(item)
-        if checked.is_control:
+        if checked.is_control and not item.is_control:
             raise InvalidInput(f"{item.where}: the usual answer stays right")
         return checked
 

@@ -135,6 +135,5 @@ def _question_in(chat: list[ChatMessage]) -> tuple[Question, int]:
         return Question(rules, item, messages, metadata["about"]), metadata["seed"]
     except (LookupError, InvalidInput):
         raise InvalidInput(
-            f"the models {PROVIDER}/... answer only in the tasks cant_do_that_anymore/..., and "
-            "without --solver"
+            f"the models {PROVIDER}/... answer only in the tasks of this package, without --solver"
         ) from None

@@ -148,8 +148,7 @@ def _scorer(score_of: Callable[[Sample, Habit], Score], reading: Reading | None 
         saved = state.store.get(ANSWERS)
         if saved is None:
             raise click.ClickException(
-                "there are no answers under both sets of rules; the scorer habit needs the solver "
-                "every_condition, so leave out --solver"
+                "the scorer habit needs the solver every_condition; leave out --solver"
             )
         if not all(saved.values()):
             return Score.unscored(

@@ -25,13 +25,6 @@ from .measures import DELTA, UPTAKE, uptake_under, usual
 Verdict = Literal["Yes", "No", "Can't tell"]
 # A model knows a rule if it is right by at least so much more than guessing.
 KNOWS_FROM = 0.5
-# The questions by the keys of their findings.
-QUESTIONS = {
-    "knowledge": "Does it know the rule?",
-    "rule_effect": "Is it the rule, not just any change of the prompt?",
-    "reminder_effect": "Does a reminder help?",
-    "other_play": "Do other habits suffer?",
-}
 
 
 @dataclass(frozen=True)

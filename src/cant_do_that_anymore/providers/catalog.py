@@ -222,8 +222,7 @@ def parse_name(
     known = None if by_inspect or is_other_service else PROVIDERS.get(provider)
     if as_text and not known and model not in BUILT_IN_MODELS:
         raise InvalidInput(
-            f"{TEXT_PREFIX}{model}: {TEXT_PREFIX} works only with {', '.join(PROVIDERS)} and "
-            "servers given by --base-url"
+            f"{TEXT_PREFIX} works only with {', '.join(PROVIDERS)} and --base-url, not with {model}"
         )
     return Name(model, provider, known, as_text, thinking_tokens, tag, headers)
 

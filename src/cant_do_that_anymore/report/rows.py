@@ -12,7 +12,6 @@ from ..comparison.leaderboard import Ranking, differences_in_plan, heading, sett
 from ..comparison.pairwise import Pair
 from ..formatting import amount, dollars, duration, number, rounded
 from ..habits.words import ANY_HABIT, Words
-from ..metrics.diagnosis import QUESTIONS
 from ..metrics.estimates import Estimate
 from ..metrics.measures import SHARE_AFTER, SHARE_BEFORE, UPTAKE, reasoning_name
 from ..providers.base import add_costs
@@ -152,15 +151,26 @@ def pair_table(ranking: Ranking) -> Table:
     return Table(["lead", "shared", "points", "verdict"], rows, differences, " points", note)
 
 
-# The findings of a diagnosis: their headings in leaderboards, and what their points are.
+# The findings of a diagnosis: their headings in leaderboards, what they answer, and what their
+# points are.
 FINDINGS = {
     "knowledge": (
         "knows the rule",
-        "{allowed} {answer}s it calls {allowed} minus {disallowed} ones",
+        "Does it know the rule?\n  {allowed} {answer}s it calls {allowed} minus {disallowed} ones",
     ),
-    "rule_effect": ("the rule's effect", "usual {answer}s under a placebo minus under the rule"),
-    "reminder_effect": ("a reminder", "rule uptake with a reminder minus without"),
-    "other_play": ("other answers", "usual {answer}s that stay {allowed}, after minus before"),
+    "rule_effect": (
+        "the rule's effect",
+        "Is it the rule, not just any change of the prompt?\n"
+        "  usual {answer}s under a placebo minus under the rule",
+    ),
+    "reminder_effect": (
+        "a reminder",
+        "Does a reminder help?\n  rule uptake with a reminder minus without",
+    ),
+    "other_play": (
+        "other answers",
+        "Do other habits suffer?\n  usual {answer}s that stay {allowed}, after minus before",
+    ),
 }
 
 
@@ -179,11 +189,7 @@ def finding_table(run: Run) -> Table:
     """Return the questions of a diagnosis with their answers and numbers."""
     found = run.results.diagnosis
     rows = [
-        [
-            f"{QUESTIONS[name]}\n  {run.words.fill(FINDINGS[name][1])}",
-            finding.answer,
-            points_text(finding.estimate),
-        ]
+        [run.words.fill(FINDINGS[name][1]), finding.answer, points_text(finding.estimate)]
         for name, finding in found.items()
     ]
     estimates = [finding.estimate for finding in found.values()]

@@ -145,8 +145,7 @@ def _runs_named(name: str | Path) -> list[RunFile]:
     matches = matches or [run for run in runs if part in " ".join(run.names).casefold()]
     if not matches:
         raise InvalidInput(
-            f"no run matches {text!r}: give a folder, part of its name, a model name, a tag, or "
-            f"{LATEST_RUN!r} (see `cdta runs`)"
+            f"no run matches {text!r}: give a part of a folder, model or tag (see `cdta runs`)"
         )
     return matches
 

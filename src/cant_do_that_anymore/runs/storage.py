@@ -173,14 +173,12 @@ def load_run(folder: Path | str, rules: Change | None = None) -> Run:
         raise InvalidInput(f"{str(path)!r} has {len(samples)} of {file.n_samples} samples")
     if controls_path.exists():
         controls = _read_samples(controls_path, plan, control_conditions(plan))
-    with _reading(folder / RUN_JSON):  # which may have no prompts
-        results = compute(samples, controls, plan)
     return Run(
         **{item.name: getattr(file, item.name) for item in fields(RunFacts)},
         plan=plan,
         samples=samples,
         controls=controls,
-        results=results,
+        results=compute(samples, controls, plan),
         folder=folder,
     )
 
@@ -193,8 +191,7 @@ def _change_in(file: RunFile, given: Change | None, folder: Path) -> Change:
     if change and change.identity == file.rules:
         return change
     raise InvalidInput(
-        f"{str(folder)!r} was measured under the rules {file.rules!r}; in Python, give them with "
-        "load(FOLDER, rules=...)"
+        f"{str(folder)!r} has the rules {file.rules!r}; in Python, use load(FOLDER, rules=...)"
     )
 
 

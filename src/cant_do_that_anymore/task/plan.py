@@ -23,10 +23,8 @@ def plan_for(spec: Spec, model: ModelInfo) -> Plan:
     change, form = spec.change, form_for(spec.change, spec.form)
     habit, wordings = change.its_habit, wordings_named(spec.wording, change)
     if model.only_habit not in ("", habit.name):
-        raise InvalidInput(
-            f"{model.name} plays {model.only_habit} only; for {change.key}, name a model with "
-            "--model or a server with --base-url, or try cdta/random"
-        )
+        advice = "give --model or --base-url, or try cdta/random"
+        raise InvalidInput(f"{model.name} plays only {model.only_habit}; {advice}")
     for effort in (spec.reasoning_effort, spec.select_effort):
         if effort not in (None, "none") and not model.may_reason:
             raise InvalidInput(

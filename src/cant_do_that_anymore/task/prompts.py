@@ -117,8 +117,7 @@ class Wording:
         if own_words and change.identity != ORIGINAL_RULES:
             raise InvalidInput(
                 f"the wording {self.name!r} states only {ORIGINAL_RULES}, not {change.key}; write "
-                f"{STATEMENTS[0]} in it where the change belongs, so that it fits other rules, "
-                "such as the placebo of a diagnosis"
+                f"{STATEMENTS[0]} where the change, or the placebo of a diagnosis, belongs"
             )
         return self._filled(self.changed, change, form)
 

@@ -9,7 +9,7 @@ from ...files import DATA, file_errors, home
 from ...progress import progress
 from ..base import Pool
 from .position import Position, shipped_pool, trusted_positions, write_positions
-from .rule_pool import GAME_LENGTH, POOL_SIZE, POOL_VERSION, positions_in_games
+from .rule_pool import POOL_SIZE, POOL_VERSION, positions_in_games
 from .rules import BISHOPS_AS_KNIGHTS, Rules
 
 SHIPPED = "shipped"  # the original's pool
@@ -68,8 +68,7 @@ def _mined(rules: Rules, *, quiet: bool) -> Sequence[Position]:
             advance()
     if not positions:
         raise InvalidInput(
-            f"{rules.key} forbids no move of the bundled games, which have up to "
-            f"{GAME_LENGTH} plies; give another --pool"
+            f"{rules.key} forbids no move of the bundled games; give positions with --pool FILE"
         )
     with file_errors("save the pool in", path):
         write_positions(path, positions)

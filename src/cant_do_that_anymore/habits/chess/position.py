@@ -130,8 +130,7 @@ def parse_positions(path: Path) -> list[Position]:
     """
     if ".pgn" in path.suffixes:
         raise InvalidInput(
-            f"{path} holds games, not positions; find positions in them with "
-            f"cdta mine {path} -o positions.jsonl"
+            f"{path} holds games, not positions; use cdta mine {path} -o positions.jsonl"
         )
     return [parse_position(line, where) for line, where in numbered_lines(path)]
 

@@ -209,8 +209,7 @@ def map_cluster(work: Work, blocks: Iterable[Block], address: str) -> Results:
         import ray
     except ImportError:
         raise InvalidInput(
-            "--cluster needs Ray: pip install 'cant-do-that-anymore[ray]' on every machine of "
-            "the cluster"
+            "--cluster needs Ray on all its machines: pip install 'cant-do-that-anymore[ray]'"
         ) from None
     try:
         if address != "auto":  # Ray would try to connect for minutes
@@ -220,8 +219,7 @@ def map_cluster(work: Work, blocks: Iterable[Block], address: str) -> Results:
     except (OSError, ValueError, RuntimeError) as problem:
         reason = str(problem).partition("\n")[0]
         raise InvalidInput(
-            f"no Ray cluster at {address!r} ({reason}); give the HOST:PORT that ray start --head "
-            "printed, or auto on one of its machines"
+            f"no Ray cluster at {address!r} ({reason}); give the HOST:PORT of ray start --head"
         ) from None
     try:
         task: Any = ray.remote(lambda block: work(block))  # Ray accepts plain functions only

@@ -55,7 +55,6 @@ def _moves(rules: Rules, board: chess.Board) -> list[str]:
     moves = list(rules.legal_moves(board)) if is_view else []
     if not is_view or any(board.color_at(move.from_square) != board.turn for move in moves):
         raise InvalidInput(
-            f"view() of {rules.key} must return a copy of the board on which other moves of the "
-            "same pieces are legal, and not change the board"
+            f"view() of {rules.key} must return a copy with other moves, and not change the board"
         )
     return sorted(move.uci() for move in moves)
