@@ -28,8 +28,8 @@ class Incomplete(UserError, RuntimeError):
     """The work could not be finished; the message says why and how to continue."""
 
 
-class NoHabit(Incomplete):
-    """The model does not play the usual moves, so it has no habit to drop."""
+class Unmeasurable(Incomplete):
+    """The model gives too few usual, or readable, answers to a task; it may suit another one."""
 
 
 class Interrupted(Incomplete):

@@ -5,6 +5,7 @@ import json
 import re
 import tomllib
 from contextlib import ExitStack
+from html import unescape
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,24 @@ def test_a_habit_that_a_model_lacks_does_not_end_its_experiment(
     assert "no-castling, moves+fen: " in message
     assert "plays its usual move in none of the 60 positions " in message
     assert [row["rules"] for row in table(tmp_path / "out").values()] == ["knights-as-bishops"]
+
+
+def test_a_task_that_a_model_cannot_do_does_not_end_its_experiment(tmp_path: Path) -> None:
+    with serving_in_process(lambda request: sum_of(request) or "A nice question.") as server:
+        rules = ("--rules", "max-returns-smallest,base-9", "--json")
+        result = run_experiment(server, tmp_path / "out", *rules)
+    document = json.loads(result.stdout)
+    assert [row["rules"] for row in document["results"]] == ["base-9"]
+    ((name, why),) = document["failures"].items()
+    assert name.endswith("all, max-returns-smallest")
+    assert why.startswith("40 of the first 40 replies under the standard rules contain no answer")
+    assert why in unescape((tmp_path / "out" / "index.html").read_text())
+
+
+def sum_of(request: Body) -> str:
+    """The sum that is asked for, if one is."""
+    terms = re.findall(r"\d+(?= \+)|(?<=\+ )\d+", request["messages"][-1]["content"])
+    return str(sum(map(int, terms))) if terms else ""
 
 
 def test_a_table_fits_the_terminal() -> None:

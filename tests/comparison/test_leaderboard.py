@@ -21,6 +21,7 @@ from cant_do_that_anymore.comparison.pairwise import Pair, Verdict
 from cant_do_that_anymore.datasets.storage import Dataset
 from cant_do_that_anymore.errors import InvalidInput
 from cant_do_that_anymore.providers.base import EFFORTS, Effort, Settings
+from cant_do_that_anymore.report.rows import pair_table
 from cant_do_that_anymore.runs.run import Run
 from cant_do_that_anymore.runs.storage import save_run
 from cant_do_that_anymore.task.types import Outcome
@@ -93,7 +94,11 @@ def sentences_about(runs: Sequence[Run]) -> list[str]:
     entries = named_entries(runs)
     return [
         *(f"verdict: {ranking.verdict}" for ranking in rankings(runs)),
-        *(f"pair: {pair.sentence}" for rank in rankings(runs) for pair in rank.pairs[:3]),
+        *(
+            f"pair: {', '.join(row)}"
+            for rank in rankings(runs)
+            for row in pair_table(rank).rows[:3]
+        ),
         *(
             f"datasets: {title}"
             for title in [heading(entries)]

@@ -10,7 +10,7 @@ from cant_do_that_anymore.datasets import search as module
 from cant_do_that_anymore.datasets.search import Search, SelectionConfig
 from cant_do_that_anymore.datasets.selection import known_dataset
 from cant_do_that_anymore.datasets.storage import Dataset, save_dataset
-from cant_do_that_anymore.errors import NoHabit
+from cant_do_that_anymore.errors import Unmeasurable
 from cant_do_that_anymore.habits.base import Pool
 from cant_do_that_anymore.habits.chess.habit import CHESS
 from cant_do_that_anymore.habits.chess.rules import rules_named
@@ -147,7 +147,7 @@ def test_the_hits_found_can_be_measured_and_the_search_continued(
     pool, config = positions(500), replace(CONFIG, pool=Pool("", SHIPPED[:500]))
     habits = {config.ordered[number].subject for number in (60, -1)}
     server = serve(lambda request: habit(request) if moves_in(request) in habits else "a2a3")
-    with pytest.raises(NoHabit, match="-n 1 to measure the 1 found"):
+    with pytest.raises(Unmeasurable, match="-n 1 to measure the 1 found"):
         measure(server, pool=pool, n=400)
     sent = len(server.requests)
     assert 200 <= sent < 300

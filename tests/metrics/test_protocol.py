@@ -266,14 +266,11 @@ def verdict(name: str, low: float, high: float) -> str:
 
 def effect(samples: Samples, name: str, alpha: float) -> Any:
     both = [(s["replies"][name], s["replies"]["changed"]) for s in samples if answered(s)]
-    costs = [(first.get("cost"), second.get("cost")) for first, second in both]
-    unknown = any(None in pair for pair in costs)
     return {
         "rule_uptake": number(uptake(samples, name)),
         "difference": number(uptake(samples, name), uptake(samples), alpha=alpha),
         "unusable": fmean(s["replies"][name]["outcome"] in UNUSABLE for s in samples),
         "extra_tokens": fmean(tokens(first) - tokens(second) for first, second in both),
-        "extra_dollars": None if unknown else fmean(a - b for a, b in costs),
     }
 
 

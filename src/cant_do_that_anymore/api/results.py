@@ -206,7 +206,8 @@ class Experiment(Result):
         """
         folder = Path(folder)
         create_folder(folder)
-        return pages.write(self.rankings, build_document(self.rankings, folder, title), folder)
+        document = build_document(self.rankings, folder, title, self.failures)
+        return pages.write(self.rankings, document, folder)
 
     def _repr_html_(self) -> str:
         return rankings_html(self.rankings, [f"{n}: {e}" for n, e in self.failures.items()])

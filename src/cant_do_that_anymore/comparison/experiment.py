@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ..client.pricing import FREE, CostLimit, CostLimitReached, cost_limit_for, price_for
 from ..client.session import model_info
 from ..datasets.pools import source_for
-from ..errors import InvalidInput, NoHabit, Stopped, UserError
+from ..errors import InvalidInput, Stopped, Unmeasurable, UserError
 from ..files import safe_name
 from ..formatting import last_part
 from ..habits.base import Change
@@ -114,10 +114,10 @@ _Planned = tuple[str, Spec, Path | None]
 def run_all(
     specs: Mapping[str, Sequence[Spec]], out: Path | None, save: Save, *, quiet: bool
 ) -> tuple[list[Run], dict[str, UserError]]:
-    """Run all specs of each model; return the runs, and the errors by model.
+    """Run all specs of each model; return the runs, and the errors by model or run.
 
     Every run is saved in a folder of ``out``, if given, and loaded if it exists already. A model
-    that fails does not stop the others, and a missing habit does not stop the model's other runs.
+    that fails does not stop the others, and a task that does not suit a model not its other runs.
     All specs share one cost limit, which is checked against their expected cost.
 
     Raises:
@@ -150,7 +150,7 @@ def run_all(
             rest = [run for run in planned[number - 1 :] if run[0] not in failures]
             failures[model] = limit_reached(_expected_costs(rest), limit)
             break
-        except NoHabit as error:
+        except Unmeasurable as error:
             failures[_name(model, spec)] = error
         except UserError as error:
             failures[model] = error

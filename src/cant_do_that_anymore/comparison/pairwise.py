@@ -11,7 +11,6 @@ from itertools import combinations
 from typing import Literal
 
 from ..errors import InvalidInput
-from ..formatting import pluralize
 from ..metrics.estimates import REACH, Estimate, difference
 from ..metrics.measures import UPTAKE
 from ..runs.run import Run, command_of
@@ -68,13 +67,6 @@ class Pair:
     def points(self) -> str:
         """The difference with its interval, in points."""
         return self.difference.as_points if self.difference else "–"
-
-    @property
-    def sentence(self) -> str:
-        """The difference and the verdict, with the number of items."""
-        on = pluralize(self.shared, f"shared {self.first.run.words.item}")
-        size = f"{self.points}, " if self.difference else ""
-        return f"{self.lead} on {on}: {size}{self.result}."
 
 
 def pairs_of(entries: Sequence[Entry]) -> list[Pair]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 
-from ..errors import NoHabit
+from ..errors import Unmeasurable
 from ..formatting import rounded
 from ..habits.base import Item, Message, Pool
 from ..providers.base import Answer, ModelInfo, Request, Settings, add_costs, digest
@@ -171,10 +171,10 @@ class Search:
         """Return the dataset that was found.
 
         Raises:
-            NoHabit: if no item was found, or the search gave up.
+            Unmeasurable: if no item was found, or the search gave up.
         """
         if not (self.hits and self.done):
-            raise NoHabit(self._few_hits(version))
+            raise Unmeasurable(self._few_hits(version))
         return Dataset(
             version=version,
             origin=BUILT,

@@ -50,7 +50,7 @@ async def select_items(
     """Find or build the dataset of a model, and draw items and controls from it.
 
     Raises:
-        NoHabit: if the model gives the usual answer nowhere, or too rarely.
+        Unmeasurable: if the model gives the usual answer nowhere, or too rarely.
         Incomplete: if the search ends early for another reason.
     """
     if isinstance(source, Dataset):

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from math import inf
 from statistics import fmean
 
-from ..providers.base import add_costs
 from ..task.types import CHANGED_CONDITION, Sample, Samples
 from .estimates import Estimate, answered, difference
 from .measures import UPTAKE, uptake_under
@@ -25,7 +24,6 @@ class Effect:
             contain their true values together, with 95% probability.
         unusable: the share of its replies that are unusable.
         extra_tokens: additional tokens per sample, input and output.
-        extra_dollars: their cost; None if it is not known.
     """
 
     name: str
@@ -33,7 +31,6 @@ class Effect:
     difference: Estimate | None
     unusable: float
     extra_tokens: float
-    extra_dollars: float | None
 
     @property
     def can_be_judged(self) -> bool:
@@ -57,22 +54,15 @@ def effects_of(samples: Samples, names: Sequence[str]) -> list[Effect]:
 def _effect(name: str, samples: Samples, comparisons: int) -> Effect:
     measure, usable = uptake_under(name), answered(samples)
     more_tokens = [_tokens(sample, name) - _tokens(sample, CHANGED_CONDITION) for sample in usable]
-    dollars, before = (_mean_dollars(usable, c) for c in (name, CHANGED_CONDITION))
     return Effect(
         name,
         measure.estimate(samples),
         difference(measure, UPTAKE, samples, comparisons=comparisons),
         sum(not sample.replies[name].usable for sample in samples) / max(1, len(samples)),
         fmean(more_tokens) if more_tokens else 0.0,
-        None if dollars is None or before is None else dollars - before,
     )
 
 
 def _tokens(sample: Sample, condition: str) -> int:
     usage = sample.answers[condition].usage
     return usage.input_tokens + usage.output_tokens
-
-
-def _mean_dollars(samples: Samples, condition: str) -> float | None:
-    total = add_costs(*(sample.answers[condition].cost for sample in samples))
-    return None if total is None or not samples else total / len(samples)

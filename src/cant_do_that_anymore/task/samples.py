@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..errors import Incomplete
+from ..errors import Unmeasurable
 from ..habits.base import Change, Item
 from ..providers.base import Answer, Request
 from ..providers.request_fields import advice_on_limit
@@ -98,7 +98,7 @@ class FirstReplies:
         """Count one answer, unless its condition has a token limit of its own.
 
         Raises:
-            Incomplete: if too many of the first answers are unusable.
+            Unmeasurable: if too many of the first answers are unusable.
         """
         if condition.tokens:
             return
@@ -123,7 +123,7 @@ class FirstReplies:
                 f"{self._words.hopeless}"
             )
         if self._verdict:
-            raise Incomplete(self._verdict)
+            raise Unmeasurable(self._verdict)
 
     def observe_sample(self, sample: Sample, conditions: Iterable[Condition]) -> None:
         """Count the answers of a sample."""

@@ -16,7 +16,7 @@ from ...comparison.experiment import DIMENSIONS
 from ...comparison.naming import ModelFields
 from ...formatting import pluralize
 from ...report.formats import markdown
-from ...report.rows import build_document
+from ...report.pages import DOCUMENT
 from ...report.tables import experiment_table
 from ...runs.lookup import find_runs
 from ..console import console
@@ -92,7 +92,7 @@ def experiment_command(
     else:
         experiment = evaluate_all(models, out=out, quiet=quiet, **rest)
     files = list(map(str, experiment.save(out, title)))
-    document = build_document(experiment.rankings, out, title)
+    document = json.loads((out / DOCUMENT).read_bytes())
     if as_json:
         click.echo(json.dumps({**document, "files": files}))
     elif as_markdown:

@@ -19,7 +19,6 @@ from .rules import Rules
 FILE = DATA / "games.xz"
 POOL_VERSION = 1  # raised whenever the pool of the same rules would change
 POOL_SIZE = 20_000
-GAME_LENGTH = 50  # only the first moves of longer games are shipped
 _SEED = 0
 
 
