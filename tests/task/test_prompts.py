@@ -94,6 +94,6 @@ def test_a_bad_wording_is_refused(
 def test_a_missing_placeholder_is_noted(changed: str, notes: int) -> None:
     wording = Wording("own", "Play {}.", changed)
     run = measure("cdta/random", wording=wording, dataset=positions(2))
-    warning = "without {change}; check that they mean bishops-as-knights"
+    warning = "lacks {change}; check that it states bishops-as-knights"
     assert sum(warning in note for note in run.notes) == notes
     assert run.plan.conditions[0].prompts[0].text == "Play {}."

@@ -206,7 +206,8 @@ class Experiment(Result):
         """
         folder = Path(folder)
         create_folder(folder)
-        document = build_document(self.rankings, folder, title, self.failures)
+        failures = {name: str(error) for name, error in self.failures.items()}
+        document = build_document(self.rankings, folder, title) | {"failures": failures}
         return pages.write(self.rankings, document, folder)
 
     def _repr_html_(self) -> str:

@@ -63,10 +63,7 @@ def _on_wording(plan: Plan) -> Iterator[str]:
     for name, prompt in zip(plan.wordings, plan.conditions[1].prompts, strict=True):
         states = any(plan.change.texts[name] in prompt.text for name in STATEMENTS)
         if not states and not name.startswith(ORIGINAL_PREFIX):
-            yield (
-                f"the wording {name} states the change in its own words, without {CHANGE}; check "
-                f"that they mean {plan.change.key}"
-            )
+            yield (f"the wording {name} lacks {CHANGE}; check that it states {plan.change.key}")
 
 
 def _adjustments_of(samples: Samples) -> set[str]:

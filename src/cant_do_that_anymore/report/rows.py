@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -229,17 +228,12 @@ def group_notes(entries: Sequence[Entry]) -> list[str]:
     return [*notes, *differences_in_plan(entries)]
 
 
-def build_document(
-    ranked: Sequence[Ranking],
-    out: Path,
-    title: str = "",
-    failures: Mapping[str, Exception] = MappingProxyType({}),
-) -> Row:
+def build_document(ranked: Sequence[Ranking], out: Path, title: str = "") -> Row:
     """Build the contents of ``results.json``, with links to reports relative to ``out``.
 
-    It has the title, a row for each verdict, run (by ranking, the best first) and pair, the reasons
-    why models or runs failed, and totals over all runs: the tokens of all samples, and what the
-    runs spent, including the search for items.
+    It has the title, a row for each verdict, run (by ranking, the best first) and pair, and totals
+    over all runs: the tokens of all samples, and what the runs spent, including the search for
+    items.
     """
     entries = [entry for ranking in ranked for entry in ranking.entries]
     usages = [entry.results.usage for entry in entries]
@@ -248,7 +242,6 @@ def build_document(
         "verdicts": [category(r.entries[0]) | {"verdict": r.verdict} for r in ranked],
         "results": [result_row(e, r.why_unranked, out) for r in ranked for e in r.entries],
         "pairs": [category(pair.first) | pair_row(pair) for r in ranked for pair in r.pairs],
-        "failures": {name: str(error) for name, error in failures.items()},
         "total": {
             "runs": len(entries),
             "samples": sum(entry.results.n for entry in entries),

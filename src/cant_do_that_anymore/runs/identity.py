@@ -50,9 +50,8 @@ async def check_identity(spec: Spec, plan: Plan, source: Dataset | Pool, client:
             differences += [f"{before!r}, now {after!r}"] * (before != after)
         if len(differences) == DIFFERENCES_TO_REJECT:
             raise UserError(
-                f"{client.model.info.name} has changed since its answers were cached, or is not "
-                f"deterministic at temperature 0 (its answer was {differences[0]}); use --fresh to "
-                "ignore the cache, or --tag NAME to cache its answers separately"
+                f"{client.model.info.name} has changed, or is not deterministic at temperature 0 "
+                f"(its answer was {differences[0]}); use --fresh, or --tag NAME for a new cache"
             )
 
 
